@@ -1,0 +1,59 @@
+//! Counting events.
+
+use super::memory::Mminfo;
+use crate::layout::{abi, commands};
+
+abi! {
+    /// What the NIC writes back of a counter; bit 0 is the lowest.
+    struct CtWriteback = "c_ct_writeback", 8 {
+        /// Successes in bits 0 to 47, failures in bits 48 to 54, bit 63 is set by a write-back.
+        bits: u64 = 0,
+    }
+
+    /// Request of CT_ALLOC.
+    struct CtAllocCmd = "cxi_ct_alloc_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// LNI handle.
+        lni: u32 = 16,
+        _pad1: [u8; 4] = 20,
+        /// Address of the counter write-back, 8-byte aligned, 0 for none.
+        wb: u64 = 24,
+    }
+
+    /// Response of CT_ALLOC.
+    struct CtAllocResp = "cxi_ct_alloc_resp", 24 {
+        /// Counter number.
+        ctn: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Window of the counter doorbell.
+        doorbell: Mminfo = 8,
+    }
+
+    /// Request of CT_FREE.
+    struct CtFreeCmd = "cxi_ct_free_cmd", 8 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Counter number.
+        ctn: u32 = 4,
+    }
+
+    /// Request of CT_WB_UPDATE.
+    struct CtWbUpdateCmd = "cxi_ct_wb_update_cmd", 16 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Counter number.
+        ctn: u32 = 4,
+        /// Address of the counter write-back, 8-byte aligned, 0 for none.
+        wb: u64 = 8,
+    }
+}
+
+commands! {
+    CtAllocCmd: CT_ALLOC -> CtAllocResp, response at 8;
+    CtFreeCmd: CT_FREE -> ();
+    CtWbUpdateCmd: CT_WB_UPDATE -> ();
+}

@@ -1,0 +1,145 @@
+//! Memory registration: translations of the caller's memory for the NIC.
+
+use crate::layout::{abi, commands};
+
+bitflags::bitflags! {
+    /// The bits of [`AtuMapCmd::flags`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct MapFlags: u32 {
+        /// Pin the pages.
+        const PIN = 1 << 0;
+        /// Translate through ATS.
+        const ATS = 1 << 1;
+        /// The NIC may write.
+        const WRITE = 1 << 2;
+        /// The NIC may read.
+        const READ = 1 << 3;
+        /// Fault pages in.
+        const FAULT = 1 << 4;
+        /// Do not cache.
+        const NOCACHE = 1 << 5;
+        /// `va` is a user address.
+        const USER_ADDR = 1 << 6;
+        /// ATS passthrough.
+        const ATS_PT = 1 << 7;
+        /// ATS dynamic.
+        const ATS_DYN = 1 << 8;
+        /// Device memory (dma-buf).
+        const DEVICE = 1 << 9;
+        /// Not used.
+        const UNUSED = 1 << 10;
+        /// Allocate a memory descriptor without translating yet.
+        const ALLOC_MD = 1 << 11;
+        /// Prefetch the translation.
+        const PREFETCH = 1 << 12;
+    }
+}
+
+abi! {
+    /// A window of device memory.
+    struct Mminfo = "cxi_mminfo", 16 {
+        /// File offset to give to mmap, opaque.
+        offset: u64 = 0,
+        /// Length in bytes.
+        size: u64 = 8,
+    }
+
+    /// How memory is to be mapped.
+    struct MdHints = "cxi_md_hints", 40 {
+        /// log2 of the page size, 0 for automatic.
+        page_shift: i32 = 0,
+        /// log2 of the huge page size, 0 for automatic.
+        huge_shift: i32 = 4,
+        /// Page table group mode.
+        ptg_mode: i32 = 8,
+        /// Non-zero: `ptg_mode` counts.
+        ptg_mode_valid: u8 = 12,
+        _pad0: [u8; 3] = 13,
+        /// dma-buf file descriptor, -1 for none.
+        dmabuf_fd: i32 = 16,
+        _pad1: [u8; 4] = 20,
+        /// Offset in the dma-buf, in bytes.
+        dmabuf_offset: u64 = 24,
+        /// Non-zero: the dma-buf fields count.
+        dmabuf_valid: u8 = 32,
+        _pad2: [u8; 7] = 33,
+    }
+
+    /// A memory descriptor.
+    struct Md = "cxi_md", 40 {
+        /// Address to use in commands.
+        iova: u64 = 0,
+        /// Address of the memory.
+        va: u64 = 8,
+        /// Length in bytes.
+        len: u64 = 16,
+        /// Logical address context, 0 to 7 in an RGID.
+        lac: u8 = 24,
+        _pad0: [u8; 3] = 25,
+        /// log2 of the page size, 0 for automatic.
+        page_shift: i32 = 28,
+        /// log2 of the huge page size, 0 for automatic.
+        huge_shift: i32 = 32,
+        /// Handle.
+        id: u32 = 36,
+    }
+
+    /// Request of ATU_MAP.
+    struct AtuMapCmd = "cxi_atu_map_cmd", 88 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// LNI handle.
+        lni: u32 = 16,
+        _pad1: [u8; 4] = 20,
+        /// Address of the memory.
+        va: u64 = 24,
+        /// Length in bytes.
+        len: u64 = 32,
+        /// Flags.
+        flags: u32 = 40,
+        _pad2: [u8; 4] = 44,
+        /// How to map.
+        hints: MdHints = 48,
+    }
+
+    /// Response of ATU_MAP.
+    struct AtuMapResp = "cxi_atu_map_resp", 48 {
+        /// Handle.
+        id: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// The memory descriptor.
+        md: Md = 8,
+    }
+
+    /// Request of ATU_UNMAP.
+    struct AtuUnmapCmd = "cxi_atu_unmap_cmd", 8 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Handle.
+        id: u32 = 4,
+    }
+
+    /// Request of ATU_UPDATE_MD.
+    struct AtuUpdateMdCmd = "cxi_atu_update_md_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Handle.
+        id: u32 = 4,
+        /// Address of the memory.
+        va: u64 = 8,
+        /// Length in bytes.
+        len: u64 = 16,
+        /// Flags.
+        flags: u32 = 24,
+        _pad0: [u8; 4] = 28,
+    }
+}
+
+commands! {
+    AtuMapCmd: ATU_MAP -> AtuMapResp, response at 8;
+    AtuUnmapCmd: ATU_UNMAP -> ();
+    AtuUpdateMdCmd: ATU_UPDATE_MD -> ();
+}

@@ -1,0 +1,208 @@
+//! Portal table entries (PtlTEs).
+
+use crate::layout::{abi, commands};
+
+/// List: priority.
+pub const LIST_PRIORITY: u32 = 0;
+/// List: overflow.
+pub const LIST_OVERFLOW: u32 = 1;
+/// List: request.
+pub const LIST_REQUEST: u32 = 2;
+/// List: unexpected.
+pub const LIST_UNEXPECTED: u32 = 3;
+/// State: reset.
+pub const PTLTE_RESET: u32 = 0;
+/// State: disabled.
+pub const PTLTE_DISABLED: u32 = 1;
+/// State: enabled.
+pub const PTLTE_ENABLED: u32 = 2;
+/// State: software managed.
+pub const PTLTE_SOFTWARE_MANAGED: u32 = 3;
+/// State: Ethernet.
+pub const PTLTE_ETHERNET: u32 = 4;
+
+bitflags::bitflags! {
+    /// The option bits of [`PtAllocOpts::bits`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct PtOptions: u64 {
+        /// Events for matches.
+        const EN_EVENT_MATCH = 1 << 0;
+        /// Clear the remote offset.
+        const CLR_REMOTE_OFFSET = 1 << 1;
+        /// Flow control.
+        const EN_FLOWCTRL = 1 << 2;
+        /// Long events.
+        const USE_LONG_EVENT = 1 << 3;
+        /// Lossless.
+        const LOSSLESS = 1 << 4;
+        /// Restricted unicast on the Ethernet list.
+        const EN_RESTRICTED_UNICAST_LM = 1 << 5;
+        /// Logical addressing.
+        const USE_LOGICAL = 1 << 6;
+        /// Matching list entries.
+        const IS_MATCHING = 1 << 7;
+        /// Check the space of a list entry.
+        const DO_SPACE_CHECK = 1 << 8;
+        /// Aligned local management.
+        const EN_ALIGN_LM = 1 << 9;
+        /// State changes between software and hardware.
+        const EN_SW_HW_ST_CHNG = 1 << 10;
+        /// Ethernet (needs CAP_NET_RAW).
+        const ETHERNET = 1 << 11;
+        /// Signal invalid operations.
+        const SIGNAL_INVALID = 1 << 12;
+        /// Signal underflow.
+        const SIGNAL_UNDERFLOW = 1 << 13;
+        /// Signal overflow.
+        const SIGNAL_OVERFLOW = 1 << 14;
+        /// Signal inexact results.
+        const SIGNAL_INEXACT = 1 << 15;
+        /// Match on the VNI.
+        const EN_MATCH_ON_VNI = 1 << 16;
+    }
+}
+
+abi! {
+    /// Options of a PtlTE, one bit each.
+    struct PtAllocOpts = "cxi_pt_alloc_opts", 8 {
+        /// One bit each, see `PT_*`.
+        bits: u64 = 0,
+    }
+
+    /// Request of PTE_ALLOC.
+    struct PteAllocCmd = "cxi_pte_alloc_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// LNI handle.
+        lni_hndl: u32 = 16,
+        /// Event queue handle, 0 for none.
+        evtq_hndl: u32 = 20,
+        /// Options.
+        opts: PtAllocOpts = 24,
+    }
+
+    /// Response of PTE_ALLOC.
+    struct PteAllocResp = "cxi_pte_alloc_resp", 4 {
+        /// PtlTE number.
+        pte_number: u32 = 0,
+    }
+
+    /// Request of PTE_FREE.
+    struct PteFreeCmd = "cxi_pte_free_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// PtlTE number.
+        pte_number: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Request of PTE_MAP.
+    struct PteMapCmd = "cxi_pte_map_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// PtlTE number.
+        pte_number: u32 = 16,
+        /// Domain handle.
+        domain_hndl: u32 = 20,
+        /// Offset within the domain, below 256.
+        pid_offset: u32 = 24,
+        /// Non-zero: `pid_offset` is a multicast id and index.
+        is_multicast: u8 = 28,
+        _pad1: [u8; 3] = 29,
+    }
+
+    /// Response of PTE_MAP.
+    struct PteMapResp = "cxi_pte_map_resp", 4 {
+        /// Index of the mapping or PtlTE; see the command.
+        pte_index: u32 = 0,
+    }
+
+    /// Request of PTE_UNMAP.
+    struct PteUnmapCmd = "cxi_pte_unmap_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Index of the mapping or PtlTE; see the command.
+        pte_index: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Request of PTE_LE_INVALIDATE.
+    struct PteLeInvalidateCmd = "cxi_pte_le_invalidate_cmd", 16 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Index of the mapping or PtlTE; see the command.
+        pte_index: u32 = 4,
+        /// Buffer id of the list entry.
+        buffer_id: u32 = 8,
+        /// List, see `LIST_*`.
+        list: u32 = 12,
+    }
+
+    /// Status of a PtlTE; `ule_offsets` and `ule_count` are read by the driver first.
+    struct PteStatus = "cxi_pte_status", 32 {
+        /// Messages dropped.
+        drop_count: u32 = 0,
+        /// State, see `PTLTE_*`.
+        state: u8 = 4,
+        _pad0: [u8; 1] = 5,
+        /// LEs reserved for the pool.
+        les_reserved: u16 = 6,
+        /// LEs in use in the pool.
+        les_allocated: u16 = 8,
+        /// Most LEs the pool may have.
+        les_max: u16 = 10,
+        _pad1: [u8; 4] = 12,
+        /// Address of an array for the offsets of unexpected list entries, 0 for none; read by the driver.
+        ule_offsets: u64 = 16,
+        /// Room in that array; the number of unexpected list entries on return.
+        ule_count: u16 = 24,
+        _pad2: [u8; 6] = 26,
+    }
+
+    /// Request of PTE_STATUS.
+    struct PteStatusCmd = "cxi_pte_status_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Index of the mapping or PtlTE; see the command.
+        pte_index: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Request of PTE_TRANSITION_SM.
+    struct PteTransitionSmCmd = "cxi_pte_transition_sm_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Index of the mapping or PtlTE; see the command.
+        pte_index: u32 = 16,
+        /// Messages dropped.
+        drop_count: u32 = 20,
+    }
+}
+
+commands! {
+    PteAllocCmd: PTE_ALLOC -> PteAllocResp, response at 8;
+    PteFreeCmd: PTE_FREE -> ();
+    PteMapCmd: PTE_MAP -> PteMapResp, response at 8;
+    PteUnmapCmd: PTE_UNMAP -> ();
+    PteLeInvalidateCmd: PTE_LE_INVALIDATE -> ();
+    PteStatusCmd: PTE_STATUS -> PteStatus, response at 8, list in response at 16;
+    PteTransitionSmCmd: PTE_TRANSITION_SM -> ();
+}

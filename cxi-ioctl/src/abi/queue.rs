@@ -1,0 +1,264 @@
+//! Command queues (transmit and target) and event queues.
+
+use super::memory::Mminfo;
+use crate::layout::{abi, commands};
+
+/// Write the read pointer back always.
+pub const CQ_UPDATE_ALWAYS: u32 = 0;
+/// Write the read pointer back often, and when the queue runs empty.
+pub const CQ_UPDATE_HIGH_FREQ_EMPTY: u32 = 1;
+/// Write the read pointer back seldom, and when the queue runs empty.
+pub const CQ_UPDATE_LOW_FREQ_EMPTY: u32 = 2;
+/// Write the read pointer back seldom.
+pub const CQ_UPDATE_LOW_FREQ: u32 = 3;
+/// Command queue flag: of a user process; the driver sets it.
+pub const CQ_USER: u32 = 1;
+/// Command queue flag: transmit queue.
+pub const CQ_IS_TX: u32 = 2;
+/// Command queue flag: transmits Ethernet frames.
+pub const CQ_TX_ETHERNET: u32 = 4;
+/// Command queue flag: may hold triggered commands.
+pub const CQ_TX_WITH_TRIG_CMDS: u32 = 8;
+/// Event queue flag: of a user process; the driver sets it.
+pub const EQ_USER: u64 = 1;
+/// Event queue flag: `queue` is a bus address.
+pub const EQ_PASSTHROUGH: u64 = 2;
+/// Event queue flag: long initiator events.
+pub const EQ_INIT_LONG: u64 = 4;
+/// Event queue flag: long target events.
+pub const EQ_TGT_LONG: u64 = 8;
+/// Event queue flag: no status updates for drops.
+pub const EQ_DROP_STATUS_DISABLE: u64 = 16;
+/// Event queue flag: time stamps in events.
+pub const EQ_TIMESTAMP_EVENTS: u64 = 32;
+/// Event queue flag: no event coalescing.
+pub const EQ_EC_DISABLE: u64 = 64;
+/// Event queue flag: queue of the retry handler.
+pub const EQ_REGISTER_PCT: u64 = 128;
+
+abi! {
+    /// Options of a command queue.
+    struct CqAllocOpts = "cxi_cq_alloc_opts", 24 {
+        /// Number of entries.
+        count: u32 = 0,
+        /// When the read pointer is written back, see `CQ_UPDATE_*`.
+        policy: u32 = 4,
+        /// Statistics counter pool.
+        stat_cnt_pool: u32 = 8,
+        /// Flags.
+        flags: u32 = 12,
+        /// Local communication profile id, 0 to 15 in an RGID.
+        lcid: u32 = 16,
+        /// LPE credit threshold set of a target queue, 0 to 3.
+        lpe_cdt_thresh_id: u32 = 20,
+    }
+
+    /// Request of CQ_ALLOC.
+    struct CqAllocCmd = "cxi_cq_alloc_cmd", 48 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// LNI handle.
+        lni: u32 = 16,
+        /// Event queue handle, 0 for none.
+        eq: u32 = 20,
+        /// Options.
+        opts: CqAllocOpts = 24,
+    }
+
+    /// Options of a command queue in the caller's memory.
+    struct CqAllocOptsBuf = "cxi_cq_alloc_opts_buf", 48 {
+        /// Options.
+        opts: CqAllocOpts = 0,
+        /// Address of the command buffer.
+        buf: u64 = 24,
+        /// Non-zero: the buffer is host memory.
+        is_host_mem: u8 = 32,
+        _pad0: [u8; 3] = 33,
+        /// dma-buf file descriptor, -1 for none.
+        dmabuf_fd: i32 = 36,
+        /// Offset in the dma-buf, in bytes.
+        dmabuf_offset: u64 = 40,
+    }
+
+    /// Request of CQ_ALLOC_BUF.
+    struct CqAllocBufCmd = "cxi_cq_alloc_buf_cmd", 72 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// LNI handle.
+        lni: u32 = 16,
+        /// Event queue handle, 0 for none.
+        eq: u32 = 20,
+        /// Options.
+        opts: CqAllocOptsBuf = 24,
+    }
+
+    /// Response of CQ_ALLOC, CQ_ALLOC_BUF.
+    struct CqAllocResp = "cxi_cq_alloc_resp", 40 {
+        /// Command queue number.
+        cq: u32 = 0,
+        /// Number of entries.
+        count: u32 = 4,
+        /// Window of command slots.
+        cmds: Mminfo = 8,
+        /// Window of the write pointer.
+        wp_addr: Mminfo = 24,
+    }
+
+    /// Request of CQ_FREE.
+    struct CqFreeCmd = "cxi_cq_free_cmd", 8 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Command queue number.
+        cq: u32 = 4,
+    }
+
+    /// Request of CQ_ACK_COUNTER.
+    struct CqAckCounterCmd = "cxi_cq_ack_counter_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Command queue number.
+        cq: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Response of CQ_ACK_COUNTER.
+    struct CqAckCounterResp = "cxi_cq_ack_counter_resp", 4 {
+        /// Commands of the queue still to be acknowledged.
+        ack_counter: u32 = 0,
+    }
+
+    /// Attributes of an event queue.
+    struct EqAttr = "cxi_eq_attr", 48 {
+        /// Address of the event buffer, page aligned.
+        queue: u64 = 0,
+        /// Length of the event buffer in bytes, a multiple of the page size.
+        queue_len: u64 = 8,
+        /// Flags.
+        flags: u64 = 16,
+        /// First fill level, in percent, that is reported.
+        status_thresh_base: u32 = 24,
+        /// Percent between fill levels.
+        status_thresh_delta: u32 = 28,
+        /// Number of fill levels reported, at most 4.
+        status_thresh_count: u32 = 32,
+        /// Event coalescing delay.
+        ec_delay: u32 = 36,
+        /// CPU that takes the interrupts.
+        cpu_affinity: u32 = 40,
+        /// Event slots kept back for software.
+        reserved_slots: u32 = 44,
+    }
+
+    /// Request of EQ_ALLOC.
+    struct EqAllocCmd = "cxi_eq_alloc_cmd", 80 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// LNI handle.
+        lni: u32 = 16,
+        /// Memory descriptor of the event buffer, 0 for none (passthrough).
+        queue_md: u32 = 20,
+        /// Wait object for events, 0 for none.
+        event_wait: u32 = 24,
+        /// Wait object for status changes, 0 for none.
+        status_wait: u32 = 28,
+        /// Attributes.
+        attr: EqAttr = 32,
+    }
+
+    /// Response of EQ_ALLOC.
+    struct EqAllocResp = "cxi_eq_alloc_resp", 24 {
+        /// Event queue handle, 0 for none.
+        eq: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Window of registers.
+        csr: Mminfo = 8,
+    }
+
+    /// Request of EQ_FREE.
+    struct EqFreeCmd = "cxi_eq_free_cmd", 8 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Event queue handle, 0 for none.
+        eq: u32 = 4,
+    }
+
+    /// Request of EQ_RESIZE.
+    struct EqResizeCmd = "cxi_eq_resize_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Event queue handle.
+        eq_hndl: u32 = 4,
+        /// Address of the event buffer, page aligned.
+        queue: u64 = 8,
+        /// Length of the event buffer in bytes, a multiple of the page size.
+        queue_len: u64 = 16,
+        /// Memory descriptor of the event buffer, 0 for none (passthrough).
+        queue_md: u32 = 24,
+        _pad0: [u8; 4] = 28,
+    }
+
+    /// Request of EQ_RESIZE_COMPLETE.
+    struct EqResizeCompleteCmd = "cxi_eq_resize_complete_cmd", 8 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Event queue handle.
+        eq_hndl: u32 = 4,
+    }
+
+    /// Request of EQ_ADJUST_RESERVED_FC.
+    struct EqAdjustReservedFcCmd = "cxi_eq_adjust_reserved_fc_cmd", 24, since Main {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Event queue handle.
+        eq_hndl: u32 = 16,
+        /// The value; see the command.
+        value: i32 = 20,
+    }
+
+    /// Request of EQ_ADJUST_RESERVED_FC, up to 14.0.
+    struct EqAdjustReservedFcCmdV1 = "cxi_eq_adjust_reserved_fc_cmd", 24, until Shs14_0_1 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Event queue handle.
+        eq_hndl: u32 = 4,
+        /// The value; see the command.
+        value: i32 = 8,
+        _pad0: [u8; 4] = 12,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 16,
+    }
+
+    /// Response of EQ_ADJUST_RESERVED_FC.
+    struct EqAdjustReservedFcResp = "cxi_eq_adjust_reserved_fc_resp", 4 {
+        /// Slots reserved for flow control after the change.
+        reserved_fc: i32 = 0,
+    }
+}
+
+commands! {
+    CqAllocCmd: CQ_ALLOC -> CqAllocResp, response at 8;
+    CqAllocBufCmd: CQ_ALLOC_BUF -> CqAllocResp, response at 8;
+    CqFreeCmd: CQ_FREE -> ();
+    CqAckCounterCmd: CQ_ACK_COUNTER -> CqAckCounterResp, response at 8;
+    EqAllocCmd: EQ_ALLOC -> EqAllocResp, response at 8;
+    EqFreeCmd: EQ_FREE -> ();
+    EqResizeCmd: EQ_RESIZE -> ();
+    EqResizeCompleteCmd: EQ_RESIZE_COMPLETE -> ();
+    EqAdjustReservedFcCmd: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp, response at 8;
+    EqAdjustReservedFcCmdV1: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp, response at 16;
+}

@@ -1,0 +1,388 @@
+//! Services: who may use which VNIs, traffic classes and how much of the NIC.
+
+use super::profile::TC_COUNT;
+use crate::layout::{abi, commands};
+
+/// Resource type: portal table entries.
+pub const RSRC_PTE: usize = 0;
+/// Resource type: transmit command queues.
+pub const RSRC_TXQ: usize = 1;
+/// Resource type: target command queues.
+pub const RSRC_TGQ: usize = 2;
+/// Resource type: event queues.
+pub const RSRC_EQ: usize = 3;
+/// Resource type: counting events.
+pub const RSRC_CT: usize = 4;
+/// Resource type: list entries.
+pub const RSRC_LE: usize = 5;
+/// Resource type: trigger list entries.
+pub const RSRC_TLE: usize = 6;
+/// Resource type: address contexts.
+pub const RSRC_AC: usize = 7;
+/// Number of resource types.
+pub const RSRC_COUNT: usize = 8;
+/// Members a service can name.
+pub const SVC_MAX_MEMBERS: usize = 2;
+/// VNIs a service can list.
+pub const SVC_MAX_VNIS: usize = 4;
+/// Id of the default service.
+pub const DEFAULT_SVC_ID: u32 = 1;
+/// Unused member slot.
+pub const MEMBER_IGNORE: u32 = 0;
+/// Member by effective user id.
+pub const MEMBER_UID: u32 = 1;
+/// Member by effective group id.
+pub const MEMBER_GID: u32 = 2;
+/// Member by network namespace (from 14.0).
+pub const MEMBER_NET_NS: u32 = 3;
+
+bitflags::bitflags! {
+    /// The flag bits of [`SvcDesc::flags`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct SvcFlags: u8 {
+        /// Only `members` may use the service.
+        const RESTRICTED_MEMBERS = 1 << 0;
+        /// Only `vnis` may be used.
+        const RESTRICTED_VNIS = 1 << 1;
+        /// Only the classes in `tcs` may be used.
+        const RESTRICTED_TCS = 1 << 2;
+        /// `limits` counts.
+        const RESOURCE_LIMITS = 1 << 3;
+        /// The service is enabled.
+        const ENABLE = 1 << 4;
+        /// The service belongs to the system.
+        const IS_SYSTEM_SVC = 1 << 5;
+    }
+}
+
+abi! {
+    /// What a service may have of one resource type.
+    struct Limits = "cxi_limits", 4 {
+        /// Most the service may have.
+        max: u16 = 0,
+        /// Reserved for the service alone.
+        res: u16 = 2,
+    }
+
+    /// Limits for each resource type.
+    struct RsrcLimits = "cxi_rsrc_limits", 32 {
+        /// One entry for each type, order of `RSRC_*`.
+        types: [Limits; RSRC_COUNT] = 0,
+    }
+
+    /// What a service has in use.
+    struct RsrcUse = "cxi_rsrc_use", 24 {
+        /// Service id.
+        svc_id: u32 = 0,
+        /// TLE pool of the service, 0 when it has none of its own.
+        tle_pool_id: u32 = 4,
+        /// Amount in use per resource type (order of `RSRC_*`); 0xFFFF means not applicable.
+        in_use: [u16; RSRC_COUNT] = 8,
+    }
+
+    /// Why SVC_ALLOC failed: availability up to the first short resource, and pools that ran out.
+    struct SvcFailInfo = "cxi_svc_fail_info", 20 {
+        /// Amount still available per resource type (order of `RSRC_*`), meaningful up to the first short one.
+        rsrc_avail: [u16; RSRC_COUNT] = 0,
+        /// Non-zero: all LE pools are taken.
+        no_le_pools: u8 = 16,
+        /// Non-zero: all TLE pools are taken.
+        no_tle_pools: u8 = 17,
+        /// Never set by any driver release.
+        no_cntr_pools: u8 = 18,
+        _pad0: [u8; 1] = 19,
+    }
+
+    /// One member of a service.
+    struct SvcMember = "cxi_svc_desc.members", 8 {
+        /// uid, gid or namespace; by `kind`.
+        id: u32 = 0,
+        /// Kind of member, see `MEMBER_*`.
+        kind: u32 = 4,
+    }
+
+    /// A service.
+    struct SvcDesc = "cxi_svc_desc", 68 {
+        /// Flags, see [`SvcFlags`](super::SvcFlags) and `cntr_pool_id` in bits 6 and 7.
+        flags: u8 = 0,
+        /// How many entries of `vnis` count.
+        num_vld_vnis: u8 = 1,
+        /// VNIs of the service.
+        vnis: [u16; SVC_MAX_VNIS] = 2,
+        /// Non-zero: the traffic class of that number is allowed.
+        tcs: [u8; TC_COUNT] = 10,
+        _pad0: [u8; 1] = 15,
+        /// Who may use the service.
+        members: [SvcMember; SVC_MAX_MEMBERS] = 16,
+        /// Limits per resource type (order of `RSRC_*`).
+        limits: RsrcLimits = 32,
+        /// Service id.
+        svc_id: u32 = 64,
+    }
+
+    /// Request of SVC_ALLOC.
+    struct SvcAllocCmd = "cxi_svc_alloc_cmd", 88 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// The service.
+        svc_desc: SvcDesc = 16,
+        _pad1: [u8; 4] = 84,
+    }
+
+    /// Response of SVC_ALLOC; written on errors too.
+    struct SvcAllocResp = "cxi_svc_alloc_resp", 24 {
+        /// Service id.
+        svc_id: u32 = 0,
+        /// Why the allocation failed.
+        fail_info: SvcFailInfo = 4,
+    }
+
+    /// Request of SVC_DESTROY.
+    struct SvcDestroyCmd = "cxi_svc_destroy_cmd", 8 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Service id.
+        svc_id: u32 = 4,
+    }
+
+    /// Request of SVC_UPDATE.
+    struct SvcUpdateCmd = "cxi_svc_update_cmd", 88 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// The service.
+        svc_desc: SvcDesc = 16,
+        _pad1: [u8; 4] = 84,
+    }
+
+    /// Response of SVC_UPDATE; written on errors too, always zeros.
+    struct SvcUpdateResp = "cxi_svc_update_resp", 20 {
+        /// Why the allocation failed.
+        fail_info: SvcFailInfo = 0,
+    }
+
+    /// Request of SVC_GET.
+    struct SvcGetCmd = "cxi_svc_get_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Request of SVC_LIST_GET.
+    struct SvcListGetCmd = "cxi_svc_list_get_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Number of entries.
+        count: u32 = 16,
+        _pad1: [u8; 4] = 20,
+        /// Address of the service array; the transport fills it in.
+        svc_list: u64 = 24,
+    }
+
+    /// Response of SVC_LIST_GET.
+    struct SvcListGetResp = "cxi_svc_list_get_resp", 4 {
+        /// Number of entries.
+        count: u32 = 0,
+    }
+
+    /// Request of SVC_RSRC_GET.
+    struct SvcRsrcGetCmd = "cxi_svc_rsrc_get_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Request of SVC_RSRC_LIST_GET.
+    struct SvcRsrcListGetCmd = "cxi_svc_rsrc_list_get_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Number of entries.
+        count: u32 = 16,
+        _pad1: [u8; 4] = 20,
+        /// Address of the usage array; the transport fills it in.
+        rsrc_list: u64 = 24,
+    }
+
+    /// Response of SVC_RSRC_LIST_GET.
+    struct SvcRsrcListGetResp = "cxi_svc_rsrc_list_get_resp", 4 {
+        /// Number of entries.
+        count: u32 = 0,
+    }
+
+    /// Request of SVC_ENABLE.
+    struct SvcEnableCmd = "cxi_svc_enable_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        /// Non-zero: enable, zero: disable.
+        enable: u8 = 20,
+        _pad1: [u8; 3] = 21,
+    }
+
+    /// Request of SVC_GET_LPR.
+    struct SvcGetLprCmd = "cxi_svc_lpr_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        /// LNIs that may share one RGID, at most 8; not looked at when getting.
+        lnis_per_rgid: u32 = 20,
+    }
+
+    /// Request of SVC_SET_LPR.
+    struct SvcSetLprCmd = "cxi_svc_lpr_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        /// LNIs that may share one RGID, at most 8; not looked at when getting.
+        lnis_per_rgid: u32 = 20,
+    }
+
+    /// Response of SVC_GET_LPR, SVC_GET_NETNS.
+    struct SvcGetValueResp = "cxi_svc_get_value_resp", 4 {
+        /// The value; see the command.
+        value: u32 = 0,
+    }
+
+    /// Request of SVC_SET_EXCLUSIVE_CP.
+    struct SvcSetExclusiveCpCmd = "cxi_svc_set_exclusive_cp_cmd", 12 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Service id.
+        svc_id: u32 = 4,
+        /// Non-zero: every LNI gets a communication profile of its own.
+        exclusive_cp: u8 = 8,
+        _pad0: [u8; 3] = 9,
+    }
+
+    /// Request of SVC_GET_EXCLUSIVE_CP.
+    struct SvcGetExclusiveCpCmd = "cxi_svc_get_exclusive_cp_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+
+    /// Response of SVC_GET_EXCLUSIVE_CP.
+    struct SvcGetExclusiveCpResp = "cxi_svc_get_exclusive_cp_resp", 1 {
+        /// Non-zero: every LNI gets a communication profile of its own.
+        exclusive_cp: u8 = 0,
+    }
+
+    /// Request of SVC_GET_VNI_RANGE.
+    struct SvcGetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        /// First VNI of the range.
+        vni_min: u32 = 20,
+        /// Last VNI of the range.
+        vni_max: u32 = 24,
+        _pad1: [u8; 4] = 28,
+    }
+
+    /// Request of SVC_SET_VNI_RANGE.
+    struct SvcSetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        /// First VNI of the range.
+        vni_min: u32 = 20,
+        /// Last VNI of the range.
+        vni_max: u32 = 24,
+        _pad1: [u8; 4] = 28,
+    }
+
+    /// Response of SVC_GET_VNI_RANGE.
+    struct SvcGetVniRangeResp = "cxi_svc_get_vni_range_resp", 8 {
+        /// First VNI of the range.
+        vni_min: u32 = 0,
+        /// Last VNI of the range.
+        vni_max: u32 = 4,
+    }
+
+    /// Request of SVC_SET_NETNS.
+    struct SvcSetNetnsCmd = "cxi_svc_set_netns_cmd", 12 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        /// Service id.
+        svc_id: u32 = 4,
+        /// Inode number of the network namespace.
+        netns: u32 = 8,
+    }
+
+    /// Request of SVC_GET_NETNS.
+    struct SvcGetNetnsCmd = "cxi_svc_get_netns_cmd", 24 {
+        /// Opcode; `new()` fills it in.
+        op: u32 = 0,
+        _pad0: [u8; 4] = 4,
+        /// Address of the response buffer; the transport fills it in.
+        resp: u64 = 8,
+        /// Service id.
+        svc_id: u32 = 16,
+        _pad1: [u8; 4] = 20,
+    }
+}
+
+commands! {
+    SvcAllocCmd: SVC_ALLOC -> SvcAllocResp, response at 8;
+    SvcDestroyCmd: SVC_DESTROY -> ();
+    SvcUpdateCmd: SVC_UPDATE -> SvcUpdateResp, response at 8;
+    SvcGetCmd: SVC_GET -> SvcDesc, response at 8;
+    SvcListGetCmd: SVC_LIST_GET -> SvcListGetResp, response at 8, list at 24;
+    SvcRsrcGetCmd: SVC_RSRC_GET -> RsrcUse, response at 8;
+    SvcRsrcListGetCmd: SVC_RSRC_LIST_GET -> SvcRsrcListGetResp, response at 8, list at 24;
+    SvcEnableCmd: SVC_ENABLE -> ();
+    SvcGetLprCmd: SVC_GET_LPR -> SvcGetValueResp, response at 8;
+    SvcSetLprCmd: SVC_SET_LPR -> ();
+    SvcSetExclusiveCpCmd: SVC_SET_EXCLUSIVE_CP -> ();
+    SvcGetExclusiveCpCmd: SVC_GET_EXCLUSIVE_CP -> SvcGetExclusiveCpResp, response at 8;
+    SvcGetVniRangeCmd: SVC_GET_VNI_RANGE -> SvcGetVniRangeResp, response at 8;
+    SvcSetVniRangeCmd: SVC_SET_VNI_RANGE -> ();
+    SvcSetNetnsCmd: SVC_SET_NETNS -> ();
+    SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, response at 8;
+}

@@ -1,0 +1,112 @@
+//! The real transport: `/dev/cxiN`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use crate::{Errno, Mapping, Request, Transport};
+
+/// Drivers of the development branch read this many bytes from the address of a command,
+/// whatever its length.
+const MIN_READABLE: usize = 16;
+
+/// Longest command with a fixed layout.
+const COMMAND_ROOM: usize = 128;
+
+/// An open character device of the CXI driver.
+///
+/// Closing it frees the LNIs that were allocated through it and everything below them.
+#[derive(Debug)]
+pub struct CharDev {
+    file: OwnedFd,
+}
+
+impl CharDev {
+    /// Opens a device node for reading and writing, close-on-exec.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` says: ENOENT without such a device, EACCES without the right to it, EIO
+    /// when the device has been removed.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Self::from(file))
+    }
+}
+
+impl From<File> for CharDev {
+    /// Takes an open file that speaks the driver's protocol.
+    fn from(file: File) -> Self {
+        Self { file: file.into() }
+    }
+}
+
+impl From<OwnedFd> for CharDev {
+    fn from(file: OwnedFd) -> Self {
+        Self { file }
+    }
+}
+
+impl AsFd for CharDev {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Transport for CharDev {
+    /// One `write(2)`.
+    ///
+    /// The write goes through libc's function: it is opaque to the compiler, which must assume
+    /// that it reads and writes all memory whose address was exposed. An inlined system call that
+    /// promises to leave memory alone would let the compiler fold the response to what the buffer
+    /// held before.
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        let Request {
+            command,
+            pointers,
+            response,
+            list,
+            ..
+        } = request;
+        let mut bytes = [0; COMMAND_ROOM];
+        let len = command.len();
+        bytes
+            .get_mut(..len)
+            .ok_or(Errno::EINVAL)?
+            .copy_from_slice(command);
+
+        if let Some(offset) = pointers.list_in_response {
+            put_address(response, offset, list.as_mut_ptr().expose_provenance())?;
+        }
+        if let Some(offset) = pointers.list {
+            put_address(&mut bytes, offset, list.as_mut_ptr().expose_provenance())?;
+        }
+        if let Some(offset) = pointers.response {
+            put_address(
+                &mut bytes,
+                offset,
+                response.as_mut_ptr().expose_provenance(),
+            )?;
+        }
+
+        const { assert!(COMMAND_ROOM >= MIN_READABLE) };
+        match nix::unistd::write(&self.file, &bytes[..len])? {
+            written if written == len => Ok(()),
+            _ => Err(Errno::EIO),
+        }
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        Mapping::of_file(&self.file, offset, len)
+    }
+}
+
+fn put_address(bytes: &mut [u8], offset: usize, address: usize) -> Result<(), Errno> {
+    let address = (address as u64).to_ne_bytes();
+    bytes
+        .get_mut(offset..offset + address.len())
+        .ok_or(Errno::EINVAL)?
+        .copy_from_slice(&address);
+    Ok(())
+}

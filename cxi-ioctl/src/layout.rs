@@ -1,0 +1,119 @@
+//! How a struct of the kernel interface is laid out, and the macros that define one.
+
+use crate::Release;
+
+/// One field of a [`StructLayout`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldLayout {
+    /// The field's name here; names that start with `_` are padding.
+    pub name: &'static str,
+    /// Bytes from the start of the struct.
+    pub offset: usize,
+    /// Length in bytes.
+    pub size: usize,
+}
+
+/// The layout of a struct as this crate defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StructLayout {
+    /// The struct's name here.
+    pub name: &'static str,
+    /// The struct's name in the kernel's header.
+    pub c_name: &'static str,
+    /// Length in bytes.
+    pub size: usize,
+    /// First release with this layout, if an older one has another.
+    pub since: Option<Release>,
+    /// Last release with this layout, if a newer one has another.
+    pub until: Option<Release>,
+    /// All fields, padding included, without gaps.
+    pub fields: &'static [FieldLayout],
+}
+
+/// Defines structs of the kernel interface with asserted offsets, and a list of their layouts.
+macro_rules! abi {
+    ($(
+        $(#[$doc:meta])*
+        struct $name:ident = $c_name:literal, $size:literal $(, since $since:ident)? $(, until $until:ident)? {
+            $( $(#[$field_doc:meta])* $field:ident: $type:ty = $offset:literal, )*
+        }
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(
+                Clone, Copy, Debug, PartialEq, Eq,
+                zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout,
+            )]
+            #[repr(C)]
+            pub struct $name {
+                $( $(#[$field_doc])* #[allow(missing_docs, reason = "padding has no meaning")] pub $field: $type, )*
+            }
+
+            const _: () = {
+                assert!(size_of::<$name>() == $size);
+                $( assert!(core::mem::offset_of!($name, $field) == $offset); )*
+            };
+        )*
+
+        pub(super) const LAYOUTS: &[$crate::layout::StructLayout] = &[ $(
+            $crate::layout::StructLayout {
+                name: stringify!($name),
+                c_name: $c_name,
+                size: $size,
+                since: $crate::layout::abi!(@release $($since)?),
+                until: $crate::layout::abi!(@release $($until)?),
+                fields: &[ $(
+                    $crate::layout::FieldLayout {
+                        name: stringify!($field),
+                        offset: $offset,
+                        size: size_of::<$type>(),
+                    },
+                )* ],
+            },
+        )* ];
+    };
+    (@release) => { None };
+    (@release $release:ident) => { Some($crate::Release::$release) };
+}
+
+/// Makes commands of request structs: opcode, response and where the buffers' addresses go.
+macro_rules! commands {
+    ($(
+        $name:ident: $opcode:ident -> $response:ty
+            $(, response at $response_at:literal)?
+            $(, list at $list_at:literal)?
+            $(, list in response at $list_in_response_at:literal)?;
+    )*) => { $(
+        impl $name {
+            /// A request with its opcode filled in and everything else zero.
+            #[must_use]
+            pub fn new() -> Self {
+                let mut command: Self = zerocopy::FromZeros::new_zeroed();
+                command.op = $crate::Opcode::$opcode.number();
+                command
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl $crate::Command for $name {
+            const OPCODE: $crate::Opcode = $crate::Opcode::$opcode;
+            const POINTERS: $crate::Pointers = $crate::Pointers {
+                response: $crate::layout::commands!(@offset $($response_at)?),
+                list: $crate::layout::commands!(@offset $($list_at)?),
+                list_in_response: $crate::layout::commands!(@offset $($list_in_response_at)?),
+            };
+            type Response = $response;
+        }
+    )* };
+    (@offset) => { None };
+    (@offset $offset:literal) => { Some($offset) };
+}
+
+pub(crate) use {abi, commands};
