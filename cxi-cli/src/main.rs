@@ -1,0 +1,4 @@
+//! The command `cxi`.
+#![forbid(unsafe_code)]
+
+fn main() {}

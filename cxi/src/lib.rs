@@ -1,0 +1,2 @@
+//! The safe API of the Cassini NIC.
+#![forbid(unsafe_code)]
