@@ -1,0 +1,191 @@
+//! Id sets: syntax in and out, set operations against a model, and the place of every error.
+
+use std::collections::BTreeSet;
+
+use cxi::job::{IdSet, ParseIdSetErrorKind};
+use proptest::prelude::*;
+
+fn set(text: &str) -> IdSet {
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+}
+
+#[test]
+fn prints_what_it_reads_in_canonical_form() {
+    for (input, plain, bracketed) in [
+        ("", "", ""),
+        ("[]", "", ""),
+        ("0", "0", "0"),
+        ("[7]", "7", "7"),
+        ("1024-65535", "1024-65535", "[1024-65535]"),
+        ("5,7,9-12", "5,7,9-12", "[5,7,9-12]"),
+        ("[0-3,8]", "0-3,8", "[0-3,8]"),
+        ("3,2,4,5", "2-5", "[2-5]"),
+        ("4-4", "4", "4"),
+        ("63,64,65", "63-65", "[63-65]"),
+        ("0-65535", "0-65535", "[0-65535]"),
+    ] {
+        let set = set(input);
+        assert_eq!(set.to_string(), plain, "{input:?}");
+        assert_eq!(set.bracketed().to_string(), bracketed, "{input:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_place_and_what_would_be_right() {
+    for (input, message) in [
+        (
+            ",1",
+            "byte 0: expected an id (a decimal number up to 65535), found ','",
+        ),
+        (
+            "1,",
+            "byte 2: expected an id (a decimal number up to 65535), found the end",
+        ),
+        (
+            "1,,2",
+            "byte 2: expected an id (a decimal number up to 65535), found ','",
+        ),
+        (
+            "-5",
+            "byte 0: expected an id (a decimal number up to 65535), found '-'",
+        ),
+        (
+            "+1",
+            "byte 0: expected an id (a decimal number up to 65535), found '+'",
+        ),
+        (
+            "1, 2",
+            "byte 2: expected an id (a decimal number up to 65535), found a blank",
+        ),
+        ("1 ", "byte 1: expected ',', '-' or the end, found a blank"),
+        ("0x10", "byte 1: expected ',', '-' or the end, found 'x'"),
+        ("5-7-9", "byte 3: expected ',' or the end, found '-'"),
+        (
+            "5-",
+            "byte 2: expected the last id of the range that starts with 5, found the end",
+        ),
+        (
+            "012",
+            "byte 0: id starts with 0: write it without leading zeros",
+        ),
+        (
+            "1-02",
+            "byte 2: id starts with 0: write it without leading zeros",
+        ),
+        ("1,65536", "byte 2: id is too large: the largest is 65535"),
+        (
+            "99999999999999999999",
+            "byte 0: id is too large: the largest is 65535",
+        ),
+        (
+            "1,9-7",
+            "byte 2: range runs from 9 down to 7: the smaller id comes first",
+        ),
+        ("1-8,5", "byte 4: id 5 stands in the set twice"),
+        (
+            "[1",
+            "byte 2: expected ']' because the set starts with '[', found the end",
+        ),
+        ("1]", "byte 1: expected ',', '-' or the end, found ']'"),
+        ("[1]]", "byte 3: expected the end, found ']'"),
+        (
+            "[[1]]",
+            "byte 1: expected an id (a decimal number up to 65535), found '['",
+        ),
+        (
+            "1,ƒ",
+            "byte 2: expected an id (a decimal number up to 65535), found 'ƒ'",
+        ),
+    ] {
+        let error = input.parse::<IdSet>().expect_err(input);
+        assert_eq!(error.to_string(), message, "{input:?}");
+    }
+    let error = "7,3-1".parse::<IdSet>().unwrap_err();
+    assert_eq!(error.position(), 2);
+    assert_eq!(
+        *error.kind(),
+        ParseIdSetErrorKind::Descending { first: 3, last: 1 }
+    );
+}
+
+#[test]
+fn gaps_and_ends_of_the_full_set() {
+    let full = IdSet::from(0..=u16::MAX);
+    assert_eq!(full.len(), 65_536);
+    assert_eq!(full.next_gap_from(0), None);
+    assert_eq!(full.last(), Some(65_535));
+    assert_eq!(IdSet::new().next_gap_from(65_535), Some(65_535));
+    assert_eq!(IdSet::new().last(), None);
+    assert!(IdSet::new().is_subset(&full) && IdSet::new().is_disjoint(&full));
+}
+
+fn model() -> impl Strategy<Value = BTreeSet<u16>> {
+    // Dense near the word boundaries and at the ends, where the bit arithmetic can go wrong.
+    let id = prop_oneof![0..200_u16, 65_400..=u16::MAX, any::<u16>()];
+    proptest::collection::btree_set(id, 0..120)
+}
+
+fn bits(model: &BTreeSet<u16>) -> IdSet {
+    model.iter().copied().collect()
+}
+
+proptest! {
+    #[test]
+    fn text_round_trip(ids in model()) {
+        let set = bits(&ids);
+        prop_assert_eq!(&set.to_string().parse::<IdSet>().unwrap(), &set);
+        prop_assert_eq!(&set.bracketed().to_string().parse::<IdSet>().unwrap(), &set);
+        prop_assert_eq!(set.len(), ids.len());
+        prop_assert!(set.iter().eq(ids.iter().copied()));
+    }
+
+    #[test]
+    fn operations_agree_with_a_plain_set(a in model(), b in model()) {
+        let (x, y) = (bits(&a), bits(&b));
+        prop_assert_eq!(x.union(&y), bits(&a.union(&b).copied().collect()));
+        prop_assert_eq!(x.intersection(&y), bits(&a.intersection(&b).copied().collect()));
+        prop_assert_eq!(x.difference(&y), bits(&a.difference(&b).copied().collect()));
+        prop_assert_eq!(x.is_disjoint(&y), a.is_disjoint(&b));
+        prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
+        prop_assert_eq!(x.first(), a.first().copied());
+        prop_assert_eq!(x.last(), a.last().copied());
+    }
+
+    #[test]
+    fn ranges_and_searches_agree_with_a_plain_set(ids in model(), low: u16, high: u16) {
+        let mut ids = ids;
+        let mut set = bits(&ids);
+        prop_assert_eq!(set.next_from(low), ids.range(low..).next().copied());
+        prop_assert_eq!(set.next_gap_from(low), (low..=u16::MAX).find(|id| !ids.contains(id)));
+        prop_assert_eq!(set.contains_range(&(low..=high)), (low..=high).all(|id| ids.contains(&id)));
+        set.insert_range(low..=high);
+        ids.extend(low..=high);
+        prop_assert_eq!(&set, &bits(&ids));
+        prop_assert!(set.contains_range(&(low..=high)));
+        set.remove_range(low..=low.saturating_add(100));
+        ids.retain(|id| !(low..=low.saturating_add(100)).contains(id));
+        prop_assert_eq!(set, bits(&ids));
+    }
+
+    #[test]
+    fn single_changes_agree_with_a_plain_set(changes in proptest::collection::vec((any::<bool>(), 0..300_u16), 0..200)) {
+        let (mut set, mut plain) = (IdSet::new(), BTreeSet::new());
+        for (insert, id) in changes {
+            if insert {
+                prop_assert_eq!(set.insert(id), plain.insert(id));
+            } else {
+                prop_assert_eq!(set.remove(id), plain.remove(&id));
+            }
+            prop_assert_eq!(set.len(), plain.len());
+        }
+        prop_assert_eq!(set, bits(&plain));
+    }
+
+    #[test]
+    fn no_text_panics(text in "[\\[\\]0-9,ƒ -]{0,12}") {
+        if let Err(error) = text.parse::<IdSet>() {
+            prop_assert!(error.position() <= text.len());
+        }
+    }
+}
