@@ -1,8 +1,10 @@
 //! An open file of the device.
 
+use std::sync::Arc;
+
 use cxi_ioctl::Errno;
 
-use crate::Credentials;
+use crate::{Credentials, InProcess, Nic};
 
 /// The memory of a caller, as far as one command reaches it.
 pub trait CallerMemory {
@@ -28,22 +30,61 @@ pub trait CallerMemory {
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno>;
 }
 
-/// An open file of a mock NIC. Dropping it is closing the file.
+/// An open file of a mock NIC: what a process has after `open("/dev/cxi0")`.
+///
+/// Handles of objects mean nothing in another file. Dropping the client is closing the file:
+/// everything but services goes away.
 #[derive(Debug)]
-pub struct Client {}
+pub struct Client {
+    nic: Arc<Nic>,
+    file: u32,
+}
 
 impl Client {
+    pub(crate) fn new(nic: Arc<Nic>, file: u32) -> Self {
+        Self { nic, file }
+    }
+
     /// One `write(2)` of a command by a caller.
+    ///
+    /// The caller at the time of the call counts, not who opened the file. Returns the length of
+    /// the command. A command of fewer than four bytes is refused without being looked at.
     ///
     /// # Errors
     ///
-    /// The driver's errno.
+    /// The driver's errno. `memory` may have got a response all the same: SVC_ALLOC explains a
+    /// refusal there.
     pub fn write(
         &self,
-        _caller: &Credentials,
-        _command: &[u8],
-        _memory: &mut dyn CallerMemory,
+        caller: &Credentials,
+        command: &[u8],
+        memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno> {
-        Err(Errno::EOPNOTSUPP)
+        self.nic.write(self.file, caller, command, memory)
+    }
+
+    /// The NIC that the file belongs to.
+    #[must_use]
+    pub fn nic(&self) -> &Arc<Nic> {
+        &self.nic
+    }
+
+    /// The number of the open file, as in `clients/<number>` of sysfs and in WAIT_ALLOC's
+    /// response: the lowest free one when the file was opened.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.file
+    }
+
+    /// The file as a [`Transport`](cxi_ioctl::Transport), used by that caller.
+    #[must_use]
+    pub fn transport(self, caller: Credentials) -> InProcess {
+        InProcess::new(Arc::new(self), caller)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.nic.close(self.file);
     }
 }

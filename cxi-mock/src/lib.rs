@@ -3,9 +3,33 @@
 //! [`Nic`] is a NIC with its driver; [`Client`] is an open file of it; a command is bytes, as the
 //! driver takes them, written by a caller with [`Credentials`].
 #![forbid(unsafe_code)]
+#![allow(dead_code, clippy::unused_self)]
 
 mod client;
+mod config;
 mod credentials;
+mod fault;
+mod hardware;
+mod hazard;
+mod identity;
+mod nic;
+mod node;
+#[cfg(feature = "serde")]
+mod release_name;
+mod state;
+mod transport;
 
 pub use client::{CallerMemory, Client};
+pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
+pub use fault::{Fault, Faults};
+pub use hardware::{Hardware, NoSuchPlace};
+pub use hazard::{Hazard, HazardKind};
+pub use identity::{Identity, NoPciAddress, PciAddress};
+pub use nic::Nic;
+pub use node::MockNode;
+pub use state::{
+    AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,
+    RgidState, RxProfileState, TxProfileState,
+};
+pub use transport::InProcess;

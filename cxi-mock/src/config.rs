@@ -1,0 +1,233 @@
+//! What a mock NIC is: driver release, module parameters, totals, identity.
+
+use cxi_ioctl::{Errno, Release};
+
+use crate::Identity;
+
+/// How to set up a mock NIC.
+///
+/// The default is a Cassini 2 NIC without virtual functions under the driver of SHS 14.0.1 with
+/// its default parameters.
+///
+/// ```
+/// use cxi_ioctl::Release;
+/// use cxi_mock::{Nic, NicConfig};
+///
+/// let nic = Nic::new(
+///     NicConfig::new()
+///         .release(Release::Main)
+///         .virtual_functions(1)
+///         .parameters(|params| params.disable_default_svc = false)
+///         .totals(|totals| totals.txqs = 16),
+/// )?;
+/// # Ok::<_, cxi_mock::LoadError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct NicConfig {
+    /// Which driver the NIC runs under.
+    #[cfg_attr(feature = "serde", serde(with = "crate::release_name"))]
+    pub release: Release,
+    /// Parameters of the driver's modules.
+    pub params: ModuleParameters,
+    /// Number of virtual functions beside the physical one, at most 64.
+    pub virtual_functions: u32,
+    /// How much of everything the NIC has.
+    pub totals: Totals,
+    /// What the NIC says about itself.
+    pub identity: Identity,
+}
+
+impl NicConfig {
+    /// The default configuration.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            release: Release::Shs14_0_1,
+            params: ModuleParameters::default(),
+            virtual_functions: 0,
+            totals: Totals::default(),
+            identity: Identity::default(),
+        }
+    }
+
+    /// Sets the driver release.
+    #[must_use]
+    pub fn release(mut self, release: Release) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// Changes module parameters.
+    #[must_use]
+    pub fn parameters(mut self, change: impl FnOnce(&mut ModuleParameters)) -> Self {
+        change(&mut self.params);
+        self
+    }
+
+    /// Sets the number of virtual functions.
+    #[must_use]
+    pub fn virtual_functions(mut self, count: u32) -> Self {
+        self.virtual_functions = count;
+        self
+    }
+
+    /// Changes the device totals: a test that fills a small NIC runs faster.
+    #[must_use]
+    pub fn totals(mut self, change: impl FnOnce(&mut Totals)) -> Self {
+        change(&mut self.totals);
+        self
+    }
+
+    /// Changes what the NIC says about itself.
+    #[must_use]
+    pub fn identity(mut self, change: impl FnOnce(&mut Identity)) -> Self {
+        change(&mut self.identity);
+        self
+    }
+}
+
+impl Default for NicConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Parameters of the driver's modules, by their names there.
+///
+/// A release that does not know a parameter does not look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ModuleParameters {
+    /// The default service starts disabled. Default on.
+    pub disable_default_svc: bool,
+    /// The default service is not restricted to VNIs. Default off.
+    pub default_svc_test_mode: bool,
+    /// TLEs reserved for the default service, raised to 8. Default 512.
+    pub default_svc_num_tles: u32,
+    /// VNIs of the default service; the list ends at the first that is not in 1 to 65535.
+    /// Default 1 and 10.
+    pub default_vnis: [u32; 4],
+    /// LNIs may share an RGID (from 13.1). Default on.
+    pub enable_rgid_sharing: bool,
+    /// LNIs per RGID of new user services (from 13.1). Default 1.
+    pub default_lnis_per_rgid: u32,
+    /// LEs of each processing element, at most 16384. Default 16384.
+    pub pe_total_les: u32,
+    /// Width of a PID in bits. Default 9.
+    pub pid_bits: u32,
+    /// Which pairs of traffic class and type exist. Default 2, the only one that is modelled.
+    pub active_qos_profile: u32,
+}
+
+impl Default for ModuleParameters {
+    fn default() -> Self {
+        Self {
+            disable_default_svc: true,
+            default_svc_test_mode: false,
+            default_svc_num_tles: 512,
+            default_vnis: [1, 10, 0, 0],
+            enable_rgid_sharing: true,
+            default_lnis_per_rgid: 1,
+            pe_total_les: 16384,
+            pid_bits: 9,
+            active_qos_profile: 2,
+        }
+    }
+}
+
+/// How much the NIC has of each resource. LEs are a module parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Totals {
+    /// Portal table entries; number 0 is never handed out.
+    pub ptes: u16,
+    /// Transmit command queues, at most 1024.
+    pub txqs: u16,
+    /// Target command queues.
+    pub tgqs: u16,
+    /// Event queues, numbered from 1.
+    pub eqs: u16,
+    /// Counting events, numbered from 1.
+    pub cts: u16,
+    /// Trigger list entries.
+    pub tles: u16,
+    /// Address contexts.
+    pub acs: u16,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self {
+            ptes: 2048,
+            txqs: 1024,
+            tgqs: 512,
+            eqs: 2047,
+            cts: 2047,
+            tles: 2048,
+            acs: 1022,
+        }
+    }
+}
+
+/// Why a driver does not load with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The first of `default_vnis` is not a VNI.
+    #[error("default_vnis starts with {first}: expected at least one VNI from 1 to 65535")]
+    NoDefaultVni {
+        /// First entry of the list.
+        first: u32,
+    },
+    /// The default service asks for more TLEs than there are.
+    #[error("default_svc_num_tles is {asked}: the NIC has {total}")]
+    TooManyTles {
+        /// What the parameter says.
+        asked: u32,
+        /// What there is.
+        total: u16,
+    },
+    /// A VNI stands twice in `default_vnis`, which this release refuses.
+    #[error("default_vnis has VNI {vni} twice, which the driver of {release} refuses")]
+    DuplicateDefaultVni {
+        /// The VNI.
+        vni: u32,
+        /// The driver.
+        release: Release,
+    },
+    /// A value that a NIC cannot have.
+    #[error("{what} is {value}: expected {expected}")]
+    OutOfRange {
+        /// Which value.
+        what: &'static str,
+        /// What it is.
+        value: u32,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A QoS profile that the mock does not know.
+    #[error("active_qos_profile is {profile}: the mock models profile 2 only")]
+    QosProfile {
+        /// What the parameter says.
+        profile: u32,
+    },
+    /// The default service does not fit.
+    #[error("the default service cannot be made: {0}")]
+    DefaultService(Errno),
+}
+
+impl LoadError {
+    /// What loading the driver's module fails with.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::DuplicateDefaultVni { .. } => Errno::EEXIST,
+            Self::DefaultService(errno) => *errno,
+            _ => Errno::EINVAL,
+        }
+    }
+}

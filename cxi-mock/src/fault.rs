@@ -1,0 +1,182 @@
+//! Scripted faults at the device.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cxi_ioctl::{Errno, Opcode};
+
+/// What goes wrong at a NIC, and when.
+///
+/// Rules are looked at in the order they were added; the first that applies decides. A command
+/// that a rule refuses is not executed.
+///
+/// ```
+/// use cxi_ioctl::{Errno, Opcode};
+/// use cxi_mock::{Fault, Nic, NicConfig};
+///
+/// let nic = Nic::new(NicConfig::new())?;
+/// // The service stays busy for three attempts.
+/// nic.faults().add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
+/// # Ok::<_, cxi_mock::LoadError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Faults {
+    rules: Mutex<Rules>,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    faults: Vec<Fault>,
+    delays: Vec<(Option<Opcode>, Duration)>,
+    removed: bool,
+}
+
+/// An error that comes instead of a command's execution.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    errno: Errno,
+    opcode: Option<Opcode>,
+    skip: u64,
+    times: Option<u64>,
+}
+
+impl Fault {
+    /// A fault that hits every command, until it is narrowed.
+    #[must_use]
+    pub fn errno(errno: Errno) -> Self {
+        Self {
+            errno,
+            opcode: None,
+            skip: 0,
+            times: None,
+        }
+    }
+
+    /// Only this command.
+    #[must_use]
+    pub fn on(mut self, opcode: Opcode) -> Self {
+        self.opcode = Some(opcode);
+        self
+    }
+
+    /// Not before that many commands passed that the fault is about.
+    #[must_use]
+    pub fn after(mut self, commands: u64) -> Self {
+        self.skip = commands;
+        self
+    }
+
+    /// That many times, then never again.
+    #[must_use]
+    pub fn times(mut self, times: u64) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    fn strikes(&mut self, opcode: Opcode) -> Option<Errno> {
+        if self.opcode.is_some_and(|only| only != opcode) {
+            return None;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return None;
+        }
+        if let Some(times) = &mut self.times {
+            *times = times.checked_sub(1)?;
+        }
+        Some(self.errno)
+    }
+}
+
+impl Faults {
+    /// Adds a fault behind those that are there.
+    pub fn add(&self, fault: Fault) {
+        self.rules().faults.push(fault);
+    }
+
+    /// Makes a command slow, or every command. The model does not sleep: a front end does, by
+    /// what [`delay_of`](Self::delay_of) says.
+    pub fn delay(&self, opcode: Option<Opcode>, delay: Duration) {
+        self.rules().delays.push((opcode, delay));
+    }
+
+    /// How long a front end holds a command back: all delays that apply, together.
+    #[must_use]
+    pub fn delay_of(&self, opcode: Opcode) -> Option<Duration> {
+        let rules = self.rules();
+        rules
+            .delays
+            .iter()
+            .filter(|(only, _)| only.is_none_or(|only| only == opcode))
+            .map(|(_, delay)| *delay)
+            .reduce(Duration::saturating_add)
+    }
+
+    /// Takes the NIC out: commands and opening give EIO until it is [`plugged`](Self::plug) in.
+    pub fn remove_nic(&self) {
+        self.rules().removed = true;
+    }
+
+    /// Puts the NIC back in, as it was.
+    pub fn plug(&self) {
+        self.rules().removed = false;
+    }
+
+    /// Forgets all faults and delays, and puts the NIC back in.
+    pub fn clear(&self) {
+        *self.rules() = Rules::default();
+    }
+
+    pub(crate) fn removed(&self) -> bool {
+        self.rules().removed
+    }
+
+    pub(crate) fn strike(&self, opcode: Opcode) -> Option<Errno> {
+        let mut rules = self.rules();
+        rules
+            .faults
+            .iter_mut()
+            .find_map(|fault| fault.strikes(opcode))
+    }
+
+    fn rules(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_per_command() {
+        let faults = Faults::default();
+        faults.add(
+            Fault::errno(Errno::EBUSY)
+                .on(Opcode::SVC_DESTROY)
+                .after(1)
+                .times(2),
+        );
+        assert_eq!(faults.strike(Opcode::SVC_GET), None);
+        let answers: Vec<_> = (0..4).map(|_| faults.strike(Opcode::SVC_DESTROY)).collect();
+        assert_eq!(
+            answers,
+            [None, Some(Errno::EBUSY), Some(Errno::EBUSY), None]
+        );
+    }
+
+    #[test]
+    fn delays_add_up() {
+        let faults = Faults::default();
+        faults.delay(None, Duration::from_millis(1));
+        faults.delay(Some(Opcode::SVC_ALLOC), Duration::from_millis(2));
+        assert_eq!(
+            faults.delay_of(Opcode::SVC_ALLOC),
+            Some(Duration::from_millis(3))
+        );
+        assert_eq!(
+            faults.delay_of(Opcode::SVC_GET),
+            Some(Duration::from_millis(1))
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! What the hardware would report, set by tests.
+
+use crate::Nic;
+
+/// Sets what the hardware of a NIC reports, since the mock executes no commands.
+#[derive(Debug)]
+pub struct Hardware<'a> {
+    nic: &'a Nic,
+}
+
+/// A place of the hardware that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {what} {index}: expected {expected}")]
+pub struct NoSuchPlace {
+    what: &'static str,
+    index: u32,
+    expected: &'static str,
+}
+
+impl<'a> Hardware<'a> {
+    pub(crate) fn new(nic: &'a Nic) -> Self {
+        Self { nic }
+    }
+
+    /// Transmit queue `index` has that many commands in flight; 0 makes it quiet.
+    ///
+    /// # Errors
+    ///
+    /// The NIC has no such queue.
+    pub fn set_txq_in_flight(&self, index: u32, commands: u32) -> Result<(), NoSuchPlace> {
+        self.queue(index, "TXQ", "0 to 1023", commands)
+    }
+
+    /// Target queue `index` has that many commands in flight; 0 makes it quiet.
+    ///
+    /// Target queues count from 1024, as their handles do.
+    ///
+    /// # Errors
+    ///
+    /// The NIC has no such queue.
+    pub fn set_tgq_in_flight(&self, index: u32, commands: u32) -> Result<(), NoSuchPlace> {
+        self.queue(index, "TGQ", "1024 to 1535", commands)
+    }
+
+    /// TLEs in use in a pool, 0 to 3.
+    ///
+    /// # Errors
+    ///
+    /// There is no such pool.
+    pub fn set_tles_in_use(&self, pool: u32, tles: u16) -> Result<(), NoSuchPlace> {
+        self.nic
+            .with_registers(|registers| {
+                let count = registers.tles_in_use.get_mut(usize::try_from(pool).ok()?)?;
+                *count = tles;
+                Some(())
+            })
+            .ok_or(NoSuchPlace {
+                what: "TLE pool",
+                index: pool,
+                expected: "0 to 3",
+            })
+    }
+
+    /// LEs allocated in a pool, 0 to 15, of a processing element, 0 to 3.
+    ///
+    /// # Errors
+    ///
+    /// There is no such element or pool.
+    pub fn set_les_allocated(&self, element: u32, pool: u32, les: u16) -> Result<(), NoSuchPlace> {
+        let (what, index, expected) = if element > 3 {
+            ("processing element", element, "0 to 3")
+        } else {
+            ("LE pool", pool, "0 to 15")
+        };
+        self.nic
+            .with_registers(|registers| {
+                let pools = registers
+                    .les_allocated
+                    .get_mut(usize::try_from(element).ok()?)?;
+                *pools.get_mut(usize::try_from(pool).ok()?)? = les;
+                Some(())
+            })
+            .ok_or(NoSuchPlace {
+                what,
+                index,
+                expected,
+            })
+    }
+
+    fn queue(
+        &self,
+        index: u32,
+        what: &'static str,
+        expected: &'static str,
+        commands: u32,
+    ) -> Result<(), NoSuchPlace> {
+        let range = if what == "TXQ" { 0..1024 } else { 1024..1536 };
+        if !range.contains(&index) {
+            return Err(NoSuchPlace {
+                what,
+                index,
+                expected,
+            });
+        }
+        self.nic.with_registers(|registers| {
+            if commands == 0 {
+                registers.in_flight.remove(&index);
+            } else {
+                registers.in_flight.insert(index, commands);
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! What a real kernel would not take so well.
+
+use std::fmt;
+
+use cxi_ioctl::Release;
+
+/// Something happened that a real driver has no defined behaviour for: it reads freed memory, or
+/// writes where it must not. The mock does something sane and keeps a note.
+///
+/// The text says what a kernel may do: `a real shs-13.0 kernel may crash here: …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hazard {
+    /// The driver.
+    pub release: Release,
+    /// What happened.
+    pub kind: HazardKind,
+}
+
+/// The kinds of [`Hazard`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HazardKind {
+    /// The last communication profile of a transmit profile without creator went away: the
+    /// driver uses the profile after it is freed (from 13.0).
+    ProfileUsedAfterFree {
+        /// VNI of the profile.
+        vni: u32,
+    },
+    /// A service is enabled, disabled or destroyed whose range was refused: the driver works on
+    /// a profile that is freed (from 13.1).
+    DanglingRange {
+        /// The service.
+        svc_id: u32,
+    },
+    /// A service with more VNIs on record than it has profiles is destroyed: the driver reads
+    /// behind its arrays (from 13.0).
+    CountBeyondProfiles {
+        /// The service.
+        svc_id: u32,
+        /// The count on record.
+        num_vld_vnis: u8,
+    },
+    /// A refused DOMAIN_RESERVE: the driver takes the error for a PID and sets bits outside its
+    /// table (13.0).
+    ReserveOutsideTable {
+        /// VNI of the table.
+        vni: u32,
+    },
+    /// An LNI with a wrong RGID is freed: the driver follows a null pointer (12.0, 13.0).
+    WrongRgid {
+        /// The LNI.
+        lni: u32,
+        /// The number that it got.
+        rgid: u32,
+    },
+}
+
+impl fmt::Display for Hazard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a real {} kernel may crash here: ", self.release)?;
+        match &self.kind {
+            HazardKind::ProfileUsedAfterFree { vni } => write!(
+                f,
+                "the last communication profile on VNI {vni} went after the profile's creator, \
+                 and the profile is used once more after it is freed"
+            ),
+            HazardKind::DanglingRange { svc_id } => write!(
+                f,
+                "service {svc_id} had a VNI range refused, and keeps a pointer to a profile that \
+                 is freed"
+            ),
+            HazardKind::CountBeyondProfiles {
+                svc_id,
+                num_vld_vnis,
+            } => write!(
+                f,
+                "service {svc_id} has {num_vld_vnis} VNIs on record, more than profiles, and the \
+                 driver reads or writes behind its arrays"
+            ),
+            HazardKind::ReserveOutsideTable { vni } => write!(
+                f,
+                "a refused DOMAIN_RESERVE on VNI {vni} sets bits far outside the PID table"
+            ),
+            HazardKind::WrongRgid { lni, rgid } => write!(
+                f,
+                "LNI {lni} got RGID {rgid}, which is not in use, and freeing it follows a null \
+                 pointer"
+            ),
+        }
+    }
+}

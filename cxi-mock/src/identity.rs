@@ -1,0 +1,144 @@
+//! What a NIC says about itself.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cxi_ioctl::abi::device::{CASSINI_2_0, PLATFORM_NETSIM};
+
+/// What a NIC says about itself in DEV_INFO_GET, GET_DEV_PROPERTIES and sysfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Identity {
+    /// NIC address on the fabric.
+    pub nid: u32,
+    /// The NIC address has been set.
+    pub nid_configured: bool,
+    /// Where it sits.
+    pub pci_address: PciAddress,
+    /// PCI vendor.
+    pub vendor_id: u32,
+    /// PCI device.
+    pub device_id: u32,
+    /// ASIC version, see the `CASSINI_*` of [`cxi_ioctl::abi::device`].
+    pub cassini_version: u32,
+    /// Cassini generations present in the system: 1, 2, or 3 for both.
+    pub system_type_identifier: u32,
+    /// ASIC revision.
+    pub device_rev: u32,
+    /// ASIC protocol revision.
+    pub device_proto: u32,
+    /// Platform: 0 the ASIC, 1 NETSIM, which is the honest value for a mock.
+    pub device_platform: u32,
+    /// NIC index on its card.
+    pub uc_nic: i32,
+    /// MTU in bytes.
+    pub link_mtu: u64,
+    /// Link speed in Mbit/s.
+    pub link_speed: u64,
+    /// The link is up.
+    pub link_up: bool,
+    /// Part description; DEV_INFO_GET cuts it to 14 bytes.
+    pub fru_description: String,
+    /// Rendezvous gets are enabled.
+    pub rdzv_get_en: bool,
+    /// Fetching atomic that is mapped to a PCIe fetch-add, -1 for none.
+    pub amo_remap_to_pcie_fadd: i32,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Self {
+            nid: 0x100,
+            nid_configured: true,
+            pci_address: PciAddress {
+                domain: 0,
+                bus: 0x41,
+                device: 0,
+                function: 0,
+            },
+            vendor_id: 0x1590,
+            device_id: 0x0371,
+            cassini_version: CASSINI_2_0,
+            system_type_identifier: 2,
+            device_rev: 1,
+            device_proto: 1,
+            device_platform: PLATFORM_NETSIM,
+            uc_nic: 0,
+            link_mtu: 2112,
+            link_speed: 400_000,
+            link_up: true,
+            fru_description: "Mock Cassini 2".to_owned(),
+            rdzv_get_en: true,
+            amo_remap_to_pcie_fadd: -1,
+        }
+    }
+}
+
+/// A PCI address, written as `0000:41:00.0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "String", try_from = "String"))]
+#[allow(clippy::exhaustive_structs, reason = "PCI addresses do not grow")]
+pub struct PciAddress {
+    /// Domain.
+    pub domain: u16,
+    /// Bus.
+    pub bus: u8,
+    /// Device, at most 31.
+    pub device: u8,
+    /// Function, at most 7.
+    pub function: u8,
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            domain,
+            bus,
+            device,
+            function,
+        } = self;
+        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
+    }
+}
+
+/// A text that is no PCI address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no PCI address: expected the form 0000:41:00.0")]
+pub struct NoPciAddress(String);
+
+impl FromStr for PciAddress {
+    type Err = NoPciAddress;
+
+    fn from_str(text: &str) -> Result<Self, NoPciAddress> {
+        let parse = || {
+            let (domain, rest) = text.split_once(':')?;
+            let (bus, rest) = rest.split_once(':')?;
+            let (device, function) = rest.split_once('.')?;
+            let device = u8::from_str_radix(device, 16).ok().filter(|d| *d < 32)?;
+            let function = u8::from_str_radix(function, 16).ok().filter(|f| *f < 8)?;
+            Some(Self {
+                domain: u16::from_str_radix(domain, 16).ok()?,
+                bus: u8::from_str_radix(bus, 16).ok()?,
+                device,
+                function,
+            })
+        };
+        parse().ok_or_else(|| NoPciAddress(text.to_owned()))
+    }
+}
+
+impl From<PciAddress> for String {
+    fn from(address: PciAddress) -> Self {
+        address.to_string()
+    }
+}
+
+impl TryFrom<String> for PciAddress {
+    type Error = NoPciAddress;
+
+    fn try_from(text: String) -> Result<Self, NoPciAddress> {
+        text.parse()
+    }
+}

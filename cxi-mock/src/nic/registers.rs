@@ -1,0 +1,14 @@
+//! The few registers of the hardware that the driver reads.
+
+use std::collections::BTreeMap;
+
+/// What the hardware reports.
+#[derive(Debug, Default)]
+pub(crate) struct Registers {
+    /// Commands in flight by command queue number; absent for a quiet queue.
+    pub(crate) in_flight: BTreeMap<u32, u32>,
+    /// TLEs in use by pool.
+    pub(crate) tles_in_use: [u16; 4],
+    /// LEs allocated by processing element and pool.
+    pub(crate) les_allocated: [[u16; 16]; 4],
+}

@@ -1,0 +1,61 @@
+//! A node with several NICs.
+
+use std::sync::Arc;
+
+use crate::{LoadError, Nic, NicConfig};
+
+/// A node with NICs `cxi0`, `cxi1` and so on. The NICs share nothing.
+#[derive(Debug)]
+pub struct MockNode {
+    nics: Vec<Arc<Nic>>,
+}
+
+impl MockNode {
+    /// A node with that many NICs, alike but for their addresses.
+    ///
+    /// NIC `n` has the fabric address of `config` plus `n` and the PCI bus plus `n`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Nic::new`].
+    pub fn alike(count: u8, config: &NicConfig) -> Result<Self, LoadError> {
+        Self::new((0..count).map(|index| {
+            config.clone().identity(|identity| {
+                identity.nid = identity.nid.wrapping_add(u32::from(index));
+                identity.uc_nic = identity.uc_nic.wrapping_add(i32::from(index));
+                identity.pci_address.bus = identity.pci_address.bus.wrapping_add(index);
+            })
+        }))
+    }
+
+    /// A node with these NICs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Nic::new`].
+    pub fn new(configs: impl IntoIterator<Item = NicConfig>) -> Result<Self, LoadError> {
+        let nics = configs
+            .into_iter()
+            .map(Nic::new)
+            .collect::<Result<_, _>>()?;
+        Ok(Self { nics })
+    }
+
+    /// A node of these NICs, for instance restored ones.
+    #[must_use]
+    pub fn of(nics: Vec<Arc<Nic>>) -> Self {
+        Self { nics }
+    }
+
+    /// The NICs in order.
+    #[must_use]
+    pub fn nics(&self) -> &[Arc<Nic>] {
+        &self.nics
+    }
+
+    /// NIC `cxi<index>`.
+    #[must_use]
+    pub fn nic(&self, index: usize) -> Option<&Arc<Nic>> {
+        self.nics.get(index)
+    }
+}

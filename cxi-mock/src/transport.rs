@@ -1,0 +1,94 @@
+//! The mock in the process that uses it.
+
+use std::sync::Arc;
+
+use cxi_ioctl::{Errno, Mapping, Request, Transport};
+
+use crate::{CallerMemory, Client, Credentials};
+
+/// An open file of a mock NIC, used by one caller, as a [`Transport`].
+///
+/// Cloned, or made [`by`](Self::by) another caller, it is the same open file; the last one
+/// closes it.
+#[derive(Clone, Debug)]
+pub struct InProcess {
+    client: Arc<Client>,
+    caller: Credentials,
+}
+
+impl InProcess {
+    /// The open file, used by that caller.
+    #[must_use]
+    pub fn new(client: Arc<Client>, caller: Credentials) -> Self {
+        Self { client, caller }
+    }
+
+    /// The same open file in the hands of another caller, as after `setuid` or a passed
+    /// descriptor.
+    #[must_use]
+    pub fn by(&self, caller: Credentials) -> Self {
+        Self::new(Arc::clone(&self.client), caller)
+    }
+
+    /// The open file.
+    #[must_use]
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// Who uses it.
+    #[must_use]
+    pub fn caller(&self) -> &Credentials {
+        &self.caller
+    }
+}
+
+impl Transport for InProcess {
+    /// A buffer that the answer does not fit into is EFAULT, as bad memory is for the driver:
+    /// the command was executed.
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        if let Some(delay) = self.client.nic().faults().delay_of(request.opcode) {
+            std::thread::sleep(delay);
+        }
+        let mut memory = Buffers {
+            response: request.response,
+            list: request.list,
+        };
+        self.client
+            .write(&self.caller, request.command, &mut memory)
+            .map(drop)
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.client.nic().map_window(offset, len)
+    }
+}
+
+/// The buffers of a request as a caller's memory.
+struct Buffers<'a> {
+    response: &'a mut [u8],
+    list: &'a mut [u8],
+}
+
+impl CallerMemory for Buffers<'_> {
+    fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {
+        copy(self.response, response)
+    }
+
+    fn read_response(&mut self, bytes: &mut [u8]) -> Result<(), Errno> {
+        let length = bytes.len();
+        bytes.copy_from_slice(self.response.get(..length).ok_or(Errno::EFAULT)?);
+        Ok(())
+    }
+
+    fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
+        copy(self.list, list)
+    }
+}
+
+fn copy(to: &mut [u8], from: &[u8]) -> Result<(), Errno> {
+    to.get_mut(..from.len())
+        .ok_or(Errno::EFAULT)?
+        .copy_from_slice(from);
+    Ok(())
+}
