@@ -130,37 +130,40 @@ pub fn execute_explained<C: Command>(
     submit(transport, command, None, &mut [])
 }
 
-/// Room for the largest response and for what another driver generation may write behind it.
+/// Room behind a response for what another driver generation may write there.
+const HEADROOM: usize = 64;
+
+/// Room for the largest response and the headroom behind it.
 const RESPONSE_ROOM: usize = 256;
 
-/// A byte that differs from its neighbours and is rare in responses, so that what the driver
+/// Bytes that differ from their neighbours and are rare in responses, so that what the driver
 /// wrote can be told from what it left alone.
-const fn canary(index: usize) -> u8 {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "only the low bits are wanted"
-    )]
-    let mixed = (index as u8).wrapping_mul(0x6D);
-    mixed ^ 0xA5
-}
-
 const CANARIES: [u8; RESPONSE_ROOM] = {
     let mut bytes = [0; RESPONSE_ROOM];
     let mut index = 0;
+    let mut canary = 0xA5_u8;
     while index < RESPONSE_ROOM {
-        bytes[index] = canary(index);
+        bytes[index] = canary;
+        canary = canary.wrapping_add(0x6D);
         index += 1;
     }
     bytes
 };
 
 /// How many bytes from the start of a canary-filled buffer were written over.
-pub(crate) fn written(buffer: &[u8]) -> usize {
+fn written(buffer: &[u8]) -> usize {
     buffer
         .iter()
         .zip(&CANARIES)
         .rposition(|(byte, canary)| byte != canary)
         .map_or(0, |last| last + 1)
+}
+
+/// Whether the driver wrote a response of just this length. The last bytes of a response may
+/// happen to equal the canaries; the last four of them do not.
+fn is_complete(buffer: &[u8], expected: usize) -> bool {
+    let tail = expected.saturating_sub(4)..expected;
+    buffer[tail.clone()] != CANARIES[tail] && buffer[expected..] == CANARIES[expected..buffer.len()]
 }
 
 fn submit<C: Command>(
@@ -169,9 +172,15 @@ fn submit<C: Command>(
     input: Option<&C::Response>,
     list: &mut [u8],
 ) -> Result<C::Response, Refusal<C::Response>> {
-    const { assert!(size_of::<C::Response>() + 64 <= RESPONSE_ROOM) };
+    const { assert!(size_of::<C::Response>() + HEADROOM <= RESPONSE_ROOM) };
     let expected = size_of::<C::Response>();
-    let mut room = CANARIES;
+    let mut canaries = CANARIES;
+    // A command without a response has no pointer that a driver could write through.
+    let room = if expected == 0 {
+        &mut [][..]
+    } else {
+        &mut canaries[..expected + HEADROOM]
+    };
     if let Some(input) = input {
         room[..expected].copy_from_slice(input.as_bytes());
     }
@@ -179,36 +188,29 @@ fn submit<C: Command>(
         opcode: C::OPCODE,
         command: command.as_bytes(),
         pointers: C::POINTERS,
-        response: &mut room,
+        response: room,
         list,
     });
-    let written = if input.is_some() {
-        written(&room).max(expected)
-    } else {
-        written(&room)
-    };
-    // The last bytes of a response may happen to equal the canaries; four of them do not.
-    let complete = written <= expected && written + 3 >= expected && (written > 0 || expected == 0);
-    let response = || {
-        C::Response::read_from_bytes(&room[..expected])
-            .ok()
-            .filter(|_| complete)
-    };
-    match result {
-        Ok(()) => response().ok_or(Refusal {
+    let complete = expected == 0 || is_complete(room, expected);
+    let response = C::Response::read_from_bytes(&room[..expected])
+        .ok()
+        .filter(|_| complete);
+    match (result, response) {
+        (Ok(()), Some(response)) => Ok(response),
+        (Ok(()), None) => Err(Refusal {
             error: CommandError::AbiMismatch {
                 opcode: C::OPCODE,
                 expected,
-                written,
+                written: written(room),
             },
             response: None,
         }),
-        Err(errno) => Err(Refusal {
+        (Err(errno), response) => Err(Refusal {
             error: CommandError::Refused {
                 opcode: C::OPCODE,
                 errno,
             },
-            response: response(),
+            response,
         }),
     }
 }
