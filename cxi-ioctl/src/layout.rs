@@ -12,6 +12,8 @@ pub struct FieldLayout {
     pub offset: usize,
     /// Length in bytes.
     pub size: usize,
+    /// The field's type here: an integer, a struct of this crate, or an array of either.
+    pub type_name: &'static str,
 }
 
 /// The layout of a struct as this crate defines it.
@@ -69,6 +71,7 @@ macro_rules! abi {
                         name: stringify!($field),
                         offset: $offset,
                         size: size_of::<$type>(),
+                        type_name: stringify!($type),
                     },
                 )* ],
             },

@@ -1,1 +1,15 @@
-//! Shared helpers of the workspace's tests.
+//! Tests that cross crates: replay of recorded driver behaviour on a device.
+#![forbid(unsafe_code)]
+#![allow(clippy::must_use_candidate, reason = "an unpublished package")]
+
+pub mod archive;
+pub mod compare;
+pub mod decode;
+pub mod device;
+pub mod encode;
+pub mod mock;
+pub mod report;
+pub mod run;
+pub mod scenario;
+pub mod suite;
+pub mod uapi;

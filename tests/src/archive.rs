@@ -1,0 +1,111 @@
+//! Where scenarios come from: the packed copy, or a folder.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use lzma_rust2::{XzOptions, XzReader, XzWriter};
+
+/// The project's own copy.
+const PACKED: &[u8] = include_bytes!("../conformance/scenarios.tar.xz");
+
+/// A scenario file that has been read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct File {
+    /// Path within the collection, such as `main/dom_basic.json`.
+    pub path: String,
+    /// Its bytes.
+    pub json: Vec<u8>,
+}
+
+/// The scenarios of the project's own copy, by path.
+///
+/// # Errors
+///
+/// The copy is damaged.
+pub fn packed() -> Result<Vec<File>, String> {
+    unpack(PACKED)
+}
+
+/// Reads a packed collection.
+///
+/// # Errors
+///
+/// It is damaged.
+pub fn unpack(bytes: &[u8]) -> Result<Vec<File>, String> {
+    let damaged = |error: std::io::Error| format!("the packed scenarios are damaged: {error}");
+    let mut tar = tar::Archive::new(XzReader::new(bytes, true));
+    let mut files = Vec::new();
+    for entry in tar.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let path = entry.path().map_err(damaged)?.display().to_string();
+        let mut json = Vec::new();
+        entry.read_to_end(&mut json).map_err(damaged)?;
+        files.push(File { path, json });
+    }
+    Ok(files)
+}
+
+/// Packs a collection. The same files give the same bytes.
+///
+/// # Errors
+///
+/// A path that an archive cannot hold.
+pub fn pack(files: &[File]) -> Result<Vec<u8>, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let mut files: Vec<_> = files.iter().collect();
+    // Files of one name are nearly alike across drivers: side by side they pack best.
+    files.sort_by_key(|file| (file.path.rsplit('/').next(), &file.path));
+    let mut options = XzOptions::with_preset(9);
+    options.lzma_options.nice_len = 273;
+    let writer = XzWriter::new(Vec::new(), options).map_err(text)?;
+    let mut tar = tar::Builder::new(writer);
+    for file in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(file.json.len().try_into().map_err(|_| "file too long")?);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, &file.path, file.json.as_slice())
+            .map_err(text)?;
+    }
+    tar.into_inner().map_err(text)?.finish().map_err(text)
+}
+
+/// Reads all `*.json` below a folder, by path.
+///
+/// # Errors
+///
+/// The folder cannot be read, or has none.
+pub fn folder(root: &Path) -> Result<Vec<File>, String> {
+    if !root.is_dir() {
+        return Err(format!("{}: no such folder", root.display()));
+    }
+    let mut files = Vec::new();
+    collect(root, root, &mut files)?;
+    if files.is_empty() {
+        return Err(format!("{}: no scenario (*.json) in it", root.display()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), String> {
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
+        let path: PathBuf = entry.map_err(|error| failed(folder, error))?.path();
+        if path.is_dir() {
+            collect(root, &path, files)?;
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            let json = fs::read(&path).map_err(|error| failed(&path, error))?;
+            let path = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .display()
+                .to_string();
+            files.push(File { path, json });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! What a scenario is replayed on.
+
+use cxi_ioctl::{Errno, Release};
+use cxi_mock::{CallerMemory, Credentials};
+use serde_json::Value;
+
+use crate::scenario::Setup;
+
+/// What the hardware is made to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Commands in flight in a transmit queue.
+    TxqInFlight {
+        /// The queue.
+        index: u32,
+        /// How many.
+        value: u32,
+    },
+    /// Commands in flight in a target queue.
+    TgqInFlight {
+        /// The queue.
+        index: u32,
+        /// How many.
+        value: u32,
+    },
+    /// TLEs in use in a pool.
+    TlesInUse {
+        /// The pool.
+        pool: u32,
+        /// How many.
+        value: u16,
+    },
+    /// LEs allocated in a pool of a processing element.
+    LesAllocated {
+        /// The processing element.
+        element: u32,
+        /// The pool.
+        pool: u32,
+        /// How many.
+        value: u16,
+    },
+}
+
+/// Why a device was not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadFailure {
+    /// The driver refuses.
+    Refused(Errno),
+    /// The scenario asks for something that no device has.
+    Scenario(String),
+}
+
+/// A device that scenarios can be replayed on: loaded fresh for each.
+pub trait Device: Sized {
+    /// An open file. Dropping it closes it.
+    type File;
+
+    /// Loads the driver of a release.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadFailure`].
+    fn load(release: Release, setup: &Setup) -> Result<Self, LoadFailure>;
+
+    /// Opens the physical function, or the virtual one.
+    ///
+    /// # Errors
+    ///
+    /// The driver's errno.
+    fn open(&self, caller: &Credentials, virtual_function: bool) -> Result<Self::File, Errno>;
+
+    /// One `write(2)`.
+    ///
+    /// # Errors
+    ///
+    /// The driver's errno.
+    fn write(
+        &self,
+        file: &Self::File,
+        caller: &Credentials,
+        command: &[u8],
+        memory: &mut dyn CallerMemory,
+    ) -> Result<usize, Errno>;
+
+    /// Runs the periodic cleanup; says whether it was scheduled.
+    fn tick(&self) -> bool;
+
+    /// Makes the hardware report something.
+    ///
+    /// # Errors
+    ///
+    /// There is no such place in the hardware.
+    fn report(&self, report: Report) -> Result<(), String>;
+
+    /// The accounting, with the names of `STATE`.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    fn state(&self) -> Result<Value, String>;
+}
+
+/// The buffers of a replayed command.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    /// The response as written.
+    pub response: Option<Vec<u8>>,
+    /// The list as written.
+    pub list: Vec<u8>,
+    /// The command's addresses cannot be written.
+    pub bad: bool,
+}
+
+impl CallerMemory for Buffers {
+    fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {
+        if self.bad {
+            return Err(Errno::EFAULT);
+        }
+        self.response = Some(response.to_vec());
+        Ok(())
+    }
+
+    fn read_response(&mut self, bytes: &mut [u8]) -> Result<(), Errno> {
+        if self.bad {
+            return Err(Errno::EFAULT);
+        }
+        bytes.fill(0);
+        Ok(())
+    }
+
+    fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
+        if self.bad {
+            return Err(Errno::EFAULT);
+        }
+        self.list.extend_from_slice(list);
+        Ok(())
+    }
+}

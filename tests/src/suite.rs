@@ -1,0 +1,95 @@
+//! Runs a collection of scenarios and sums up.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::archive::File;
+use crate::device::Device;
+use crate::report::{Failure, Outcome};
+use crate::run::run;
+use crate::scenario::Scenario;
+
+/// What came of a collection.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Scenarios that went as recorded.
+    pub passed: usize,
+    /// Scenarios that did not: path, and what differs.
+    pub failed: Vec<(String, Vec<Failure>)>,
+    /// Scenarios that use something without a model.
+    pub skipped: usize,
+    /// What has no model.
+    pub not_modelled: BTreeSet<String>,
+}
+
+impl Summary {
+    /// The last line of the output.
+    pub fn line(&self) -> String {
+        let mut line = format!(
+            "conformance: {} passed, {} failed, {} skipped",
+            self.passed,
+            self.failed.len(),
+            self.skipped
+        );
+        if self.skipped > 0 {
+            let reasons: Vec<_> = self.not_modelled.iter().map(String::as_str).collect();
+            let _infallible = write!(line, " (not modelled yet: {})", reasons.join(", "));
+        }
+        line
+    }
+}
+
+/// Replays every scenario on a device of its own, on all processors.
+pub fn run_all<D: Device>(files: &[File]) -> Summary {
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = run_file::<D>(file);
+                    let mut all = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+                    all.push((file.path.clone(), outcome));
+                }
+            });
+        }
+    });
+    let mut summary = Summary::default();
+    let mut outcomes = outcomes
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_by(|(left, _), (right, _)| left.cmp(right));
+    for (path, outcome) in outcomes {
+        match outcome {
+            Outcome::Passed => summary.passed += 1,
+            Outcome::Failed(failures) => summary.failed.push((path, failures)),
+            Outcome::Skipped(reason) => {
+                summary.skipped += 1;
+                summary.not_modelled.insert(reason);
+            }
+        }
+    }
+    summary
+}
+
+fn run_file<D: Device>(file: &File) -> Outcome {
+    let scenario = match Scenario::parse(&file.json) {
+        Ok(scenario) => scenario,
+        Err(reason) => {
+            return Outcome::Failed(vec![Failure::whole("file", "a scenario", reason)]);
+        }
+    };
+    catch_unwind(AssertUnwindSafe(|| run::<D>(&scenario))).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without a text");
+        Outcome::Failed(vec![Failure::whole("device", "no panic", text)])
+    })
+}
