@@ -55,7 +55,8 @@ impl AsFd for CharDev {
 }
 
 impl Transport for CharDev {
-    /// One `write(2)`.
+    /// One `write(2)`; what the driver does not take whole is EIO. A command that is longer than
+    /// any with a fixed layout (128 bytes) is EINVAL. EINTR and EAGAIN are not tried again.
     ///
     /// The write goes through libc's function: it is opaque to the compiler, which must assume
     /// that it reads and writes all memory whose address was exposed. An inlined system call that
@@ -69,30 +70,29 @@ impl Transport for CharDev {
             list,
             ..
         } = request;
-        let mut bytes = [0; COMMAND_ROOM];
-        let len = command.len();
-        bytes
-            .get_mut(..len)
-            .ok_or(Errno::EINVAL)?
-            .copy_from_slice(command);
+        let mut room = [0; COMMAND_ROOM];
+        const { assert!(COMMAND_ROOM >= MIN_READABLE) };
+        let bytes = room.get_mut(..command.len()).ok_or(Errno::EINVAL)?;
+        bytes.copy_from_slice(command);
 
+        // No list is no address, not the address of an empty slice.
+        let list = if list.is_empty() {
+            0
+        } else {
+            list.as_mut_ptr().expose_provenance()
+        };
         if let Some(offset) = pointers.list_in_response {
-            put_address(response, offset, list.as_mut_ptr().expose_provenance())?;
+            put_address(response, offset, list)?;
         }
         if let Some(offset) = pointers.list {
-            put_address(&mut bytes, offset, list.as_mut_ptr().expose_provenance())?;
+            put_address(bytes, offset, list)?;
         }
         if let Some(offset) = pointers.response {
-            put_address(
-                &mut bytes,
-                offset,
-                response.as_mut_ptr().expose_provenance(),
-            )?;
+            put_address(bytes, offset, response.as_mut_ptr().expose_provenance())?;
         }
 
-        const { assert!(COMMAND_ROOM >= MIN_READABLE) };
-        match nix::unistd::write(&self.file, &bytes[..len])? {
-            written if written == len => Ok(()),
+        match nix::unistd::write(&self.file, bytes)? {
+            written if written == bytes.len() => Ok(()),
             _ => Err(Errno::EIO),
         }
     }

@@ -39,15 +39,31 @@ pub enum CommandError {
         /// Bytes found written, as far as can be seen.
         written: usize,
     },
+    /// A list did not fit, although room was made for what the driver said there was.
+    #[error(
+        "{opcode}: the driver names {count} entries after {rounds} attempts: more than can be \
+         fetched (at most {limit} entries in at most {max_rounds} attempts)",
+        limit = crate::LIST_MAX, max_rounds = crate::LIST_ROUNDS
+    )]
+    ListTooLong {
+        /// The command.
+        opcode: Opcode,
+        /// Entries the driver says it has.
+        count: u32,
+        /// Commands sent.
+        rounds: u32,
+    },
 }
 
 impl CommandError {
-    /// The errno that says the same: the driver's own, or EPROTO for a mismatch.
+    /// The errno that says the same: the driver's own, EPROTO for a mismatch, EOVERFLOW for a
+    /// list that does not fit.
     #[must_use]
     pub const fn errno(self) -> Errno {
         match self {
             Self::Refused { errno, .. } => errno,
             Self::AbiMismatch { .. } => Errno::EPROTO,
+            Self::ListTooLong { .. } => Errno::EOVERFLOW,
         }
     }
 
@@ -55,7 +71,9 @@ impl CommandError {
     #[must_use]
     pub const fn opcode(self) -> Opcode {
         match self {
-            Self::Refused { opcode, .. } | Self::AbiMismatch { opcode, .. } => opcode,
+            Self::Refused { opcode, .. }
+            | Self::AbiMismatch { opcode, .. }
+            | Self::ListTooLong { opcode, .. } => opcode,
         }
     }
 }
@@ -64,7 +82,7 @@ impl From<CommandError> for std::io::Error {
     fn from(error: CommandError) -> Self {
         match error {
             CommandError::Refused { errno, .. } => errno.into(),
-            CommandError::AbiMismatch { .. } => Self::other(error),
+            _ => Self::other(error),
         }
     }
 }
@@ -80,6 +98,10 @@ pub struct Refusal<R> {
 
 /// Sends a command and returns the driver's response.
 ///
+/// No command is ever sent twice: EINTR and EAGAIN come back as they are. Most commands change
+/// something, and nobody but the caller knows whether doing it again is right. The driver itself
+/// returns neither.
+///
 /// # Errors
 ///
 /// [`CommandError::Refused`] with the driver's errno, [`CommandError::AbiMismatch`] if the
@@ -92,6 +114,8 @@ pub fn execute<C: Command>(
 }
 
 /// Sends a command that fills a list besides its response.
+///
+/// [`fetch_list`](crate::fetch_list) is the convenient way to a list.
 ///
 /// # Errors
 ///
@@ -108,7 +132,7 @@ pub fn execute_list<C: Command>(
 ///
 /// # Errors
 ///
-/// As [`execute`].
+/// As [`execute`]. A response that is too short cannot be noticed here.
 pub fn execute_inout<C: Command>(
     transport: &dyn Transport,
     command: &C,
@@ -130,40 +154,81 @@ pub fn execute_explained<C: Command>(
     submit(transport, command, None, &mut [])
 }
 
+/// Room for the largest response and the headroom behind it.
+pub(crate) const RESPONSE_ROOM: usize = 256;
+
 /// Room behind a response for what another driver generation may write there.
 const HEADROOM: usize = 64;
 
-/// Room for the largest response and the headroom behind it.
-const RESPONSE_ROOM: usize = 256;
+/// How many bytes at the end of a response may be taken for untouched by mistake.
+///
+/// A byte of a response that equals its canary looks untouched, so the end of what was written is
+/// not known to the byte. No struct of the interface changed by fewer than four bytes between
+/// releases.
+const SLACK: usize = 3;
 
-/// Bytes that differ from their neighbours and are rare in responses, so that what the driver
-/// wrote can be told from what it left alone.
-const CANARIES: [u8; RESPONSE_ROOM] = {
+/// A byte that differs from its neighbours and is neither zero, a small number, all ones nor
+/// ASCII, so that what the driver wrote can be told from what it left alone.
+const fn canary(index: usize) -> u8 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "only the low bits are wanted"
+    )]
+    let mixed = (index as u8).wrapping_mul(0x6D) ^ (index >> 3) as u8;
+    0xA0 | (mixed & 0x1F)
+}
+
+/// What a response buffer holds before the driver writes to it.
+pub(crate) const CANARIES: [u8; RESPONSE_ROOM] = {
     let mut bytes = [0; RESPONSE_ROOM];
     let mut index = 0;
-    let mut canary = 0xA5_u8;
     while index < RESPONSE_ROOM {
-        bytes[index] = canary;
-        canary = canary.wrapping_add(0x6D);
+        bytes[index] = canary(index);
         index += 1;
     }
     bytes
 };
 
 /// How many bytes from the start of a canary-filled buffer were written over.
-fn written(buffer: &[u8]) -> usize {
-    buffer
+#[cold]
+fn written(room: &[u8]) -> usize {
+    touched(&CANARIES, room)
+}
+
+/// How many bytes from the start up to the last one that changed.
+pub(crate) fn touched(before: &[u8], after: &[u8]) -> usize {
+    before
         .iter()
-        .zip(&CANARIES)
-        .rposition(|(byte, canary)| byte != canary)
+        .zip(after)
+        .rposition(|(old, new)| old != new)
         .map_or(0, |last| last + 1)
 }
 
-/// Whether the driver wrote a response of just this length. The last bytes of a response may
-/// happen to equal the canaries; the last four of them do not.
-fn is_complete(buffer: &[u8], expected: usize) -> bool {
-    let tail = expected.saturating_sub(4)..expected;
-    buffer[tail.clone()] != CANARIES[tail] && buffer[expected..] == CANARIES[expected..buffer.len()]
+/// Sends a command with a canary-filled buffer; for responses of more than one length.
+///
+/// Returns the driver's answer, the buffer, and how many bytes of it were written.
+pub(crate) fn submit_measured<C: Command>(
+    transport: &dyn Transport,
+    command: &C,
+) -> (Result<(), Errno>, [u8; RESPONSE_ROOM], usize) {
+    let mut room = CANARIES;
+    let result = send(transport, command, &mut room, &mut []);
+    (result, room, written(&room))
+}
+
+fn send<C: Command>(
+    transport: &dyn Transport,
+    command: &C,
+    response: &mut [u8],
+    list: &mut [u8],
+) -> Result<(), Errno> {
+    transport.submit(Request {
+        opcode: C::OPCODE,
+        command: command.as_bytes(),
+        pointers: C::POINTERS,
+        response,
+        list,
+    })
 }
 
 fn submit<C: Command>(
@@ -184,33 +249,35 @@ fn submit<C: Command>(
     if let Some(input) = input {
         room[..expected].copy_from_slice(input.as_bytes());
     }
-    let result = transport.submit(Request {
-        opcode: C::OPCODE,
-        command: command.as_bytes(),
-        pointers: C::POINTERS,
-        response: room,
-        list,
-    });
-    let complete = expected == 0 || is_complete(room, expected);
-    let response = C::Response::read_from_bytes(&room[..expected])
-        .ok()
-        .filter(|_| complete);
+    let result = send(transport, command, room, list);
+
+    // Comparing slices is a `memcmp`; the exact count is wanted only for the message.
+    let too_long = room[expected..] != CANARIES[expected..room.len()];
+    let tail = expected.saturating_sub(SLACK + 1)..expected;
+    let too_short = expected > 0 && room[tail.clone()] == CANARIES[tail];
+    let response = if too_long || too_short {
+        None
+    } else {
+        C::Response::read_from_bytes(&room[..expected]).ok()
+    };
+    let opcode = C::OPCODE;
     match (result, response) {
         (Ok(()), Some(response)) => Ok(response),
         (Ok(()), None) => Err(Refusal {
             error: CommandError::AbiMismatch {
-                opcode: C::OPCODE,
+                opcode,
                 expected,
                 written: written(room),
             },
             response: None,
         }),
         (Err(errno), response) => Err(Refusal {
-            error: CommandError::Refused {
-                opcode: C::OPCODE,
-                errno,
-            },
-            response,
+            error: CommandError::Refused { opcode, errno },
+            response: response.filter(|_| expected > 0),
         }),
     }
 }
+
+#[cfg(test)]
+#[path = "command/tests.rs"]
+mod tests;

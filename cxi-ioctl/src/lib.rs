@@ -8,13 +8,21 @@
 //!
 //! For services, LNIs and the rest as safe objects use the crate `cxi`.
 
+#![deny(unsafe_code)]
+
 pub mod abi;
 mod chardev;
 mod command;
+mod decorator;
 mod errno;
 pub mod layout;
+mod list;
+mod lni_form;
+mod lpr;
 mod mapping;
+pub mod memory;
 mod opcode;
+mod properties;
 mod release;
 mod transport;
 
@@ -22,8 +30,17 @@ pub use chardev::CharDev;
 pub use command::{
     Command, CommandError, Refusal, execute, execute_explained, execute_inout, execute_list,
 };
+pub use decorator::{
+    Divergence, Exchange, Fault, Injection, ParseRecordingError, Record, Recording, Replay, Trace,
+    TraceEntry, TraceEvent, TraceLog,
+};
 pub use errno::{Errno, UnknownErrno};
-pub use mapping::Mapping;
+pub use list::{LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list};
+pub use lni_form::{LniAllocForm, LniForm, eq_adjust_reserved_fc};
+pub use lpr::svc_get_lpr;
+pub use mapping::{Mapping, SLOT_SIZE};
+pub use memory::DeviceMemory;
 pub use opcode::{Handler, Opcode, OpcodeInfo, Privilege, RequestLen};
+pub use properties::{DevProperties, dev_properties};
 pub use release::{Release, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};

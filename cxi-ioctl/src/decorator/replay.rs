@@ -1,0 +1,242 @@
+//! Replaying.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::recording::{Exchange, Hex, Recording};
+use crate::{Errno, Mapping, Opcode, Request, Transport};
+
+/// Answers from a [`Recording`], without a driver.
+///
+/// The same commands must come in the same order. Anything else is EPROTO, and so is every
+/// command after it; [`Replay::divergence`] says what was expected and what came. Windows are
+/// zeroed memory.
+///
+/// ```
+/// use cxi_ioctl::abi::service::SvcDestroyCmd;
+/// use cxi_ioctl::{Errno, Recording, Replay, execute};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let recording: Recording = "\
+/// cxi-recording 1
+/// command 1d00000007000000 EBUSY response - list -
+/// command 1d00000007000000 ok response - list -
+/// ".parse()?;
+/// let device = Replay::new(recording);
+/// let destroy = SvcDestroyCmd { svc_id: 7, ..SvcDestroyCmd::new() };
+/// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
+/// execute(&device, &destroy)?;
+/// device.finish()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Replay {
+    exchanges: Vec<Exchange>,
+    ignored: Vec<(Opcode, Range<usize>)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: usize,
+    divergence: Option<Divergence>,
+}
+
+/// Where the course of things left a recording.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("step {step} of the recording: expected {expected}, came {came}")]
+#[non_exhaustive]
+pub struct Divergence {
+    /// Position in the recording, from 1.
+    pub step: usize,
+    /// What the recording has there.
+    pub expected: String,
+    /// What came instead.
+    pub came: String,
+}
+
+impl Replay {
+    /// Starts at the beginning of a recording.
+    #[must_use]
+    pub fn new(recording: Recording) -> Self {
+        Self {
+            exchanges: recording.exchanges,
+            ignored: Vec::new(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// These bytes of that command may differ: addresses of the caller's memory, such as bytes 24
+    /// to 31 of ATU_MAP, are others in each run.
+    #[must_use]
+    pub fn ignoring(mut self, opcode: Opcode, bytes: Range<usize>) -> Self {
+        self.ignored.push((opcode, bytes));
+        self
+    }
+
+    /// The first thing that was not as recorded.
+    #[must_use]
+    pub fn divergence(&self) -> Option<Divergence> {
+        self.lock().divergence.clone()
+    }
+
+    /// Asserts that everything came as recorded, and that nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// The first divergence; a recording that is not at its end is one.
+    pub fn finish(&self) -> Result<(), Divergence> {
+        let state = self.lock();
+        if let Some(divergence) = &state.divergence {
+            return Err(divergence.clone());
+        }
+        match self.exchanges.get(state.next) {
+            None => Ok(()),
+            Some(exchange) => Err(Divergence {
+                step: state.next + 1,
+                expected: describe(exchange),
+                came: "nothing more".to_owned(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next exchange if it is the one that came.
+    fn take(
+        &self,
+        is_it: impl FnOnce(&Exchange) -> bool,
+        came: impl FnOnce() -> String,
+    ) -> Result<&Exchange, Errno> {
+        let mut state = self.lock();
+        if state.divergence.is_some() {
+            return Err(Errno::EPROTO);
+        }
+        let next = self.exchanges.get(state.next);
+        if let Some(exchange) = next.filter(|exchange| is_it(exchange)) {
+            state.next += 1;
+            return Ok(exchange);
+        }
+        state.divergence = Some(Divergence {
+            step: state.next + 1,
+            expected: next.map_or_else(|| "nothing more".to_owned(), describe),
+            came: came(),
+        });
+        Err(Errno::EPROTO)
+    }
+
+    fn same(&self, opcode: Opcode, recorded: &[u8], command: &[u8]) -> bool {
+        recorded.len() == command.len()
+            && recorded
+                .iter()
+                .zip(command)
+                .enumerate()
+                .all(|(index, (old, new))| {
+                    old == new
+                        || self
+                            .ignored
+                            .iter()
+                            .any(|(only, bytes)| *only == opcode && bytes.contains(&index))
+                })
+    }
+}
+
+impl Transport for Replay {
+    /// As recorded; EPROTO for anything else, also for a buffer that is too small for the
+    /// recorded answer.
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        let exchange = self.take(
+            |exchange| match exchange {
+                Exchange::Command {
+                    command,
+                    response,
+                    list,
+                    ..
+                } => {
+                    self.same(request.opcode, command, request.command)
+                        && response.len() <= request.response.len()
+                        && list.len() <= request.list.len()
+                }
+                Exchange::Map { .. } => false,
+            },
+            || {
+                Described {
+                    opcode: Some(request.opcode),
+                    command: request.command,
+                    room: (request.response.len(), request.list.len()),
+                }
+                .to_string()
+            },
+        )?;
+        if let Exchange::Command { response, list, .. } = exchange {
+            fill(request.response, response);
+            fill(request.list, list);
+        }
+        exchange.result()
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        let exchange = self.take(
+            |exchange| {
+                matches!(exchange, Exchange::Map { offset: at, len: bytes, .. }
+                    if (*at, *bytes) == (offset, len))
+            },
+            || window(offset, len),
+        )?;
+        exchange.result()?;
+        Mapping::anonymous(len)
+    }
+}
+
+fn fill(buffer: &mut [u8], bytes: &[u8]) {
+    for (to, from) in buffer.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+}
+
+fn window(offset: u64, len: usize) -> String {
+    format!("the mapping of {len} bytes at offset {offset:#x}")
+}
+
+fn describe(exchange: &Exchange) -> String {
+    match exchange {
+        Exchange::Command {
+            command,
+            response,
+            list,
+            ..
+        } => Described {
+            opcode: exchange.opcode(),
+            command,
+            room: (response.len(), list.len()),
+        }
+        .to_string(),
+        Exchange::Map { offset, len, .. } => window(*offset, *len),
+    }
+}
+
+struct Described<'a> {
+    opcode: Option<Opcode>,
+    command: &'a [u8],
+    room: (usize, usize),
+}
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.opcode {
+            Some(opcode) => write!(f, "{opcode}")?,
+            None => f.write_str("a command")?,
+        }
+        let (response, list) = self.room;
+        write!(
+            f,
+            " ({} bytes: {}; response {response}, list {list} bytes)",
+            self.command.len(),
+            Hex(self.command)
+        )
+    }
+}

@@ -1,0 +1,252 @@
+//! Lists whose length only the driver knows.
+
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
+
+use crate::abi::service::{
+    RsrcUse, SvcDesc, SvcListGetCmd, SvcListGetResp, SvcRsrcListGetCmd, SvcRsrcListGetResp,
+};
+use crate::command::execute_list;
+use crate::{Command, CommandError, Transport};
+
+/// Most entries that [`fetch_list`] makes room for: the count sizes an allocation in the kernel.
+pub const LIST_MAX: u32 = 65_536;
+
+/// Most commands that [`fetch_list`] sends for one list.
+pub const LIST_ROUNDS: u32 = 8;
+
+/// Entries to make room for when the caller's buffer has none.
+const FIRST_ROOM: usize = 32;
+
+/// A command that answers with a list: it says how many entries there is room for, and the driver
+/// says how many there are, and copies them if all fit.
+pub trait ListCommand: Command {
+    /// One entry.
+    type Item: FromBytes + IntoBytes + Immutable + Clone;
+
+    /// The request for that many entries.
+    fn with_count(count: u32) -> Self;
+
+    /// How many entries the driver has.
+    fn count(response: &Self::Response) -> u32;
+}
+
+impl ListCommand for SvcListGetCmd {
+    type Item = SvcDesc;
+
+    fn with_count(count: u32) -> Self {
+        Self {
+            count,
+            ..Self::new()
+        }
+    }
+
+    fn count(response: &SvcListGetResp) -> u32 {
+        response.count
+    }
+}
+
+impl ListCommand for SvcRsrcListGetCmd {
+    type Item = RsrcUse;
+
+    fn with_count(count: u32) -> Self {
+        Self {
+            count,
+            ..Self::new()
+        }
+    }
+
+    fn count(response: &SvcRsrcListGetResp) -> u32 {
+        response.count
+    }
+}
+
+/// Fetches a whole list into `items`, whose old contents go.
+///
+/// One command if the buffer's capacity suffices, so keep the buffer; an empty one starts with
+/// room for 32 entries. If the list has grown in between, the room grows and the command is sent
+/// again. The driver's count is never trusted for more than the room that was given to it.
+///
+/// On an error `items` is empty.
+///
+/// ```no_run
+/// use cxi_ioctl::{CharDev, abi::service::SvcListGetCmd, fetch_list};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let device = CharDev::open("/dev/cxi0")?;
+/// let mut services = Vec::new();
+/// fetch_list::<SvcListGetCmd>(&device, &mut services)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`execute`](crate::execute), and [`CommandError::ListTooLong`] if the driver names more than
+/// [`LIST_MAX`] entries or the list outgrew the room [`LIST_ROUNDS`] times.
+pub fn fetch_list<C: ListCommand>(
+    transport: &dyn Transport,
+    items: &mut Vec<C::Item>,
+) -> Result<(), CommandError> {
+    let result = fetch::<C>(transport, items);
+    if result.is_err() {
+        items.clear();
+    }
+    result
+}
+
+fn fetch<C: ListCommand>(
+    transport: &dyn Transport,
+    items: &mut Vec<C::Item>,
+) -> Result<(), CommandError> {
+    let mut room = match items.capacity() {
+        0 => FIRST_ROOM,
+        capacity => capacity.min(LIST_MAX as usize),
+    };
+    let mut rounds = 0;
+    loop {
+        items.resize_with(room, C::Item::new_zeroed);
+        let offered = u32::try_from(room).unwrap_or(LIST_MAX);
+        let response = execute_list(
+            transport,
+            &C::with_count(offered),
+            items.as_mut_slice().as_mut_bytes(),
+        )?;
+        rounds += 1;
+        let count = C::count(&response);
+        if count <= offered {
+            items.truncate(count as usize);
+            return Ok(());
+        }
+        if count > LIST_MAX || rounds == LIST_ROUNDS {
+            return Err(CommandError::ListTooLong {
+                opcode: C::OPCODE,
+                count,
+                rounds,
+            });
+        }
+        // A little more than there is: a list that grows meanwhile does not cost another round.
+        room = (count as usize + count as usize / 4).min(LIST_MAX as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::{Errno, Mapping, Request};
+
+    /// A driver whose list has `count` entries at first and grows with each command.
+    #[derive(Debug)]
+    struct Services {
+        count: AtomicU32,
+        growth: fn(u32) -> u32,
+        commands: AtomicU32,
+    }
+
+    impl Services {
+        fn new(count: u32, growth: fn(u32) -> u32) -> Self {
+            Self {
+                count: count.into(),
+                growth,
+                commands: 0.into(),
+            }
+        }
+
+        fn commands(&self) -> u32 {
+            self.commands.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Transport for Services {
+        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+            let command = SvcListGetCmd::read_from_bytes(request.command).unwrap();
+            self.commands.fetch_add(1, Ordering::Relaxed);
+            let count = self.count.load(Ordering::Relaxed);
+            self.count.store((self.growth)(count), Ordering::Relaxed);
+            assert_eq!(request.list.len(), command.count as usize * 68);
+            if count <= command.count {
+                for (id, entry) in (1..=count).zip(request.list.chunks_exact_mut(68)) {
+                    entry[64..68].copy_from_slice(&id.to_ne_bytes());
+                }
+            }
+            request.response[..4].copy_from_slice(&count.to_ne_bytes());
+            Ok(())
+        }
+
+        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
+            Err(Errno::ENODEV)
+        }
+    }
+
+    fn ids(items: &[SvcDesc]) -> Vec<u32> {
+        items.iter().map(|item| item.svc_id).collect()
+    }
+
+    #[test]
+    fn one_command_where_there_is_room() {
+        let device = Services::new(3, |count| count);
+        let mut items = Vec::new();
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        assert_eq!((ids(&items), device.commands()), (vec![1, 2, 3], 1));
+
+        let device = Services::new(100, |count| count);
+        let mut items = Vec::with_capacity(100);
+        items.push(SvcDesc::new_zeroed());
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        assert_eq!((items.len(), device.commands()), (100, 1));
+    }
+
+    #[test]
+    fn the_room_grows_until_the_list_fits() {
+        let device = Services::new(33, |count| count);
+        let mut items = Vec::new();
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        assert_eq!(ids(&items), (1..=33).collect::<Vec<_>>());
+        assert_eq!(device.commands(), 2);
+
+        let device = Services::new(40, |count| count + 20);
+        let mut items = Vec::new();
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        assert!(device.commands() > 1 && device.commands() < LIST_ROUNDS);
+        assert_eq!(
+            u32::try_from(items.len()),
+            Ok(40 + 20 * (device.commands() - 1))
+        );
+    }
+
+    #[test]
+    fn a_driver_that_makes_numbers_up_is_not_believed() {
+        let device = Services::new(u32::MAX, |count| count);
+        let mut items = vec![SvcDesc::new_zeroed()];
+        let error = fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap_err();
+        assert_eq!(device.commands(), 1);
+        assert!(items.is_empty());
+        assert_eq!(error.errno(), Errno::EOVERFLOW);
+        assert_eq!(
+            error.to_string(),
+            "SVC_LIST_GET: the driver names 4294967295 entries after 1 attempts: more than can be \
+             fetched (at most 65536 entries in at most 8 attempts)"
+        );
+
+        let device = Services::new(33, |count| count * 2);
+        let error = fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap_err();
+        assert_eq!(device.commands(), LIST_ROUNDS);
+        assert_eq!(
+            error,
+            CommandError::ListTooLong {
+                opcode: SvcListGetCmd::OPCODE,
+                count: 33 * 128,
+                rounds: LIST_ROUNDS
+            }
+        );
+    }
+
+    #[test]
+    fn an_empty_list_is_a_list() {
+        let device = Services::new(0, |count| count);
+        let mut items = vec![SvcDesc::new_zeroed(); 4];
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        assert_eq!(items, []);
+    }
+}

@@ -1,0 +1,271 @@
+//! The two commands whose request differs between driver generations.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::abi::lni::{LniAllocCmd, LniAllocCmdV1};
+use crate::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
+use crate::{CommandError, Errno, Release, Transport, execute};
+
+/// Which requests a driver understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LniForm {
+    /// Up to SHS 14.0: LNI_ALLOC has 16 bytes, EQ_ADJUST_RESERVED_FC its response pointer at 16.
+    Short,
+    /// From the development branch on: LNI_ALLOC has 24 bytes, EQ_ADJUST_RESERVED_FC its response
+    /// pointer at 8.
+    Long,
+}
+
+impl LniForm {
+    /// The form of a release.
+    #[must_use]
+    pub const fn of(release: Release) -> Self {
+        match release {
+            Release::Main => Self::Long,
+            _ => Self::Short,
+        }
+    }
+}
+
+/// LNI_ALLOC in the form that the driver behind a transport understands.
+///
+/// There is no version to ask for. A request of the wrong length is EINVAL and does nothing, so
+/// the longer form is tried first and the shorter one on EINVAL; the first success settles it.
+/// An error settles nothing: EINVAL is also what an unknown service gives, and others may come
+/// from something between here and the driver. Keep one of these for each device.
+///
+/// ```no_run
+/// use cxi_ioctl::{CharDev, LniAllocForm, LniForm};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let device = CharDev::open("/dev/cxi0")?;
+/// let form = LniAllocForm::new();
+/// let lni = form.alloc(&device, 1)?;
+/// assert!(form.known().is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct LniAllocForm {
+    settled: AtomicU8,
+}
+
+const SHORT: u8 = 1;
+const LONG: u8 = 2;
+
+impl LniAllocForm {
+    /// Nothing known yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            settled: AtomicU8::new(0),
+        }
+    }
+
+    /// The form, if an LNI has been allocated.
+    #[must_use]
+    pub fn known(&self) -> Option<LniForm> {
+        match self.settled.load(Ordering::Relaxed) {
+            SHORT => Some(LniForm::Short),
+            LONG => Some(LniForm::Long),
+            _ => None,
+        }
+    }
+
+    /// Allocates an LNI of a service (LNI_ALLOC, `cxil_alloc_lni`); returns its handle.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for an unknown service, EKEYREVOKED for a disabled one, EPERM if the caller is no
+    /// member of it, ENOSPC without a free RGID; else as [`execute`].
+    pub fn alloc(&self, transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
+        match self.known() {
+            Some(LniForm::Long) => long(transport, svc_id),
+            Some(LniForm::Short) => short(transport, svc_id),
+            None => match long(transport, svc_id) {
+                Err(error) if error.errno() == Errno::EINVAL => {
+                    self.settle(SHORT, short(transport, svc_id))
+                }
+                result => self.settle(LONG, result),
+            },
+        }
+    }
+
+    fn settle(&self, form: u8, result: Result<u32, CommandError>) -> Result<u32, CommandError> {
+        if result.is_ok() {
+            self.settled.store(form, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+/// Changes how many slots of an event queue are reserved for flow control
+/// (EQ_ADJUST_RESERVED_FC, `cxil_evtq_adjust_reserved_fc`); returns how many are then.
+///
+/// Both forms have the same length, so a driver cannot tell them apart and would take the wrong
+/// one for a request with other values: the form must be known. An event queue needs an LNI, and
+/// allocating that has told it ([`LniAllocForm::known`]).
+///
+/// # Errors
+///
+/// EINVAL for an unknown event queue, or for a value that would make the reservation negative;
+/// ENOSPC if there are not that many slots; else as [`execute`].
+pub fn eq_adjust_reserved_fc(
+    transport: &dyn Transport,
+    form: LniForm,
+    eq_hndl: u32,
+    value: i32,
+) -> Result<i32, CommandError> {
+    let response = match form {
+        LniForm::Long => execute(
+            transport,
+            &EqAdjustReservedFcCmd {
+                eq_hndl,
+                value,
+                ..EqAdjustReservedFcCmd::new()
+            },
+        ),
+        LniForm::Short => execute(
+            transport,
+            &EqAdjustReservedFcCmdV1 {
+                eq_hndl,
+                value,
+                ..EqAdjustReservedFcCmdV1::new()
+            },
+        ),
+    };
+    Ok(response?.reserved_fc)
+}
+
+fn long(transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
+    let command = LniAllocCmd {
+        svc_id,
+        ..LniAllocCmd::new()
+    };
+    Ok(execute(transport, &command)?.lni)
+}
+
+fn short(transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
+    let command = LniAllocCmdV1 {
+        svc_id,
+        ..LniAllocCmdV1::new()
+    };
+    Ok(execute(transport, &command)?.lni)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::{Mapping, Opcode, Request};
+
+    /// A driver of one generation with service 5; answers `error` if that is set.
+    #[derive(Debug)]
+    struct Driver {
+        form: LniForm,
+        error: Mutex<Option<Errno>>,
+        lengths: Mutex<Vec<usize>>,
+    }
+
+    impl Driver {
+        fn new(form: LniForm) -> Self {
+            Self {
+                form,
+                error: Mutex::default(),
+                lengths: Mutex::default(),
+            }
+        }
+
+        fn lengths(&self) -> Vec<usize> {
+            std::mem::take(&mut self.lengths.lock().unwrap())
+        }
+    }
+
+    fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+        u32::from_ne_bytes(bytes[offset..offset + 4].try_into().unwrap())
+    }
+
+    impl Transport for Driver {
+        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+            let command = request.command;
+            self.lengths.lock().unwrap().push(command.len());
+            let long = self.form == LniForm::Long;
+            if request.opcode == Opcode::EQ_ADJUST_RESERVED_FC {
+                let (pointer, eq, value) = if long { (8, 16, 20) } else { (16, 4, 8) };
+                assert_eq!(request.pointers.response, Some(pointer));
+                assert_eq!(u32_at(command, eq), 3);
+                request.response[..4].copy_from_slice(&command[value..value + 4]);
+                return Ok(());
+            }
+            if let Some(errno) = *self.error.lock().unwrap() {
+                return Err(errno);
+            }
+            let (len, service) = if long { (24, 16) } else { (16, 4) };
+            assert_eq!(request.pointers.response, Some(8));
+            if command.len() != len || u32_at(command, service) != 5 {
+                return Err(Errno::EINVAL);
+            }
+            request.response[..4].copy_from_slice(&9_u32.to_ne_bytes());
+            Ok(())
+        }
+
+        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
+            Err(Errno::ENODEV)
+        }
+    }
+
+    #[test]
+    fn the_form_is_found_at_the_first_success_and_kept() {
+        for (form, first, then) in [
+            (LniForm::Long, vec![24], vec![24]),
+            (LniForm::Short, vec![24, 16], vec![16]),
+        ] {
+            let driver = Driver::new(form);
+            let lnis = LniAllocForm::new();
+            assert_eq!(lnis.known(), None);
+            assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+            assert_eq!(driver.lengths(), first);
+            assert_eq!(lnis.known(), Some(form));
+            assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+            assert_eq!(driver.lengths(), then);
+        }
+    }
+
+    #[test]
+    fn an_unknown_service_settles_nothing() {
+        for form in [LniForm::Long, LniForm::Short] {
+            let driver = Driver::new(form);
+            let lnis = LniAllocForm::new();
+            let error = lnis.alloc(&driver, 6).unwrap_err();
+            assert_eq!(error.errno(), Errno::EINVAL);
+            assert_eq!((driver.lengths(), lnis.known()), (vec![24, 16], None));
+            assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+            assert_eq!(lnis.known(), Some(form));
+        }
+    }
+
+    #[test]
+    fn an_error_from_elsewhere_settles_nothing_either() {
+        let driver = Driver::new(LniForm::Short);
+        let lnis = LniAllocForm::new();
+        *driver.error.lock().unwrap() = Some(Errno::ENOSPC);
+        let error = lnis.alloc(&driver, 5).unwrap_err();
+        assert_eq!(error.errno(), Errno::ENOSPC);
+        assert_eq!((driver.lengths(), lnis.known()), (vec![24], None));
+        *driver.error.lock().unwrap() = None;
+        assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+        assert_eq!(lnis.known(), Some(LniForm::Short));
+    }
+
+    #[test]
+    fn event_queues_are_adjusted_in_the_known_form() {
+        for form in [LniForm::Long, LniForm::Short] {
+            let driver = Driver::new(form);
+            assert_eq!(eq_adjust_reserved_fc(&driver, form, 3, -4), Ok(-4));
+        }
+        assert_eq!(LniForm::of(Release::Shs14_0_1), LniForm::Short);
+        assert_eq!(LniForm::of(Release::Main), LniForm::Long);
+    }
+}

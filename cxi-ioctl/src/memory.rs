@@ -1,0 +1,428 @@
+//! Owned memory that a device may use, and the registry an in-process mock reaches it through.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::Errno;
+use crate::mapping::Words;
+
+/// Page-aligned, zeroed memory that a device may read and write at any time: event rings, counter
+/// write-backs, registered buffers.
+///
+/// There is no way to a reference or slice: accesses copy words in and out. Reads acquire and
+/// writes release, so what a device or another thread wrote before a word that says "done" is
+/// seen after that word. Share it between threads in an [`Arc`].
+///
+/// A mock in the same process uses the memory by address through [`read_at`] and [`write_at`].
+///
+/// ```
+/// use cxi_ioctl::{DeviceMemory, memory};
+///
+/// # fn main() -> Result<(), cxi_ioctl::Errno> {
+/// let ring = DeviceMemory::new(4096)?;
+/// memory::write_at(ring.address() + 16, &42_u64.to_ne_bytes())?;
+/// assert_eq!(ring.read_u64(16)?, 42);
+/// # Ok(())
+/// # }
+/// ```
+pub struct DeviceMemory {
+    words: Arc<Words>,
+    address: u64,
+}
+
+type Registry = RwLock<BTreeMap<u64, Arc<Words>>>;
+
+static REGISTRY: Registry = RwLock::new(BTreeMap::new());
+
+impl DeviceMemory {
+    /// Allocates at least `len` bytes: whole pages, all zero.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a length of zero, ENOMEM if there is no such amount of memory.
+    pub fn new(len: usize) -> Result<Self, Errno> {
+        if len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let len = len
+            .checked_next_multiple_of(page_size())
+            .ok_or(Errno::ENOMEM)?;
+        let words = Arc::new(Words::zeroed(len)?);
+        let address = words.address();
+        REGISTRY
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(address, Arc::clone(&words));
+        Ok(Self { words, address })
+    }
+
+    /// Address of the first byte, for a command.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Length in bytes, a multiple of the page size.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "never empty")]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Reads a byte.
+    ///
+    /// # Errors
+    ///
+    /// ERANGE if the offset is outside the memory.
+    pub fn read_u8(&self, offset: usize) -> Result<u8, Errno> {
+        let mut byte = [0];
+        read(&self.words, offset, &mut byte)?;
+        Ok(u8::from_ne_bytes(byte))
+    }
+
+    /// Reads the 32-bit word at `offset`, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL if the offset is not a multiple of four, ERANGE if it is outside the memory.
+    pub fn read_u32(&self, offset: usize) -> Result<u32, Errno> {
+        let mut bytes = [0; 4];
+        aligned(offset, bytes.len())?;
+        read(&self.words, offset, &mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// Reads the 64-bit word at `offset`, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL if the offset is not a multiple of eight, ERANGE if it is outside the memory.
+    pub fn read_u64(&self, offset: usize) -> Result<u64, Errno> {
+        aligned(offset, WORD)?;
+        Ok(self.words.word(offset / WORD)?.load(Ordering::Acquire))
+    }
+
+    /// Writes a byte.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceMemory::read_u8`].
+    pub fn write_u8(&self, offset: usize, value: u8) -> Result<(), Errno> {
+        write(&self.words, offset, &[value])
+    }
+
+    /// Writes the 32-bit word at `offset`, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceMemory::read_u32`].
+    pub fn write_u32(&self, offset: usize, value: u32) -> Result<(), Errno> {
+        let bytes = value.to_ne_bytes();
+        aligned(offset, bytes.len())?;
+        write(&self.words, offset, &bytes)
+    }
+
+    /// Writes the 64-bit word at `offset`, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceMemory::read_u64`].
+    pub fn write_u64(&self, offset: usize, value: u64) -> Result<(), Errno> {
+        aligned(offset, WORD)?;
+        self.words
+            .word(offset / WORD)?
+            .store(value, Ordering::Release);
+        Ok(())
+    }
+
+    /// Copies bytes out, from `offset` on. Not in one piece: a device may write in between.
+    ///
+    /// # Errors
+    ///
+    /// ERANGE if the range is not inside the memory; nothing is copied then.
+    pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Errno> {
+        read(&self.words, offset, bytes)
+    }
+
+    /// Copies bytes in, from `offset` on. Not in one piece: a device may read in between.
+    ///
+    /// # Errors
+    ///
+    /// ERANGE if the range is not inside the memory; nothing is copied then.
+    pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
+        write(&self.words, offset, bytes)
+    }
+}
+
+impl fmt::Debug for DeviceMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceMemory({:#x}, {} bytes)", self.address, self.len())
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        REGISTRY
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.address);
+    }
+}
+
+/// Reads memory of a live [`DeviceMemory`] of this process by address.
+///
+/// For mocks of the device that live in the process they serve. An access that has begun is
+/// finished before the memory goes away.
+///
+/// # Errors
+///
+/// EFAULT if the range does not lie in one `DeviceMemory`; nothing is read then.
+pub fn read_at(address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+    let (words, offset) = find(address)?;
+    read(&words, offset, bytes).map_err(|_| Errno::EFAULT)
+}
+
+/// Writes memory of a live [`DeviceMemory`] of this process by address; see [`read_at`].
+///
+/// # Errors
+///
+/// EFAULT if the range does not lie in one `DeviceMemory`; nothing is written then.
+pub fn write_at(address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let (words, offset) = find(address)?;
+    write(&words, offset, bytes).map_err(|_| Errno::EFAULT)
+}
+
+/// Writes an aligned 64-bit word of a live [`DeviceMemory`] of this process in one piece; see
+/// [`write_at`]. What a counter write-back is.
+///
+/// # Errors
+///
+/// EFAULT if the word does not lie in a `DeviceMemory`, EINVAL if it is not aligned.
+pub fn write_u64_at(address: u64, value: u64) -> Result<(), Errno> {
+    let (words, offset) = find(address)?;
+    aligned(offset, WORD)?;
+    let word = words.word(offset / WORD).map_err(|_| Errno::EFAULT)?;
+    word.store(value, Ordering::Release);
+    Ok(())
+}
+
+/// The size of a page in bytes.
+#[must_use]
+pub fn page_size() -> usize {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
+        .ok()
+        .flatten()
+        .and_then(|size| usize::try_from(size).ok())
+        .filter(|size| size.is_power_of_two())
+        .unwrap_or(4096)
+}
+
+const WORD: usize = size_of::<u64>();
+
+fn find(address: u64) -> Result<(Arc<Words>, usize), Errno> {
+    let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
+    let (start, words) = registry
+        .range(..=address)
+        .next_back()
+        .ok_or(Errno::EFAULT)?;
+    let offset = usize::try_from(address - start).map_err(|_| Errno::EFAULT)?;
+    if offset >= words.len() {
+        return Err(Errno::EFAULT);
+    }
+    // The clone keeps the memory mapped after the lock is gone.
+    Ok((Arc::clone(words), offset))
+}
+
+fn aligned(offset: usize, align: usize) -> Result<(), Errno> {
+    if offset.is_multiple_of(align) {
+        Ok(())
+    } else {
+        Err(Errno::EINVAL)
+    }
+}
+
+/// Which word, and which of its bytes, for each part of a range; ERANGE if it is not inside.
+fn parts(
+    words: &Words,
+    offset: usize,
+    len: usize,
+) -> Result<impl Iterator<Item = (usize, Range<usize>)> + use<>, Errno> {
+    let end = offset.checked_add(len).ok_or(Errno::ERANGE)?;
+    if end > words.len() {
+        return Err(Errno::ERANGE);
+    }
+    Ok(
+        (offset / WORD..end.div_ceil(WORD)).filter_map(move |index| {
+            let start = index * WORD;
+            let range = offset.saturating_sub(start)..(end - start).min(WORD);
+            (!range.is_empty()).then_some((index, range))
+        }),
+    )
+}
+
+fn read(words: &Words, offset: usize, mut bytes: &mut [u8]) -> Result<(), Errno> {
+    for (index, range) in parts(words, offset, bytes.len())? {
+        let word = words.word(index)?.load(Ordering::Acquire).to_ne_bytes();
+        let (part, rest) = bytes
+            .split_at_mut_checked(range.len())
+            .ok_or(Errno::ERANGE)?;
+        part.copy_from_slice(word.get(range).ok_or(Errno::ERANGE)?);
+        bytes = rest;
+    }
+    Ok(())
+}
+
+fn write(words: &Words, offset: usize, mut bytes: &[u8]) -> Result<(), Errno> {
+    for (index, range) in parts(words, offset, bytes.len())? {
+        let word = words.word(index)?;
+        let (part, rest) = bytes.split_at_checked(range.len()).ok_or(Errno::ERANGE)?;
+        if let Ok(whole) = <[u8; WORD]>::try_from(part) {
+            word.store(u64::from_ne_bytes(whole), Ordering::Release);
+        } else {
+            let replace = |old: u64| {
+                let mut new = old.to_ne_bytes();
+                new.get_mut(range.clone())?.copy_from_slice(part);
+                Some(u64::from_ne_bytes(new))
+            };
+            word.fetch_update(Ordering::AcqRel, Ordering::Acquire, replace)
+                .map_err(|_| Errno::ERANGE)?;
+        }
+        bytes = rest;
+    }
+    Ok(())
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync>() {}
+    send_sync::<DeviceMemory>();
+};
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, MutexGuard};
+    use std::thread;
+
+    use super::*;
+
+    /// Keeps a test that uses an address after a drop from meeting another test's memory there.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn memory_is_zeroed_whole_pages() {
+        let _alone = alone();
+        let memory = DeviceMemory::new(1).unwrap();
+        assert_eq!(memory.len(), page_size());
+        assert!(memory.address().is_multiple_of(page_size() as u64));
+        let mut bytes = vec![1; memory.len()];
+        memory.copy_out(0, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0));
+        assert_eq!(DeviceMemory::new(0).unwrap_err(), Errno::EINVAL);
+        assert_eq!(DeviceMemory::new(usize::MAX).unwrap_err(), Errno::ENOMEM);
+    }
+
+    #[test]
+    fn any_range_is_copied_and_its_neighbours_stay() {
+        let _alone = alone();
+        let memory = DeviceMemory::new(64).unwrap();
+        for offset in 0..17 {
+            for len in 0..20 {
+                memory.copy_in(0, &[0xEE; 48]).unwrap();
+                let bytes: Vec<u8> = (1..=len).collect();
+                memory.copy_in(offset, &bytes).unwrap();
+                let mut expected = [0xEE; 48];
+                expected[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                let mut all = [0; 48];
+                memory.copy_out(0, &mut all).unwrap();
+                assert_eq!(all, expected, "{len} bytes at {offset}");
+                let mut back = vec![0; bytes.len()];
+                memory.copy_out(offset, &mut back).unwrap();
+                assert_eq!(back, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_checked() {
+        let _alone = alone();
+        let memory = DeviceMemory::new(8).unwrap();
+        let end = memory.len();
+        memory.write_u32(4, 0x0102_0304).unwrap();
+        assert_eq!(memory.read_u32(4), Ok(0x0102_0304));
+        assert_eq!(memory.read_u8(4), Ok(0x0102_0304_u32.to_ne_bytes()[0]));
+        memory.write_u8(end - 1, 9).unwrap();
+        assert_eq!(memory.read_u8(end - 1), Ok(9));
+        assert_eq!(memory.read_u8(end), Err(Errno::ERANGE));
+        assert_eq!(memory.read_u32(2), Err(Errno::EINVAL));
+        assert_eq!(memory.read_u64(4), Err(Errno::EINVAL));
+        assert_eq!(memory.read_u64(end), Err(Errno::ERANGE));
+        assert_eq!(memory.copy_in(end - 1, &[1, 2]), Err(Errno::ERANGE));
+        assert_eq!(
+            memory.read_u8(end - 1),
+            Ok(9),
+            "a refused copy writes nothing"
+        );
+        assert_eq!(memory.copy_out(usize::MAX, &mut [0; 2]), Err(Errno::ERANGE));
+        assert_eq!(memory.copy_in(end, &[]), Ok(()));
+    }
+
+    #[test]
+    fn only_live_memory_is_reached_by_address() {
+        let _alone = alone();
+        let memory = DeviceMemory::new(8).unwrap();
+        let (start, end) = (memory.address(), memory.address() + memory.len() as u64);
+        write_at(start + 3, &[1, 2, 3]).unwrap();
+        write_u64_at(start + 8, 77).unwrap();
+        let mut bytes = [0; 8];
+        read_at(start, &mut bytes).unwrap();
+        assert_eq!(bytes, [0, 0, 0, 1, 2, 3, 0, 0]);
+        assert_eq!(memory.read_u64(8), Ok(77));
+        assert_eq!(write_u64_at(start + 4, 1), Err(Errno::EINVAL));
+        assert_eq!(read_at(0, &mut bytes), Err(Errno::EFAULT));
+        assert_eq!(write_at(u64::MAX, &[1]), Err(Errno::EFAULT));
+        assert_eq!(write_at(end - 1, &[5, 5]), Err(Errno::EFAULT));
+        assert_eq!(memory.read_u8(memory.len() - 1), Ok(0));
+        drop(memory);
+        assert_eq!(find(start).map(|found| found.1), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn an_access_and_a_drop_may_meet() {
+        let _alone = alone();
+        for _ in 0..200 {
+            let memory = DeviceMemory::new(8).unwrap();
+            let address = memory.address();
+            let device = thread::spawn(move || {
+                let mut hits = 0;
+                while write_at(address, &[1; 64]).is_ok() && hits < 1_000 {
+                    hits += 1;
+                }
+            });
+            drop(memory);
+            device.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn bytes_written_by_two_threads_do_not_disturb_each_other() {
+        let _alone = alone();
+        let memory = DeviceMemory::new(8).unwrap();
+        thread::scope(|scope| {
+            for lane in 0..8 {
+                let memory = &memory;
+                scope.spawn(move || {
+                    for value in 0..=255 {
+                        memory.write_u8(lane, value).unwrap();
+                        assert_eq!(memory.read_u8(lane), Ok(value));
+                    }
+                });
+            }
+        });
+        assert_eq!(memory.read_u64(0), Ok(u64::MAX));
+    }
+}

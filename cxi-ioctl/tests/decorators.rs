@@ -1,0 +1,327 @@
+//! The transports around other transports, over a driver of a few lines.
+
+#![allow(missing_docs, reason = "a test has no users")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
+use cxi_ioctl::{
+    CommandError, Errno, Exchange, Fault, Injection, Mapping, Opcode, Record, Recording, Replay,
+    Request, Trace, Transport, execute, execute_explained, fetch_list, svc_get_lpr,
+};
+use zerocopy::IntoBytes;
+
+/// Counts commands; SVC_ALLOC has no room, SVC_GET_LPR answers 3, the list has services 1 and 4.
+#[derive(Debug, Default)]
+struct Driver {
+    commands: AtomicU32,
+}
+
+impl Transport for Driver {
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        match request.opcode {
+            Opcode::SVC_ALLOC => {
+                request.response[..24].fill(0);
+                request.response[4] = 5;
+                Err(Errno::ENOSPC)
+            }
+            Opcode::SVC_GET_LPR => {
+                request.response[..4].copy_from_slice(&3_u32.to_ne_bytes());
+                Ok(())
+            }
+            Opcode::SVC_LIST_GET => {
+                for (id, entry) in [1_u32, 4].iter().zip(request.list.chunks_exact_mut(68)) {
+                    entry[64..].copy_from_slice(&id.to_ne_bytes());
+                }
+                request.response[..4].copy_from_slice(&2_u32.to_ne_bytes());
+                Ok(())
+            }
+            Opcode::SVC_DESTROY => Ok(()),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        if offset == 0 {
+            Mapping::anonymous(len)
+        } else {
+            Err(Errno::ENXIO)
+        }
+    }
+}
+
+fn destroy(svc_id: u32) -> SvcDestroyCmd {
+    SvcDestroyCmd {
+        svc_id,
+        ..SvcDestroyCmd::new()
+    }
+}
+
+fn ids(transport: &dyn Transport) -> Result<Vec<u32>, CommandError> {
+    let mut services = Vec::<SvcDesc>::with_capacity(8);
+    fetch_list::<SvcListGetCmd>(transport, &mut services)?;
+    Ok(services.iter().map(|service| service.svc_id).collect())
+}
+
+#[test]
+fn a_trace_has_commands_answers_and_what_was_written() {
+    let (device, log) = Trace::logging(Driver::default());
+    execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    assert_eq!(ids(&device), Ok(vec![1, 4]));
+    execute(&device, &destroy(4)).unwrap();
+    assert_eq!(
+        log.opcodes(),
+        [Opcode::SVC_ALLOC, Opcode::SVC_LIST_GET, Opcode::SVC_DESTROY]
+    );
+    let entries = log.take();
+    assert_eq!(entries[0].result, Err(Errno::ENOSPC));
+    assert_eq!(entries[0].command, SvcAllocCmd::new().as_bytes());
+    assert_eq!(entries[0].response.len(), 24);
+    assert_eq!(entries[0].response[4], 5);
+    assert_eq!(entries[1].response, 2_u32.to_ne_bytes());
+    assert_eq!(entries[1].list_len, 8 * 68);
+    assert_eq!(entries[2].command, destroy(4).as_bytes());
+    assert_eq!((entries[2].result, entries[2].response.len()), (Ok(()), 0));
+    assert_eq!(log.take(), []);
+    assert_eq!(device.inner().commands.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_trace_can_call_a_function() {
+    static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let device = Trace::new(Driver::default(), |event| {
+        LINES.lock().unwrap().push(event.to_string());
+    });
+    ids(&device).unwrap();
+    execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    execute(&device, &destroy(4)).unwrap();
+    assert_eq!(
+        *LINES.lock().unwrap(),
+        [
+            "SVC_LIST_GET 32 bytes, list of 544 bytes: ok, response of 4 bytes",
+            "SVC_ALLOC 88 bytes: ENOSPC, response of 24 bytes",
+            "SVC_DESTROY 8 bytes: ok",
+        ]
+    );
+}
+
+#[test]
+fn the_kth_command_fails() {
+    let device = Fault::new(Driver::default());
+    device.inject(Injection::errno(Errno::EIO).skip(1).times(1));
+    assert_eq!(svc_get_lpr(&device, 1), Ok(3));
+    assert_eq!(svc_get_lpr(&device, 1).unwrap_err().errno(), Errno::EIO);
+    assert_eq!(svc_get_lpr(&device, 1), Ok(3));
+    assert_eq!(device.inner().commands.load(Ordering::Relaxed), 2);
+    assert_eq!(device.injected(), 1);
+}
+
+#[test]
+fn one_opcode_fails_and_others_are_not_counted() {
+    let device = Fault::new(Driver::default());
+    let busy = Injection::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
+    device.inject(busy.clone().skip(1).times(2));
+    let mut answers = Vec::new();
+    for _ in 0..5 {
+        svc_get_lpr(&device, 1).unwrap();
+        answers.push(execute(&device, &destroy(4)).is_ok());
+    }
+    assert_eq!(answers, [true, false, false, true, true]);
+
+    device.inject(busy);
+    for _ in 0..5 {
+        let error = execute(&device, &destroy(4)).unwrap_err();
+        assert_eq!(error.errno(), Errno::EBUSY);
+    }
+    device.clear();
+    assert_eq!(execute(&device, &destroy(4)), Ok(()));
+    assert_eq!(device.injected(), 7);
+}
+
+#[test]
+fn a_failure_can_come_after_the_command() {
+    let device = Fault::new(Driver::default());
+    let lost = Injection::errno(Errno::EFAULT).after_the_command();
+    device.inject(lost.clone().on(Opcode::SVC_GET_LPR));
+    let refusal = execute_explained(&device, &SvcGetLprCmd::new()).unwrap_err();
+    assert_eq!(refusal.error.errno(), Errno::EFAULT);
+    assert_eq!(refusal.response.unwrap().value, 3);
+    assert_eq!(device.inner().commands.load(Ordering::Relaxed), 1);
+
+    // The driver's own refusal wins over a lost answer.
+    device.inject(lost.on(Opcode::SVC_ALLOC));
+    let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    assert_eq!(refusal.error.errno(), Errno::ENOSPC);
+}
+
+#[test]
+fn the_first_of_two_injections_decides_and_the_other_does_not_count() {
+    let device = Fault::new(Driver::default());
+    device.inject(Injection::errno(Errno::EIO).times(1));
+    device.inject(Injection::errno(Errno::EBUSY).times(1));
+    let errno = || svc_get_lpr(&device, 1).map_err(CommandError::errno);
+    assert_eq!(errno(), Err(Errno::EIO));
+    assert_eq!(errno(), Err(Errno::EBUSY));
+    assert_eq!(errno(), Ok(3));
+}
+
+fn recorded() -> Recording {
+    let device = Record::new(Driver::default());
+    execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    ids(&device).unwrap();
+    svc_get_lpr(&device, 4).unwrap();
+    device.map(0, 4096).unwrap();
+    device.map(4096, 4096).unwrap_err();
+    execute(&device, &destroy(4)).unwrap();
+    device.recording()
+}
+
+#[test]
+fn a_recording_survives_being_text_and_answers_the_same() {
+    let recording = recorded();
+    let text = recording.to_string();
+    assert_eq!(text.lines().count(), 7);
+    assert_eq!(text.parse(), Ok(recording));
+
+    let device = Replay::new(text.parse().unwrap());
+    let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    assert_eq!(refusal.error.errno(), Errno::ENOSPC);
+    assert_eq!(refusal.response.unwrap().fail_info.rsrc_avail[0], 5);
+    assert_eq!(ids(&device), Ok(vec![1, 4]));
+    assert_eq!(svc_get_lpr(&device, 4), Ok(3));
+    assert_eq!(device.map(0, 4096).unwrap().read_u64(0), Ok(0));
+    assert_eq!(device.map(4096, 4096).unwrap_err(), Errno::ENXIO);
+    let unfinished = device.finish().unwrap_err();
+    assert_eq!(
+        unfinished.to_string(),
+        "step 6 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 0, \
+         list 0 bytes), came nothing more"
+    );
+    assert_eq!(execute(&device, &destroy(4)), Ok(()));
+    assert_eq!(device.finish(), Ok(()));
+}
+
+#[test]
+fn a_divergence_says_what_was_expected_and_what_came() {
+    let mut recording = Recording::default();
+    recording.exchanges = recorded().exchanges.split_off(5);
+    let device = Replay::new(recording.clone());
+    let error = execute(&device, &destroy(5)).unwrap_err();
+    assert_eq!(error.errno(), Errno::EPROTO);
+    let divergence = device.divergence().unwrap();
+    assert_eq!(
+        divergence.to_string(),
+        "step 1 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 0, \
+         list 0 bytes), came SVC_DESTROY (8 bytes: 1d00000005000000; response 0, list 0 bytes)"
+    );
+    // What comes later is not answered, and does not hide the first divergence.
+    let error = execute(&device, &destroy(4)).unwrap_err();
+    assert_eq!(error.errno(), Errno::EPROTO);
+    assert_eq!(device.finish(), Err(divergence));
+
+    let device = Replay::new(recording.clone());
+    assert_eq!(device.map(8192, 1).unwrap_err(), Errno::EPROTO);
+    let message = device.divergence().unwrap().to_string();
+    assert!(
+        message.ends_with("came the mapping of 1 bytes at offset 0x2000"),
+        "{message}"
+    );
+
+    let device = Replay::new(recording).ignoring(Opcode::SVC_DESTROY, 4..8);
+    assert_eq!(execute(&device, &destroy(5)), Ok(()));
+    execute(&device, &destroy(5)).unwrap_err();
+    let message = device.divergence().unwrap().to_string();
+    assert!(
+        message.contains("step 2 of the recording: expected nothing more"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
+    let mut recording = recorded();
+    recording.exchanges.drain(..1);
+    let device = Replay::new(recording);
+    let mut none = [0; 16];
+    let command = SvcListGetCmd {
+        count: 8,
+        ..SvcListGetCmd::new()
+    };
+    let error = cxi_ioctl::execute_list(&device, &command, &mut none).unwrap_err();
+    assert_eq!(error.errno(), Errno::EPROTO);
+    let message = device.divergence().unwrap().to_string();
+    assert!(message.contains("list 16 bytes"), "{message}");
+}
+
+#[test]
+fn a_text_that_is_no_recording_says_where_and_why() {
+    let error = |text: &str| text.parse::<Recording>().unwrap_err().to_string();
+    let body = |line: &str| error(&format!("cxi-recording 1\n# nothing\n{line}\n"));
+    assert_eq!(
+        error(""),
+        "line 1 of the recording: expected 'cxi-recording 1', found ''"
+    );
+    assert_eq!(
+        error("cxi-recording 2"),
+        "line 1 of the recording: expected 'cxi-recording 1', found 'cxi-recording 2'"
+    );
+    assert_eq!(
+        body("comand 00"),
+        "line 3 of the recording: expected 'command' or 'map', found 'comand'"
+    );
+    assert_eq!(
+        body("command 0x1d ok response - list -"),
+        "line 3 of the recording: expected bytes in hexadecimal, or '-' for none, found '0x1d'"
+    );
+    for line in [
+        "command 1d0 ok response - list -",
+        "command",
+        "command é0 ok response - list -",
+    ] {
+        assert!(
+            body(line).contains("expected bytes in hexadecimal"),
+            "{line}"
+        );
+    }
+    assert_eq!(
+        body("command 1d fine response - list -"),
+        "line 3 of the recording: expected 'ok', the name of an error or its number, found 'fine'"
+    );
+    assert_eq!(
+        body("command 1d ok - list -"),
+        "line 3 of the recording: expected response, found '-'"
+    );
+    assert_eq!(
+        body("map 0 -1 ok"),
+        "line 3 of the recording: expected a number, found '-1'"
+    );
+    assert_eq!(
+        body("map 0 1 ok more"),
+        "line 3 of the recording: expected the end of the line, found 'more'"
+    );
+}
+
+#[test]
+fn an_errno_without_a_name_is_kept_as_a_number() {
+    let recording: Recording = "cxi-recording 1\nmap 0 1 4095".parse().unwrap();
+    let [Exchange::Map { result, .. }] = recording.exchanges[..] else {
+        panic!("a mapping was recorded");
+    };
+    assert_eq!(result, Err(Errno::from_raw(4095)));
+    assert_eq!(recording.to_string(), "cxi-recording 1\nmap 0 1 4095\n");
+}
+
+#[test]
+fn decorators_stack_and_are_shared() {
+    let device = std::sync::Arc::new(Record::new(Fault::new(Driver::default())));
+    device
+        .inner()
+        .inject(Injection::errno(Errno::EBUSY).times(1));
+    let (traced, log) = Trace::logging(std::sync::Arc::clone(&device));
+    execute(&traced, &destroy(4)).unwrap_err();
+    execute(&traced, &destroy(4)).unwrap();
+    assert_eq!(log.take().len(), 2);
+    assert_eq!(device.recording().exchanges.len(), 2);
+}
