@@ -144,11 +144,9 @@ fn element(
             let number =
                 number(value).ok_or_else(|| format!("{path}: expected a number, got {value}"))?;
             let width = u32::try_from(bytes.len() * 8).unwrap_or(u32::MAX);
-            let (low, high) = if signed {
-                (-(1_i128 << (width - 1)), (1_i128 << (width - 1)) - 1)
-            } else {
-                (0, (1_i128 << width) - 1)
-            };
+            // As in C: a negative number is welcome in an unsigned field.
+            let low = -(1_i128 << (width - 1));
+            let high = (1_i128 << (width - u32::from(signed))) - 1;
             if number < low || number > high {
                 return Err(format!("{path}: {number} is not in {low}..={high}"));
             }
