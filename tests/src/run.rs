@@ -541,8 +541,9 @@ fn report(cmd: &Map<String, Value>) -> Result<Report, String> {
             index: unsigned(cmd, "index")?,
             value: unsigned(cmd, "value")?,
         }),
+        // Handles of target queues start at 1024, their registers at 0.
         Some("tgq_ack") => Ok(Report::TgqInFlight {
-            index: unsigned(cmd, "index")?,
+            index: unsigned(cmd, "index")? % 1024 + 1024,
             value: unsigned(cmd, "value")?,
         }),
         Some("tle_in_use") => Ok(Report::TlesInUse {

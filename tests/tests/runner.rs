@@ -1,5 +1,9 @@
 //! The runner itself: a device with scripted answers, and what the runner makes of them.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "steps read better without references"
+)]
 
 use std::cell::Cell;
 
@@ -219,15 +223,15 @@ fn fill_and_drain() {
             "step": step("LNI_FREE", json!({}), Value::Null), "expect": expect
         })
     };
-    let full = json!({"errno": "ENOSPC", "successes": 3, "first": 1, "last": 3});
+    let everything = json!({"errno": "ENOSPC", "successes": 3, "first": 1, "last": 3});
     let freed = json!({"errno": "OK", "successes": 1, "errors": ["EBUSY"]});
     assert_eq!(
-        differences(&[fill(9, full.clone()), drain(freed)]),
+        differences(&[fill(9, everything.clone()), drain(freed)]),
         Vec::<String>::new()
     );
     assert_eq!(
         differences(&[
-            fill(2, full),
+            fill(2, everything),
             drain(json!({"errno": "OK", "successes": 2, "errors": []}))
         ]),
         [
