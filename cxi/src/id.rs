@@ -1,0 +1,220 @@
+//! Names of things that live on the node: NICs and services.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+/// A NIC by its number: `cxi0`, `cxi1` and so on.
+///
+/// Ids order by number, so `cxi2` comes before `cxi10`. The numbers of a node may have gaps.
+///
+/// ```
+/// use cxi::DeviceId;
+///
+/// let id: DeviceId = "cxi10".parse()?;
+/// assert_eq!(id.number(), 10);
+/// assert!(DeviceId::new(2) < id);
+/// # Ok::<_, cxi::InvalidDeviceId>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "String", try_from = "String")
+)]
+pub struct DeviceId(u32);
+
+impl DeviceId {
+    /// The NIC `cxi<number>`.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number behind `cxi`.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("cxi{}", self.0))
+    }
+}
+
+/// A text that is no device name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no CXI device: expected 'cxi' and a number, such as cxi0")]
+pub struct InvalidDeviceId(String);
+
+impl FromStr for DeviceId {
+    type Err = InvalidDeviceId;
+
+    /// Reads `cxi` and a decimal number without sign or leading zeros.
+    fn from_str(text: &str) -> Result<Self, InvalidDeviceId> {
+        text.strip_prefix("cxi")
+            .filter(|digits| *digits == "0" || !digits.starts_with('0'))
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(|digits| digits.parse().ok())
+            .map(Self)
+            .ok_or_else(|| InvalidDeviceId(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for DeviceId {
+    type Error = InvalidDeviceId;
+
+    fn try_from(text: String) -> Result<Self, InvalidDeviceId> {
+        text.parse()
+    }
+}
+
+impl From<DeviceId> for String {
+    fn from(id: DeviceId) -> Self {
+        id.to_string()
+    }
+}
+
+/// A service of one NIC. Plain data: the service outlives the process that made it.
+///
+/// Ids are given again after a service is destroyed: together with the [`DeviceId`] an id names
+/// a service only as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "u32", try_from = "u64")
+)]
+pub struct ServiceId(NonZeroU32);
+
+impl ServiceId {
+    /// The default service, which every NIC has.
+    pub const DEFAULT: Self = Self(NonZeroU32::MIN);
+
+    /// The service of that number.
+    ///
+    /// # Errors
+    ///
+    /// 0 is no service.
+    pub const fn new(number: u32) -> Result<Self, InvalidServiceId> {
+        match NonZeroU32::new(number) {
+            Some(number) => Ok(Self(number)),
+            None => Err(InvalidServiceId(InvalidNumber::Value(0))),
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// Whether this is the default service, which cannot be destroyed.
+    #[must_use]
+    pub const fn is_default(self) -> bool {
+        self.get() == Self::DEFAULT.get()
+    }
+}
+
+impl fmt::Display for ServiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Something that is no service id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is no service id: expected a number from 1 to 4294967295")]
+pub struct InvalidServiceId(InvalidNumber);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum InvalidNumber {
+    #[error("{0}")]
+    Value(u64),
+    #[error("'{0}'")]
+    Text(String),
+}
+
+impl TryFrom<u64> for ServiceId {
+    type Error = InvalidServiceId;
+
+    fn try_from(number: u64) -> Result<Self, InvalidServiceId> {
+        u32::try_from(number)
+            .ok()
+            .and_then(|number| Self::new(number).ok())
+            .ok_or(InvalidServiceId(InvalidNumber::Value(number)))
+    }
+}
+
+impl FromStr for ServiceId {
+    type Err = InvalidServiceId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidServiceId> {
+        text.parse()
+            .map(Self)
+            .map_err(|_| InvalidServiceId(InvalidNumber::Text(text.to_owned())))
+    }
+}
+
+impl From<NonZeroU32> for ServiceId {
+    fn from(number: NonZeroU32) -> Self {
+        Self(number)
+    }
+}
+
+impl From<ServiceId> for u32 {
+    fn from(id: ServiceId) -> Self {
+        id.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_names_are_strict() {
+        for good in ["cxi0", "cxi7", "cxi10", "cxi4294967295"] {
+            let id: DeviceId = good.parse().unwrap();
+            assert_eq!(id.to_string(), good);
+        }
+        for bad in [
+            "",
+            "cxi",
+            "cxi01",
+            "cxi+1",
+            "cxi-1",
+            "CXI0",
+            "0",
+            "cxi 1",
+            "cxi4294967296",
+        ] {
+            let error = bad.parse::<DeviceId>().unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("'{bad}' is no CXI device: expected 'cxi' and a number, such as cxi0")
+            );
+        }
+        assert_eq!(format!("{:>6}|", DeviceId::new(1)), "  cxi1|");
+    }
+
+    #[test]
+    fn service_ids_start_at_one() {
+        assert!(ServiceId::new(1).unwrap().is_default());
+        assert_eq!(
+            ServiceId::new(0).unwrap_err().to_string(),
+            "0 is no service id: expected a number from 1 to 4294967295"
+        );
+        assert_eq!(
+            ServiceId::try_from(1 << 32).unwrap_err().to_string(),
+            "4294967296 is no service id: expected a number from 1 to 4294967295"
+        );
+        assert_eq!(
+            "x".parse::<ServiceId>().unwrap_err().to_string(),
+            "'x' is no service id: expected a number from 1 to 4294967295"
+        );
+        assert_eq!("17".parse(), ServiceId::new(17));
+    }
+}

@@ -1,0 +1,240 @@
+//! How much of a NIC a service may have.
+
+use std::fmt;
+
+use cxi_ioctl::abi::service::{Limits as RawLimit, RsrcLimits};
+
+use crate::ResourceMap;
+
+/// What a service may have of one resource: so many reserved for it, so many at most.
+///
+/// ```
+/// use cxi::Limit;
+///
+/// let limit = Limit::new(16, 64)?;
+/// assert_eq!((limit.reserved(), limit.max()), (16, 64));
+/// assert_eq!(
+///     Limit::new(64, 16).unwrap_err().to_string(),
+///     "64 reserved but at most 16: expected a maximum of at least what is reserved"
+/// );
+/// # Ok::<_, cxi::InvalidLimit>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "RawJson", into = "RawJson")
+)]
+pub struct Limit {
+    reserved: u16,
+    max: u16,
+}
+
+impl Limit {
+    /// Nothing at all: allocating the resource fails with EBADR.
+    pub const NONE: Self = Self {
+        reserved: 0,
+        max: 0,
+    };
+
+    /// `reserved` for the service alone, `max` at most.
+    ///
+    /// # Errors
+    ///
+    /// More are reserved than the service may have.
+    pub const fn new(reserved: u16, max: u16) -> Result<Self, InvalidLimit> {
+        if reserved > max {
+            return Err(InvalidLimit { reserved, max });
+        }
+        Ok(Self { reserved, max })
+    }
+
+    /// At most `max`, none reserved.
+    #[must_use]
+    pub const fn at_most(max: u16) -> Self {
+        Self { reserved: 0, max }
+    }
+
+    /// `count` reserved, and no more than that.
+    #[must_use]
+    pub const fn exactly(count: u16) -> Self {
+        Self {
+            reserved: count,
+            max: count,
+        }
+    }
+
+    /// How many are reserved for the service.
+    #[must_use]
+    pub const fn reserved(self) -> u16 {
+        self.reserved
+    }
+
+    /// How many the service may have at most.
+    #[must_use]
+    pub const fn max(self) -> u16 {
+        self.max
+    }
+
+    pub(crate) const fn from_kernel(RawLimit { max, res }: RawLimit) -> Self {
+        Self { reserved: res, max }
+    }
+
+    pub(crate) const fn to_kernel(self) -> RawLimit {
+        RawLimit {
+            max: self.max,
+            res: self.reserved,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}/{}", self.reserved, self.max))
+    }
+}
+
+/// A limit with more reserved than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reserved} reserved but at most {max}: expected a maximum of at least what is reserved")]
+pub struct InvalidLimit {
+    reserved: u16,
+    max: u16,
+}
+
+/// A limit for each kind of resource.
+///
+/// A kind with [`Limit::NONE`] is one that the service cannot have at all. TLEs come in pools:
+/// if any are asked for, the driver reserves at least 8 and reserves all of the maximum.
+pub type Limits = ResourceMap<Limit>;
+
+impl Limits {
+    pub(crate) fn from_kernel(limits: &RsrcLimits) -> Self {
+        Self::from(limits.types.map(Limit::from_kernel))
+    }
+
+    pub(crate) fn to_kernel(self) -> RsrcLimits {
+        let mut types = [RawLimit { max: 0, res: 0 }; _];
+        for (slot, (_, limit)) in types.iter_mut().zip(self.iter()) {
+            *slot = limit.to_kernel();
+        }
+        RsrcLimits { types }
+    }
+}
+
+/// How many LNIs of a service may share one RGID: 0 to 8.
+///
+/// With 0 or 1 every LNI has an RGID of its own, of which a NIC has 255. LNIs that share one
+/// share its 8 logical address contexts and 16 communication profiles too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "u32", try_from = "u32")
+)]
+pub struct LnisPerRgid(u32);
+
+impl LnisPerRgid {
+    /// Most LNIs that may share an RGID.
+    pub const MAX: u32 = 8;
+
+    /// That many.
+    ///
+    /// # Errors
+    ///
+    /// More than 8.
+    pub const fn new(count: u32) -> Result<Self, InvalidLnisPerRgid> {
+        if count > Self::MAX {
+            return Err(InvalidLnisPerRgid(count));
+        }
+        Ok(Self(count))
+    }
+
+    /// The number; what a driver answers may be more than it accepts.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_kernel(count: u32) -> Self {
+        Self(count)
+    }
+}
+
+impl fmt::Display for LnisPerRgid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl TryFrom<u32> for LnisPerRgid {
+    type Error = InvalidLnisPerRgid;
+
+    fn try_from(count: u32) -> Result<Self, InvalidLnisPerRgid> {
+        Self::new(count)
+    }
+}
+
+impl From<LnisPerRgid> for u32 {
+    fn from(count: LnisPerRgid) -> Self {
+        count.0
+    }
+}
+
+/// More LNIs than can share an RGID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} LNIs per RGID: expected at most 8")]
+pub struct InvalidLnisPerRgid(u32);
+
+/// The shape of a limit in JSON.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawJson {
+    max: u16,
+    #[serde(default)]
+    res: u16,
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<RawJson> for Limit {
+    type Error = InvalidLimit;
+
+    fn try_from(limit: RawJson) -> Result<Self, InvalidLimit> {
+        Self::new(limit.res, limit.max)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<Limit> for RawJson {
+    fn from(limit: Limit) -> Self {
+        Self {
+            max: limit.max,
+            res: limit.reserved,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Resource;
+
+    #[test]
+    fn limits_keep_their_place() {
+        let mut limits = Limits::default();
+        limits[Resource::Tles] = Limit::exactly(8);
+        let raw = limits.to_kernel();
+        assert_eq!((raw.types[6].max, raw.types[6].res), (8, 8));
+        assert_eq!(Limits::from_kernel(&raw), limits);
+    }
+
+    #[test]
+    fn more_than_eight_lnis_do_not_share() {
+        assert_eq!(LnisPerRgid::new(8).map(LnisPerRgid::get), Ok(8));
+        assert_eq!(
+            LnisPerRgid::new(9).unwrap_err().to_string(),
+            "9 LNIs per RGID: expected at most 8"
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! Who may use a service.
+
+use std::fmt;
+
+use cxi_ioctl::abi::service::{
+    MEMBER_GID, MEMBER_IGNORE, MEMBER_NET_NS, MEMBER_UID, SVC_MAX_MEMBERS, SvcMember,
+};
+
+/// Somebody who may use a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "type", content = "id", rename_all = "lowercase")
+)]
+#[non_exhaustive]
+pub enum Member {
+    /// Processes with this effective user id.
+    Uid(u32),
+    /// Processes with this effective group id. SHS 12.0 looks at supplementary groups too.
+    Gid(u32),
+    /// Processes in the network namespace with this inode number. From SHS 14.0 on.
+    NetNs(u32),
+    /// A kind that this library does not know, as a newer driver answered it. Nothing that can be
+    /// asked for.
+    #[cfg_attr(feature = "serde", serde(skip_deserializing))]
+    Other {
+        /// Number of the kind.
+        kind: u32,
+        /// The id.
+        id: u32,
+    },
+}
+
+impl Member {
+    pub(crate) fn to_kernel(self) -> SvcMember {
+        let (kind, id) = match self {
+            Self::Uid(id) => (MEMBER_UID, id),
+            Self::Gid(id) => (MEMBER_GID, id),
+            Self::NetNs(id) => (MEMBER_NET_NS, id),
+            Self::Other { kind, id } => (kind, id),
+        };
+        SvcMember { id, kind }
+    }
+
+    /// `None` for an unused slot.
+    pub(crate) fn from_kernel(SvcMember { id, kind }: SvcMember) -> Option<Self> {
+        match kind {
+            MEMBER_IGNORE => None,
+            MEMBER_UID => Some(Self::Uid(id)),
+            MEMBER_GID => Some(Self::Gid(id)),
+            MEMBER_NET_NS => Some(Self::NetNs(id)),
+            kind => Some(Self::Other { kind, id }),
+        }
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uid(id) => write!(f, "uid {id}"),
+            Self::Gid(id) => write!(f, "gid {id}"),
+            Self::NetNs(inode) => write!(f, "network namespace {inode}"),
+            Self::Other { kind, id } => write!(f, "member of kind {kind} with id {id}"),
+        }
+    }
+}
+
+/// At most two members, none twice. None at all is nobody.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "Vec<Member>", try_from = "Vec<Member>")
+)]
+pub struct Members {
+    slots: [Option<Member>; SVC_MAX_MEMBERS],
+}
+
+impl Members {
+    /// Most members that a service can name.
+    pub const MAX: usize = SVC_MAX_MEMBERS;
+
+    /// These members.
+    ///
+    /// A network namespace stands alone: the driver sets it on a service that names nobody else.
+    ///
+    /// # Errors
+    ///
+    /// More than two, one twice, an id of all ones, a namespace beside another member, or a kind
+    /// that is not known.
+    pub fn new(members: impl IntoIterator<Item = Member>) -> Result<Self, InvalidMembers> {
+        let members: Vec<Member> = members.into_iter().collect();
+        if members.len() > Self::MAX {
+            return Err(InvalidMembers::TooMany {
+                count: members.len(),
+            });
+        }
+        for (index, member) in members.iter().enumerate() {
+            let others = || members.iter().take(index);
+            match *member {
+                member if others().any(|other| *other == member) => {
+                    return Err(InvalidMembers::Twice { member });
+                }
+                Member::Other { kind, .. } => return Err(InvalidMembers::Kind { kind }),
+                Member::Uid(u32::MAX) | Member::Gid(u32::MAX) | Member::NetNs(u32::MAX) => {
+                    return Err(InvalidMembers::AllOnes { member: *member });
+                }
+                _ => {}
+            }
+        }
+        if members.len() > 1
+            && members
+                .iter()
+                .any(|member| matches!(member, Member::NetNs(_)))
+        {
+            return Err(InvalidMembers::NetNsNotAlone);
+        }
+        Ok(Self::from_kernel(members))
+    }
+
+    /// What a driver holds, which may be stranger than [`new`](Self::new) allows.
+    pub(crate) fn from_kernel(members: impl IntoIterator<Item = Member>) -> Self {
+        let mut list = Self::default();
+        for (slot, member) in list.slots.iter_mut().zip(members) {
+            *slot = Some(member);
+        }
+        list
+    }
+
+    /// The members.
+    pub fn iter(&self) -> impl Iterator<Item = Member> + '_ {
+        self.slots.iter().copied().flatten()
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether this is one of them.
+    #[must_use]
+    pub fn contains(&self, member: Member) -> bool {
+        self.iter().any(|other| other == member)
+    }
+
+    /// The network namespace, if a member is one.
+    #[must_use]
+    pub fn netns(&self) -> Option<u32> {
+        self.iter().find_map(|member| match member {
+            Member::NetNs(inode) => Some(inode),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text: Vec<_> = self.iter().map(|member| member.to_string()).collect();
+        f.pad(&text.join(", "))
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl TryFrom<Vec<Member>> for Members {
+    type Error = InvalidMembers;
+
+    fn try_from(members: Vec<Member>) -> Result<Self, InvalidMembers> {
+        Self::new(members)
+    }
+}
+
+impl From<Members> for Vec<Member> {
+    fn from(members: Members) -> Self {
+        members.iter().collect()
+    }
+}
+
+/// Members that a service cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidMembers {
+    /// More than two.
+    #[error("{count} members: a service can name at most 2")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+    /// The same twice.
+    #[error("{member} is named twice: name each member once")]
+    Twice {
+        /// The member.
+        member: Member,
+    },
+    /// An id of all ones, which means "no id" to the kernel.
+    #[error("{member} is no member: the id of all ones stands for no id")]
+    AllOnes {
+        /// The member.
+        member: Member,
+    },
+    /// A network namespace beside another member.
+    #[error("a network namespace must be the only member of a service")]
+    NetNsNotAlone,
+    /// A kind that this library does not know.
+    #[error("members of kind {kind} are not known: expected a uid, a gid or a network namespace")]
+    Kind {
+        /// Number of the kind.
+        kind: u32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_members_say_why() {
+        for (members, message) in [
+            (
+                vec![Member::Uid(1), Member::Uid(2), Member::Gid(3)],
+                "3 members: a service can name at most 2",
+            ),
+            (
+                vec![Member::Uid(1), Member::Uid(1)],
+                "uid 1 is named twice: name each member once",
+            ),
+            (
+                vec![Member::Gid(u32::MAX)],
+                "gid 4294967295 is no member: the id of all ones stands for no id",
+            ),
+            (
+                vec![Member::NetNs(5), Member::Uid(1)],
+                "a network namespace must be the only member of a service",
+            ),
+            (
+                vec![Member::Other { kind: 9, id: 1 }],
+                "members of kind 9 are not known: expected a uid, a gid or a network namespace",
+            ),
+        ] {
+            assert_eq!(Members::new(members).unwrap_err().to_string(), message);
+        }
+        let both = Members::new([Member::Uid(7), Member::Gid(7)]).unwrap();
+        assert_eq!(both.to_string(), "uid 7, gid 7");
+    }
+
+    #[test]
+    fn unknown_kinds_survive() {
+        let raw = SvcMember { id: 3, kind: 77 };
+        let member = Member::from_kernel(raw).unwrap();
+        assert_eq!(member.to_kernel(), raw);
+        assert_eq!(Member::from_kernel(SvcMember { id: 9, kind: 0 }), None);
+    }
+}

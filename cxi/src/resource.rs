@@ -1,0 +1,243 @@
+//! The kinds of resources of a NIC.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::str::FromStr;
+
+use cxi_ioctl::abi::service::RSRC_COUNT;
+
+/// A kind of resource, in the order the driver looks at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "String", try_from = "String")
+)]
+#[allow(
+    clippy::exhaustive_enums,
+    reason = "the kernel interface has room for eight"
+)]
+pub enum Resource {
+    /// Portal table entries (PtlTEs): where messages of a process arrive.
+    Ptes,
+    /// Transmit command queues.
+    Txqs,
+    /// Target command queues.
+    Tgqs,
+    /// Event queues.
+    Eqs,
+    /// Counting events.
+    Cts,
+    /// List entries, on each of the processing elements.
+    Les,
+    /// Trigger list entries.
+    Tles,
+    /// Address contexts.
+    Acs,
+}
+
+impl Resource {
+    /// All kinds, in the driver's order.
+    pub const ALL: [Self; RSRC_COUNT] = [
+        Self::Ptes,
+        Self::Txqs,
+        Self::Tgqs,
+        Self::Eqs,
+        Self::Cts,
+        Self::Les,
+        Self::Tles,
+        Self::Acs,
+    ];
+
+    /// The name, such as `TXQs`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ptes => "PTEs",
+            Self::Txqs => "TXQs",
+            Self::Tgqs => "TGQs",
+            Self::Eqs => "EQs",
+            Self::Cts => "CTs",
+            Self::Les => "LEs",
+            Self::Tles => "TLEs",
+            Self::Acs => "ACs",
+        }
+    }
+
+    /// Position in [`ALL`](Self::ALL) and in the arrays of the kernel interface.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that is no kind of resource.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs")]
+pub struct InvalidResource(String);
+
+impl FromStr for Resource {
+    type Err = InvalidResource;
+
+    /// Reads a name in any case, with or without the plural s.
+    fn from_str(text: &str) -> Result<Self, InvalidResource> {
+        let singular = |name: &str| name.to_ascii_lowercase().trim_end_matches('s').to_owned();
+        let wanted = singular(text);
+        Self::ALL
+            .into_iter()
+            .find(|resource| singular(resource.name()) == wanted)
+            .ok_or_else(|| InvalidResource(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Resource {
+    type Error = InvalidResource;
+
+    fn try_from(text: String) -> Result<Self, InvalidResource> {
+        text.parse()
+    }
+}
+
+impl From<Resource> for String {
+    fn from(resource: Resource) -> Self {
+        resource.name().to_owned()
+    }
+}
+
+/// One value for each kind of resource.
+///
+/// ```
+/// use cxi::{Resource, ResourceMap};
+///
+/// let mut map = ResourceMap::<u16>::default();
+/// map[Resource::Acs] = 7;
+/// assert_eq!(map.iter().map(|(_, count)| *count).sum::<u16>(), 7);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ResourceMap<T>([T; RSRC_COUNT]);
+
+impl<T> ResourceMap<T> {
+    /// Makes a value for each kind.
+    pub fn from_fn(mut value: impl FnMut(Resource) -> T) -> Self {
+        Self(Resource::ALL.map(&mut value))
+    }
+
+    /// Kinds and values, in the driver's order.
+    pub fn iter(&self) -> impl Iterator<Item = (Resource, &T)> {
+        Resource::ALL.into_iter().zip(&self.0)
+    }
+
+    /// A map with each value changed.
+    pub fn map<U>(self, mut change: impl FnMut(Resource, T) -> U) -> ResourceMap<U> {
+        let mut kinds = Resource::ALL.into_iter().cycle();
+        ResourceMap(self.0.map(|value| {
+            let kind = kinds.next().unwrap_or(Resource::Ptes);
+            change(kind, value)
+        }))
+    }
+}
+
+impl<T> From<[T; RSRC_COUNT]> for ResourceMap<T> {
+    /// Takes values in the order of [`Resource::ALL`].
+    fn from(values: [T; RSRC_COUNT]) -> Self {
+        Self(values)
+    }
+}
+
+#[allow(clippy::similar_names, reason = "the names are the field's")]
+impl<T> Index<Resource> for ResourceMap<T> {
+    type Output = T;
+
+    fn index(&self, resource: Resource) -> &T {
+        let [ptes, txqs, tgqs, eqs, cts, les, tles, acs] = &self.0;
+        match resource {
+            Resource::Ptes => ptes,
+            Resource::Txqs => txqs,
+            Resource::Tgqs => tgqs,
+            Resource::Eqs => eqs,
+            Resource::Cts => cts,
+            Resource::Les => les,
+            Resource::Tles => tles,
+            Resource::Acs => acs,
+        }
+    }
+}
+
+#[allow(clippy::similar_names, reason = "the names are the field's")]
+impl<T> IndexMut<Resource> for ResourceMap<T> {
+    fn index_mut(&mut self, resource: Resource) -> &mut T {
+        let [ptes, txqs, tgqs, eqs, cts, les, tles, acs] = &mut self.0;
+        match resource {
+            Resource::Ptes => ptes,
+            Resource::Txqs => txqs,
+            Resource::Tgqs => tgqs,
+            Resource::Eqs => eqs,
+            Resource::Cts => cts,
+            Resource::Les => les,
+            Resource::Tles => tles,
+            Resource::Acs => acs,
+        }
+    }
+}
+
+/// Serialised as a map from names to values, in the driver's order.
+#[cfg(feature = "serde")]
+impl<T: serde::Serialize> serde::Serialize for ResourceMap<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// Kinds that are not named get the default.
+#[cfg(feature = "serde")]
+impl<'de, T: serde::Deserialize<'de> + Default> serde::Deserialize<'de> for ResourceMap<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut values = std::collections::BTreeMap::<Resource, T>::deserialize(deserializer)?;
+        Ok(Self::from_fn(|resource| {
+            values.remove(&resource).unwrap_or_default()
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_those_of_the_kernel() {
+        use cxi_ioctl::abi::service as abi;
+        let numbers = [
+            abi::RSRC_PTE,
+            abi::RSRC_TXQ,
+            abi::RSRC_TGQ,
+            abi::RSRC_EQ,
+            abi::RSRC_CT,
+            abi::RSRC_LE,
+            abi::RSRC_TLE,
+            abi::RSRC_AC,
+        ];
+        assert_eq!(Resource::ALL.map(Resource::index), numbers);
+        let map = ResourceMap::from_fn(Resource::index);
+        for resource in Resource::ALL {
+            assert_eq!(map[resource], resource.index());
+        }
+        let names = map.map(|resource, index| (resource.name(), index));
+        assert_eq!(names[Resource::Tles], ("TLEs", 6));
+    }
+
+    #[test]
+    fn names_are_read_in_any_case() {
+        assert_eq!("txq".parse(), Ok(Resource::Txqs));
+        assert_eq!("LES".parse(), Ok(Resource::Les));
+        assert_eq!(
+            "cqs".parse::<Resource>().unwrap_err().to_string(),
+            "'cqs' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs"
+        );
+    }
+}

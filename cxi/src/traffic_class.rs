@@ -1,0 +1,223 @@
+//! Traffic classes: how the network treats a message.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A traffic class of the fabric.
+///
+/// Names are read in any case, with or without the prefix `TC_`, with `_`, `-` or a blank
+/// between words.
+///
+/// ```
+/// use cxi::TrafficClass;
+///
+/// assert_eq!("tc_low latency".parse::<TrafficClass>()?, TrafficClass::LowLatency);
+/// assert_eq!(TrafficClass::BulkData.to_string(), "BULK_DATA");
+/// # Ok::<_, cxi::InvalidTrafficClass>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "String", try_from = "String")
+)]
+#[non_exhaustive]
+pub enum TrafficClass {
+    /// Bandwidth of its own.
+    DedicatedAccess,
+    /// Short messages first.
+    LowLatency,
+    /// Large transfers.
+    BulkData,
+    /// Everything else.
+    BestEffort,
+    /// Ethernet frames; nothing for RDMA.
+    Ethernet,
+}
+
+impl TrafficClass {
+    /// All classes, by number.
+    pub const ALL: [Self; 5] = [
+        Self::DedicatedAccess,
+        Self::LowLatency,
+        Self::BulkData,
+        Self::BestEffort,
+        Self::Ethernet,
+    ];
+
+    /// The name, such as `LOW_LATENCY`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DedicatedAccess => "DEDICATED_ACCESS",
+            Self::LowLatency => "LOW_LATENCY",
+            Self::BulkData => "BULK_DATA",
+            Self::BestEffort => "BEST_EFFORT",
+            Self::Ethernet => "ETH",
+        }
+    }
+
+    /// The number in the kernel interface.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+impl fmt::Display for TrafficClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that is no traffic class.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no traffic class: expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, BEST_EFFORT \
+     or ETH"
+)]
+pub struct InvalidTrafficClass(String);
+
+impl FromStr for TrafficClass {
+    type Err = InvalidTrafficClass;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTrafficClass> {
+        let name = text.to_ascii_uppercase().replace([' ', '-'], "_");
+        let name = name.strip_prefix("TC_").unwrap_or(&name);
+        Self::ALL
+            .into_iter()
+            .find(|class| class.name() == name)
+            .ok_or_else(|| InvalidTrafficClass(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for TrafficClass {
+    type Error = InvalidTrafficClass;
+
+    fn try_from(text: String) -> Result<Self, InvalidTrafficClass> {
+        text.parse()
+    }
+}
+
+impl From<TrafficClass> for String {
+    fn from(class: TrafficClass) -> Self {
+        class.name().to_owned()
+    }
+}
+
+bitflags::bitflags! {
+    /// A set of traffic classes. Bit `n` is class number `n`, as in `SLINGSHOT_TCS`.
+    ///
+    /// Printed as `LOW_LATENCY,BEST_EFFORT`; serialised as a list of names.
+    ///
+    /// ```
+    /// use cxi::{TrafficClass, TrafficClasses};
+    ///
+    /// let classes = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
+    /// assert!(classes.contains(TrafficClass::BestEffort.into()));
+    /// assert_eq!(classes.bits(), 0xa);
+    /// ```
+    #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[cfg_attr(
+        feature = "serde",
+        derive(serde::Serialize, serde::Deserialize),
+        serde(into = "Vec<TrafficClass>", from = "Vec<TrafficClass>")
+    )]
+    pub struct TrafficClasses: u8 {
+        /// [`TrafficClass::DedicatedAccess`]
+        const DEDICATED_ACCESS = 1 << 0;
+        /// [`TrafficClass::LowLatency`]
+        const LOW_LATENCY = 1 << 1;
+        /// [`TrafficClass::BulkData`]
+        const BULK_DATA = 1 << 2;
+        /// [`TrafficClass::BestEffort`]
+        const BEST_EFFORT = 1 << 3;
+        /// [`TrafficClass::Ethernet`]
+        const ETHERNET = 1 << 4;
+    }
+}
+
+impl TrafficClasses {
+    /// The classes of the set, by number.
+    pub fn classes(self) -> impl Iterator<Item = TrafficClass> {
+        TrafficClass::ALL
+            .into_iter()
+            .filter(move |class| self.contains((*class).into()))
+    }
+}
+
+impl From<TrafficClass> for TrafficClasses {
+    fn from(class: TrafficClass) -> Self {
+        Self::from_bits_retain(1 << class.number())
+    }
+}
+
+impl FromIterator<TrafficClass> for TrafficClasses {
+    fn from_iter<I: IntoIterator<Item = TrafficClass>>(classes: I) -> Self {
+        classes
+            .into_iter()
+            .fold(Self::empty(), |set, class| set | class.into())
+    }
+}
+
+impl From<Vec<TrafficClass>> for TrafficClasses {
+    fn from(classes: Vec<TrafficClass>) -> Self {
+        classes.into_iter().collect()
+    }
+}
+
+impl From<TrafficClasses> for Vec<TrafficClass> {
+    fn from(classes: TrafficClasses) -> Self {
+        classes.classes().collect()
+    }
+}
+
+impl fmt::Display for TrafficClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.classes().map(TrafficClass::name).collect();
+        f.pad(&names.join(","))
+    }
+}
+
+impl fmt::Debug for TrafficClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrafficClasses({self})")
+    }
+}
+
+impl FromStr for TrafficClasses {
+    type Err = InvalidTrafficClass;
+
+    /// Reads class names separated by commas.
+    fn from_str(text: &str) -> Result<Self, InvalidTrafficClass> {
+        text.split(',')
+            .map(|name| name.trim().parse::<TrafficClass>())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_leniently_and_written_strictly() {
+        for class in TrafficClass::ALL {
+            assert_eq!(class.name().parse(), Ok(class));
+            assert_eq!(
+                format!("tc_{}", class.name().to_lowercase()).parse(),
+                Ok(class)
+            );
+        }
+        assert_eq!("bulk data".parse(), Ok(TrafficClass::BulkData));
+        assert_eq!(
+            "FAST".parse::<TrafficClass>().unwrap_err().to_string(),
+            "'FAST' is no traffic class: expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
+             BEST_EFFORT or ETH"
+        );
+        let set: TrafficClasses = "low_latency, BEST-EFFORT".parse().unwrap();
+        assert_eq!(set.to_string(), "LOW_LATENCY,BEST_EFFORT");
+        assert_eq!(set.bits(), 0xa);
+        assert!("LOW_LATENCY,".parse::<TrafficClasses>().is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! Which VNIs a service gives access to.
+
+use std::fmt;
+
+use cxi_ioctl::abi::service::SVC_MAX_VNIS;
+
+use crate::{Vni, VniRange};
+
+/// Up to four VNIs, in the order they were given, none twice.
+///
+/// ```
+/// use cxi::{Vni, VniList};
+///
+/// let vnis = VniList::new([Vni::new(1024)?, Vni::new(77)?])?;
+/// assert_eq!(vnis.to_string(), "1024,77");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "Vec<Vni>", try_from = "Vec<Vni>")
+)]
+pub struct VniList {
+    slots: [Option<Vni>; SVC_MAX_VNIS],
+}
+
+impl VniList {
+    /// Most VNIs that a service can list.
+    pub const MAX: usize = SVC_MAX_VNIS;
+
+    /// The list of these VNIs.
+    ///
+    /// # Errors
+    ///
+    /// More than four, or one of them twice.
+    pub fn new(vnis: impl IntoIterator<Item = Vni>) -> Result<Self, InvalidVniList> {
+        let vnis: Vec<Vni> = vnis.into_iter().collect();
+        if vnis.len() > Self::MAX {
+            return Err(InvalidVniList::TooMany { count: vnis.len() });
+        }
+        let twice = vnis
+            .iter()
+            .enumerate()
+            .find(|(index, vni)| vnis.iter().take(*index).any(|other| other == *vni));
+        if let Some((_, vni)) = twice {
+            return Err(InvalidVniList::Twice { vni: *vni });
+        }
+        Ok(Self::from_kernel(vnis))
+    }
+
+    /// What a driver holds, which may be stranger than [`new`](Self::new) allows.
+    pub(crate) fn from_kernel(vnis: impl IntoIterator<Item = Vni>) -> Self {
+        let mut list = Self::default();
+        for (slot, vni) in list.slots.iter_mut().zip(vnis) {
+            *slot = Some(vni);
+        }
+        list
+    }
+
+    /// The VNIs, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Vni> + '_ {
+        self.slots.iter().copied().flatten()
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the VNI is listed.
+    #[must_use]
+    pub fn contains(&self, vni: Vni) -> bool {
+        self.iter().any(|other| other == vni)
+    }
+}
+
+impl fmt::Display for VniList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text: Vec<_> = self.iter().map(|vni| vni.to_string()).collect();
+        f.pad(&text.join(","))
+    }
+}
+
+impl fmt::Debug for VniList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(Vni::get)).finish()
+    }
+}
+
+impl TryFrom<Vec<Vni>> for VniList {
+    type Error = InvalidVniList;
+
+    fn try_from(vnis: Vec<Vni>) -> Result<Self, InvalidVniList> {
+        Self::new(vnis)
+    }
+}
+
+impl From<VniList> for Vec<Vni> {
+    fn from(list: VniList) -> Self {
+        list.iter().collect()
+    }
+}
+
+/// VNIs that a service cannot list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidVniList {
+    /// More than four.
+    #[error("{count} VNIs: a service can list at most 4; more need a VNI range")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+    /// The same twice.
+    #[error("VNI {vni} is listed twice: name each VNI once")]
+    Twice {
+        /// The VNI.
+        vni: Vni,
+    },
+}
+
+/// Which VNIs a service gives access to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum VniAccess {
+    /// These VNIs (`restricted_vnis` with a list).
+    List(VniList),
+    /// A block of VNIs (`restricted_vnis` off; SVC_SET_VNI_RANGE). From SHS 13.1 on.
+    Range(VniRange),
+    /// No list (`restricted_vnis` off). Up to SHS 12.0 every VNI; on 13.0 none of its own; from
+    /// 13.1 on such a service waits, disabled, for a range to be set.
+    Unrestricted,
+}
+
+impl fmt::Display for VniAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(list) => list.fmt(f),
+            Self::Range(range) => range.fmt(f),
+            Self::Unrestricted => f.pad("any"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(numbers: &[u16]) -> Result<VniList, InvalidVniList> {
+        VniList::new(numbers.iter().map(|number| Vni::new(*number).unwrap()))
+    }
+
+    #[test]
+    fn at_most_four_and_none_twice() {
+        let four = list(&[4, 3, 2, 1]).unwrap();
+        assert_eq!((four.len(), four.to_string().as_str()), (4, "4,3,2,1"));
+        assert!(list(&[]).unwrap().is_empty());
+        assert_eq!(
+            list(&[1, 2, 3, 4, 5]).unwrap_err().to_string(),
+            "5 VNIs: a service can list at most 4; more need a VNI range"
+        );
+        assert_eq!(
+            list(&[1, 2, 1]).unwrap_err().to_string(),
+            "VNI 1 is listed twice: name each VNI once"
+        );
+    }
+}
