@@ -16,6 +16,8 @@ mod nic;
 mod node;
 #[cfg(feature = "serde")]
 mod release_name;
+#[cfg(feature = "serve")]
+pub mod serve;
 mod state;
 mod transport;
 

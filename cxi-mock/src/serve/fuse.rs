@@ -1,0 +1,406 @@
+//! The file system: what the kernel asks, by place.
+//!
+//! One thread answers in the order in which the kernel asks. That order is what makes closing a
+//! file synchronous, as it is with the driver: the kernel does not wait for the answer to a
+//! release, but whatever the program does next is asked behind it. Only a command that is told to
+//! take long is answered by a thread of its own.
+
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyPoll, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
+};
+use nix::unistd::{getegid, geteuid};
+
+use super::device::{self, Call, Caller, to_fuse};
+use super::place::{ClientPlace, Place};
+use super::server::Server;
+use super::tree::{Item, Tree};
+
+/// Nothing is remembered by the kernel: everything may change.
+const NOW: Duration = Duration::ZERO;
+
+/// What sysfs says of every attribute.
+const ATTRIBUTE_SIZE: u64 = 4096;
+
+/// The mock's file system.
+#[derive(Debug)]
+pub(super) struct Files {
+    server: Arc<Server>,
+    mounted: SystemTime,
+    owner: (u32, u32),
+}
+
+impl Files {
+    /// The file system of a server; everything belongs to the user that runs it.
+    pub(super) fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            mounted: SystemTime::now(),
+            owner: (geteuid().as_raw(), getegid().as_raw()),
+        }
+    }
+
+    fn tree(&self, place: Place) -> Option<(&Tree, u32)> {
+        match place {
+            Place::Module(index) => Some((&self.server.module, index)),
+            Place::Function(number, index) => {
+                let function = self.server.function(number)?;
+                (!function.nic.faults().removed()).then_some((&function.tree, index))
+            }
+            _ => None,
+        }
+    }
+
+    fn item(&self, place: Place) -> Option<&Item> {
+        let (tree, index) = self.tree(place)?;
+        tree.item(index)
+    }
+
+    fn child(&self, place: Place, name: &str) -> Option<Place> {
+        match place {
+            Place::Root if name == "nodes" => Some(Place::Nodes),
+            Place::Root if name == "module" => Some(Place::Module(0)),
+            Place::Root => {
+                let function = self.server.function_at(name)?;
+                (!function.nic.faults().removed()).then_some(Place::Function(function.number, 0))
+            }
+            Place::Nodes => {
+                let function = self.server.function_named(name)?;
+                Some(Place::Device(function.number))
+            }
+            Place::Module(_) | Place::Function(..) => {
+                let (tree, index) = self.tree(place)?;
+                let child = tree.child(index, name)?;
+                Some(in_tree(place, child, tree))
+            }
+            Place::Device(_) | Place::Clients(..) => None,
+        }
+    }
+
+    /// What a folder lists, without the dots.
+    fn children(&self, place: Place) -> Vec<(String, Place)> {
+        match place {
+            Place::Root => self
+                .server
+                .functions
+                .iter()
+                .filter(|function| !function.nic.faults().removed())
+                .map(|function| {
+                    let place = Place::Function(function.number, 0);
+                    (function.address.to_string(), place)
+                })
+                .collect(),
+            Place::Module(_) | Place::Function(..) => {
+                self.tree(place).map_or_else(Vec::new, |(tree, index)| {
+                    tree.children(index)
+                        .map(|(name, child)| (name.to_owned(), in_tree(place, child, tree)))
+                        .collect()
+                })
+            }
+            Place::Nodes | Place::Device(_) | Place::Clients(..) => Vec::new(),
+        }
+    }
+
+    fn kind(&self, place: Place) -> Option<(FileType, u16, u64)> {
+        match place {
+            Place::Device(number) => {
+                self.server.function(number)?;
+                Some((FileType::RegularFile, 0o666, device::SIZE))
+            }
+            Place::Clients(_, ClientPlace::Interrupt(..)) => {
+                Some((FileType::RegularFile, 0o444, ATTRIBUTE_SIZE))
+            }
+            Place::Root | Place::Nodes | Place::Clients(..) => {
+                Some((FileType::Directory, 0o755, 0))
+            }
+            Place::Module(_) | Place::Function(..) => Some(match self.item(place)? {
+                Item::Folder | Item::Clients => (FileType::Directory, 0o755, 0),
+                Item::Link(target) => (FileType::Symlink, 0o777, target.len() as u64),
+                Item::Attribute(attribute) => {
+                    (FileType::RegularFile, attribute.mode(), ATTRIBUTE_SIZE)
+                }
+                Item::Zeros(size) => (FileType::RegularFile, 0o600, *size),
+            }),
+        }
+    }
+
+    fn attributes(&self, place: Place) -> Option<FileAttr> {
+        let (kind, perm, size) = self.kind(place)?;
+        Some(FileAttr {
+            ino: place.inode(),
+            size,
+            blocks: 0,
+            atime: self.mounted,
+            mtime: self.mounted,
+            ctime: self.mounted,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+}
+
+fn in_tree(place: Place, child: u32, tree: &Tree) -> Place {
+    match place {
+        Place::Function(number, _) if matches!(tree.item(child), Some(Item::Clients)) => {
+            Place::Clients(number, ClientPlace::All)
+        }
+        Place::Function(number, _) => Place::Function(number, child),
+        _ => Place::Module(child),
+    }
+}
+
+/// The part of a text that a read asks for.
+fn part(text: &[u8], offset: u64, size: u32) -> &[u8] {
+    let start = usize::try_from(offset).map_or(text.len(), |offset| offset.min(text.len()));
+    let rest = text.get(start..).unwrap_or_default();
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    rest.get(..size).unwrap_or(rest)
+}
+
+impl Filesystem for Files {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Where the kernel has no passthrough, windows cannot be mapped and all else works.
+        if config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() {
+            let _ = config.set_max_stack_depth(1);
+        }
+        // Releases wait behind this limit, and must not.
+        let _ = config.set_max_background(u16::MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let attributes = Place::of(parent)
+            .zip(name.to_str())
+            .and_then(|(place, name)| self.child(place, name))
+            .and_then(|place| self.attributes(place));
+        match attributes {
+            Some(attributes) => reply.entry(&NOW, &attributes, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        match Place::of(ino).and_then(|place| self.attributes(place)) {
+            Some(attributes) => reply.attr(&NOW, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// `open(2)` with O_TRUNC comes here; neither devices nor attributes have a size to set.
+    fn setattr(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        _size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        if mode.or(uid).or(gid).is_some() {
+            return reply.error(Errno::EPERM);
+        }
+        self.getattr(req, ino, fh, reply);
+    }
+
+    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+        match Place::of(ino).and_then(|place| self.item(place)) {
+            Some(Item::Link(target)) => reply.data(target.as_bytes()),
+            Some(_) => reply.error(Errno::EINVAL),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match Place::of(ino) {
+            Some(Place::Device(number)) => match self.server.function(number) {
+                Some(function) => device::open(&self.server, function, reply),
+                None => reply.error(Errno::ENXIO),
+            },
+            Some(place) if self.kind(place).is_some() => {
+                reply.opened(FileHandle(0), fuser::FopenFlags::FOPEN_DIRECT_IO);
+            }
+            _ => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let Some(place) = Place::of(ino) else {
+            return reply.error(Errno::ENOENT);
+        };
+        if matches!(place, Place::Device(_)) {
+            return reply.error(Errno::EINVAL);
+        }
+        match self.item(place) {
+            Some(Item::Attribute(attribute)) => {
+                reply.data(part(attribute.read().as_bytes(), offset, size));
+            }
+            Some(Item::Zeros(length)) => {
+                let left = length.saturating_sub(offset).min(size.into());
+                reply.data(&vec![0; usize::try_from(left).unwrap_or_default()]);
+            }
+            Some(_) => reply.error(Errno::EINVAL),
+            // The NIC was taken out while the file was open.
+            None => reply.error(Errno::ENODEV),
+        }
+    }
+
+    fn write(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match Place::of(ino) {
+            Some(Place::Device(_)) => self.command(req, fh, data, reply),
+            Some(place) => match self.item(place) {
+                Some(Item::Attribute(attribute)) => {
+                    answer(attribute.write(data).map(|()| data.len()), reply);
+                }
+                Some(_) => reply.error(Errno::EINVAL),
+                None => reply.error(Errno::ENODEV),
+            },
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// Comes on every close of every copy of a descriptor: nothing to do.
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        if let Some(Place::Device(_)) = Place::of(ino) {
+            self.server.close(fh.0);
+        }
+        reply.ok();
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let Some(place) = Place::of(ino).filter(|place| self.kind(*place).is_some()) else {
+            return reply.error(Errno::ENOENT);
+        };
+        let dots = [(".".to_owned(), place), ("..".to_owned(), place)];
+        let entries = dots.into_iter().chain(self.children(place));
+        for (next, (name, place)) in (1..).zip(entries) {
+            if next <= offset {
+                continue;
+            }
+            let kind = self.kind(place).map_or(FileType::RegularFile, |(k, ..)| k);
+            if reply.add(place.inode(), next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn poll(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _ph: PollNotifier,
+        events: PollEvents,
+        _flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        reply.poll(events & READY);
+    }
+}
+
+/// What files that never make anybody wait report.
+const READY: PollEvents = PollEvents::POLLIN
+    .union(PollEvents::POLLOUT)
+    .union(PollEvents::POLLRDNORM)
+    .union(PollEvents::POLLWRNORM);
+
+impl Files {
+    fn command(&self, req: &Request, fh: FileHandle, data: &[u8], reply: ReplyWrite) {
+        let Some(file) = self.server.file(fh.0) else {
+            return reply.error(Errno::EBADF);
+        };
+        let call = Call {
+            file,
+            caller: Caller::from(req),
+            command: data.to_vec(),
+        };
+        let Some(delay) = call.delay() else {
+            return answer(call.execute(&self.server), reply);
+        };
+        let server = Arc::clone(&self.server);
+        // If there is no thread to have, the reply is dropped, and that answers EIO.
+        let _ = thread::Builder::new().spawn(move || {
+            thread::sleep(delay);
+            answer(call.execute(&server), reply);
+        });
+    }
+}
+
+fn answer(result: Result<usize, cxi_ioctl::Errno>, reply: ReplyWrite) {
+    match result {
+        Ok(written) => reply.written(u32::try_from(written).unwrap_or(u32::MAX)),
+        Err(errno) => reply.error(to_fuse(errno)),
+    }
+}

@@ -1,0 +1,79 @@
+//! The memory of a caller: where responses go.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use nix::errno::Errno as SysErrno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::unistd::Pid;
+
+use cxi_ioctl::Errno;
+
+/// Writes into the memory of a thread's process; all of it, or an error.
+///
+/// As with the kernel's own copy, the part in front of a bad page may have been written then.
+pub(super) fn write(pid: Pid, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let remote = RemoteIoVec {
+        base: usize::try_from(address).map_err(|_| Errno::EFAULT)?,
+        len: bytes.len(),
+    };
+    let written = process_vm_writev(pid, &[IoSlice::new(bytes)], &[remote]);
+    complete(written, bytes.len())
+}
+
+/// Reads from the memory of a thread's process; all of it, or an error.
+pub(super) fn read(pid: Pid, address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+    let len = bytes.len();
+    if len == 0 {
+        return Ok(());
+    }
+    let remote = RemoteIoVec {
+        base: usize::try_from(address).map_err(|_| Errno::EFAULT)?,
+        len,
+    };
+    let read = process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &[remote]);
+    complete(read, len)
+}
+
+/// Fewer bytes than asked means that a page further on is bad.
+fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), Errno> {
+    match moved {
+        Ok(moved) if moved == wanted => Ok(()),
+        Ok(_) | Err(SysErrno::EFAULT) => Err(Errno::EFAULT),
+        Err(errno) => Err(Errno::from(errno)),
+    }
+}
+
+/// Whether the system lets this process use the calls at all.
+pub(super) fn self_test() -> Result<(), Errno> {
+    let mut target = [0_u8; 8];
+    let address = target.as_mut_ptr().expose_provenance();
+    write(Pid::this(), address as u64, &[1; 8])?;
+    std::hint::black_box(target);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_can_be_written() {
+        assert_eq!(self_test(), Ok(()));
+    }
+
+    #[test]
+    fn bad_addresses_are_efault() {
+        assert_eq!(write(Pid::this(), 16, &[1, 2, 3]), Err(Errno::EFAULT));
+        assert_eq!(write(Pid::this(), u64::MAX, &[1]), Err(Errno::EFAULT));
+        assert_eq!(read(Pid::this(), 16, &mut [0; 3]), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn nothing_to_move_needs_no_address() {
+        assert_eq!(write(Pid::this(), 0, &[]), Ok(()));
+        assert_eq!(read(Pid::this(), 0, &mut []), Ok(()));
+    }
+}

@@ -1,0 +1,56 @@
+//! A private view of the file system for the mock and its programs.
+
+use std::fs;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+
+use super::error::{Doing, ServeError};
+use super::privileges::{self, Route};
+
+/// Who an ordinary user is inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// User 0 with all capabilities of the own user namespace.
+    Root,
+    /// The same user id as outside; programs have no capabilities.
+    Oneself,
+}
+
+/// Moves this process into a mount namespace of its own. Call it while there is one thread.
+pub(super) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
+    match route {
+        Route::Privileged => {
+            unshare(CloneFlags::CLONE_NEWNS)
+                .doing(|| "make a mount namespace (CAP_SYS_ADMIN is there)".to_owned())?;
+        }
+        Route::UserNamespace => {
+            let (uid, gid) = (geteuid(), getegid());
+            unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
+                .map_err(privileges::user_namespace_refused)?;
+            let within = |outside: u32| match inside {
+                Inside::Root => 0,
+                Inside::Oneself => outside,
+            };
+            set_map("setgroups", "deny")?;
+            set_map("uid_map", &format!("{} {uid} 1", within(uid.as_raw())))?;
+            set_map("gid_map", &format!("{} {gid} 1", within(gid.as_raw())))?;
+        }
+    }
+    mount(
+        None::<&str>,
+        "/",
+        None::<&str>,
+        MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+        None::<&str>,
+    )
+    .map_err(|errno| privileges::mount_refused("/ as private", errno))
+}
+
+fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
+    fs::write(format!("/proc/self/{file}"), content).map_err(|error| {
+        let errno = nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or_default());
+        privileges::user_namespace_refused(errno)
+    })
+}

@@ -1,0 +1,169 @@
+//! The node that is served: functions of NICs, and the files that programs opened.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use fuser::BackingId;
+
+use cxi_ioctl::Errno;
+
+use super::credentials::Authority;
+use super::module;
+use super::sysfs;
+use super::trace::Trace;
+use super::tree::Tree;
+use crate::{Client, Nic, PciAddress};
+
+/// A PCI function that has a character device of its own.
+#[derive(Debug)]
+pub(super) struct Function {
+    /// N of `/dev/cxiN`.
+    pub(super) number: u16,
+    /// The NIC.
+    pub(super) nic: Arc<Nic>,
+    /// Counted from 0; `None` for the physical function.
+    pub(super) vf: Option<u32>,
+    /// Where it sits.
+    pub(super) address: PciAddress,
+    /// Its folder in sysfs.
+    pub(super) tree: Tree,
+    /// The memory that `mmap` reaches, once it is known whether that works.
+    pub(super) windows: Mutex<Windows>,
+}
+
+/// Whether programs can map windows of a function.
+#[derive(Debug, Default)]
+pub(super) enum Windows {
+    /// Nobody has opened the device yet.
+    #[default]
+    Unknown,
+    /// They can.
+    Mappable(BackingId),
+    /// They cannot.
+    Refused,
+}
+
+impl Function {
+    /// Opens the function as a program does.
+    pub(super) fn open(&self) -> Result<Client, Errno> {
+        match self.vf {
+            None => self.nic.open(),
+            Some(function) => self.nic.open_vf(function),
+        }
+    }
+
+    /// The name of the character device.
+    pub(super) fn device_name(&self) -> String {
+        format!("cxi{}", self.number)
+    }
+}
+
+/// A device that a program has open.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    /// The driver's side of it.
+    pub(super) client: Client,
+    /// N of `/dev/cxiN`.
+    pub(super) function: u16,
+}
+
+/// Everything that the file system, the control socket and the launcher share.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// All functions by number, also those of NICs that are taken out.
+    pub(super) functions: Vec<Function>,
+    /// `/sys/module/cxi_ss1`
+    pub(super) module: Tree,
+    /// Where capabilities count.
+    pub(super) authority: Authority,
+    /// Where commands are noted.
+    pub(super) trace: Option<Trace>,
+    files: RwLock<HashMap<u64, Arc<OpenFile>>>,
+    next_file: AtomicU64,
+}
+
+impl Server {
+    /// A server of these NICs. Virtual functions get the numbers after the physical ones.
+    pub(super) fn new(nics: &[Arc<Nic>], authority: Authority, trace: Option<Trace>) -> Self {
+        let physical = nics.iter().map(|nic| (nic, None));
+        let virtuals = nics.iter().flat_map(|nic| {
+            (0..nic.config().virtual_functions).map(move |function| (nic, Some(function)))
+        });
+        let functions = (0..)
+            .zip(physical.chain(virtuals))
+            .map(|(number, (nic, virtual_function))| {
+                let address = address_of(nic, virtual_function);
+                Function {
+                    number,
+                    nic: Arc::clone(nic),
+                    vf: virtual_function,
+                    address,
+                    tree: sysfs::describe(nic, number, virtual_function, address),
+                    windows: Mutex::default(),
+                }
+            })
+            .collect();
+        Self {
+            functions,
+            module: module::describe(nics),
+            authority,
+            trace,
+            files: RwLock::default(),
+            next_file: AtomicU64::new(1),
+        }
+    }
+
+    /// The function of a number.
+    pub(super) fn function(&self, number: u16) -> Option<&Function> {
+        self.functions.get(usize::from(number))
+    }
+
+    /// The function at a PCI address.
+    pub(super) fn function_at(&self, address: &str) -> Option<&Function> {
+        let address: PciAddress = address.parse().ok()?;
+        self.functions
+            .iter()
+            .find(|function| function.address == address)
+    }
+
+    /// The function of a device name.
+    pub(super) fn function_named(&self, name: &str) -> Option<&Function> {
+        self.function(name.strip_prefix("cxi")?.parse().ok()?)
+            .filter(|function| function.device_name() == name)
+    }
+
+    /// Keeps an open file; returns its handle.
+    pub(super) fn keep(&self, file: OpenFile) -> u64 {
+        let handle = self.next_file.fetch_add(1, Ordering::Relaxed);
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        files.insert(handle, Arc::new(file));
+        handle
+    }
+
+    /// An open file.
+    pub(super) fn file(&self, handle: u64) -> Option<Arc<OpenFile>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(&handle).cloned()
+    }
+
+    /// Closes an open file.
+    pub(super) fn close(&self, handle: u64) {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let closed = files.remove(&handle);
+        drop(files);
+        drop(closed);
+    }
+}
+
+/// Virtual functions follow the physical one, eight functions to a device.
+pub(super) fn address_of(nic: &Nic, virtual_function: Option<u32>) -> PciAddress {
+    let mut address = nic.config().identity.pci_address;
+    let Some(function) = virtual_function else {
+        return address;
+    };
+    let at = u32::from(address.device) * 8 + u32::from(address.function) + 1 + function;
+    address.device = u8::try_from(at / 8 % 32).unwrap_or_default();
+    address.function = u8::try_from(at % 8).unwrap_or_default();
+    address
+}
