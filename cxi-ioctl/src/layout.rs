@@ -1,6 +1,6 @@
 //! How a struct of the kernel interface is laid out, and the macros that define one.
 
-use crate::Release;
+use crate::{Opcode, Pointers, Release};
 
 /// One field of a [`StructLayout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,50 @@ pub struct StructLayout {
     pub fields: &'static [FieldLayout],
 }
 
+/// A constant of the kernel interface as this crate defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Constant {
+    /// The constant's name here.
+    pub name: &'static str,
+    /// The constant's name in the kernel's header.
+    pub c_name: &'static str,
+    /// The value.
+    pub value: i64,
+    /// First release that has it, if the oldest has not.
+    pub since: Option<Release>,
+}
+
+/// A command as this crate defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandLayout {
+    /// The opcode.
+    pub opcode: Opcode,
+    /// Name of the request struct here; its layout says in which releases it is right.
+    pub request: &'static str,
+    /// Where the buffers' addresses go.
+    pub pointers: Pointers,
+    /// Length of the response in bytes.
+    pub response_len: usize,
+}
+
+/// Defines constants of the kernel interface, and a list of them.
+macro_rules! constants {
+    ($( $(#[$doc:meta])* $name:ident: $type:ty = $value:literal, $c_name:literal $(, since $since:ident)?; )*) => {
+        $( $(#[$doc])* pub const $name: $type = $value; )*
+
+        pub(crate) const CONSTANTS: &[$crate::layout::Constant] = &[ $(
+            $crate::layout::Constant {
+                name: stringify!($name),
+                c_name: $c_name,
+                value: $value,
+                since: $crate::layout::abi!(@release $($since)?),
+            },
+        )* ];
+    };
+}
+
 /// Defines structs of the kernel interface with asserted offsets, and a list of their layouts.
 macro_rules! abi {
     ($(
@@ -59,7 +103,7 @@ macro_rules! abi {
             };
         )*
 
-        pub(super) const LAYOUTS: &[$crate::layout::StructLayout] = &[ $(
+        pub(crate) const LAYOUTS: &[$crate::layout::StructLayout] = &[ $(
             $crate::layout::StructLayout {
                 name: stringify!($name),
                 c_name: $c_name,
@@ -88,7 +132,8 @@ macro_rules! commands {
             $(, response at $response_at:literal)?
             $(, list at $list_at:literal)?
             $(, list in response at $list_in_response_at:literal)?;
-    )*) => { $(
+    )*) => {
+        $(
         impl $name {
             /// A request with its opcode filled in and everything else zero.
             #[must_use]
@@ -114,9 +159,18 @@ macro_rules! commands {
             };
             type Response = $response;
         }
-    )* };
+    )*
+        pub(crate) const COMMANDS: &[$crate::layout::CommandLayout] = &[ $(
+            $crate::layout::CommandLayout {
+                opcode: <$name as $crate::Command>::OPCODE,
+                request: stringify!($name),
+                pointers: <$name as $crate::Command>::POINTERS,
+                response_len: size_of::<$response>(),
+            },
+        )* ];
+    };
     (@offset) => { None };
     (@offset $offset:literal) => { Some($offset) };
 }
 
-pub(crate) use {abi, commands};
+pub(crate) use {abi, commands, constants};

@@ -37,7 +37,8 @@ pub struct Handler {
     pub privilege: Privilege,
     /// Length of the request, as of [`Release::Main`]; see [`Opcode::request_len`].
     pub request_len: RequestLen,
-    /// Length of the fixed response in bytes, as of [`Release::Main`].
+    /// Length of the fixed response in bytes, as of [`Release::Main`]; see
+    /// [`Opcode::response_len`].
     pub response_len: usize,
 }
 
@@ -88,6 +89,16 @@ impl Opcode {
         match self {
             Self::LNI_ALLOC if release < Release::Main => Some(RequestLen::Exact(16)),
             _ => info.handler.map(|handler| handler.request_len),
+        }
+    }
+
+    /// The length of the fixed response of a release; `None` if it has no such command.
+    #[must_use]
+    pub fn response_len(self, release: Release) -> Option<usize> {
+        let info = self.info().filter(|info| info.since <= release)?;
+        match self {
+            Self::GET_DEV_PROPERTIES if release < Release::Shs13_1 => Some(80),
+            _ => info.handler.map(|handler| handler.response_len),
         }
     }
 

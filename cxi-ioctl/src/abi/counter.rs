@@ -3,6 +3,39 @@
 use super::memory::Mminfo;
 use crate::layout::{abi, commands};
 
+bitflags::bitflags! {
+    /// The parts of [`CtWriteback::bits`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct CtWritebackBits: u64 {
+        /// Number of successes.
+        const CT_SUCCESS = (1 << 48) - 1;
+        /// Number of failures.
+        const CT_FAILURE = 0x7F << 48;
+        /// Set by each write-back.
+        const CT_WRITEBACK = 1 << 63;
+    }
+}
+
+impl CtWriteback {
+    /// Number of successes, up to 2^48 - 1.
+    #[must_use]
+    pub const fn success(self) -> u64 {
+        self.bits & CtWritebackBits::CT_SUCCESS.bits()
+    }
+
+    /// Number of failures, up to 127.
+    #[must_use]
+    pub const fn failure(self) -> u8 {
+        self.bits.to_le_bytes()[6] & 0x7F
+    }
+
+    /// Whether this came from a write-back.
+    #[must_use]
+    pub const fn written_back(self) -> bool {
+        self.bits >> 63 != 0
+    }
+}
+
 abi! {
     /// What the NIC writes back of a counter; bit 0 is the lowest.
     struct CtWriteback = "c_ct_writeback", 8 {

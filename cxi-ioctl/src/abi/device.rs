@@ -2,22 +2,31 @@
 
 use super::memory::Mminfo;
 use super::service::RsrcLimits;
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
 
-/// Cassini 1, any stepping.
-pub const CASSINI_1: u32 = 0x10;
-/// Cassini 1.0.
-pub const CASSINI_1_0: u32 = 0x11;
-/// Cassini 1.1.
-pub const CASSINI_1_1: u32 = 0x12;
-/// Cassini 2, any stepping.
-pub const CASSINI_2: u32 = 0x20;
-/// Cassini 2.0.
-pub const CASSINI_2_0: u32 = 0x21;
 /// Platform: the ASIC.
 pub const PLATFORM_ASIC: u32 = 0;
 /// Platform: the NETSIM simulator.
 pub const PLATFORM_NETSIM: u32 = 1;
+
+constants! {
+    /// Cassini 1, any stepping.
+    CASSINI_1: u32 = 0x10, "CASSINI_1";
+    /// Cassini 1.0.
+    CASSINI_1_0: u32 = 0x11, "CASSINI_1_0";
+    /// Cassini 1.1.
+    CASSINI_1_1: u32 = 0x12, "CASSINI_1_1";
+    /// Cassini 2, any stepping.
+    CASSINI_2: u32 = 0x20, "CASSINI_2";
+    /// Cassini 2.0.
+    CASSINI_2_0: u32 = 0x21, "CASSINI_2_0";
+    /// System: Cassini 1 and Cassini 2.
+    SYSTEM_MIX: u32 = 0, "CASSINI_MIX";
+    /// System: Cassini 1 only.
+    SYSTEM_ONLY_CASSINI_1: u32 = 1, "CASSINI_1_ONLY";
+    /// System: Cassini 2 only.
+    SYSTEM_ONLY_CASSINI_2: u32 = 2, "CASSINI_2_ONLY";
+}
 
 abi! {
     /// Request of DEV_INFO_GET.

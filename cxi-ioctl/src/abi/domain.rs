@@ -1,9 +1,11 @@
 //! Domains: a (VNI, PID) pair that targets are reached by.
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
 
-/// PID that asks for any free one.
-pub const PID_ANY: u32 = 511;
+constants! {
+    /// PID that asks for any free one.
+    PID_ANY: u32 = 511, "C_PID_ANY";
+}
 
 abi! {
     /// Request of DOMAIN_RESERVE.

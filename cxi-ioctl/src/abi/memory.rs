@@ -1,6 +1,13 @@
 //! Memory registration: translations of the caller's memory for the NIC.
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
+
+constants! {
+    /// No memory descriptor.
+    MD_NONE: u32 = 0, "CXI_MD_NONE";
+    /// No dma-buf.
+    DMABUF_NONE: i32 = -1, "INVALID_DMABUF_FD", since Main;
+}
 
 bitflags::bitflags! {
     /// The bits of [`AtuMapCmd::flags`].

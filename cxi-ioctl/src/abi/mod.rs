@@ -21,7 +21,7 @@ pub mod queue;
 pub mod service;
 pub mod wait;
 
-use crate::layout::StructLayout;
+use crate::layout::{CommandLayout, Constant, StructLayout};
 
 /// The layout of every struct of this module, as this crate defines it.
 ///
@@ -39,6 +39,41 @@ pub fn layouts() -> impl Iterator<Item = &'static StructLayout> {
         queue::LAYOUTS,
         service::LAYOUTS,
         wait::LAYOUTS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Every constant of this module except the flag types; see [`layouts`].
+pub fn constants() -> impl Iterator<Item = &'static Constant> {
+    [
+        device::CONSTANTS,
+        domain::CONSTANTS,
+        memory::CONSTANTS,
+        portal::CONSTANTS,
+        profile::CONSTANTS,
+        queue::CONSTANTS,
+        service::CONSTANTS,
+        wait::CONSTANTS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Every typed command of this module; see [`layouts`].
+pub fn commands() -> impl Iterator<Item = &'static CommandLayout> {
+    [
+        counter::COMMANDS,
+        device::COMMANDS,
+        domain::COMMANDS,
+        link::COMMANDS,
+        lni::COMMANDS,
+        memory::COMMANDS,
+        portal::COMMANDS,
+        profile::COMMANDS,
+        queue::COMMANDS,
+        service::COMMANDS,
+        wait::COMMANDS,
     ]
     .into_iter()
     .flatten()

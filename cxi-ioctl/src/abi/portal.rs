@@ -1,25 +1,27 @@
 //! Portal table entries (PtlTEs).
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
 
-/// List: priority.
-pub const LIST_PRIORITY: u32 = 0;
-/// List: overflow.
-pub const LIST_OVERFLOW: u32 = 1;
-/// List: request.
-pub const LIST_REQUEST: u32 = 2;
-/// List: unexpected.
-pub const LIST_UNEXPECTED: u32 = 3;
-/// State: reset.
-pub const PTLTE_RESET: u32 = 0;
-/// State: disabled.
-pub const PTLTE_DISABLED: u32 = 1;
-/// State: enabled.
-pub const PTLTE_ENABLED: u32 = 2;
-/// State: software managed.
-pub const PTLTE_SOFTWARE_MANAGED: u32 = 3;
-/// State: Ethernet.
-pub const PTLTE_ETHERNET: u32 = 4;
+constants! {
+    /// List: priority.
+    LIST_PRIORITY: u32 = 0, "C_PTL_LIST_PRIORITY";
+    /// List: overflow.
+    LIST_OVERFLOW: u32 = 1, "C_PTL_LIST_OVERFLOW";
+    /// List: request.
+    LIST_REQUEST: u32 = 2, "C_PTL_LIST_REQUEST";
+    /// List: unexpected.
+    LIST_UNEXPECTED: u32 = 3, "C_PTL_LIST_UNEXPECTED";
+    /// State: reset.
+    PTLTE_RESET: u32 = 0, "C_PTLTE_RESET";
+    /// State: disabled.
+    PTLTE_DISABLED: u32 = 1, "C_PTLTE_DISABLED";
+    /// State: enabled.
+    PTLTE_ENABLED: u32 = 2, "C_PTLTE_ENABLED";
+    /// State: software managed.
+    PTLTE_SOFTWARE_MANAGED: u32 = 3, "C_PTLTE_SOFTWARE_MANAGED";
+    /// State: Ethernet.
+    PTLTE_ETHERNET: u32 = 4, "C_PTLTE_ETHERNET";
+}
 
 bitflags::bitflags! {
     /// The option bits of [`PtAllocOpts::bits`].

@@ -1,33 +1,43 @@
 //! Communication profiles: the right to send on a VNI with a traffic class.
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
 
-/// Traffic class: dedicated access.
-pub const TC_DEDICATED_ACCESS: u32 = 0;
-/// Traffic class: low latency.
-pub const TC_LOW_LATENCY: u32 = 1;
-/// Traffic class: bulk data.
-pub const TC_BULK_DATA: u32 = 2;
-/// Traffic class: best effort.
-pub const TC_BEST_EFFORT: u32 = 3;
-/// Traffic class: Ethernet.
-pub const TC_ETH: u32 = 4;
-/// Traffic class type: default.
-pub const TC_TYPE_DEFAULT: u32 = 0;
-/// Traffic class type: high rate puts.
-pub const TC_TYPE_HRP: u32 = 1;
-/// Traffic class type: restricted.
-pub const TC_TYPE_RESTRICTED: u32 = 2;
-/// Traffic class type: collective leaf.
-pub const TC_TYPE_COLL_LEAF: u32 = 3;
-/// Only LCID 0, which triggered commands need.
-pub const LCID_TRIG: u32 = 0;
-/// Any LCID but 0.
-pub const LCID_NON_TRIG: u32 = 1;
-/// Any LCID.
-pub const LCID_ANY: u32 = 2;
-/// Number of traffic classes a service can name.
-pub const TC_COUNT: usize = 5;
+constants! {
+    /// Traffic class: dedicated access.
+    TC_DEDICATED_ACCESS: u32 = 0, "CXI_TC_DEDICATED_ACCESS";
+    /// Traffic class: low latency.
+    TC_LOW_LATENCY: u32 = 1, "CXI_TC_LOW_LATENCY";
+    /// Traffic class: bulk data.
+    TC_BULK_DATA: u32 = 2, "CXI_TC_BULK_DATA";
+    /// Traffic class: best effort.
+    TC_BEST_EFFORT: u32 = 3, "CXI_TC_BEST_EFFORT";
+    /// Traffic class: Ethernet.
+    TC_ETH: u32 = 4, "CXI_TC_ETH";
+    /// Traffic class type: default.
+    TC_TYPE_DEFAULT: u32 = 0, "CXI_TC_TYPE_DEFAULT";
+    /// Traffic class type: high rate puts.
+    TC_TYPE_HRP: u32 = 1, "CXI_TC_TYPE_HRP";
+    /// Traffic class type: restricted.
+    TC_TYPE_RESTRICTED: u32 = 2, "CXI_TC_TYPE_RESTRICTED";
+    /// Traffic class type: collective leaf.
+    TC_TYPE_COLL_LEAF: u32 = 3, "CXI_TC_TYPE_COLL_LEAF";
+    /// Only LCID 0, which triggered commands need.
+    LCID_TRIG: u32 = 0, "TRIG_LCID", since Shs13_1;
+    /// Any LCID but 0.
+    LCID_NON_TRIG: u32 = 1, "NON_TRIG_LCID", since Shs13_1;
+    /// Any LCID.
+    LCID_ANY: u32 = 2, "ANY_LCID", since Shs13_1;
+    /// Number of traffic classes a service can name.
+    TC_COUNT: usize = 5, "CXI_TC_MAX";
+    /// Number of traffic class types.
+    TC_TYPE_COUNT: u32 = 4, "CXI_TC_TYPE_MAX";
+    /// Traffic class: Ethernet, first priority code point.
+    TC_ETH_TC1: u32 = 5, "CXI_ETH_TC1";
+    /// Traffic class: Ethernet, shared.
+    TC_ETH_SHARED: u32 = 6, "CXI_ETH_SHARED";
+    /// Traffic class: Ethernet, second priority code point.
+    TC_ETH_TC2: u32 = 7, "CXI_ETH_TC2";
+}
 
 abi! {
     /// Request of CP_ALLOC.

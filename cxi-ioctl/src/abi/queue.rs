@@ -1,40 +1,44 @@
 //! Command queues (transmit and target) and event queues.
 
 use super::memory::Mminfo;
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
 
-/// Write the read pointer back always.
-pub const CQ_UPDATE_ALWAYS: u32 = 0;
-/// Write the read pointer back often, and when the queue runs empty.
-pub const CQ_UPDATE_HIGH_FREQ_EMPTY: u32 = 1;
-/// Write the read pointer back seldom, and when the queue runs empty.
-pub const CQ_UPDATE_LOW_FREQ_EMPTY: u32 = 2;
-/// Write the read pointer back seldom.
-pub const CQ_UPDATE_LOW_FREQ: u32 = 3;
-/// Command queue flag: of a user process; the driver sets it.
-pub const CQ_USER: u32 = 1;
-/// Command queue flag: transmit queue.
-pub const CQ_IS_TX: u32 = 2;
-/// Command queue flag: transmits Ethernet frames.
-pub const CQ_TX_ETHERNET: u32 = 4;
-/// Command queue flag: may hold triggered commands.
-pub const CQ_TX_WITH_TRIG_CMDS: u32 = 8;
-/// Event queue flag: of a user process; the driver sets it.
-pub const EQ_USER: u64 = 1;
-/// Event queue flag: `queue` is a bus address.
-pub const EQ_PASSTHROUGH: u64 = 2;
-/// Event queue flag: long initiator events.
-pub const EQ_INIT_LONG: u64 = 4;
-/// Event queue flag: long target events.
-pub const EQ_TGT_LONG: u64 = 8;
-/// Event queue flag: no status updates for drops.
-pub const EQ_DROP_STATUS_DISABLE: u64 = 16;
-/// Event queue flag: time stamps in events.
-pub const EQ_TIMESTAMP_EVENTS: u64 = 32;
-/// Event queue flag: no event coalescing.
-pub const EQ_EC_DISABLE: u64 = 64;
-/// Event queue flag: queue of the retry handler.
-pub const EQ_REGISTER_PCT: u64 = 128;
+constants! {
+    /// Write the read pointer back always.
+    CQ_UPDATE_ALWAYS: u32 = 0, "CXI_CQ_UPDATE_ALWAYS";
+    /// Write the read pointer back often, and when the queue runs empty.
+    CQ_UPDATE_HIGH_FREQ_EMPTY: u32 = 1, "CXI_CQ_UPDATE_HIGH_FREQ_EMPTY";
+    /// Write the read pointer back seldom, and when the queue runs empty.
+    CQ_UPDATE_LOW_FREQ_EMPTY: u32 = 2, "CXI_CQ_UPDATE_LOW_FREQ_EMPTY";
+    /// Write the read pointer back seldom.
+    CQ_UPDATE_LOW_FREQ: u32 = 3, "CXI_CQ_UPDATE_LOW_FREQ";
+    /// Command queue flag: of a user process; the driver sets it.
+    CQ_USER: u32 = 1, "CXI_CQ_USER";
+    /// Command queue flag: transmit queue.
+    CQ_IS_TX: u32 = 2, "CXI_CQ_IS_TX";
+    /// Command queue flag: transmits Ethernet frames.
+    CQ_TX_ETHERNET: u32 = 4, "CXI_CQ_TX_ETHERNET";
+    /// Command queue flag: may hold triggered commands.
+    CQ_TX_WITH_TRIG_CMDS: u32 = 8, "CXI_CQ_TX_WITH_TRIG_CMDS";
+    /// Event queue flag: of a user process; the driver sets it.
+    EQ_USER: u64 = 1, "CXI_EQ_USER";
+    /// Event queue flag: `queue` is a bus address.
+    EQ_PASSTHROUGH: u64 = 2, "CXI_EQ_PASSTHROUGH";
+    /// Event queue flag: long initiator events.
+    EQ_INIT_LONG: u64 = 4, "CXI_EQ_INIT_LONG";
+    /// Event queue flag: long target events.
+    EQ_TGT_LONG: u64 = 8, "CXI_EQ_TGT_LONG";
+    /// Event queue flag: no status updates for drops.
+    EQ_DROP_STATUS_DISABLE: u64 = 16, "CXI_EQ_DROP_STATUS_DISABLE";
+    /// Event queue flag: time stamps in events.
+    EQ_TIMESTAMP_EVENTS: u64 = 32, "CXI_EQ_TIMESTAMP_EVENTS";
+    /// Event queue flag: no event coalescing.
+    EQ_EC_DISABLE: u64 = 64, "CXI_EQ_EC_DISABLE";
+    /// Event queue flag: queue of the retry handler.
+    EQ_REGISTER_PCT: u64 = 128, "CXI_EQ_REGISTER_PCT";
+    /// Most commands a command queue can be asked for.
+    CQ_COUNT_MAX: u32 = 65536, "CXI_MAX_CQ_COUNT";
+}
 
 abi! {
     /// Options of a command queue.

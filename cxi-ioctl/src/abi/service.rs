@@ -1,40 +1,42 @@
 //! Services: who may use which VNIs, traffic classes and how much of the NIC.
 
 use super::profile::TC_COUNT;
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
 
-/// Resource type: portal table entries.
-pub const RSRC_PTE: usize = 0;
-/// Resource type: transmit command queues.
-pub const RSRC_TXQ: usize = 1;
-/// Resource type: target command queues.
-pub const RSRC_TGQ: usize = 2;
-/// Resource type: event queues.
-pub const RSRC_EQ: usize = 3;
-/// Resource type: counting events.
-pub const RSRC_CT: usize = 4;
-/// Resource type: list entries.
-pub const RSRC_LE: usize = 5;
-/// Resource type: trigger list entries.
-pub const RSRC_TLE: usize = 6;
-/// Resource type: address contexts.
-pub const RSRC_AC: usize = 7;
-/// Number of resource types.
-pub const RSRC_COUNT: usize = 8;
-/// Members a service can name.
-pub const SVC_MAX_MEMBERS: usize = 2;
-/// VNIs a service can list.
-pub const SVC_MAX_VNIS: usize = 4;
-/// Id of the default service.
-pub const DEFAULT_SVC_ID: u32 = 1;
-/// Unused member slot.
-pub const MEMBER_IGNORE: u32 = 0;
-/// Member by effective user id.
-pub const MEMBER_UID: u32 = 1;
-/// Member by effective group id.
-pub const MEMBER_GID: u32 = 2;
-/// Member by network namespace (from 14.0).
-pub const MEMBER_NET_NS: u32 = 3;
+constants! {
+    /// Resource type: portal table entries.
+    RSRC_PTE: usize = 0, "CXI_RSRC_TYPE_PTE";
+    /// Resource type: transmit command queues.
+    RSRC_TXQ: usize = 1, "CXI_RSRC_TYPE_TXQ";
+    /// Resource type: target command queues.
+    RSRC_TGQ: usize = 2, "CXI_RSRC_TYPE_TGQ";
+    /// Resource type: event queues.
+    RSRC_EQ: usize = 3, "CXI_RSRC_TYPE_EQ";
+    /// Resource type: counting events.
+    RSRC_CT: usize = 4, "CXI_RSRC_TYPE_CT";
+    /// Resource type: list entries.
+    RSRC_LE: usize = 5, "CXI_RSRC_TYPE_LE";
+    /// Resource type: trigger list entries.
+    RSRC_TLE: usize = 6, "CXI_RSRC_TYPE_TLE";
+    /// Resource type: address contexts.
+    RSRC_AC: usize = 7, "CXI_RSRC_TYPE_AC";
+    /// Number of resource types.
+    RSRC_COUNT: usize = 8, "CXI_RSRC_TYPE_MAX";
+    /// Members a service can name.
+    SVC_MAX_MEMBERS: usize = 2, "CXI_SVC_MAX_MEMBERS";
+    /// VNIs a service can list.
+    SVC_MAX_VNIS: usize = 4, "CXI_SVC_MAX_VNIS";
+    /// Id of the default service.
+    DEFAULT_SVC_ID: u32 = 1, "CXI_DEFAULT_SVC_ID";
+    /// Unused member slot.
+    MEMBER_IGNORE: u32 = 0, "CXI_SVC_MEMBER_IGNORE";
+    /// Member by effective user id.
+    MEMBER_UID: u32 = 1, "CXI_SVC_MEMBER_UID";
+    /// Member by effective group id.
+    MEMBER_GID: u32 = 2, "CXI_SVC_MEMBER_GID";
+    /// Member by network namespace (from 14.0).
+    MEMBER_NET_NS: u32 = 3, "CXI_SVC_MEMBER_NET_NS", since Shs14_0_0;
+}
 
 bitflags::bitflags! {
     /// The flag bits of [`SvcDesc::flags`].

@@ -1,6 +1,11 @@
 //! Wait objects: sleeping until an event queue has something.
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
+
+constants! {
+    /// No wait object.
+    WAIT_NONE: u32 = 0, "CXI_WAIT_NONE";
+}
 
 abi! {
     /// Request of WAIT_ALLOC.

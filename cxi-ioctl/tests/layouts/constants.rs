@@ -1,0 +1,95 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use cxi_ioctl::abi::constants;
+use cxi_ioctl::abi::memory::MapFlags;
+use serde_json::Value;
+
+use crate::recorded::{self, Recorded};
+use crate::report;
+
+/// Constants that are not defined here, with the reason.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("CXI_SVC_MEMBER_MAX", "a count that changed with a release"),
+    ("C1_DEFAULT_", "register settings of the kernel driver"),
+    ("CXIERR_", "error reports over netlink, not commands"),
+    (
+        "CXI_ETH_HASH_KEY_SIZE",
+        "Ethernet of virtual functions, kernel to kernel",
+    ),
+    (
+        "CXI_ETH_MAX_",
+        "Ethernet of virtual functions, kernel to kernel",
+    ),
+];
+
+/// All constants of a release by name, those of hardware aside.
+fn of_header(recorded: &Recorded) -> BTreeMap<&str, i64> {
+    let groups = [recorded.section("enums"), recorded.section("flag_groups")];
+    groups
+        .into_iter()
+        .flat_map(|group| group.values().filter_map(Value::as_object))
+        .chain([recorded.section("constants")])
+        .flatten()
+        // A text is no constant of a command.
+        .filter_map(|(name, value)| Some((name.as_str(), value.as_i64()?)))
+        .collect()
+}
+
+fn here() -> Vec<(String, i64, Option<cxi_ioctl::Release>)> {
+    let flags = MapFlags::all()
+        .iter_names()
+        .map(|(name, flag)| (format!("CXI_MAP_{name}"), i64::from(flag.bits()), None));
+    constants()
+        .map(|constant| (constant.c_name.to_owned(), constant.value, constant.since))
+        .chain(flags)
+        .collect()
+}
+
+#[test]
+fn every_constant_has_the_kernels_value() {
+    let mut problems = Vec::new();
+    for recorded in recorded::all() {
+        let release = recorded.release;
+        let header = of_header(&recorded);
+        let hardware = recorded.section("hardware_constants");
+        for (name, value, since) in here() {
+            let kernel = header
+                .get(name.as_str())
+                .copied()
+                .or_else(|| hardware.get(&name)?.as_i64());
+            let expected = since.is_none_or(|since| since <= release).then_some(value);
+            if kernel != expected {
+                problems.push(format!(
+                    "{release}: {name} is {expected:?}, the kernel has {kernel:?}"
+                ));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn every_constant_of_the_kernel_is_here_or_has_a_reason() {
+    let here: BTreeSet<String> = here().into_iter().map(|constant| constant.0).collect();
+    let mut problems = Vec::new();
+    let mut reasons = BTreeSet::new();
+    for recorded in recorded::all() {
+        for name in of_header(&recorded).into_keys() {
+            let reason = LEFT_OUT.iter().find(|(prefix, _)| {
+                name == *prefix || (prefix.ends_with('_') && name.starts_with(prefix))
+            });
+            match reason {
+                _ if here.contains(name) => {}
+                Some((prefix, _)) => _ = reasons.insert(*prefix),
+                None => problems.push(format!("{}: {name} is missing", recorded.release)),
+            }
+        }
+    }
+    for (prefix, _) in LEFT_OUT
+        .iter()
+        .filter(|(prefix, _)| !reasons.contains(prefix))
+    {
+        problems.push(format!("{prefix}: left out, but nothing is missing"));
+    }
+    report(&problems);
+}
