@@ -1,6 +1,11 @@
 //! The scheduler layer: what a job needs on every NIC of a node, and the books behind it.
 
 pub mod idset;
+mod name;
+pub mod pool;
 
 #[doc(inline)]
 pub use idset::{IdSet, ParseIdSetError, ParseIdSetErrorKind};
+pub use name::{JobId, NameError, NodeName, StepId, TenantName};
+#[doc(inline)]
+pub use pool::VniPool;

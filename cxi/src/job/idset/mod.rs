@@ -179,6 +179,37 @@ impl IdSet {
         None
     }
 
+    /// The first id of the lowest run of `size` neighbours at `id` or above that starts at a multiple of `size`.
+    ///
+    /// None also if `size` is not a power of two.
+    #[must_use]
+    pub fn next_block_from(&self, id: u16, size: u16) -> Option<u16> {
+        if !size.is_power_of_two() {
+            return None;
+        }
+        if size < 64 {
+            let starts = aligned(size);
+            // Folding leaves the bits at which a run of `size` ids starts.
+            let fold = |mut word: u64| {
+                let mut run = 1;
+                while run < size {
+                    word &= word >> run;
+                    run *= 2;
+                }
+                word & starts
+            };
+            return self.find_from(id, fold);
+        }
+        let step = usize::from(size) / 64;
+        (usize::from(id).div_ceil(usize::from(size)) * step..self.words.len())
+            .step_by(step)
+            .find(|first| {
+                let block = self.words.get(*first..first + step);
+                block.is_some_and(|words| words.iter().all(|word| *word == u64::MAX))
+            })
+            .and_then(|first| id_at(first, 0))
+    }
+
     /// The ids in ascending order.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
@@ -255,6 +286,13 @@ impl IdSet {
             .map_or(0, |last| last + 1);
         self.words.get(..used).unwrap_or_default()
     }
+}
+
+/// The bits of a word at multiples of `size`, a power of two below 64.
+fn aligned(size: u16) -> u64 {
+    (0..64)
+        .step_by(usize::from(size))
+        .fold(0, |mask, bit| mask | 1 << bit)
 }
 
 /// The words a range touches, each with the bits of the range in it.

@@ -1,0 +1,116 @@
+//! The VNI pool: a reservation costs the same in an empty pool and in one that is nearly full, with 64,000 VNIs; the
+//! replay of a log is linear in its length.
+
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use cxi::job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
+use cxi::job::{JobId, NodeName};
+
+const VNIS: u32 = 64_000;
+
+fn config() -> PoolConfig {
+    let vnis = format!("1024-{}", 1023 + VNIS);
+    PoolConfig::new(vnis.parse().expect("an id set"))
+}
+
+fn job(number: u32) -> JobId {
+    JobId::new(&format!("ƒ{number}")).expect("a job id")
+}
+
+fn now(number: u32) -> Timestamp {
+    Timestamp::from_millis(number.into())
+}
+
+/// A pool with `used` VNIs in use, the free ones spread evenly between them.
+fn filled(used: u32) -> VniPool {
+    let mut pool = VniPool::new(config()).expect("a pool");
+    let one = Request::vnis(1);
+    for number in 0..VNIS {
+        let reserved = pool.reserve(&job(number), &one, now(0));
+        black_box(reserved.expect("a VNI").event);
+    }
+    let keep = |number: u64| number * u64::from(used) / u64::from(VNIS);
+    for number in 0..VNIS {
+        if keep(u64::from(number) + 1) == keep(number.into()) {
+            end(&mut pool, &job(number), None);
+        }
+    }
+    pool
+}
+
+fn end(pool: &mut VniPool, job: &JobId, log: Option<&mut Vec<Event>>) {
+    let node = NodeName::new("node1").expect("a node name");
+    let released = pool.release(job, std::slice::from_ref(&node), now(1));
+    let confirmed = pool.confirm(job, &node, now(2)).expect("confirmed");
+    let released = released.expect("released");
+    if let Some(log) = log {
+        log.extend(released);
+        log.push(confirmed);
+    }
+}
+
+fn cycle(c: &mut Criterion) {
+    let mut group = c.benchmark_group("reserve_release_confirm");
+    for used in [0, 32_000, 60_000, 63_990] {
+        let mut pool = filled(used);
+        let new = JobId::new("new").expect("a job id");
+        for (kind, request) in [("one", Request::vnis(1)), ("four", Request::vnis(4))] {
+            group.bench_function(BenchmarkId::new(kind, used), |b| {
+                b.iter(|| {
+                    let reserved = pool.reserve(&new, &request, now(0));
+                    black_box(reserved.expect("VNIs").vnis);
+                    end(&mut pool, &new, None);
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// A search for a block that is not there looks at every word.
+fn block(c: &mut Criterion) {
+    let mut pool = filled(32_000);
+    let new = JobId::new("new").expect("a job id");
+    for size in [2, 256] {
+        c.bench_function(&format!("no_block/{size}"), |b| {
+            b.iter(|| black_box(pool.reserve(&new, &Request::block(size), now(0)).is_err()));
+        });
+    }
+}
+
+fn log(events: u32) -> Vec<Event> {
+    let mut pool = VniPool::new(config()).expect("a pool");
+    let mut log = Vec::new();
+    for number in 0..events / 3 {
+        let reserved = pool.reserve(&job(number), &Request::vnis(1), now(0));
+        log.extend(reserved.expect("a VNI").event);
+        // A third of the pool is always in use.
+        if let Some(old) = number.checked_sub(VNIS / 3) {
+            end(&mut pool, &job(old), Some(&mut log));
+        }
+    }
+    log
+}
+
+fn replay(c: &mut Criterion) {
+    let mut group = c.benchmark_group("replay");
+    group.sample_size(10);
+    for events in [100_000, 300_000, 1_000_000] {
+        let log = log(events + 2 * VNIS);
+        group.throughput(Throughput::Elements(log.len() as u64));
+        group.bench_function(BenchmarkId::from_parameter(log.len()), |b| {
+            b.iter_batched(
+                config,
+                |config| VniPool::replay(config, &log).expect("a pool"),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, cycle, block, replay);
+criterion_main!(benches);
