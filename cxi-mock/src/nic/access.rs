@@ -1,0 +1,95 @@
+//! Who may use a resource group or a profile.
+
+use cxi_ioctl::Errno;
+
+use crate::state::AccessEntryState;
+use crate::{Credentials, rules::Rules};
+
+/// What an access entry admits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Uid(u32),
+    Gid(u32),
+    Netns(u32),
+    /// Everybody.
+    Open,
+}
+
+/// The access entries of a group or a profile, numbered from 1.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AccessList(Vec<Access>);
+
+impl AccessList {
+    pub(crate) fn of(access: Access) -> Self {
+        Self(vec![access])
+    }
+
+    /// Adds an entry: EBADR for an id of all ones, EEXIST for one that is there.
+    pub(crate) fn add(&mut self, access: Access) -> Result<(), Errno> {
+        match access {
+            Access::Uid(u32::MAX) | Access::Gid(u32::MAX) | Access::Netns(u32::MAX) => {
+                Err(Errno::EBADR)
+            }
+            _ if self.0.contains(&access) => Err(Errno::EEXIST),
+            _ => {
+                self.0.push(access);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether an entry admits the caller. Capabilities and being root do not help.
+    pub(crate) fn admits(&self, caller: &Credentials, rules: &Rules) -> bool {
+        self.0.iter().any(|access| match *access {
+            Access::Uid(uid) => caller.uid == uid,
+            Access::Gid(gid) => is_member(caller, gid, rules),
+            Access::Netns(netns) => caller.netns == netns,
+            Access::Open => true,
+        })
+    }
+
+    /// Whether somebody other than a namespace is admitted.
+    pub(crate) fn beyond_netns(&self) -> bool {
+        self.0
+            .iter()
+            .any(|access| !matches!(access, Access::Netns(_)))
+    }
+
+    pub(crate) fn lowest_netns(&self) -> Option<u32> {
+        self.0
+            .iter()
+            .filter_map(|access| match access {
+                Access::Netns(netns) => Some(*netns),
+                _ => None,
+            })
+            .min()
+    }
+
+    pub(crate) fn entries(&self) -> &[Access] {
+        &self.0
+    }
+
+    pub(crate) fn states(&self) -> Vec<AccessEntryState> {
+        (1..)
+            .zip(&self.0)
+            .map(|(id, access)| {
+                let (kind, data) = match *access {
+                    Access::Uid(uid) => ("UID", uid),
+                    Access::Gid(gid) => ("GID", gid),
+                    Access::Netns(netns) => ("NETNS", netns),
+                    Access::Open => ("OPEN", 0),
+                };
+                AccessEntryState { id, kind, data }
+            })
+            .collect()
+    }
+}
+
+/// Whether a caller is in a group.
+pub(crate) fn is_member(caller: &Credentials, gid: u32, rules: &Rules) -> bool {
+    caller.gid == gid || (rules.supplementary_groups && caller.groups.contains(&gid))
+}

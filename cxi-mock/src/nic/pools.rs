@@ -1,0 +1,108 @@
+//! LE and TLE pools of the hardware.
+
+use super::accounting::ELEMENTS;
+
+/// LE pools of each processing element; pool 0 is everybody's.
+const LE_POOLS: u32 = 16;
+/// TLE pools; the default service has pool 0.
+const TLE_POOLS: u32 = 4;
+
+/// Which pools are taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pools {
+    /// A bit for each pool of an element.
+    le: [u32; ELEMENTS],
+    tle: u32,
+}
+
+/// LE pools that a group has, one on each element.
+pub(crate) type LePools = [u8; ELEMENTS];
+
+impl Pools {
+    /// Pool 0 on each element.
+    pub(crate) fn take_default_le(&mut self) -> LePools {
+        for taken in &mut self.le {
+            *taken |= 1;
+        }
+        LePools::default()
+    }
+
+    /// A pool on each element, or none.
+    pub(crate) fn take_le(&mut self) -> Option<LePools> {
+        let mut pools = LePools::default();
+        for (pool, taken) in pools.iter_mut().zip(&self.le) {
+            *pool = lowest(*taken, 1, LE_POOLS)?;
+        }
+        for (pool, taken) in pools.iter().zip(&mut self.le) {
+            *taken |= 1 << pool;
+        }
+        Some(pools)
+    }
+
+    pub(crate) fn give_le(&mut self, pools: LePools) {
+        for (pool, taken) in pools.iter().zip(&mut self.le) {
+            *taken &= !(1 << pool);
+        }
+    }
+
+    pub(crate) fn take_default_tle(&mut self) -> u8 {
+        self.tle |= 1;
+        0
+    }
+
+    pub(crate) fn take_tle(&mut self) -> Option<u8> {
+        let pool = lowest(self.tle, 1, TLE_POOLS)?;
+        self.tle |= 1 << pool;
+        Some(pool)
+    }
+
+    pub(crate) fn give_tle(&mut self, pool: u8) {
+        self.tle &= !(1 << pool);
+    }
+
+    /// Marks pools as taken that a snapshot says are.
+    pub(crate) fn mark(&mut self, le: &[u32; ELEMENTS], tle: u32) {
+        for (taken, more) in self.le.iter_mut().zip(le) {
+            *taken |= more & 0xFFFF;
+        }
+        self.tle |= tle & 0xF;
+    }
+
+    /// A bit for each LE pool taken, and for each TLE pool.
+    pub(crate) fn taken(&self) -> ([u32; ELEMENTS], u32) {
+        (self.le, self.tle)
+    }
+
+    pub(crate) fn le_used(&self) -> [u32; ELEMENTS] {
+        self.le.map(u32::count_ones)
+    }
+
+    pub(crate) fn tle_used(&self) -> u32 {
+        self.tle.count_ones()
+    }
+}
+
+fn lowest(taken: u32, first: u8, count: u32) -> Option<u8> {
+    let free = !taken >> first << first;
+    let pool = free.trailing_zeros();
+    (pool < count).then(|| u8::try_from(pool).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pool_zero_is_not_for_reservations() {
+        let mut pools = Pools::default();
+        assert_eq!(pools.take_le(), Some([1; 4]));
+        for _ in 0..14 {
+            assert!(pools.take_le().is_some());
+        }
+        assert_eq!(pools.take_le(), None);
+        pools.give_le([7; 4]);
+        assert_eq!(pools.take_le(), Some([7; 4]));
+        assert_eq!([pools.take_tle(), pools.take_tle(), pools.take_tle()], [Some(1), Some(2), Some(3)]);
+        assert_eq!(pools.take_tle(), None);
+    }
+}

@@ -1,0 +1,406 @@
+//! Services: allocation and destruction.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{
+    DEFAULT_SVC_ID, Limits, RSRC_LE, RSRC_TLE, RsrcLimits, SVC_MAX_VNIS, SvcDesc, SvcFailInfo,
+    SvcFlags,
+};
+
+use super::Device;
+use super::access::AccessList;
+use super::accounting::{Entries, Slot};
+use super::descriptor;
+use super::group::{Group, Held, ProfilePair, flags};
+use super::pools::LePools;
+use super::profile::{Profile, Rx, Tx};
+use crate::HazardKind;
+use crate::rules::{LePoolWhen, UnrestrictedMeans, VniAuthority};
+
+/// What a group got of the device.
+struct Reservation {
+    entries: Entries,
+    le_pools: Option<LePools>,
+    tle_pool: Option<u8>,
+}
+
+impl Device {
+    /// SVC_ALLOC. `info` tells why it failed.
+    pub(super) fn svc_alloc(
+        &mut self,
+        desc: &SvcDesc,
+        info: &mut SvcFailInfo,
+    ) -> Result<u32, Errno> {
+        descriptor::check(desc, &self.accounting.totals(), &self.rules)?;
+        let id = self.groups.ids.alloc().ok_or(Errno::ENOSPC)?;
+        match self.new_group(id, desc, info) {
+            Ok(group) => {
+                self.groups.put(id, group);
+                Ok(id)
+            }
+            Err(errno) => {
+                self.groups.ids.free(id);
+                Err(errno)
+            }
+        }
+    }
+
+    fn new_group(
+        &mut self,
+        id: u32,
+        desc: &SvcDesc,
+        info: &mut SvcFailInfo,
+    ) -> Result<Box<Group>, Errno> {
+        let mut access = descriptor::access(desc, &self.rules);
+        if self.rules.members_before_vnis {
+            access = Ok(access?);
+        }
+        let for_profiles = access.clone().unwrap_or_default();
+        let profiles = self.claim_vnis(id, desc, &for_profiles)?;
+        let limits = descriptor::effective_limits(desc, &self.accounting.totals());
+        let reserved = access.and_then(|access| {
+            let reservation = self.reserve(id, &limits, info)?;
+            Ok((access, reservation))
+        });
+        let (access, reservation) = match reserved {
+            Ok(reserved) => reserved,
+            Err(errno) => {
+                self.drop_profiles(profiles);
+                return Err(errno);
+            }
+        };
+        let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
+        let enable =
+            restricted || self.rules.unrestricted_means != UnrestrictedMeans::RangeToCome;
+        if enable && let Err(errno) = self.enable_profiles(profiles) {
+            self.drop_profiles(profiles);
+            self.give_back(reservation, &limits, false);
+            return Err(errno);
+        }
+        *info = SvcFailInfo {
+            rsrc_avail: [0; 8],
+            no_le_pools: 0,
+            no_tle_pools: 0,
+            no_cntr_pools: 0,
+            _pad0: [0],
+        };
+        let system = flags(desc).contains(SvcFlags::IS_SYSTEM_SVC);
+        let shareable = self.rules.rgid_parameters && !system && id != DEFAULT_SVC_ID;
+        let mut desc = *desc;
+        desc.svc_id = id;
+        desc.limits = limits;
+        let mut group = Box::new(Group {
+            seq: 0,
+            desc,
+            enabled: enable,
+            access,
+            entries: reservation.entries,
+            le_pools: reservation.le_pools,
+            tle_pool: reservation.tle_pool,
+            lnis_per_rgid: if shareable {
+                self.params.default_lnis_per_rgid
+            } else {
+                1
+            },
+            system,
+            cntr_pool_id: u32::from(desc.flags >> 6),
+            lnis: 0,
+            profiles,
+        });
+        group.set_enabled(enable);
+        Ok(group)
+    }
+
+    /// Makes the profiles for the VNI list of a descriptor.
+    fn claim_vnis(
+        &mut self,
+        id: u32,
+        desc: &SvcDesc,
+        access: &AccessList,
+    ) -> Result<[ProfilePair; SVC_MAX_VNIS], Errno> {
+        let mut pairs = [ProfilePair::default(); SVC_MAX_VNIS];
+        let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
+        let by_list =
+            restricted || self.rules.unrestricted_means == UnrestrictedMeans::ListUnchecked;
+        if self.rules.vni_authority == VniAuthority::Descriptor || !by_list {
+            return Ok(pairs);
+        }
+        let count = usize::from(desc.num_vld_vnis);
+        if count > SVC_MAX_VNIS {
+            self.hazard(HazardKind::CountBeyondProfiles {
+                svc_id: id,
+                num_vld_vnis: desc.num_vld_vnis,
+            });
+        }
+        for (index, vni) in desc.vnis.iter().enumerate().take(count) {
+            let made = self.claim(*vni, 0, desc, access).and_then(|pair| {
+                pairs[index] = pair;
+                if self.rules.disabled_profiles_off {
+                    Ok(())
+                } else {
+                    self.enable_pair(pair)
+                }
+            });
+            if let Err(errno) = made {
+                self.drop_profiles(pairs);
+                return Err(errno);
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Makes a TX and an RX profile, or neither.
+    fn claim(
+        &mut self,
+        vni: u16,
+        ignore: u16,
+        desc: &SvcDesc,
+        access: &AccessList,
+    ) -> Result<ProfilePair, Errno> {
+        let tx = self.add_tx(vni, ignore, desc, access.clone())?;
+        match self.add_rx(vni, ignore, access.clone()) {
+            Ok(rx) => Ok(ProfilePair {
+                tx: Held::Profile(tx),
+                rx: Held::Profile(rx),
+            }),
+            Err(errno) => {
+                self.tx.remove(tx);
+                Err(errno)
+            }
+        }
+    }
+
+    pub(super) fn add_tx(
+        &mut self,
+        vni: u16,
+        ignore: u16,
+        desc: &SvcDesc,
+        access: AccessList,
+    ) -> Result<u32, Errno> {
+        let tx = Tx {
+            tcs: descriptor::traffic_classes(desc),
+            exclusive_cp: false,
+            cps: 0,
+        };
+        let profile = Profile::of_service(vni, ignore, access, tx);
+        self.tx.add(profile, self.rules.vni_exclusivity)
+    }
+
+    pub(super) fn add_rx(
+        &mut self,
+        vni: u16,
+        ignore: u16,
+        access: AccessList,
+    ) -> Result<u32, Errno> {
+        let profile = Profile::of_service(vni, ignore, access, Rx::default());
+        self.rx.add(profile, self.rules.vni_exclusivity)
+    }
+
+    fn enable_profiles(&mut self, pairs: [ProfilePair; SVC_MAX_VNIS]) -> Result<(), Errno> {
+        pairs.into_iter().try_for_each(|pair| self.enable_pair(pair))
+    }
+
+    /// Enables the profiles of a VNI; ENOSPC if the VNI table is full.
+    pub(super) fn enable_pair(&mut self, pair: ProfilePair) -> Result<(), Errno> {
+        if let Some(tx) = pair.tx.id().and_then(|id| self.tx.get_mut(id)) {
+            tx.enabled = true;
+        }
+        let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) else {
+            return Ok(());
+        };
+        if rx.extra.vni_slot.is_none() {
+            rx.extra.vni_slot = Some(self.vni_table.alloc().ok_or(Errno::ENOSPC)?);
+        }
+        rx.enabled = true;
+        Ok(())
+    }
+
+    pub(super) fn disable_pair(&mut self, pair: ProfilePair) {
+        if let Some(tx) = pair.tx.id().and_then(|id| self.tx.get_mut(id)) {
+            tx.enabled = false;
+        }
+        if let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) {
+            rx.enabled = false;
+            if let Some(slot) = rx.extra.vni_slot.take() {
+                self.vni_table.free(slot);
+            }
+        }
+    }
+
+    fn drop_profiles(&mut self, pairs: [ProfilePair; SVC_MAX_VNIS]) {
+        for pair in pairs {
+            self.drop_pair(pair);
+        }
+    }
+
+    /// The creator lets go of its profiles: nobody new may use them, and without users they go.
+    pub(super) fn drop_pair(&mut self, pair: ProfilePair) {
+        if let Some(id) = pair.tx.id() {
+            self.drop_tx_creator(id);
+        }
+        if let Some(id) = pair.rx.id() {
+            self.drop_rx_creator(id);
+        }
+    }
+
+    pub(super) fn drop_tx_creator(&mut self, id: u32) {
+        if let Some(tx) = self.tx.get_mut(id) {
+            tx.creator = false;
+            tx.access.clear();
+            if tx.users == 0 {
+                self.tx.remove(id);
+            }
+        }
+    }
+
+    pub(super) fn drop_rx_creator(&mut self, id: u32) {
+        if let Some(rx) = self.rx.get_mut(id) {
+            rx.creator = false;
+            rx.access.clear();
+            self.remove_rx_if_unused(id);
+        }
+    }
+
+    pub(super) fn remove_rx_if_unused(&mut self, id: u32) {
+        if self.rx.get(id).is_some_and(|rx| rx.references() == 0)
+            && let Some(rx) = self.rx.remove(id)
+            && let Some(slot) = rx.extra.vni_slot
+        {
+            self.vni_table.free(slot);
+        }
+    }
+
+    fn takes_le_pool(&self, les: Limits) -> bool {
+        match self.rules.le_pool_when {
+            LePoolWhen::Reserved => les.res > 0,
+            LePoolWhen::MaxOrReserved => les.res > 0 || les.max > 0,
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        id: u32,
+        limits: &RsrcLimits,
+        info: &mut SvcFailInfo,
+    ) -> Result<Reservation, Errno> {
+        let (available, fits) = self.accounting.available(limits);
+        info.rsrc_avail = available;
+        fits?;
+        let mut reservation = Reservation {
+            entries: Entries::default(),
+            le_pools: None,
+            tle_pool: None,
+        };
+        for slot in Slot::ALL {
+            if let Err(errno) = self.reserve_slot(id, slot, limits, &mut reservation, info) {
+                self.give_back(reservation, limits, slot == Slot::Tle);
+                return Err(errno);
+            }
+        }
+        Ok(reservation)
+    }
+
+    fn reserve_slot(
+        &mut self,
+        id: u32,
+        slot: Slot,
+        limits: &RsrcLimits,
+        reservation: &mut Reservation,
+        info: &mut SvcFailInfo,
+    ) -> Result<(), Errno> {
+        let limit = limits.types[slot.resource()];
+        if limit.max == 0 && limit.res == 0 {
+            return Ok(());
+        }
+        if slot.resource() == RSRC_LE {
+            if !self.takes_le_pool(limit) {
+                return Ok(());
+            }
+            if reservation.le_pools.is_none() {
+                reservation.le_pools = match id {
+                    DEFAULT_SVC_ID => Some(self.pools.take_default_le()),
+                    _ => self.pools.take_le(),
+                };
+            }
+            if reservation.le_pools.is_none() {
+                info.no_le_pools = self.rules.pool_flags.into();
+                return Err(Errno::ENOSPC);
+            }
+        }
+        self.accounting
+            .reserve(&mut reservation.entries, slot, limits)?;
+        if slot.resource() == RSRC_TLE {
+            reservation.tle_pool = match id {
+                DEFAULT_SVC_ID => Some(self.pools.take_default_tle()),
+                _ => self.pools.take_tle(),
+            };
+            if reservation.tle_pool.is_none() {
+                info.no_tle_pools = self.rules.pool_flags.into();
+                return Err(Errno::ENOSPC);
+            }
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, mut reservation: Reservation, limits: &RsrcLimits, short_of_tles: bool) {
+        self.accounting.release(&mut reservation.entries);
+        let leak = short_of_tles
+            && self.rules.refusal_leaks_le_pools
+            && limits.types[RSRC_LE].res == 0;
+        if let Some(pools) = reservation.le_pools
+            && !leak
+        {
+            self.pools.give_le(pools);
+        }
+        if let Some(pool) = reservation.tle_pool {
+            self.pools.give_tle(pool);
+        }
+    }
+
+    /// SVC_DESTROY.
+    pub(super) fn svc_destroy(&mut self, id: u32) -> Result<(), Errno> {
+        if id == DEFAULT_SVC_ID {
+            return Err(Errno::EINVAL);
+        }
+        let group = self.groups.get(id).ok_or(Errno::EINVAL)?;
+        if group.lnis > 0 {
+            return Err(Errno::EBUSY);
+        }
+        let Some(mut group) = self.groups.remove(id) else {
+            return Err(Errno::EINVAL);
+        };
+        self.check_hazards(id, &group);
+        if self.rules.disabled_profiles_off {
+            for (_, pair) in group.counted() {
+                self.drop_pair(pair);
+            }
+        } else {
+            self.drop_profiles(group.profiles);
+        }
+        self.accounting.release(&mut group.entries);
+        if let Some(pools) = group.le_pools {
+            self.pools.give_le(pools);
+        }
+        if let Some(pool) = group.tle_pool {
+            self.pools.give_tle(pool);
+        }
+        Ok(())
+    }
+
+    /// Notes that the driver now works on profiles that it does not have.
+    pub(super) fn check_hazards(&mut self, svc_id: u32, group: &Group) {
+        let num_vld_vnis = group.desc.num_vld_vnis;
+        if self.rules.disabled_profiles_off && usize::from(num_vld_vnis) > SVC_MAX_VNIS {
+            self.hazard(HazardKind::CountBeyondProfiles {
+                svc_id,
+                num_vld_vnis,
+            });
+        }
+        let dangling = |held| held == Held::Dangling;
+        if group
+            .counted()
+            .any(|(_, pair)| dangling(pair.tx) || dangling(pair.rx))
+        {
+            self.hazard(HazardKind::DanglingRange { svc_id });
+        }
+    }
+}

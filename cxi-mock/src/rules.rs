@@ -1,0 +1,331 @@
+//! Everything that differs between driver releases, as named rules.
+//!
+//! This is the only place that looks at the release.
+
+use cxi_ioctl::Release;
+
+/// Who may hold a VNI that a profile already has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VniExclusivity {
+    /// Exact VNIs coincide with exact ones; a range conflicts with whatever it overlaps.
+    RangesOnly,
+    /// Whatever overlaps conflicts.
+    Everything,
+}
+
+/// Where the right to a VNI comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VniAuthority {
+    /// The stored descriptor of the service that the LNI belongs to. There are no profiles.
+    Descriptor,
+    /// Profiles, whoever made them.
+    Profiles,
+}
+
+/// What a service without `restricted_vnis` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnrestrictedMeans {
+    /// Any VNI, enabled at once.
+    AnyVni,
+    /// Enabled at once, with profiles for whatever its VNI list says, unchecked.
+    ListUnchecked,
+    /// Disabled, until a range is set and it is enabled.
+    RangeToCome,
+}
+
+/// What an IGNORE slot does in a service with restricted members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IgnoreSlot {
+    /// Nothing.
+    Nobody,
+    /// Opens the service to everybody.
+    Everybody,
+}
+
+/// How access entries are made of members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemberCheck {
+    /// There are no access entries: the descriptor is looked at when a call comes.
+    None,
+    /// An id of all ones is EBADR; the same member twice is one entry.
+    Id,
+    /// An id of all ones is EBADR, the same member twice EEXIST.
+    IdAndTwice,
+}
+
+/// What a lookup of a profile says when nobody's profile admits the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAdmitted {
+    /// As if the VNI were unknown.
+    Unknown,
+    /// EPERM.
+    Refused,
+}
+
+/// Who gets a private receive profile for a VNI that no profile offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrivateRxProfile {
+    /// uid 0.
+    Root,
+    /// Everybody, for themselves.
+    Anybody,
+}
+
+/// When a service takes an LE pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LePoolWhen {
+    /// With a maximum or a reservation of LEs.
+    MaxOrReserved,
+    /// With a reservation of LEs.
+    Reserved,
+}
+
+/// What usage figures say about LEs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeUsage {
+    /// Always 0.
+    Zero,
+    /// The hardware's count for a pool of one's own, 0xFFFF without.
+    Hardware,
+}
+
+/// What usage figures say about TLEs of a service without a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TleUsageWithoutPool {
+    /// 0.
+    Zero,
+    /// What is used of the default pool.
+    DefaultPool,
+    /// 0xFFFF.
+    NotApplicable,
+}
+
+/// Order of the lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListOrder {
+    /// Oldest service first.
+    Allocation,
+    /// By id.
+    Id,
+}
+
+/// How RGIDs are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RgidNumber {
+    /// The lowest free one.
+    LowestFree,
+    /// The highest in use plus one. An LNI that joins a shared one gets the number of the one
+    /// before it plus one, which is wrong behind a hole.
+    HighestPlusOne,
+}
+
+/// Which LCID a CP call reuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CpReuse {
+    /// Whatever the RGID has for that VNI, class and type.
+    AnyLcid,
+    /// LCID 0 for the kinds that it fits, the LNI's own LCID for the others.
+    ByKind,
+}
+
+/// What a DOMAIN_RESERVE that fails does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailedReserve {
+    /// Nothing.
+    Harmless,
+    /// Sets bits outside of the table, and keeps the profile referenced.
+    Corrupts,
+}
+
+/// The rules of one release.
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "rules are independent yes-or-no facts"
+)]
+pub(crate) struct Rules {
+    pub(crate) release: Release,
+    /// Longest command; longer ones are EINVAL before anything is read.
+    pub(crate) longest_command: Option<usize>,
+    /// LNI_ALLOC has the service behind the response pointer (24 bytes), not before (16).
+    pub(crate) lni_alloc_long: bool,
+    /// EQ_ADJUST_RESERVED_FC has its arguments behind the response pointer.
+    pub(crate) eq_adjust_behind: bool,
+    /// GET_DEV_PROPERTIES tells whether the fabric address has been set (84 bytes, else 80).
+    pub(crate) properties_nid_configured: bool,
+    /// Virtual functions relay commands to the physical one.
+    pub(crate) vf_relay: bool,
+    pub(crate) vni_authority: VniAuthority,
+    pub(crate) vni_exclusivity: VniExclusivity,
+    pub(crate) unrestricted_means: UnrestrictedMeans,
+    /// A restricted service may list no VNI.
+    pub(crate) empty_vni_list: bool,
+    /// Disabling a service takes its profiles along.
+    pub(crate) disabled_profiles_off: bool,
+    pub(crate) ignore_slot: IgnoreSlot,
+    pub(crate) member_check: MemberCheck,
+    /// Members are looked at before VNIs are claimed.
+    pub(crate) members_before_vnis: bool,
+    /// GID members match supplementary groups too.
+    pub(crate) supplementary_groups: bool,
+    /// Members may name network namespaces.
+    pub(crate) netns_members: bool,
+    pub(crate) not_admitted: NotAdmitted,
+    pub(crate) private_rx_profile: PrivateRxProfile,
+    pub(crate) cp_reuse: CpReuse,
+    pub(crate) failed_reserve: FailedReserve,
+    /// PID 510 is never found by asking for any.
+    pub(crate) last_pid_not_any: bool,
+    pub(crate) le_pool_when: LePoolWhen,
+    /// A refused service says which pools were out.
+    pub(crate) pool_flags: bool,
+    /// A service refused for TLEs keeps the LE pools it took without a reservation.
+    pub(crate) refusal_leaks_le_pools: bool,
+    pub(crate) le_usage: LeUsage,
+    pub(crate) tle_usage_without_pool: TleUsageWithoutPool,
+    /// What stands for no pool.
+    pub(crate) no_pool: i32,
+    pub(crate) list_order: ListOrder,
+    pub(crate) rgid_number: RgidNumber,
+    /// The parameters `enable_rgid_sharing` and `default_lnis_per_rgid` exist.
+    pub(crate) rgid_parameters: bool,
+    /// The default service shows classes 0 to 3.
+    pub(crate) default_tcs_shown: bool,
+    /// Updates that change members, VNIs or classes have an effect.
+    pub(crate) update_takes_effect: bool,
+    /// Resource groups have names.
+    pub(crate) group_names: bool,
+    /// References to a resource group beside those of RGIDs.
+    pub(crate) group_references: u32,
+    /// The range of an ATU_MAP that wraps around is EOVERFLOW, else EFAULT.
+    pub(crate) wrap_is_overflow: bool,
+}
+
+impl Rules {
+    pub(crate) fn of(release: Release) -> Self {
+        match release {
+            Release::Shs12_0 => Self::shs_12_0(),
+            Release::Shs13_0 => Self::shs_13_0(),
+            Release::Shs13_1 => Self::shs_13_1(),
+            Release::Shs14_0_0 => Self::shs_14_0_0(),
+            Release::Main => Self::main(),
+            // `Release` may grow: until a new release has rules of its own here, it behaves as
+            // what sites run.
+            _ => Self::shs_14_0_1(),
+        }
+    }
+
+    fn main() -> Self {
+        Self {
+            release: Release::Main,
+            longest_command: None,
+            lni_alloc_long: true,
+            eq_adjust_behind: true,
+            properties_nid_configured: true,
+            vf_relay: true,
+            vni_authority: VniAuthority::Profiles,
+            vni_exclusivity: VniExclusivity::RangesOnly,
+            unrestricted_means: UnrestrictedMeans::RangeToCome,
+            empty_vni_list: true,
+            disabled_profiles_off: true,
+            ignore_slot: IgnoreSlot::Nobody,
+            member_check: MemberCheck::IdAndTwice,
+            members_before_vnis: true,
+            supplementary_groups: false,
+            netns_members: true,
+            not_admitted: NotAdmitted::Refused,
+            private_rx_profile: PrivateRxProfile::Root,
+            cp_reuse: CpReuse::ByKind,
+            failed_reserve: FailedReserve::Harmless,
+            last_pid_not_any: true,
+            le_pool_when: LePoolWhen::Reserved,
+            pool_flags: true,
+            refusal_leaks_le_pools: false,
+            le_usage: LeUsage::Hardware,
+            tle_usage_without_pool: TleUsageWithoutPool::NotApplicable,
+            no_pool: 0,
+            list_order: ListOrder::Id,
+            rgid_number: RgidNumber::LowestFree,
+            rgid_parameters: true,
+            default_tcs_shown: true,
+            update_takes_effect: false,
+            group_names: true,
+            group_references: 1,
+            wrap_is_overflow: true,
+        }
+    }
+
+    fn shs_14_0_1() -> Self {
+        Self {
+            release: Release::Shs14_0_1,
+            longest_command: Some(112),
+            lni_alloc_long: false,
+            eq_adjust_behind: false,
+            vf_relay: false,
+            le_usage: LeUsage::Zero,
+            tle_usage_without_pool: TleUsageWithoutPool::DefaultPool,
+            list_order: ListOrder::Allocation,
+            wrap_is_overflow: false,
+            ..Self::main()
+        }
+    }
+
+    fn shs_14_0_0() -> Self {
+        Self {
+            release: Release::Shs14_0_0,
+            vni_exclusivity: VniExclusivity::Everything,
+            le_pool_when: LePoolWhen::MaxOrReserved,
+            tle_usage_without_pool: TleUsageWithoutPool::Zero,
+            no_pool: -1,
+            ..Self::shs_14_0_1()
+        }
+    }
+
+    fn shs_13_1() -> Self {
+        Self {
+            release: Release::Shs13_1,
+            netns_members: false,
+            ..Self::shs_14_0_0()
+        }
+    }
+
+    fn shs_13_0() -> Self {
+        Self {
+            release: Release::Shs13_0,
+            properties_nid_configured: false,
+            unrestricted_means: UnrestrictedMeans::ListUnchecked,
+            empty_vni_list: false,
+            disabled_profiles_off: false,
+            ignore_slot: IgnoreSlot::Everybody,
+            member_check: MemberCheck::Id,
+            members_before_vnis: false,
+            not_admitted: NotAdmitted::Unknown,
+            private_rx_profile: PrivateRxProfile::Anybody,
+            cp_reuse: CpReuse::AnyLcid,
+            failed_reserve: FailedReserve::Corrupts,
+            pool_flags: false,
+            rgid_number: RgidNumber::HighestPlusOne,
+            rgid_parameters: false,
+            group_names: false,
+            ..Self::shs_13_1()
+        }
+    }
+
+    fn shs_12_0() -> Self {
+        Self {
+            release: Release::Shs12_0,
+            vni_authority: VniAuthority::Descriptor,
+            unrestricted_means: UnrestrictedMeans::AnyVni,
+            ignore_slot: IgnoreSlot::Nobody,
+            member_check: MemberCheck::None,
+            supplementary_groups: true,
+            failed_reserve: FailedReserve::Harmless,
+            last_pid_not_any: false,
+            refusal_leaks_le_pools: true,
+            default_tcs_shown: false,
+            update_takes_effect: true,
+            group_references: 2,
+            ..Self::shs_13_0()
+        }
+    }
+}
