@@ -16,8 +16,10 @@ mod nic;
 mod node;
 #[cfg(feature = "serde")]
 mod release_name;
+mod rules;
 #[cfg(feature = "serve")]
 pub mod serve;
+
 mod state;
 mod transport;
 

@@ -195,7 +195,7 @@ pub(crate) struct Rules {
     pub(crate) update_takes_effect: bool,
     /// Resource groups have names.
     pub(crate) group_names: bool,
-    /// References to a resource group beside those of RGIDs.
+    /// References to a resource group beside those of LNIs.
     pub(crate) group_references: u32,
     /// The range of an ATU_MAP that wraps around is EOVERFLOW, else EFAULT.
     pub(crate) wrap_is_overflow: bool,

@@ -79,7 +79,7 @@ pub struct ResourceGroupState {
     pub name: &'static str,
     /// Enabled.
     pub enabled: bool,
-    /// References: one of its own and one for each RGID; releases differ.
+    /// References: of its own, and one for each LNI; releases differ.
     pub refcount: u32,
     /// LNIs that may share an RGID.
     pub lnis_per_rgid: u32,

@@ -264,14 +264,23 @@ mod tests {
     fn reserved_units_first_then_shared_ones() {
         let mut accounting = Accounting::new(limits(4, 0));
         let (mut one, mut two) = (Entries::default(), Entries::default());
-        accounting.reserve(&mut one, Slot::Txq, &limits(3, 2)).unwrap();
-        accounting.reserve(&mut two, Slot::Txq, &limits(4, 0)).unwrap();
+        accounting
+            .reserve(&mut one, Slot::Txq, &limits(3, 2))
+            .unwrap();
+        accounting
+            .reserve(&mut two, Slot::Txq, &limits(4, 0))
+            .unwrap();
         for _ in 0..3 {
             accounting.charge(&mut one, Slot::Txq).unwrap();
         }
         assert_eq!(accounting.charge(&mut one, Slot::Txq), Err(Errno::ENOSPC));
         let shared_use = |accounting: &Accounting| {
-            accounting.states().find(|(name, _)| *name == "txqs").unwrap().1.shared_use
+            accounting
+                .states()
+                .find(|(name, _)| *name == "txqs")
+                .unwrap()
+                .1
+                .shared_use
         };
         assert_eq!(shared_use(&accounting), 1);
         // One shared unit is taken: three more, although two of the four are reserved.
@@ -296,7 +305,9 @@ mod tests {
     fn available_stops_at_the_first_short_resource() {
         let mut accounting = Accounting::new(limits(10, 0));
         let mut group = Entries::default();
-        accounting.reserve(&mut group, Slot::Tgq, &limits(10, 7)).unwrap();
+        accounting
+            .reserve(&mut group, Slot::Tgq, &limits(10, 7))
+            .unwrap();
         let (available, result) = accounting.available(&limits(10, 4));
         assert_eq!(result, Err(Errno::ENOSPC));
         assert_eq!(available, [10, 10, 3, 0, 0, 0, 0, 0]);

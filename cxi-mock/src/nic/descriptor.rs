@@ -63,6 +63,9 @@ pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimit
 
 /// The access entries that the members of a service make.
 pub(crate) fn access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno> {
+    if rules.member_check == MemberCheck::None {
+        return Ok(AccessList::default());
+    }
     if !flags(desc).contains(SvcFlags::RESTRICTED_MEMBERS) {
         return Ok(AccessList::of(Access::Open));
     }
@@ -153,7 +156,11 @@ mod tests {
             SvcFlags::RESOURCE_LIMITS,
         ] {
             bad.flags = flag.bits();
-            assert_eq!(check_on(&bad, Release::Main), Err(Errno::EINVAL), "{flag:?}");
+            assert_eq!(
+                check_on(&bad, Release::Main),
+                Err(Errno::EINVAL),
+                "{flag:?}"
+            );
         }
     }
 

@@ -84,6 +84,9 @@ mod tests {
     fn taken_numbers_are_left_out() {
         let mut ids = Ids::with_taken(1, 10, &BTreeSet::from([2, 4]));
         assert_eq!(ids.used(), 2);
-        assert_eq!([ids.alloc(), ids.alloc(), ids.alloc()], [Some(1), Some(3), Some(5)]);
+        assert_eq!(
+            [ids.alloc(), ids.alloc(), ids.alloc()],
+            [Some(1), Some(3), Some(5)]
+        );
     }
 }

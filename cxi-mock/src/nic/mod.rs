@@ -1,17 +1,53 @@
 //! A NIC with its driver.
 
+mod access;
+mod accounting;
+mod boot;
+mod cp;
+mod descriptor;
+mod dispatch;
+mod domain;
+mod dump;
+mod file;
+mod group;
+mod ids;
+mod info;
+mod lni;
+mod pid;
+mod pools;
+mod profile;
 mod registers;
+mod rgid;
+mod service;
+mod service_get;
+mod service_set;
+mod table;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cxi_ioctl::{Errno, Mapping};
 
+use crate::rules::Rules;
 use crate::{
-    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, LoadError, NicConfig, NicState,
+    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, HazardKind, LoadError,
+    ModuleParameters, NicConfig, NicState,
 };
+use accounting::{Accounting, Slot};
+use cp::Cps;
+use domain::Domains;
+use file::Files;
+use group::Groups;
+use ids::Ids;
+use lni::Lni;
+use pools::Pools;
+use profile::{Profiles, Rx, Tx};
 use registers::Registers;
+use rgid::Rgids;
+use table::Table;
 
 /// A mock NIC with its driver loaded.
+///
+/// All methods can be called from several threads; NICs share no lock.
 #[derive(Debug)]
 pub struct Nic {
     config: NicConfig,
@@ -26,12 +62,16 @@ impl Nic {
     ///
     /// The driver does not load with these parameters.
     pub fn new(config: NicConfig) -> Result<Arc<Self>, LoadError> {
-        let device = Mutex::new(Device::default());
-        Ok(Arc::new(Self {
+        let device = Device::load(&config)?;
+        Ok(Self::with(config, device))
+    }
+
+    fn with(config: NicConfig, device: Device) -> Arc<Self> {
+        Arc::new(Self {
             config,
             faults: Faults::default(),
-            device,
-        }))
+            device: Mutex::new(device),
+        })
     }
 
     /// How the NIC was set up.
@@ -46,12 +86,7 @@ impl Nic {
     ///
     /// EIO if the NIC was taken out.
     pub fn open(self: &Arc<Self>) -> Result<Client, Errno> {
-        if self.faults.removed() {
-            return Err(Errno::EIO);
-        }
-        let mut device = self.device();
-        device.files += 1;
-        Ok(Client::new(Arc::clone(self), device.files))
+        self.open_function(None)
     }
 
     /// Opens a virtual function, counted from 0.
@@ -63,7 +98,15 @@ impl Nic {
         if function >= self.config.virtual_functions {
             return Err(Errno::ENODEV);
         }
-        self.open()
+        self.open_function(Some(function))
+    }
+
+    fn open_function(self: &Arc<Self>, virtual_function: Option<u32>) -> Result<Client, Errno> {
+        if self.faults.removed() {
+            return Err(Errno::EIO);
+        }
+        let file = self.device().files.open(virtual_function)?;
+        Ok(Client::new(Arc::clone(self), file))
     }
 
     /// Sets what the hardware reports.
@@ -81,32 +124,34 @@ impl Nic {
     /// Runs the cleanup of freed LNIs whose queues were busy, which a driver does every second
     /// while there is any. Says whether it was scheduled.
     pub fn tick(&self) -> bool {
-        false
+        self.device().tick()
     }
 
     /// Dumps the driver's accounting.
     #[must_use]
     pub fn state(&self) -> NicState {
-        NicState::default()
+        self.device().dump()
     }
 
     /// What happened so far that a real kernel may not survive, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Hazard> {
-        Vec::new()
+        self.device().hazards.clone()
     }
 
     pub(crate) fn write(
         &self,
-        _file: u32,
-        _caller: &Credentials,
-        _command: &[u8],
-        _memory: &mut dyn CallerMemory,
+        file: u32,
+        caller: &Credentials,
+        command: &[u8],
+        memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno> {
-        Err(Errno::EOPNOTSUPP)
+        dispatch::write(self, file, caller, command, memory)
     }
 
-    pub(crate) fn close(&self, _file: u32) {}
+    pub(crate) fn close(&self, file: u32) {
+        self.device().close(file);
+    }
 
     /// Maps a window of the NIC's memory.
     ///
@@ -126,8 +171,43 @@ impl Nic {
     }
 }
 
-#[derive(Debug, Default)]
+/// Who makes a call, on which open file.
+#[derive(Clone, Copy, Debug)]
+struct Caller<'a> {
+    file: u32,
+    credentials: &'a Credentials,
+}
+
+/// Everything the driver of a NIC keeps.
+#[derive(Debug)]
 struct Device {
-    files: u32,
+    rules: Rules,
+    params: ModuleParameters,
+    accounting: Accounting,
+    pools: Pools,
     registers: Registers,
+    groups: Groups,
+    tx: Profiles<Tx>,
+    rx: Profiles<Rx>,
+    /// Slots of the VNI table.
+    vni_table: Ids,
+    files: Files,
+    lni_ids: Ids,
+    lnis: Table<Lni>,
+    rgids: Rgids,
+    pending_lnis: Vec<u32>,
+    cleanup_scheduled: bool,
+    cps: Cps,
+    domains: Domains,
+    csrs_mapped: bool,
+    hazards: Vec<Hazard>,
+}
+
+impl Device {
+    fn hazard(&mut self, kind: HazardKind) {
+        self.hazards.push(Hazard {
+            release: self.rules.release,
+            kind,
+        });
+    }
 }

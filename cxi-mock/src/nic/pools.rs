@@ -102,7 +102,10 @@ mod tests {
         assert_eq!(pools.take_le(), None);
         pools.give_le([7; 4]);
         assert_eq!(pools.take_le(), Some([7; 4]));
-        assert_eq!([pools.take_tle(), pools.take_tle(), pools.take_tle()], [Some(1), Some(2), Some(3)]);
+        assert_eq!(
+            [pools.take_tle(), pools.take_tle(), pools.take_tle()],
+            [Some(1), Some(2), Some(3)]
+        );
         assert_eq!(pools.take_tle(), None);
     }
 }

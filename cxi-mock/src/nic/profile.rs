@@ -158,7 +158,12 @@ impl<X> Profiles<X> {
             .range(..=last)
             .next_back()
             .is_some_and(|(_, (end, _))| *end >= first);
-        let exact = || self.exact.range((first, 0)..=(last, u32::MAX)).next().is_some();
+        let exact = || {
+            self.exact
+                .range((first, 0)..=(last, u32::MAX))
+                .next()
+                .is_some()
+        };
         range || ((first != last || exclusivity == VniExclusivity::Everything) && exact())
     }
 
@@ -234,14 +239,33 @@ mod tests {
     #[test]
     fn ranges_conflict_with_all_exact_ones_by_rule() {
         let mut all = Profiles::new();
-        all.add(profile(100, 0), VniExclusivity::RangesOnly).unwrap();
+        all.add(profile(100, 0), VniExclusivity::RangesOnly)
+            .unwrap();
         assert_eq!(all.add(profile(100, 0), VniExclusivity::RangesOnly), Ok(2));
-        assert!(all.add(profile(100, 0), VniExclusivity::Everything).is_err());
-        assert!(all.add(profile(64, 63), VniExclusivity::RangesOnly).is_err());
-        assert_eq!(all.add(profile(128, 127), VniExclusivity::RangesOnly), Ok(3));
-        assert!(all.add(profile(255, 0), VniExclusivity::RangesOnly).is_err());
-        assert!(all.add(profile(192, 63), VniExclusivity::RangesOnly).is_err());
-        assert_eq!(all.add(profile(256, 255), VniExclusivity::RangesOnly), Ok(4));
+        assert!(
+            all.add(profile(100, 0), VniExclusivity::Everything)
+                .is_err()
+        );
+        assert!(
+            all.add(profile(64, 63), VniExclusivity::RangesOnly)
+                .is_err()
+        );
+        assert_eq!(
+            all.add(profile(128, 127), VniExclusivity::RangesOnly),
+            Ok(3)
+        );
+        assert!(
+            all.add(profile(255, 0), VniExclusivity::RangesOnly)
+                .is_err()
+        );
+        assert!(
+            all.add(profile(192, 63), VniExclusivity::RangesOnly)
+                .is_err()
+        );
+        assert_eq!(
+            all.add(profile(256, 255), VniExclusivity::RangesOnly),
+            Ok(4)
+        );
         all.remove(3);
         assert_eq!(all.add(profile(255, 0), VniExclusivity::RangesOnly), Ok(3));
     }
@@ -250,7 +274,9 @@ mod tests {
     fn lookup_tells_refusal_from_absence() {
         let rules = Rules::of(Release::Main);
         let mut all = Profiles::new();
-        let id = all.add(profile(64, 63), VniExclusivity::RangesOnly).unwrap();
+        let id = all
+            .add(profile(64, 63), VniExclusivity::RangesOnly)
+            .unwrap();
         let (member, other) = (Credentials::user(7, 7), Credentials::user(8, 8));
         assert_eq!(all.lookup(70, &member, &rules), Lookup::Unknown);
         all.get_mut(id).unwrap().enabled = true;

@@ -69,8 +69,7 @@ impl Device {
             }
         };
         let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
-        let enable =
-            restricted || self.rules.unrestricted_means != UnrestrictedMeans::RangeToCome;
+        let enable = restricted || self.rules.unrestricted_means != UnrestrictedMeans::RangeToCome;
         if enable && let Err(errno) = self.enable_profiles(profiles) {
             self.drop_profiles(profiles);
             self.give_back(reservation, &limits, false);
@@ -196,7 +195,9 @@ impl Device {
     }
 
     fn enable_profiles(&mut self, pairs: [ProfilePair; SVC_MAX_VNIS]) -> Result<(), Errno> {
-        pairs.into_iter().try_for_each(|pair| self.enable_pair(pair))
+        pairs
+            .into_iter()
+            .try_for_each(|pair| self.enable_pair(pair))
     }
 
     /// Enables the profiles of a VNI; ENOSPC if the VNI table is full.
@@ -341,11 +342,15 @@ impl Device {
         Ok(())
     }
 
-    fn give_back(&mut self, mut reservation: Reservation, limits: &RsrcLimits, short_of_tles: bool) {
+    fn give_back(
+        &mut self,
+        mut reservation: Reservation,
+        limits: &RsrcLimits,
+        short_of_tles: bool,
+    ) {
         self.accounting.release(&mut reservation.entries);
-        let leak = short_of_tles
-            && self.rules.refusal_leaks_le_pools
-            && limits.types[RSRC_LE].res == 0;
+        let leak =
+            short_of_tles && self.rules.refusal_leaks_le_pools && limits.types[RSRC_LE].res == 0;
         if let Some(pools) = reservation.le_pools
             && !leak
         {

@@ -59,6 +59,12 @@ impl Device {
         self.switch(id, enable)
     }
 
+    /// Disables a service that has no LNI.
+    pub(super) fn svc_switch_off(&mut self, id: u32) {
+        // Disabling fails for unknown services only.
+        let _ = self.switch(id, false);
+    }
+
     /// Enables or disables a service, with its profiles where they go along. A service that
     /// cannot be enabled ends disabled.
     fn switch(&mut self, id: u32, enable: bool) -> Result<(), Errno> {
@@ -168,11 +174,10 @@ impl Device {
 
     /// SVC_GET_LPR: the driver takes its own error for a value.
     pub(super) fn svc_lnis_per_rgid(&self, id: u32) -> u32 {
-        self.groups
-            .get(id)
-            .map_or(0u32.wrapping_sub(Errno::EINVAL.raw().unsigned_abs()), |group| {
-                group.lnis_per_rgid
-            })
+        self.groups.get(id).map_or(
+            0u32.wrapping_sub(Errno::EINVAL.raw().unsigned_abs()),
+            |group| group.lnis_per_rgid,
+        )
     }
 
     /// SVC_SET_EXCLUSIVE_CP.

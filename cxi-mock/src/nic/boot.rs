@@ -1,0 +1,216 @@
+//! Loading the driver: parameters, totals, the default service.
+
+use cxi_ioctl::abi::service::{
+    Limits, RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
+    RsrcLimits, SVC_MAX_VNIS, SvcAllocCmd, SvcDesc, SvcFailInfo, SvcFlags,
+};
+use zerocopy::FromZeros;
+
+use super::Device;
+use super::accounting::{Accounting, MIN_POOL_TLES};
+use super::cp::Cps;
+use super::domain::Domains;
+use super::file::Files;
+use super::group::Groups;
+use super::ids::Ids;
+use super::pid::TABLE_PIDS;
+use super::pools::Pools;
+use super::profile::Profiles;
+use super::registers::Registers;
+use super::rgid::Rgids;
+use super::table::Table;
+use crate::rules::{Rules, UnrestrictedMeans};
+use crate::{LoadError, NicConfig, Totals};
+
+/// Slots of the VNI table.
+pub(super) const VNI_SLOTS: u32 = 256;
+/// Virtual functions that a NIC can have.
+const MAX_VIRTUAL_FUNCTIONS: u32 = 64;
+/// LEs of a processing element.
+const MAX_LES: u32 = 16384;
+/// The QoS profile that is modelled.
+const QOS_PROFILE: u32 = 2;
+
+impl Device {
+    /// A device as it is after loading the driver.
+    pub(super) fn load(config: &NicConfig) -> Result<Self, LoadError> {
+        let mut device = Self::empty(config)?;
+        device.make_default_service(config)?;
+        Ok(device)
+    }
+
+    /// A device without any service.
+    pub(super) fn empty(config: &NicConfig) -> Result<Self, LoadError> {
+        check(config)?;
+        let rules = Rules::of(config.release);
+        Ok(Self {
+            accounting: Accounting::new(totals(config)),
+            pools: Pools::default(),
+            registers: Registers::default(),
+            groups: Groups::new(),
+            tx: Profiles::new(),
+            rx: Profiles::new(),
+            vni_table: Ids::new(0, VNI_SLOTS),
+            files: Files::new(),
+            lni_ids: Ids::new(1, u32::MAX),
+            lnis: Table::default(),
+            rgids: Rgids::new(rules.rgid_number),
+            pending_lnis: Vec::new(),
+            cleanup_scheduled: false,
+            cps: Cps::new(),
+            domains: Domains::new(config.params.pid_bits),
+            csrs_mapped: false,
+            hazards: Vec::new(),
+            params: config.params.clone(),
+            rules,
+        })
+    }
+
+    fn make_default_service(&mut self, config: &NicConfig) -> Result<(), LoadError> {
+        let desc = self.default_desc(config)?;
+        let mut info = SvcFailInfo::new_zeroed();
+        let id = self
+            .svc_alloc(&desc, &mut info)
+            .map_err(LoadError::DefaultService)?;
+        let params = &config.params;
+        let stays_off = params.disable_default_svc
+            || (params.default_svc_test_mode
+                && self.rules.unrestricted_means == UnrestrictedMeans::RangeToCome);
+        if stays_off {
+            self.svc_switch_off(id);
+        }
+        Ok(())
+    }
+
+    fn default_desc(&self, config: &NicConfig) -> Result<SvcDesc, LoadError> {
+        let params = &config.params;
+        let mut desc = SvcAllocCmd::new().svc_desc;
+        let vnis: Vec<u16> = params
+            .default_vnis
+            .iter()
+            .map_while(|vni| u16::try_from(*vni).ok().filter(|vni| *vni != 0))
+            .collect();
+        if vnis.is_empty() {
+            return Err(LoadError::NoDefaultVni {
+                first: params.default_vnis[0],
+            });
+        }
+        let mut flags = SvcFlags::RESOURCE_LIMITS;
+        if !params.default_svc_test_mode {
+            flags |= SvcFlags::RESTRICTED_VNIS;
+            self.check_twice(&vnis, config)?;
+            desc.num_vld_vnis = u8::try_from(vnis.len()).unwrap_or(0);
+            desc.vnis[..vnis.len().min(SVC_MAX_VNIS)].copy_from_slice(&vnis);
+        }
+        desc.flags = flags.bits();
+        if self.rules.default_tcs_shown {
+            desc.tcs = [1, 1, 1, 1, 0];
+        }
+        desc.limits = self.accounting.totals();
+        let tles = params.default_svc_num_tles.max(MIN_POOL_TLES.into());
+        let total = desc.limits.types[RSRC_TLE].max;
+        let tles = u16::try_from(tles).ok().filter(|tles| *tles <= total);
+        let tles = tles.ok_or(LoadError::TooManyTles {
+            asked: params.default_svc_num_tles,
+            total,
+        })?;
+        desc.limits.types[RSRC_TLE] = Limits {
+            max: tles,
+            res: tles,
+        };
+        Ok(desc)
+    }
+
+    fn check_twice(&self, vnis: &[u16], config: &NicConfig) -> Result<(), LoadError> {
+        use crate::rules::{VniAuthority, VniExclusivity};
+        let exclusive = self.rules.vni_authority == VniAuthority::Profiles
+            && self.rules.vni_exclusivity == VniExclusivity::Everything;
+        for (index, vni) in vnis.iter().enumerate() {
+            if exclusive && vnis[..index].contains(vni) {
+                return Err(LoadError::DuplicateDefaultVni {
+                    vni: (*vni).into(),
+                    release: config.release,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The device totals, as limits.
+fn totals(config: &NicConfig) -> RsrcLimits {
+    let Totals {
+        ptes,
+        txqs,
+        tgqs,
+        eqs,
+        cts,
+        tles,
+        acs,
+    } = config.totals;
+    let les = config.params.pe_total_les.min(MAX_LES);
+    let mut types = [Limits { max: 0, res: 0 }; RSRC_COUNT];
+    for (resource, max) in [
+        (RSRC_PTE, ptes),
+        (RSRC_TXQ, txqs),
+        (RSRC_TGQ, tgqs),
+        (RSRC_EQ, eqs),
+        (RSRC_CT, cts),
+        (RSRC_LE, u16::try_from(les).unwrap_or(u16::MAX)),
+        (RSRC_TLE, tles),
+        (RSRC_AC, acs),
+    ] {
+        types[resource].max = max;
+    }
+    RsrcLimits { types }
+}
+
+fn check(config: &NicConfig) -> Result<(), LoadError> {
+    let Totals {
+        ptes,
+        txqs,
+        tgqs,
+        eqs,
+        cts,
+        tles,
+        acs,
+    } = config.totals;
+    let bounds = [
+        ("totals.ptes", u32::from(ptes), 1, 2048, "1 to 2048"),
+        ("totals.txqs", txqs.into(), 1, 1024, "1 to 1024"),
+        ("totals.tgqs", tgqs.into(), 1, 512, "1 to 512"),
+        ("totals.eqs", eqs.into(), 1, 2047, "1 to 2047"),
+        ("totals.cts", cts.into(), 1, 2047, "1 to 2047"),
+        ("totals.tles", tles.into(), 8, 2048, "8 to 2048"),
+        ("totals.acs", acs.into(), 1, 1022, "1 to 1022"),
+        (
+            "virtual_functions",
+            config.virtual_functions,
+            0,
+            MAX_VIRTUAL_FUNCTIONS,
+            "0 to 64",
+        ),
+        (
+            "pid_bits",
+            config.params.pid_bits,
+            1,
+            TABLE_PIDS.ilog2(),
+            "1 to 9",
+        ),
+    ];
+    for (what, value, least, most, expected) in bounds {
+        if !(least..=most).contains(&value) {
+            return Err(LoadError::OutOfRange {
+                what,
+                value,
+                expected,
+            });
+        }
+    }
+    if config.params.active_qos_profile != QOS_PROFILE {
+        return Err(LoadError::QosProfile {
+            profile: config.params.active_qos_profile,
+        });
+    }
+    Ok(())
+}

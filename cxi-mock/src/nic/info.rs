@@ -1,0 +1,97 @@
+//! What the device says about itself.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::device::{DevInfoUse, PropertiesInfo, PropertiesInfoV1};
+use cxi_ioctl::abi::service::{
+    RSRC_AC, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
+};
+use zerocopy::FromZeros;
+
+use super::dispatch::Call;
+use super::{Caller, Device};
+use crate::NicConfig;
+
+/// Shift of the minimum free space of a list entry.
+const MIN_FREE_SHIFT: u32 = 5;
+/// PtlTE offset that rendezvous gets go to: the last of a PID.
+const RDZV_GET_IDX_FROM_END: u32 = 1;
+/// Bytes of the part description that are told.
+const FRU_BYTES: usize = 14;
+
+impl Device {
+    /// DEV_INFO_GET.
+    pub(super) fn device_info(&self, config: &NicConfig, _caller: Caller<'_>) -> DevInfoUse {
+        let identity = &config.identity;
+        let totals = self.accounting.totals().types;
+        let mut info = DevInfoUse::new_zeroed();
+        info.nid = identity.nid;
+        info.pid_bits = self.params.pid_bits;
+        info.pid_count = self.domains.pid_count();
+        info.pid_granule = self.domains.pid_granule();
+        info.min_free_shift = MIN_FREE_SHIFT;
+        info.rdzv_get_idx = info.pid_granule - RDZV_GET_IDX_FROM_END;
+        info.vendor_id = identity.vendor_id;
+        info.device_id = identity.device_id;
+        info.device_rev = identity.device_rev;
+        info.device_proto = identity.device_proto;
+        info.device_platform = identity.device_platform;
+        info.uc_nic = identity.uc_nic;
+        info.link_mtu = identity.link_mtu;
+        info.link_speed = identity.link_speed;
+        info.link_state = identity.link_up.into();
+        info.num_ptes = totals[RSRC_PTE].max;
+        info.num_txqs = totals[RSRC_TXQ].max;
+        info.num_tgqs = totals[RSRC_TGQ].max;
+        info.num_eqs = totals[RSRC_EQ].max;
+        info.num_cts = totals[RSRC_CT].max;
+        info.num_acs = totals[RSRC_AC].max;
+        info.num_tles = totals[RSRC_TLE].max;
+        info.num_les = totals[RSRC_LE].max;
+        let text = identity.fru_description.bytes().take(FRU_BYTES);
+        for (to, from) in info.fru_description.iter_mut().zip(text) {
+            *to = from;
+        }
+        info.cassini_version = identity.cassini_version;
+        info.system_type_identifier = identity.system_type_identifier;
+        info
+    }
+
+    /// GET_DEV_PROPERTIES, in the length of the release.
+    pub(super) fn get_dev_properties(&self, call: &mut Call<'_>) -> Result<(), Errno> {
+        let identity = &call.nic.config().identity;
+        let mut info = PropertiesInfo::new_zeroed();
+        info.nid = identity.nid;
+        info.nid_configured = identity.nid_configured.into();
+        info.pid_bits = self.params.pid_bits;
+        info.pid_count = self.domains.pid_count();
+        info.pid_granule = self.domains.pid_granule();
+        info.min_free_shift = MIN_FREE_SHIFT;
+        info.rdzv_get_idx = info.pid_granule - RDZV_GET_IDX_FROM_END;
+        info.rsrcs = self.accounting.totals();
+        info.device_rev = identity.device_rev;
+        info.device_proto = identity.device_proto;
+        info.device_platform = identity.device_platform;
+        info.cassini_version = identity.cassini_version;
+        info.rdzv_get_en = identity.rdzv_get_en.into();
+        info.amo_remap_to_pcie_fadd = identity.amo_remap_to_pcie_fadd;
+        if self.rules.properties_nid_configured {
+            return call.respond(&info);
+        }
+        call.respond(&PropertiesInfoV1 {
+            nid: info.nid,
+            pid_bits: info.pid_bits,
+            pid_count: info.pid_count,
+            pid_granule: info.pid_granule,
+            min_free_shift: info.min_free_shift,
+            rdzv_get_idx: info.rdzv_get_idx,
+            rsrcs: info.rsrcs,
+            device_rev: info.device_rev,
+            device_proto: info.device_proto,
+            device_platform: info.device_platform,
+            cassini_version: info.cassini_version,
+            rdzv_get_en: info.rdzv_get_en,
+            _pad0: [0; 3],
+            amo_remap_to_pcie_fadd: info.amo_remap_to_pcie_fadd,
+        })
+    }
+}
