@@ -103,10 +103,10 @@ impl Transport for CharDev {
 }
 
 fn put_address(bytes: &mut [u8], offset: usize, address: usize) -> Result<(), Errno> {
-    let place = bytes
-        .get_mut(offset..)
-        .and_then(<[u8]>::first_chunk_mut)
-        .ok_or(Errno::EINVAL)?;
-    *place = (address as u64).to_ne_bytes();
+    let address = (address as u64).to_ne_bytes();
+    bytes
+        .get_mut(offset..offset + address.len())
+        .ok_or(Errno::EINVAL)?
+        .copy_from_slice(&address);
     Ok(())
 }

@@ -87,6 +87,34 @@ impl<'a> Hardware<'a> {
             })
     }
 
+    /// Takes the link up or down.
+    pub fn set_link(&self, up: bool) {
+        self.nic
+            .with_registers(|registers| registers.link_up = Some(up));
+    }
+
+    /// Whether the link is up.
+    #[must_use]
+    pub fn link_up(&self) -> bool {
+        self.nic
+            .with_registers(|registers| registers.link_up)
+            .unwrap_or(self.nic.config().identity.link_up)
+    }
+
+    /// Gives the NIC another address on the fabric.
+    pub fn set_nid(&self, nid: u32) {
+        self.nic
+            .with_registers(|registers| registers.nid = Some(nid));
+    }
+
+    /// The address of the NIC on the fabric.
+    #[must_use]
+    pub fn nid(&self) -> u32 {
+        self.nic
+            .with_registers(|registers| registers.nid)
+            .unwrap_or(self.nic.config().identity.nid)
+    }
+
     fn queue(
         &self,
         index: u32,

@@ -22,10 +22,7 @@ abi! {
         poll_interval: u32 = 16,
     }
 
-    /// Does an operation on the SBUS of the link.
-    ///
-    /// Request of SBUS_OP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
-    /// `cxil_sbus_op`.
+    /// Request of SBUS_OP.
     struct SbusOpCmd = "cxi_sbus_op_cmd", 40 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -48,10 +45,7 @@ abi! {
         _pad0: [u8; 2] = 6,
     }
 
-    /// Resets the SBUS of the link.
-    ///
-    /// Request of SBUS_OP_RESET; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
-    /// `cxil_sbus_op_reset`.
+    /// Request of SBUS_OP_RESET.
     struct SbusOpResetCmd = "cxi_sbus_op_reset_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -60,10 +54,7 @@ abi! {
         resp: u64 = 8,
     }
 
-    /// Does an operation on the SERDES of the link.
-    ///
-    /// Request of SERDES_OP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
-    /// `cxil_serdes_op`.
+    /// Request of SERDES_OP.
     struct SerdesOpCmd = "cxi_serdes_op_cmd", 48 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

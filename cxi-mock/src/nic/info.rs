@@ -24,7 +24,7 @@ impl Device {
         let identity = &config.identity;
         let totals = self.accounting.totals().types;
         let mut info = DevInfoUse::new_zeroed();
-        info.nid = identity.nid;
+        info.nid = self.registers.nid.unwrap_or(identity.nid);
         info.pid_bits = self.params.pid_bits;
         info.pid_count = self.domains.pid_count();
         info.pid_granule = self.domains.pid_granule();
@@ -38,7 +38,7 @@ impl Device {
         info.uc_nic = identity.uc_nic;
         info.link_mtu = identity.link_mtu;
         info.link_speed = identity.link_speed;
-        info.link_state = identity.link_up.into();
+        info.link_state = self.registers.link_up.unwrap_or(identity.link_up).into();
         info.num_ptes = totals[RSRC_PTE].max;
         info.num_txqs = totals[RSRC_TXQ].max;
         info.num_tgqs = totals[RSRC_TGQ].max;
@@ -60,7 +60,7 @@ impl Device {
     pub(super) fn get_dev_properties(&self, call: &mut Call<'_>) -> Result<(), Errno> {
         let identity = &call.nic.config().identity;
         let mut info = PropertiesInfo::new_zeroed();
-        info.nid = identity.nid;
+        info.nid = self.registers.nid.unwrap_or(identity.nid);
         info.nid_configured = identity.nid_configured.into();
         info.pid_bits = self.params.pid_bits;
         info.pid_count = self.domains.pid_count();

@@ -11,4 +11,8 @@ pub(crate) struct Registers {
     pub(crate) tles_in_use: [u16; 4],
     /// LEs allocated by processing element and pool.
     pub(crate) les_allocated: [[u16; 16]; 4],
+    /// The link, if it changed since the driver was loaded.
+    pub(crate) link_up: Option<bool>,
+    /// The NIC address, if it changed since the driver was loaded.
+    pub(crate) nid: Option<u32>,
 }

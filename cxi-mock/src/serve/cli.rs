@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::fs;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,17 +10,26 @@ use clap::{Args, Parser, Subcommand};
 
 use cxi_ioctl::Release;
 
+use super::control::{Connection, Control, ControlGuard, Order};
 use super::credentials::Authority;
-use super::error::{Doing, ServeError};
+use super::error::ServeError;
 use super::namespaces::{self, Inside};
 use super::node::Node;
+use super::order_args::OrderArguments;
 use super::server::Server;
+use super::setup::{self, Setup};
 use super::signals::Signals;
 use super::trace::Trace;
 use super::{launch, privileges, say};
 use crate::{MockNode, NicConfig};
 
+/// Where programs find the folder of the node that they run on.
+const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
+
 /// A node with mock CXI NICs, for any program.
+///
+/// Exit status: that of the program, 128 and the signal's number if a signal ended it; 77 if this
+/// machine or user cannot serve a node; 125 if something else went wrong.
 #[derive(Debug, Parser)]
 #[command(name = "cxi-mock", version, subcommand_required = true)]
 struct Arguments {
@@ -34,8 +43,33 @@ enum Command {
     Run {
         #[command(flatten)]
         node: NodeArguments,
+        /// Folder for `enter` and `ctl`; programs find it in CXI_MOCK_DIR
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
         #[command(flatten)]
         program: Program,
+    },
+    /// Keep a node until SIGTERM; run programs on it with `enter`
+    Serve {
+        #[command(flatten)]
+        node: NodeArguments,
+        /// Folder for `enter` and `ctl`
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Run a program on a node that is served
+    Enter {
+        #[command(flatten)]
+        node: ServedNode,
+        #[command(flatten)]
+        program: Program,
+    },
+    /// Look at a node or change it while it runs
+    Ctl {
+        #[command(flatten)]
+        node: ServedNode,
+        #[command(subcommand)]
+        order: OrderArguments,
     },
     /// Watch over a program and end everything that it started
     #[command(hide = true)]
@@ -66,16 +100,29 @@ struct Program {
 }
 
 #[derive(Debug, Args)]
+struct ServedNode {
+    /// Folder of the node
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE)]
+    dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
 struct NodeArguments {
-    /// Number of NICs
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    nics: u8,
-    /// Configuration of the NICs, as JSON
+    /// Number of NICs [default: 1, or as in the configuration]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    nics: Option<u8>,
+    /// Configuration as JSON: an object for NICs that are alike, or a list of objects
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Set a parameter of the driver's module
+    #[arg(long, value_name = "PARAMETER=VALUE")]
+    set: Vec<String>,
     /// Driver release
     #[arg(long, value_name = "RELEASE")]
     release: Option<Release>,
+    /// Let something go wrong, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<String>,
     /// Note every command in this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -101,20 +148,61 @@ pub(super) fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<u8, ServeError> {
     match command {
-        Command::Run { node, program } => {
+        Command::Run { node, dir, program } => {
             let signals = Signals::take()?;
             launch::adopt_orphans()?;
-            let _node = node.start()?;
-            launch::run(&program.program, &signals, None)
+            let control = dir.as_deref().map(Control::open).transpose()?;
+            let variable = control
+                .as_ref()
+                .map(|control| (DIR_VARIABLE, control.dir().as_os_str().to_owned()));
+            let (_node, _guard) = node.start(control)?;
+            launch::run(&program.program, &signals, variable, None)
+        }
+        Command::Serve { node, dir } => {
+            let signals = Signals::take()?;
+            let control = Control::open(&dir)?;
+            let (_node, _guard) = node.start(Some(control))?;
+            launch::until_ended(&signals)?;
+            Ok(0)
+        }
+        Command::Enter { node, program } => {
+            let connection = Connection::open(&node.dir)?;
+            let process = connection.send(&Order::Process)?;
+            let process = process
+                .as_i64()
+                .and_then(|process| i32::try_from(process).ok())
+                .ok_or_else(|| ServeError::Input("the node did not answer".to_owned()))?;
+            let dir = std::path::absolute(&node.dir).unwrap_or(node.dir);
+            namespaces::join(process)?;
+            let signals = Signals::take()?;
+            launch::adopt_orphans()?;
+            let variable = Some((DIR_VARIABLE, dir.into_os_string()));
+            let lifeline = Some(connection.lifeline());
+            launch::run(&program.program, &signals, variable, lifeline)
+        }
+        Command::Ctl { node, order } => {
+            let answer = Connection::open(&node.dir)?.send(&order.into())?;
+            if !answer.is_null() {
+                print(&answer);
+            }
+            Ok(0)
         }
         Command::Guard { parent, program } => launch::guard(parent, &program.program),
         Command::Start { program } => launch::start(&program.program),
     }
 }
 
+/// Prints for whoever still reads.
+fn print(answer: &serde_json::Value) {
+    let _ = writeln!(io::stdout(), "{answer:#}");
+}
+
 impl NodeArguments {
     /// Makes the node and moves this process into it.
-    fn start(&self) -> Result<Node, ServeError> {
+    fn start(
+        &self,
+        control: Option<Control>,
+    ) -> Result<(Arc<Node>, Option<ControlGuard>), ServeError> {
         let node = self.node()?;
         let trace = self.trace.as_deref().map(Trace::create).transpose()?;
         let route = privileges::check()?;
@@ -131,22 +219,47 @@ impl NodeArguments {
             Authority::of_this_process()
         };
         let server = Arc::new(Server::new(node.nics(), authority, trace));
-        Node::start(server, fuse)
+        let node = Arc::new(Node::start(server, fuse)?);
+        for fault in &self.fault {
+            node.inject(fault).map_err(ServeError::Input)?;
+        }
+        let guard = control
+            .map(|control| control.serve(Arc::clone(&node)))
+            .transpose()?;
+        Ok((node, guard))
     }
 
     fn node(&self) -> Result<MockNode, ServeError> {
-        let mut config: NicConfig = match &self.config {
-            Some(path) => {
-                let text = fs::read(path).doing(|| format!("read {}", path.display()))?;
-                serde_json::from_slice(&text)
-                    .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))?
-            }
-            None => NicConfig::new(),
+        let setup = match &self.config {
+            Some(path) => setup::read(path)?,
+            None => Setup::Alike(NicConfig::new()),
         };
+        let node = match setup {
+            Setup::Alike(mut config) => {
+                self.adjust(&mut config)?;
+                MockNode::alike(self.nics.unwrap_or(1), &config)
+            }
+            Setup::Each(mut configs) => {
+                if self.nics.is_some() {
+                    return Err(ServeError::Input(
+                        "the configuration lists its NICs: leave out --nics".to_owned(),
+                    ));
+                }
+                for config in &mut configs {
+                    self.adjust(config)?;
+                }
+                MockNode::new(configs)
+            }
+        };
+        node.map_err(|error| ServeError::Input(format!("the driver does not load: {error}")))
+    }
+
+    fn adjust(&self, config: &mut NicConfig) -> Result<(), ServeError> {
         if let Some(release) = self.release {
             config.release = release;
         }
-        MockNode::alike(self.nics, &config)
-            .map_err(|error| ServeError::Input(format!("the driver does not load: {error}")))
+        self.set
+            .iter()
+            .try_for_each(|assignment| setup::set(&mut config.params, assignment))
     }
 }

@@ -5,7 +5,8 @@
 //! program and all its descendants.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -34,22 +35,27 @@ pub(super) fn adopt_orphans() -> Result<(), ServeError> {
     set_child_subreaper(true).doing(|| "become a subreaper of processes".to_owned())
 }
 
-/// Runs a program under a guard until it ends, or until `lifeline` reports anything.
+/// Runs a program under a guard until it ends, or until the other end of `lifeline` is gone.
 pub(super) fn run(
     program: &[OsString],
     signals: &Signals,
-    lifeline: Option<BorrowedFd<'_>>,
+    variable: Option<(&str, OsString)>,
+    lifeline: Option<&UnixStream>,
 ) -> Result<u8, ServeError> {
     let guard = Command::new(SELF)
         .arg0("cxi-mock")
         .args(["guard", "--parent", &getpid().to_string(), "--"])
         .args(program)
+        .envs(variable)
         .spawn()
         .doing(|| "start the guard of the program".to_owned())?;
     let guard = pid_of(&guard);
     let status = loop {
         match wait(signals, lifeline)? {
-            Event::Lifeline => break EXIT_KILLED,
+            Event::Lifeline => {
+                super::say(format_args!("the node is gone, and with it the program"));
+                break EXIT_KILLED;
+            }
             Event::Signals => {}
         }
         let mut ended = None;
@@ -68,6 +74,20 @@ pub(super) fn run(
     };
     children::kill_all();
     Ok(status)
+}
+
+/// Waits until somebody wants this process to end.
+pub(super) fn until_ended(signals: &Signals) -> Result<(), ServeError> {
+    loop {
+        wait(signals, None)?;
+        while let Some(arrived) = signals.next() {
+            if let Arrived::Forward(signal, _) | Arrived::FromTerminal(signal) = arrived
+                && matches!(signal, Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP)
+            {
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// The guard: runs the program, and ends everything when it ends or when the launcher is gone.
@@ -132,10 +152,10 @@ enum Event {
 }
 
 /// Sleeps until there is a signal to read or the lifeline has something.
-fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Event, ServeError> {
+fn wait(signals: &Signals, lifeline: Option<&UnixStream>) -> Result<Event, ServeError> {
     loop {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        fds.extend(lifeline.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        fds.extend(lifeline.map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN)));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,

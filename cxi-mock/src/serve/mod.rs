@@ -7,9 +7,11 @@
 mod addresses;
 mod children;
 mod cli;
+mod control;
 mod credentials;
 mod device;
 mod error;
+mod fault_spec;
 mod fuse;
 mod launch;
 mod memory;
@@ -17,15 +19,19 @@ mod module;
 mod mount;
 mod namespaces;
 mod node;
+mod order_args;
+mod orders;
 mod place;
 mod privileges;
 mod server;
+mod setup;
 mod signals;
 mod sysfs;
 mod trace;
 mod tree;
 
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// The command `cxi-mock`, with the arguments of this process.
@@ -35,7 +41,6 @@ pub fn main() -> ExitCode {
 }
 
 /// Says something to the person in front of the command.
-#[allow(clippy::print_stderr, reason = "a command may")]
 fn say(message: fmt::Arguments<'_>) {
-    eprintln!("cxi-mock: {message}");
+    let _ = writeln!(io::stderr(), "cxi-mock: {message}");
 }

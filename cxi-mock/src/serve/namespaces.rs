@@ -1,9 +1,10 @@
 //! A private view of the file system for the mock and its programs.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
 
 use super::error::{Doing, ServeError};
@@ -53,4 +54,43 @@ fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
         let errno = nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or_default());
         privileges::user_namespace_refused(errno)
     })
+}
+
+/// Moves this process into the namespaces of a node's process. Call it while there is one thread.
+pub(super) fn join(process: i32) -> Result<(), ServeError> {
+    let stand = std::env::current_dir();
+    let open = |kind: &str| {
+        File::open(format!("/proc/{process}/ns/{kind}")).map_err(|error| {
+            ServeError::missing(
+                format!("the node's {kind} namespace cannot be opened: {error}"),
+                "Enter a node as the user who serves it, or as root.",
+            )
+        })
+    };
+    let (user, mounts) = (open("user")?, open("mnt")?);
+    if inode(&user) != inode(&File::open("/proc/self/ns/user").doing(|| "read /proc".to_owned())?) {
+        enter(&user, CloneFlags::CLONE_NEWUSER, "user")?;
+    }
+    enter(&mounts, CloneFlags::CLONE_NEWNS, "mount")?;
+    if let Ok(stand) = stand {
+        // The folder may be covered inside: then the program starts at the root.
+        let _ = std::env::set_current_dir(stand);
+    }
+    Ok(())
+}
+
+fn enter(namespace: &File, kind: CloneFlags, name: &str) -> Result<(), ServeError> {
+    setns(namespace, kind).map_err(|errno| {
+        ServeError::missing(
+            format!(
+                "entering the node's {name} namespace is refused ({})",
+                errno.desc()
+            ),
+            "Enter a node as the user who serves it, or as root.",
+        )
+    })
+}
+
+fn inode(file: &File) -> Option<u64> {
+    file.metadata().ok().map(|metadata| metadata.ino())
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cxi_ioctl::Release;
 use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoGetCmd, DevInfoUse};
+use cxi_ioctl::{Errno, Release};
 
 use super::tree::{Item, Tree};
 use crate::{Credentials, Nic, PciAddress};
@@ -107,7 +107,6 @@ fn properties(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
         let nic = Arc::clone(nic);
         tree.value(&format!("properties/{name}"), move || value(&info(&nic)));
     };
-    add("nid", |info| format!("{:#x}", info.nid));
     add("nic_addr", |info| format!("{:#x}", info.nid));
     add("pid_bits", |info| info.pid_bits.to_string());
     add("pid_count", |info| info.pid_count.to_string());
@@ -143,6 +142,7 @@ fn properties(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
         info.system_type_identifier.to_string()
     });
     let config = nic.config();
+    nid(tree, nic);
     let fadd = config.identity.amo_remap_to_pcie_fadd;
     tree.value("properties/amo_remap_to_pcie_fadd", move || fadd);
     let rdzv = u8::from(config.identity.rdzv_get_en);
@@ -160,6 +160,25 @@ fn properties(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
             RGIDS.saturating_sub(nic.state().rgids.len())
         });
     }
+}
+
+/// The NIC address, which an administrator sets from 13.1 on.
+fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
+    let path = "properties/nid";
+    let source = Arc::clone(nic);
+    let read = move || format!("{:#x}", source.hardware().nid());
+    if nic.config().release < Release::Shs13_1 {
+        return tree.value(path, read);
+    }
+    let target = Arc::clone(nic);
+    tree.writable(path, read, move |text| {
+        let digits = text
+            .strip_prefix("0x")
+            .map(|hex| u32::from_str_radix(hex, 16));
+        let nid = digits.unwrap_or_else(|| text.parse());
+        target.hardware().set_nid(nid.map_err(|_| Errno::EINVAL)?);
+        Ok(())
+    });
 }
 
 /// What the card and its microcontroller say.

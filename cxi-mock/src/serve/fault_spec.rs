@@ -1,0 +1,174 @@
+//! Faults as a command line spells them.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use cxi_ioctl::{Errno, Opcode};
+
+use crate::{Fault, Nic};
+
+/// A fault as text: words with colons between them, such as `SVC_DESTROY:EBUSY:times=3`,
+/// `cxi1:EIO:after=100` or `LNI_ALLOC:delay=20ms`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FaultSpec {
+    device: Option<u16>,
+    opcode: Option<Opcode>,
+    effect: Effect,
+    after: u64,
+    times: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Effect {
+    Errno(Errno),
+    Delay(Duration),
+}
+
+/// What is wrong with the text of a fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadFault {
+    #[error(
+        "'{0}' is no device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N or \
+         delay=20ms"
+    )]
+    Word(String),
+    #[error("'{0}' is not a number from 0")]
+    Number(String),
+    #[error("'{0}' is no delay: expected a number with us, ms or s behind it")]
+    Delay(String),
+    #[error("the fault says neither an errno such as EBUSY nor delay=20ms")]
+    NoEffect,
+    #[error("a delay holds for every command: after= and times= go with an errno")]
+    CountedDelay,
+}
+
+impl FaultSpec {
+    /// Whether the fault is about that device.
+    pub(super) fn concerns(&self, device: u16) -> bool {
+        self.device.is_none_or(|only| only == device)
+    }
+
+    /// The device that the fault is about, if it is about one only.
+    pub(super) fn device(&self) -> Option<u16> {
+        self.device
+    }
+
+    /// Makes it happen.
+    pub(super) fn inject(&self, nic: &Nic) {
+        match self.effect {
+            Effect::Delay(delay) => nic.faults().delay(self.opcode, delay),
+            Effect::Errno(errno) => {
+                let mut fault = Fault::errno(errno).after(self.after);
+                if let Some(opcode) = self.opcode {
+                    fault = fault.on(opcode);
+                }
+                if let Some(times) = self.times {
+                    fault = fault.times(times);
+                }
+                nic.faults().add(fault);
+            }
+        }
+    }
+}
+
+impl FromStr for FaultSpec {
+    type Err = BadFault;
+
+    fn from_str(text: &str) -> Result<Self, BadFault> {
+        let (mut device, mut opcode, mut effect) = (None, None, None);
+        let (mut after, mut times) = (None, None);
+        for word in text.split(':') {
+            if let Some((key, value)) = word.split_once('=') {
+                match key {
+                    "after" => after = Some(count(value)?),
+                    "times" => times = Some(count(value)?),
+                    "delay" => effect = Some(Effect::Delay(duration(value)?)),
+                    _ => return Err(BadFault::Word(word.to_owned())),
+                }
+            } else if let Some(number) = word.strip_prefix("cxi").and_then(|n| n.parse().ok()) {
+                device = Some(number);
+            } else if let Ok(errno) = word.parse() {
+                effect = Some(Effect::Errno(errno));
+            } else if let Some(info) = Opcode::all().iter().find(|info| info.name == word) {
+                opcode = Some(info.opcode);
+            } else {
+                return Err(BadFault::Word(word.to_owned()));
+            }
+        }
+        let effect = effect.ok_or(BadFault::NoEffect)?;
+        if matches!(effect, Effect::Delay(_)) && (after.is_some() || times.is_some()) {
+            return Err(BadFault::CountedDelay);
+        }
+        Ok(Self {
+            device,
+            opcode,
+            effect,
+            after: after.unwrap_or_default(),
+            times,
+        })
+    }
+}
+
+fn count(text: &str) -> Result<u64, BadFault> {
+    text.parse().map_err(|_| BadFault::Number(text.to_owned()))
+}
+
+fn duration(text: &str) -> Result<Duration, BadFault> {
+    let bad = || BadFault::Delay(text.to_owned());
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let unit = text.get(digits.len()..).unwrap_or_default();
+    let number: u64 = digits.parse().map_err(|_| bad())?;
+    match unit {
+        "us" => Ok(Duration::from_micros(number)),
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<FaultSpec, BadFault> {
+        text.parse()
+    }
+
+    #[test]
+    fn words_come_in_any_order() {
+        let fault = parse("SVC_DESTROY:EBUSY:times=3:after=1").unwrap();
+        assert_eq!(fault, parse("after=1:EBUSY:times=3:SVC_DESTROY").unwrap());
+        assert_eq!(fault.opcode, Some(Opcode::SVC_DESTROY));
+        assert_eq!(fault.effect, Effect::Errno(Errno::EBUSY));
+        assert_eq!((fault.after, fault.times), (1, Some(3)));
+        assert!(fault.concerns(0) && fault.concerns(7));
+    }
+
+    #[test]
+    fn a_device_and_a_delay() {
+        let fault = parse("cxi1:delay=20ms").unwrap();
+        assert_eq!(fault.effect, Effect::Delay(Duration::from_millis(20)));
+        assert!(fault.concerns(1) && !fault.concerns(0));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert_eq!(parse("SVC_ALLOC"), Err(BadFault::NoEffect));
+        assert_eq!(parse(""), Err(BadFault::Word(String::new())));
+        assert_eq!(parse("EWHAT"), Err(BadFault::Word("EWHAT".to_owned())));
+        assert_eq!(parse("EIO:times=x"), Err(BadFault::Number("x".to_owned())));
+        assert_eq!(parse("delay=20"), Err(BadFault::Delay("20".to_owned())));
+        assert_eq!(parse("delay=1s:times=2"), Err(BadFault::CountedDelay));
+    }
+
+    #[test]
+    fn faults_strike() {
+        let nic = Nic::new(crate::NicConfig::new()).unwrap();
+        parse("SVC_GET:ENOSPC:times=1").unwrap().inject(&nic);
+        parse("SVC_GET:delay=2s").unwrap().inject(&nic);
+        assert_eq!(nic.faults().strike(Opcode::SVC_GET), Some(Errno::ENOSPC));
+        assert_eq!(nic.faults().strike(Opcode::SVC_GET), None);
+        let delay = nic.faults().delay_of(Opcode::SVC_GET);
+        assert_eq!(delay, Some(Duration::from_secs(2)));
+    }
+}
