@@ -217,6 +217,16 @@ impl VniRange {
     }
 }
 
+impl From<Vni> for VniRange {
+    /// The block of this one VNI.
+    fn from(vni: Vni) -> Self {
+        Self {
+            first: vni,
+            last: vni,
+        }
+    }
+}
+
 impl fmt::Display for VniRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}-{}", self.first, self.last))

@@ -1,0 +1,104 @@
+//! What a NIC has, what is reserved, and what is in use.
+
+use crate::error::{LE_POOLS, Result, TLE_POOLS};
+use crate::{Device, Resource, ResourceMap, ServiceBuffer, ServiceId};
+
+/// One resource of a NIC, over all services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Level {
+    /// What the NIC has.
+    pub total: u16,
+    /// What services have reserved, in use or not.
+    pub reserved: u16,
+    /// What can still be reserved: the rest. A reservation of more is refused (ENOSPC).
+    pub reservable: u16,
+    /// What is in use, as far as the driver tells.
+    pub in_use: u16,
+    /// What is in use beyond reservations: out of the shared part.
+    pub shared_in_use: u16,
+    /// Whether the driver told for every service.
+    pub in_use_complete: bool,
+}
+
+/// What a NIC has of everything, over all services.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Availability {
+    /// Each resource.
+    pub resources: ResourceMap<Level>,
+    /// LE pools that services can still get: one for each that reserves LEs. Up to SHS 14.0.0
+    /// each that may have LEs at all takes one.
+    pub le_pools: usize,
+    /// TLE pools that services can still get: one for each with TLEs.
+    pub tle_pools: usize,
+}
+
+impl Device {
+    /// What is reserved and in use, and what can still be reserved (SVC_LIST_GET,
+    /// SVC_RSRC_LIST_GET).
+    ///
+    /// This is the driver's arithmetic, from the outside: a reservation fits if it is at most
+    /// `reservable`. What a service may *use* is another question: without a reservation it is
+    /// bounded by its maximum and by the total of the NIC, not by what others have reserved, so
+    /// that a reservation is a promise only as long as the others do not use everything up.
+    ///
+    /// The two commands are not one moment: services that come or go in between blur the sums.
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed.
+    pub fn availability(&self) -> Result<Availability> {
+        let totals = self.totals()?;
+        let mut services = ServiceBuffer::new();
+        let list = self.services();
+        list.list_into(&mut services)?;
+        let usage = list.usage_all()?;
+        let in_use = |id: ServiceId, resource| {
+            let entry = usage.iter().find(|usage| usage.service == id)?;
+            entry.in_use[resource]
+        };
+        let resources = totals.map(|resource, total| {
+            let mut level = Level {
+                total,
+                in_use_complete: true,
+                ..Level::default()
+            };
+            for service in services.iter() {
+                let reserved = service.limits()[resource].reserved();
+                level.reserved = level.reserved.saturating_add(reserved);
+                match in_use(service.id(), resource) {
+                    Some(count) => {
+                        level.in_use = level.in_use.saturating_add(count);
+                        let shared = count.saturating_sub(reserved);
+                        level.shared_in_use = level.shared_in_use.saturating_add(shared);
+                    }
+                    None => level.in_use_complete = false,
+                }
+            }
+            level.reservable = total.saturating_sub(level.reserved);
+            level
+        });
+        let old = self.before_13_1()?;
+        let holds_pool = |resource: Resource| {
+            services
+                .iter()
+                .filter(|service| {
+                    let limit = service.limits()[resource];
+                    match resource {
+                        Resource::Les if !old => limit.reserved() > 0,
+                        Resource::Les => limit.max() > 0 && !service.id().is_default(),
+                        _ => limit.max() > 0,
+                    }
+                })
+                .count()
+        };
+        Ok(Availability {
+            resources,
+            le_pools: LE_POOLS.saturating_sub(holds_pool(Resource::Les)),
+            tle_pools: TLE_POOLS.saturating_sub(holds_pool(Resource::Tles)),
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Time, so that tests need not wait.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What tells the time and sleeps.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Time since some fixed moment; never goes back.
+    fn now(&self) -> Duration;
+
+    /// Waits.
+    fn sleep(&self, time: Duration);
+}
+
+/// The clock of the system.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// The clock, starting now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// How long to wait between attempts: twice as long each time, up to a bound.
+///
+/// A reader of a service's usage makes it busy for microseconds, a dying process for longer: the
+/// first attempts come quickly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Backoff {
+    /// First pause. Default 1 ms.
+    pub first: Duration,
+    /// Longest pause. Default 1 s.
+    pub longest: Duration,
+}
+
+impl Backoff {
+    /// From `first`, doubling, to `longest`.
+    #[must_use]
+    pub const fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest }
+    }
+
+    /// The pauses, without end.
+    pub fn pauses(self) -> impl Iterator<Item = Duration> {
+        std::iter::successors(Some(self.first.min(self.longest)), move |pause| {
+            Some(pause.saturating_mul(2).min(self.longest))
+        })
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(Duration::from_millis(1), Duration::from_secs(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_bound() {
+        let pauses: Vec<_> = Backoff::default()
+            .pauses()
+            .map(|pause| pause.as_millis())
+            .take(12)
+            .collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]);
+    }
+}

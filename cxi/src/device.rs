@@ -1,0 +1,183 @@
+//! An open NIC.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use cxi_ioctl::{
+    Command, CommandError, DevProperties, Errno, LniAllocForm, Transport, dev_properties, execute,
+};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sysfs::NicFolder;
+use crate::{DeviceId, Host, Resource, ResourceMap, Services};
+
+/// An open NIC. A clone is the same open file; dropping the last one closes it.
+///
+/// What is allocated below an LNI keeps the file open. Services belong to the NIC and stay.
+/// A device can be used from several threads at once.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use cxi::{Device, DeviceId, Resource};
+/// use cxi_mock::{Credentials, Nic, NicConfig};
+///
+/// let nic = Nic::new(NicConfig::new())?;
+/// let file = nic.open()?.transport(Credentials::root());
+/// let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+/// assert_eq!(device.totals()?[Resource::Txqs], 1024);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Device {
+    open: Arc<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: DeviceId,
+    transport: Arc<dyn Transport>,
+    folder: Option<NicFolder>,
+    properties: OnceLock<DevProperties>,
+    lni_form: LniAllocForm,
+}
+
+impl Device {
+    /// Opens `/dev/cxiN`.
+    ///
+    /// Needs read and write access to the device node, which everybody has by default.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Open`]: there is no such device (ENOENT), no access to it (EACCES), or it has
+    /// been removed (EIO).
+    #[doc(alias = "cxil_open_device")]
+    pub fn open(id: DeviceId) -> Result<Self> {
+        Host::system().open(id)
+    }
+
+    /// A device behind another transport: a mock, or a decorator around the real one.
+    #[must_use]
+    pub fn with_transport(id: DeviceId, transport: Arc<dyn Transport>) -> Self {
+        Self::new(id, transport, None)
+    }
+
+    /// As [`with_transport`](Self::with_transport), with a sysfs tree (`/sys`) to look things up
+    /// that the driver does not answer.
+    #[must_use]
+    pub fn with_sysfs(
+        id: DeviceId,
+        transport: Arc<dyn Transport>,
+        sysfs: impl AsRef<Path>,
+    ) -> Self {
+        Self::new(id, transport, Some(NicFolder::new(sysfs.as_ref(), id)))
+    }
+
+    pub(crate) fn new(
+        id: DeviceId,
+        transport: Arc<dyn Transport>,
+        folder: Option<NicFolder>,
+    ) -> Self {
+        Self {
+            open: Arc::new(Open {
+                id,
+                transport,
+                folder,
+                properties: OnceLock::new(),
+                lni_form: LniAllocForm::new(),
+            }),
+        }
+    }
+
+    /// Which NIC this is.
+    #[must_use]
+    pub fn id(&self) -> DeviceId {
+        self.open.id
+    }
+
+    /// What carries commands to it, for commands that this crate does not have.
+    #[must_use]
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.open.transport
+    }
+
+    /// The services of the NIC.
+    #[must_use]
+    pub fn services(&self) -> Services {
+        Services::new(self.clone())
+    }
+
+    /// How much the NIC has of each resource in total; LEs for each processing element.
+    ///
+    /// Asks the driver once (GET_DEV_PROPERTIES).
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed.
+    pub fn totals(&self) -> Result<ResourceMap<u16>> {
+        let rsrcs = self.properties()?.rsrcs;
+        Ok(ResourceMap::from(rsrcs.types.map(|limit| limit.max)))
+    }
+
+    pub(crate) fn total(&self, resource: Resource) -> Result<u16> {
+        Ok(self.totals()?[resource])
+    }
+
+    pub(crate) fn folder(&self) -> Option<&NicFolder> {
+        self.open.folder.as_ref()
+    }
+
+    pub(crate) fn lni_form(&self) -> &LniAllocForm {
+        &self.open.lni_form
+    }
+
+    /// What GET_DEV_PROPERTIES answered first; for what does not change.
+    pub(crate) fn properties(&self) -> Result<&DevProperties> {
+        if let Some(properties) = self.open.properties.get() {
+            return Ok(properties);
+        }
+        let properties = self.fresh_properties()?;
+        Ok(self.open.properties.get_or_init(|| properties))
+    }
+
+    pub(crate) fn fresh_properties(&self) -> Result<DevProperties> {
+        dev_properties(&*self.open.transport).map_err(|error| self.refused(error, |_| None))
+    }
+
+    /// Whether the driver is older than SHS 13.1: no VNI ranges, no SVC_ENABLE, no exclusive CPs.
+    ///
+    /// Those drivers answer GET_DEV_PROPERTIES in the shorter form.
+    pub(crate) fn before_13_1(&self) -> Result<bool> {
+        Ok(self.properties()?.nid_configured.is_none())
+    }
+
+    /// Sends a command.
+    pub(crate) fn execute<C: Command>(
+        &self,
+        command: &C,
+    ) -> std::result::Result<C::Response, CommandError> {
+        execute(&*self.open.transport, command)
+    }
+
+    /// Sends a command; `explain` says what a refusal means.
+    pub(crate) fn call<C: Command>(
+        &self,
+        command: &C,
+        explain: impl FnOnce(Errno) -> Option<ErrorKind>,
+    ) -> Result<C::Response> {
+        self.execute(command)
+            .map_err(|error| self.refused(error, explain))
+    }
+
+    pub(crate) fn refused(
+        &self,
+        error: CommandError,
+        explain: impl FnOnce(Errno) -> Option<ErrorKind>,
+    ) -> Error {
+        Error::refused(error, explain).on(self.id())
+    }
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync + 'static>() {}
+    send_sync::<Device>();
+};

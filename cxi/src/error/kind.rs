@@ -1,0 +1,147 @@
+//! What can go wrong.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cxi_ioctl::{CommandError, Errno, Opcode, Privilege, Release};
+
+use super::{Shortage, VniConflict};
+use crate::ServiceId;
+use crate::service::InvalidSpec;
+
+/// What went wrong, for programs. [`Error`](crate::Error) adds where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The device node cannot be opened.
+    #[error("cannot open {}: {}", path.display(), open_reason(error))]
+    Open {
+        /// The device node.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Something in sysfs cannot be read, or is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Sysfs {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The specification of a service is wrong. Nothing was sent.
+    #[error(transparent)]
+    InvalidSpec(#[from] InvalidSpec),
+    /// Something else that was asked for is wrong. Nothing was sent.
+    #[error("{0}")]
+    InvalidInput(Cow<'static, str>),
+    /// ENOSPC: something is used up.
+    #[error(transparent)]
+    NotEnough(Shortage),
+    /// EEXIST: a VNI is taken.
+    #[error(transparent)]
+    VniTaken(VniConflict),
+    /// EPERM: the caller may not do this.
+    #[error("not permitted: {0}")]
+    NotPermitted(Cow<'static, str>),
+    /// EINVAL: there is no such service.
+    #[error("there is no service {service}")]
+    NoSuchService {
+        /// The service.
+        service: ServiceId,
+    },
+    /// EKEYREVOKED: the service is disabled.
+    #[error("service {service} is disabled{}", hint(*.service))]
+    ServiceDisabled {
+        /// The service.
+        service: ServiceId,
+    },
+    /// EBUSY: still in use. The same call may succeed later.
+    #[error("{what} is still in use{}", so_far(waited.as_ref()))]
+    Busy {
+        /// What is in use, and by what.
+        what: Cow<'static, str>,
+        /// How long and how often it was tried, if it was waited for.
+        waited: Option<(Duration, u32)>,
+    },
+    /// The driver is too old for this.
+    #[error("{what} is not known to this driver: it needs SHS {since} or later")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// First release that can do it.
+        since: Release,
+    },
+    /// EIO: the NIC is gone.
+    #[error("the device has been removed")]
+    Removed,
+    /// The driver's answer does not have the form this library knows.
+    #[error("{}", protocol(.0))]
+    Protocol(CommandError),
+    /// The driver refused, for a reason that is known.
+    #[error("{0}")]
+    Refused(Cow<'static, str>),
+    /// The driver refused with an errno that means nothing special for this command.
+    #[error("the driver refused with {} ({})", .0, describe(*.0))]
+    Other(Errno),
+}
+
+impl ErrorKind {
+    /// What an errno means whatever the command.
+    pub(super) fn of(opcode: Opcode, errno: Errno) -> Self {
+        let admin = opcode
+            .info()
+            .and_then(|info| info.handler)
+            .is_some_and(|handler| handler.privilege == Privilege::Admin);
+        match errno {
+            Errno::EIO => Self::Removed,
+            Errno::EPERM if admin => Self::NotPermitted(
+                "it takes CAP_SYS_ADMIN in the initial user namespace, and a physical function"
+                    .into(),
+            ),
+            errno => Self::Other(errno),
+        }
+    }
+}
+
+fn hint(service: ServiceId) -> &'static str {
+    if service.is_default() {
+        ": the default service is, unless the administrator enables it; use a service of your own"
+    } else {
+        ""
+    }
+}
+
+fn so_far(waited: Option<&(Duration, u32)>) -> String {
+    waited.map_or_else(String::new, |(time, attempts)| {
+        format!(" after {time:?} and {attempts} attempts")
+    })
+}
+
+fn protocol(error: &CommandError) -> String {
+    let text = error.to_string();
+    let prefix = format!("{}: ", error.opcode());
+    text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
+}
+
+/// The system's words for an errno.
+pub(crate) fn describe(errno: Errno) -> String {
+    let text = io::Error::from(errno).to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text.get(..end).unwrap_or(&text).to_owned()
+}
+
+fn open_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such device".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "permission denied: read and write access to the device node is needed".to_owned()
+        }
+        _ if error.raw_os_error() == Some(Errno::EIO.raw()) => {
+            "the device has been removed".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,226 @@
+//! The one error type of the crate.
+
+mod kind;
+mod shortage;
+
+use std::fmt;
+use std::io;
+
+use cxi_ioctl::{CommandError, Errno, Opcode};
+
+use crate::{DeviceId, ServiceId};
+
+pub use kind::ErrorKind;
+pub(crate) use shortage::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
+pub use shortage::{Shortage, VniConflict};
+
+/// What went wrong: where, with which command, and why.
+///
+/// Printed as one line: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
+/// [`kind`](Self::kind) has the same for programs, [`errno`](Self::errno) the driver's number.
+/// Converts to an [`io::Error`] of the fitting kind that keeps the text.
+pub struct Error(Box<Repr>);
+
+struct Repr {
+    device: Option<DeviceId>,
+    opcode: Option<Opcode>,
+    errno: Errno,
+    kind: ErrorKind,
+    leftover: Option<Leftover>,
+}
+
+/// A service that was made on the way, and that could not be destroyed again.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Leftover {
+    /// The service, which still exists.
+    pub service: ServiceId,
+    /// Why it could not be destroyed.
+    pub error: Error,
+}
+
+/// Result of everything that asks a device.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, errno: Errno) -> Self {
+        Self(Box::new(Repr {
+            device: None,
+            opcode: None,
+            errno,
+            kind,
+            leftover: None,
+        }))
+    }
+
+    /// Something that the caller asked for and that no driver would accept.
+    pub(crate) fn invalid(kind: impl Into<ErrorKind>) -> Self {
+        Self::new(kind.into(), Errno::EINVAL)
+    }
+
+    /// A refusal; `explain` says what the errno means for this command.
+    pub(crate) fn refused(
+        error: CommandError,
+        explain: impl FnOnce(Errno) -> Option<ErrorKind>,
+    ) -> Self {
+        let (opcode, errno) = (error.opcode(), error.errno());
+        let kind = match error {
+            CommandError::Refused { errno, .. } => {
+                explain(errno).unwrap_or_else(|| ErrorKind::of(opcode, errno))
+            }
+            error => ErrorKind::Protocol(error),
+        };
+        Self::new(kind, errno).during(opcode)
+    }
+
+    pub(crate) fn on(mut self, device: DeviceId) -> Self {
+        self.0.device = Some(device);
+        self
+    }
+
+    pub(crate) fn during(mut self, opcode: Opcode) -> Self {
+        self.0.opcode = Some(opcode);
+        self
+    }
+
+    pub(crate) fn leaving(mut self, service: ServiceId, error: Self) -> Self {
+        self.0.leftover = Some(Leftover { service, error });
+        self
+    }
+
+    /// What went wrong, for programs.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The driver's errno. Where nothing was sent because no driver would accept it: EINVAL.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        self.0.errno
+    }
+
+    /// The NIC.
+    #[must_use]
+    pub fn device(&self) -> Option<DeviceId> {
+        self.0.device
+    }
+
+    /// The command that failed, or was about to be sent.
+    #[must_use]
+    pub fn command(&self) -> Option<Opcode> {
+        self.0.opcode
+    }
+
+    /// The service that exists although the call failed, because undoing it failed too.
+    #[must_use]
+    pub fn leftover(&self) -> Option<&Leftover> {
+        self.0.leftover.as_ref()
+    }
+
+    /// Whether something is still in use; the same call may succeed later.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Busy { .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(device) = self.0.device {
+            write!(f, "{device}: ")?;
+        }
+        if let Some(opcode) = self.0.opcode {
+            write!(f, "{opcode}: ")?;
+        }
+        self.0.kind.fmt(f)?;
+        if let Some(Leftover { service, error }) = &self.0.leftover {
+            write!(
+                f,
+                "; service {service} is left behind, because destroying it failed too: {}",
+                error.0.kind
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("device", &self.0.device)
+            .field("command", &self.0.opcode)
+            .field("errno", &self.0.errno)
+            .field("kind", &self.0.kind)
+            .field("leftover", &self.0.leftover)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = Self::from(error.errno()).kind();
+        Self::new(kind, error)
+    }
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync + 'static>() {}
+    send_sync::<Error>();
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_where_and_what_and_keeps_the_errno() {
+        let error = Error::refused(
+            CommandError::Refused {
+                opcode: Opcode::SVC_DESTROY,
+                errno: Errno::from_raw(4242),
+            },
+            |_| None,
+        )
+        .on(DeviceId::new(3));
+        assert_eq!(
+            error.to_string(),
+            "cxi3: SVC_DESTROY: the driver refused with errno 4242 (Unknown error 4242)"
+        );
+        assert_eq!(error.errno().raw(), 4242);
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn becomes_an_io_error_of_the_right_kind() {
+        let busy = Error::refused(
+            CommandError::Refused {
+                opcode: Opcode::SVC_ALLOC,
+                errno: Errno::EPERM,
+            },
+            |_| None,
+        );
+        let text = busy.to_string();
+        let io = io::Error::from(busy);
+        assert_eq!(io.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(io.to_string(), text);
+        let back = io.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        assert_eq!(back.map(Error::errno), Some(Errno::EPERM));
+    }
+
+    #[test]
+    fn a_leftover_is_named() {
+        let undo = Error::new(ErrorKind::Removed, Errno::EIO);
+        let error = Error::invalid(ErrorKind::InvalidInput("no".into()))
+            .on(DeviceId::new(0))
+            .leaving(ServiceId::DEFAULT, undo);
+        assert_eq!(
+            error.to_string(),
+            "cxi0: no; service 1 is left behind, because destroying it failed too: \
+             the device has been removed"
+        );
+        assert_eq!(error.leftover().map(|left| left.service.get()), Some(1));
+    }
+}

@@ -1,0 +1,141 @@
+//! Why there is not enough, and who has what is wanted.
+
+use std::fmt;
+
+use crate::{Resource, ServiceId, Vni, VniRange};
+
+/// What is used up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shortage {
+    /// A reservation does not fit into what is not reserved yet.
+    Reservation {
+        /// Of what.
+        resource: Resource,
+        /// How many were to be reserved, as the driver counts.
+        requested: u16,
+        /// How many can still be reserved.
+        available: u16,
+    },
+    /// All LE pools are taken: each service with LEs has one.
+    LePools,
+    /// All TLE pools are taken: each service with TLEs has one.
+    TlePools,
+    /// The NIC's table of VNIs is full.
+    VniTable {
+        /// Places in the table that enabled services are seen to hold.
+        used: usize,
+    },
+    /// The driver names nothing and nothing that can be seen is short.
+    Unclear {
+        /// Places in the table of VNIs that enabled services are seen to hold.
+        vni_slots: usize,
+    },
+    /// Something that is allocated one by one ran out.
+    Allocation {
+        /// What is used up, and of whom.
+        what: &'static str,
+    },
+}
+
+/// LE pools of each processing element that services can have.
+pub(crate) const LE_POOLS: usize = 15;
+/// TLE pools of a NIC, that of the default service included.
+pub(crate) const TLE_POOLS: usize = 4;
+/// Places in the table of VNIs of a NIC.
+pub(crate) const VNI_SLOTS: usize = 256;
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reservation {
+                resource,
+                requested,
+                available,
+            } => write!(
+                f,
+                "not enough {resource}: {requested} requested, {available} available"
+            ),
+            Self::LePools => write!(
+                f,
+                "no LE pool is left: {LE_POOLS} services have one each; \
+                 a service that reserves no LEs needs none"
+            ),
+            Self::TlePools => write!(
+                f,
+                "no TLE pool is left: {TLE_POOLS} services, the default service among them, have \
+                 one each; a service limited to 0 TLEs needs none"
+            ),
+            Self::VniTable { used } => write!(
+                f,
+                "the table of VNIs is full: enabled services hold {used} of its {VNI_SLOTS} places"
+            ),
+            Self::Unclear { vni_slots } => write!(
+                f,
+                "something is used up that the driver does not name: no resource is short of what \
+                 was requested, and services hold {vni_slots} of {VNI_SLOTS} places in the table \
+                 of VNIs; CPs and domains outside services may hold the others"
+            ),
+            Self::Allocation { what } => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Shortage {}
+
+/// Which VNI is taken, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VniConflict {
+    /// What was asked for and collides.
+    pub wanted: VniRange,
+    /// The service that has it; `None` if none is seen to: then a process holds it outside a
+    /// service, or through one that has been destroyed.
+    pub holder: Option<ServiceId>,
+    /// What the other service has.
+    pub held: Option<VniRange>,
+}
+
+impl fmt::Display for VniConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wanted = Vnis(self.wanted);
+        match (self.holder, self.held) {
+            (Some(holder), Some(held)) if held != self.wanted => write!(
+                f,
+                "{wanted} {} taken: service {holder} has {}",
+                wanted.verb(),
+                Vnis(held)
+            ),
+            (Some(holder), _) => write!(f, "{wanted} {} taken by service {holder}", wanted.verb()),
+            (None, _) => write!(
+                f,
+                "{wanted} {} taken, but by no service that is listed: a process holds a CP or a \
+                 domain on it",
+                wanted.verb()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for VniConflict {}
+
+struct Vnis(VniRange);
+
+impl Vnis {
+    fn single(&self) -> Option<Vni> {
+        (self.0.size() == 1).then_some(self.0.first())
+    }
+
+    fn verb(&self) -> &'static str {
+        self.single().map_or("are", |_| "is")
+    }
+}
+
+impl fmt::Display for Vnis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.single() {
+            Some(vni) => write!(f, "VNI {vni}"),
+            None => write!(f, "VNIs {}", self.0),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The NICs of a node.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cxi_ioctl::{CharDev, Errno};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sysfs::{self, NicFolder};
+use crate::{Device, DeviceId, DeviceInfo};
+
+/// Where a node's device nodes and sysfs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    dev: PathBuf,
+    sysfs: PathBuf,
+}
+
+impl Host {
+    /// This node: `/dev` and `/sys`.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::with_roots("/dev", "/sys")
+    }
+
+    /// Another `/dev` and another `/sys`, such as those of a container or a test.
+    #[must_use]
+    pub fn with_roots(dev: impl Into<PathBuf>, sysfs: impl Into<PathBuf>) -> Self {
+        Self {
+            dev: dev.into(),
+            sysfs: sysfs.into(),
+        }
+    }
+
+    /// The folder of device nodes.
+    #[must_use]
+    pub fn dev(&self) -> &Path {
+        &self.dev
+    }
+
+    /// The root of sysfs.
+    #[must_use]
+    pub fn sysfs(&self) -> &Path {
+        &self.sysfs
+    }
+
+    /// Opens a NIC of the node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::open`].
+    pub fn open(&self, id: DeviceId) -> Result<Device> {
+        let path = self.dev.join(id.to_string());
+        let file = CharDev::open(&path).map_err(|error| {
+            let errno = Errno::from_io(&error);
+            Error::new(ErrorKind::Open { path, error }, errno).on(id)
+        })?;
+        let folder = NicFolder::new(&self.sysfs, id);
+        Ok(Device::new(id, Arc::new(file), Some(folder)))
+    }
+
+    /// Finds every NIC of the node, by number (`cxi2` before `cxi10`), opens and asks it.
+    ///
+    /// A NIC is what sysfs (`class/cxi_user`) or the folder of device nodes calls `cxi` and a
+    /// number. One that cannot be opened or asked is listed with the reason. A node without NICs
+    /// gives an empty list.
+    ///
+    /// # Errors
+    ///
+    /// A folder cannot be read although it is there.
+    pub fn devices(&self) -> Result<Vec<FoundDevice>> {
+        let mut ids = sysfs::nics(&self.sysfs)?;
+        ids.extend(sysfs::names(&self.dev)?);
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids.into_iter().map(|id| self.find(id)).collect())
+    }
+
+    fn find(&self, id: DeviceId) -> FoundDevice {
+        let found = self.open(id).and_then(|device| {
+            let info = device.info()?;
+            Ok((device, info))
+        });
+        FoundDevice { id, found }
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+/// Finds every NIC of this node; see [`Host::devices`].
+///
+/// # Errors
+///
+/// A folder cannot be read although it is there.
+#[doc(alias = "cxil_get_device_list")]
+pub fn devices() -> Result<Vec<FoundDevice>> {
+    Host::system().devices()
+}
+
+/// A NIC of the node, open if it can be used.
+#[derive(Debug)]
+pub struct FoundDevice {
+    id: DeviceId,
+    found: Result<(Device, DeviceInfo)>,
+}
+
+impl FoundDevice {
+    /// Which NIC.
+    #[must_use]
+    pub fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    /// The open NIC.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used.
+    pub fn device(&self) -> Result<&Device, &Error> {
+        self.found.as_ref().map(|(device, _)| device)
+    }
+
+    /// What the NIC says about itself.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used.
+    pub fn info(&self) -> Result<&DeviceInfo, &Error> {
+        self.found.as_ref().map(|(_, info)| info)
+    }
+
+    /// The open NIC and what it says about itself.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used.
+    pub fn into_parts(self) -> Result<(Device, DeviceInfo)> {
+        self.found
+    }
+}

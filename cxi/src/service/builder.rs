@@ -1,0 +1,167 @@
+//! Building a specification.
+
+use super::{InvalidSpec, ServiceSpec};
+use crate::{
+    Limit, Limits, Member, Members, Resource, TrafficClasses, Vni, VniAccess, VniList, VniRange,
+};
+
+/// Builds a [`ServiceSpec`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ServiceSpecBuilder {
+    members: Option<Vec<Member>>,
+    vnis: Option<Vec<Vni>>,
+    range: Option<VniRange>,
+    unrestricted: bool,
+    traffic_classes: Option<TrafficClasses>,
+    limits: Option<Limits>,
+    enabled: bool,
+    system: bool,
+    counter_pool: u8,
+}
+
+impl Default for ServiceSpecBuilder {
+    fn default() -> Self {
+        Self {
+            members: None,
+            vnis: None,
+            range: None,
+            unrestricted: false,
+            traffic_classes: None,
+            limits: None,
+            enabled: true,
+            system: false,
+            counter_pool: 0,
+        }
+    }
+}
+
+impl ServiceSpecBuilder {
+    /// Lets somebody use the service; at most two, a network namespace only alone. Without any
+    /// member everybody on the node may use it.
+    pub fn member(mut self, member: Member) -> Self {
+        self.members.get_or_insert_default().push(member);
+        self
+    }
+
+    /// Lets these use the service, and nobody if there are none.
+    pub fn members(mut self, members: impl IntoIterator<Item = Member>) -> Self {
+        self.members.get_or_insert_default().extend(members);
+        self
+    }
+
+    /// Adds a VNI; at most four.
+    pub fn vni(mut self, vni: Vni) -> Self {
+        self.vnis.get_or_insert_default().push(vni);
+        self
+    }
+
+    /// Adds VNIs; at most four in all.
+    pub fn vnis(mut self, vnis: impl IntoIterator<Item = Vni>) -> Self {
+        self.vnis.get_or_insert_default().extend(vnis);
+        self
+    }
+
+    /// Gives access to a block of VNIs. From SHS 13.1 on.
+    pub fn vni_range(mut self, range: VniRange) -> Self {
+        self.range = Some(range);
+        self
+    }
+
+    /// Names no VNIs at all; see [`VniAccess::Unrestricted`] for what that means by release.
+    pub fn unrestricted_vnis(mut self) -> Self {
+        self.unrestricted = true;
+        self
+    }
+
+    /// Sets the VNIs in any of the three ways.
+    pub fn vni_access(self, vnis: VniAccess) -> Self {
+        match vnis {
+            VniAccess::List(list) => self.vnis(list.iter()),
+            VniAccess::Range(range) => self.vni_range(range),
+            VniAccess::Unrestricted => self.unrestricted_vnis(),
+        }
+    }
+
+    /// Allows these traffic classes only. Without this call all are allowed.
+    pub fn traffic_classes(mut self, classes: TrafficClasses) -> Self {
+        self.traffic_classes = Some(classes);
+        self
+    }
+
+    /// Limits one resource. As soon as one is limited, those without a limit of their own cannot
+    /// be had at all.
+    ///
+    /// TLEs come in pools of at least 8, of which a NIC has three for services besides the
+    /// default one; limits with none for TLEs need no pool. LE reservations need one of 15 pools.
+    pub fn limit(mut self, resource: Resource, limit: Limit) -> Self {
+        self.limits.get_or_insert_default()[resource] = limit;
+        self
+    }
+
+    /// Limits every resource. Without limits a service may have all that the NIC has, reserves
+    /// nothing but 8 TLEs, and takes one of three TLE pools for that.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Whether the service is enabled after its creation. Default: it is.
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = enabled;
+        self
+    }
+
+    /// Marks the service as the system's. The driver only notes it.
+    pub fn system(mut self, system: bool) -> Self {
+        self.system = system;
+        self
+    }
+
+    /// Notes a counter pool, 0 to 3. The driver only notes it.
+    pub fn counter_pool(mut self, pool: u8) -> Self {
+        self.counter_pool = pool;
+        self
+    }
+
+    /// Checks it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and what would be right.
+    pub fn build(self) -> Result<ServiceSpec, InvalidSpec> {
+        let vnis = match (self.vnis, self.range, self.unrestricted) {
+            (Some(vnis), None, false) => VniAccess::List(VniList::new(vnis)?),
+            (None, Some(range), false) => VniAccess::Range(range),
+            (None, None, true) => VniAccess::Unrestricted,
+            (None, None, false) => return Err(InvalidSpec::NoVnis),
+            (Some(_), Some(range), _) => return Err(InvalidSpec::ListAndRange { range }),
+            (_, _, true) => {
+                return Err(InvalidSpec::Contradiction(
+                    "VNIs are named and unrestricted: a service has one or the other",
+                ));
+            }
+        };
+        if let Some(classes) = self.traffic_classes {
+            if classes.is_empty() {
+                return Err(InvalidSpec::NoTrafficClass);
+            }
+            if !TrafficClasses::all().contains(classes) {
+                let bits = classes.bits();
+                return Err(InvalidSpec::TrafficClassBits { bits });
+            }
+        }
+        if self.counter_pool > 3 {
+            return Err(InvalidSpec::CounterPool(self.counter_pool));
+        }
+        Ok(ServiceSpec {
+            members: self.members.map(Members::new).transpose()?,
+            vnis,
+            traffic_classes: self.traffic_classes,
+            limits: self.limits,
+            enabled: self.enabled,
+            system: self.system,
+            counter_pool: self.counter_pool,
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Changing a service.
+
+use cxi_ioctl::abi::service::{SvcEnableCmd, SvcFlags, SvcUpdateCmd};
+use cxi_ioctl::{Errno, Opcode};
+
+use super::{Service, ServiceSpec, Services};
+use crate::error::{Error, ErrorKind, Result, Shortage};
+use crate::{ServiceId, VniAccess};
+
+impl Services {
+    /// Writes the specification over that of a service (SVC_UPDATE). Read what that does:
+    ///
+    /// - From SHS 13.0 on the driver only notes members, VNIs and traffic classes; in force stays
+    ///   what the service was made with. SHS 12.0 applies them. To change a service, destroy it
+    ///   and make another.
+    /// - Limits are not even noted.
+    /// - [`enabled`](ServiceSpec::enabled) is applied: the service is enabled or disabled.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI.
+    /// - [`ErrorKind::InvalidInput`], nothing was sent: the service has limits and the
+    ///   specification has none, or the other way round, which the driver refuses; or the number
+    ///   of VNIs changes, which a driver from SHS 13.1 on accepts and then can neither enable the
+    ///   service nor give all of its VNIs back.
+    /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is
+    ///   disabled then.
+    #[doc(alias = "cxil_update_svc")]
+    pub fn update(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
+        let service = self.get(id)?;
+        let refuse = |text: String| {
+            Err(Error::invalid(ErrorKind::InvalidInput(text.into()))
+                .during(Opcode::SVC_UPDATE)
+                .on(self.device.id()))
+        };
+        if service.limited() != spec.limits.is_some() {
+            let (has, wants) = if service.limited() {
+                ("has limits", "has none")
+            } else {
+                ("has no limits", "has some")
+            };
+            return refuse(format!(
+                "service {id} {has} and the specification {wants}: that cannot be changed"
+            ));
+        }
+        if !self.device.before_13_1()? && shape(service.vnis()) != shape(spec.vnis) {
+            return refuse(format!(
+                "service {id} has VNIs {} and the specification {}: their number and kind cannot \
+                 be changed",
+                service.vnis(),
+                spec.vnis
+            ));
+        }
+        self.store(id, spec)
+    }
+
+    /// SVC_UPDATE without a look at what is there.
+    pub(super) fn store(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
+        let mut desc = spec.to_kernel(self.device.before_13_1()?);
+        if matches!(spec.vnis, VniAccess::Range(_)) {
+            // The driver counts a range as one VNI, and looks at the count.
+            desc.num_vld_vnis = 1;
+        }
+        self.send_update(id, desc)
+    }
+
+    /// Enables or disables a service: SVC_ENABLE, or SVC_UPDATE where the driver is older than
+    /// SHS 13.1. On SHS 13.0 the VNIs of a disabled service can still be used through LNIs of
+    /// other services.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI, even if nothing would change.
+    /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is
+    ///   disabled then.
+    #[doc(alias = "cxil_svc_enable")]
+    pub fn set_enabled(&self, id: ServiceId, enabled: bool) -> Result<()> {
+        if self.device.before_13_1()? {
+            let mut desc = *self.read(id)?.descriptor();
+            desc.flags &= !SvcFlags::ENABLE.bits();
+            if enabled {
+                desc.flags |= SvcFlags::ENABLE.bits();
+            }
+            return self.send_update(id, desc);
+        }
+        let command = SvcEnableCmd {
+            svc_id: id.get(),
+            enable: enabled.into(),
+            ..SvcEnableCmd::new()
+        };
+        self.device
+            .call(&command, |errno| self.why_not_changed(id, errno))
+    }
+
+    fn send_update(&self, id: ServiceId, mut desc: cxi_ioctl::abi::service::SvcDesc) -> Result<()> {
+        desc.svc_id = id.get();
+        let command = SvcUpdateCmd {
+            svc_desc: desc,
+            ..SvcUpdateCmd::new()
+        };
+        self.device
+            .call(&command, |errno| self.why_not_changed(id, errno))
+            .map(drop)
+    }
+
+    fn why_not_changed(&self, id: ServiceId, errno: Errno) -> Option<ErrorKind> {
+        match errno {
+            Errno::EBUSY => Some(busy(id)),
+            Errno::ENOSPC => Some(ErrorKind::NotEnough(Shortage::VniTable {
+                used: self.vni_slots().unwrap_or_default(),
+            })),
+            Errno::EINVAL => Some(match self.read(id) {
+                Err(_) => ErrorKind::NoSuchService { service: id },
+                Ok(_) => ErrorKind::Refused(
+                    "the VNIs that the service is said to have are not there (EINVAL): setting \
+                     its range, or an update, went wrong; destroy it and make another"
+                        .into(),
+                ),
+            }),
+            Errno::EPERM => self.on_virtual_function(),
+            _ => None,
+        }
+    }
+
+    /// Reads a service before a command whose EINVAL has several reasons.
+    pub(super) fn exists(&self, id: ServiceId, opcode: Opcode) -> Result<Service> {
+        self.read(id).map_err(|error| error.during(opcode))
+    }
+}
+
+/// What of the VNIs the driver counts.
+fn shape(vnis: VniAccess) -> (bool, usize) {
+    match vnis {
+        VniAccess::List(list) => (true, list.len()),
+        VniAccess::Range(_) => (false, 1),
+        VniAccess::Unrestricted => (false, 0),
+    }
+}
+
+pub(super) fn busy(service: ServiceId) -> ErrorKind {
+    ErrorKind::Busy {
+        what: format!("service {service}").into(),
+        waited: None,
+    }
+}

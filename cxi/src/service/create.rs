@@ -1,0 +1,177 @@
+//! Making a service.
+
+use std::time::Duration;
+
+use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocResp, SvcDesc};
+use cxi_ioctl::{Errno, Opcode, Refusal, Release, execute_explained};
+
+use super::{ScopedService, ServiceSpec, Services};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sysfs::NicFolder;
+use crate::{Backoff, ServiceId, SystemClock, VniAccess, VniRange};
+
+/// How long undoing may take.
+const UNDO: Duration = Duration::from_millis(100);
+
+impl Services {
+    /// Makes a service (SVC_ALLOC and what else it takes) and returns its id.
+    ///
+    /// A VNI list is one command. A VNI range is three (allocate, set the range, enable), a
+    /// network namespace four. If a later one fails, the service is destroyed again; should even
+    /// that fail, [`Error::leftover`] has its id.
+    ///
+    /// The service is enabled unless [asked otherwise](super::ServiceSpecBuilder::enabled). One
+    /// with [unrestricted VNIs](VniAccess::Unrestricted) is enabled at once up to SHS 13.0, and
+    /// from 13.1 on disabled until it has a [VNI range](Self::set_vni_range).
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::InvalidSpec`]: a limit is above what the NIC has. Nothing was sent.
+    /// - [`ErrorKind::NotEnough`] (ENOSPC): names what is short.
+    /// - [`ErrorKind::VniTaken`] (EEXIST): another service has a VNI. Ranges never overlap; from
+    ///   SHS 13.0 to 14.0.0 single VNIs do not either.
+    /// - [`ErrorKind::NotPermitted`] (EPERM).
+    /// - [`ErrorKind::Unsupported`]: the driver is too old for a range, a namespace, or a service
+    ///   with no VNI or member.
+    #[doc(alias = "cxil_alloc_svc")]
+    pub fn create(&self, spec: &ServiceSpec) -> Result<ServiceId> {
+        let before_13_1 = self.check(spec)?;
+        let desc = spec.to_kernel(before_13_1);
+        let id = self.allocate(&desc)?;
+        self.complete(id, spec, before_13_1)
+            .map_err(|error| self.undo(id, error))?;
+        Ok(id)
+    }
+
+    /// Makes a service that is destroyed when the handle goes; see [`ScopedService`].
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    pub fn create_scoped(&self, spec: &ServiceSpec) -> Result<ScopedService> {
+        let id = self.create(spec)?;
+        Ok(ScopedService::new(self.clone(), id))
+    }
+
+    /// What can be known before the driver is asked; says whether that is older than 13.1.
+    fn check(&self, spec: &ServiceSpec) -> Result<bool> {
+        let device = self.device.id();
+        let totals = self.device.totals()?;
+        spec.fits(&totals)
+            .map_err(|error| Error::invalid(error).during(Opcode::SVC_ALLOC).on(device))?;
+        let before_13_1 = self.device.before_13_1()?;
+        if before_13_1 && let Some(what) = newer_than_13_0(spec) {
+            return Err(self.unsupported(what, Release::Shs13_1, Opcode::SVC_ALLOC));
+        }
+        Ok(before_13_1)
+    }
+
+    pub(super) fn unsupported(&self, what: &'static str, since: Release, opcode: Opcode) -> Error {
+        Error::new(ErrorKind::Unsupported { what, since }, Errno::EOPNOTSUPP)
+            .during(opcode)
+            .on(self.device.id())
+    }
+
+    fn allocate(&self, desc: &SvcDesc) -> Result<ServiceId> {
+        let mut svc_desc = *desc;
+        if let Some(slot) = svc_desc
+            .members
+            .iter_mut()
+            .find(|member| member.kind == cxi_ioctl::abi::service::MEMBER_NET_NS)
+        {
+            // The driver takes no id from here, but an entry for a namespace that nobody asked
+            // for. SVC_SET_NETNS makes the real one.
+            *slot = cxi_ioctl::abi::service::SvcMember { id: 0, kind: 0 };
+        }
+        let command = SvcAllocCmd {
+            svc_desc,
+            ..SvcAllocCmd::new()
+        };
+        match execute_explained(&**self.device.transport(), &command) {
+            Ok(response) => ServiceId::new(response.svc_id).map_err(|_| {
+                let text = "the driver made a service with id 0";
+                Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO).on(self.device.id())
+            }),
+            Err(refusal) => Err(self.explain(&svc_desc, refusal)),
+        }
+    }
+
+    fn explain(&self, desc: &SvcDesc, refusal: Refusal<SvcAllocResp>) -> Error {
+        let Refusal { error, response } = refusal;
+        self.device.refused(error, |errno| match errno {
+            Errno::ENOSPC => {
+                let fail_info = response.map(|response| response.fail_info);
+                Some(ErrorKind::NotEnough(self.shortage(desc, fail_info)))
+            }
+            Errno::EEXIST => {
+                let wanted: Vec<VniRange> = desc
+                    .vnis
+                    .iter()
+                    .take(desc.num_vld_vnis.into())
+                    .filter_map(|vni| crate::Vni::new(*vni).ok())
+                    .map(VniRange::from)
+                    .collect();
+                self.conflict(&wanted, None).map(ErrorKind::VniTaken)
+            }
+            Errno::EINVAL => Some(ErrorKind::Refused(
+                "the driver rejects the specification (EINVAL), although all that is known to be \
+                 wrong was checked"
+                    .into(),
+            )),
+            Errno::EPERM => self.on_virtual_function(),
+            _ => None,
+        })
+    }
+
+    pub(super) fn on_virtual_function(&self) -> Option<ErrorKind> {
+        let is_vf = self.device.folder().and_then(NicFolder::virtual_function);
+        (is_vf == Some(true)).then(|| {
+            ErrorKind::NotPermitted(
+                "this is a virtual function; services are changed on the physical one".into(),
+            )
+        })
+    }
+
+    /// What is left to do after SVC_ALLOC.
+    fn complete(&self, id: ServiceId, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
+        if let VniAccess::Range(range) = spec.vnis {
+            self.write_vni_range(id, range)?;
+        }
+        if let Some(netns) = spec.netns() {
+            // Only a disabled service takes a namespace; those without a VNI list are.
+            if matches!(spec.vnis, VniAccess::List(_)) {
+                self.set_enabled(id, false)?;
+            }
+            self.set_netns(id, netns)?;
+            return self.store(id, spec);
+        }
+        match spec.vnis {
+            VniAccess::Range(_) if spec.enabled => self.set_enabled(id, true),
+            VniAccess::List(_) if !spec.enabled => self.set_enabled(id, false),
+            VniAccess::Unrestricted if !spec.enabled && before_13_1 => self.set_enabled(id, false),
+            _ => Ok(()),
+        }
+    }
+
+    fn undo(&self, id: ServiceId, error: Error) -> Error {
+        match self.destroy_when_idle_with(id, UNDO, Backoff::default(), &SystemClock::new()) {
+            Ok(()) => error,
+            Err(undo) => error.leaving(id, undo),
+        }
+    }
+}
+
+/// What drivers up to 13.0 do not do, or not as asked.
+fn newer_than_13_0(spec: &ServiceSpec) -> Option<&'static str> {
+    match spec.vnis {
+        VniAccess::Range(_) => return Some("a range of VNIs"),
+        VniAccess::List(list) if list.is_empty() => return Some("a service without any VNI"),
+        _ => {}
+    }
+    match spec.members {
+        // SHS 13.0 would open it to everybody.
+        Some(members) if members.is_empty() => Some("a service without any member"),
+        Some(members) if members.netns().is_some() => Some("a network namespace as member"),
+        _ => None,
+    }
+}

@@ -1,0 +1,92 @@
+//! Destroying a service.
+
+use std::time::Duration;
+
+use cxi_ioctl::abi::service::SvcDestroyCmd;
+use cxi_ioctl::{Command, Errno};
+
+use super::Services;
+use super::change::busy;
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Backoff, Clock, ServiceId, SystemClock};
+
+impl Services {
+    /// Destroys a service (SVC_DESTROY). Its VNIs, reservations and its id are free afterwards.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL): somebody else may have been faster.
+    /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI, be it of a process that is just
+    ///   ending; or its usage is being read at this moment.
+    /// - [`ErrorKind::InvalidInput`]: the default service cannot be destroyed. Nothing was sent.
+    #[doc(alias = "cxil_destroy_svc")]
+    pub fn destroy(&self, id: ServiceId) -> Result<()> {
+        if id.is_default() {
+            let text = "the default service (1) cannot be destroyed; it can be disabled";
+            return Err(Error::invalid(ErrorKind::InvalidInput(text.into()))
+                .during(SvcDestroyCmd::OPCODE)
+                .on(self.device.id()));
+        }
+        let command = SvcDestroyCmd {
+            svc_id: id.get(),
+            ..SvcDestroyCmd::new()
+        };
+        self.device.call(&command, |errno| match errno {
+            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EBUSY => Some(busy(id)),
+            Errno::EPERM => self.on_virtual_function(),
+            _ => None,
+        })
+    }
+
+    /// Destroys a service as soon as nobody uses it any more, trying for at most `deadline`: the
+    /// first pause is 1 ms, each is twice as long as the one before, none longer than 1 s.
+    ///
+    /// # Errors
+    ///
+    /// As [`destroy`](Self::destroy). [`ErrorKind::Busy`] after the deadline says how long and
+    /// how often it was tried.
+    pub fn destroy_when_idle(&self, id: ServiceId, deadline: Duration) -> Result<()> {
+        self.destroy_when_idle_with(id, deadline, Backoff::default(), &SystemClock::new())
+    }
+
+    /// As [`destroy_when_idle`](Self::destroy_when_idle), with pauses and a clock of one's own.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn destroy_when_idle_with(
+        &self,
+        id: ServiceId,
+        deadline: Duration,
+        backoff: Backoff,
+        clock: &dyn Clock,
+    ) -> Result<()> {
+        let start = clock.now();
+        let mut attempts = 0;
+        for pause in backoff.pauses() {
+            let error = match self.destroy(id) {
+                Err(error) if error.is_busy() => error,
+                result => return result,
+            };
+            attempts += 1;
+            let waited = clock.now().saturating_sub(start);
+            let left = deadline.saturating_sub(waited);
+            if left.is_zero() {
+                return Err(Error::new(
+                    ErrorKind::Busy {
+                        what: format!("service {id}").into(),
+                        waited: Some((waited, attempts)),
+                    },
+                    error.errno(),
+                )
+                .during(SvcDestroyCmd::OPCODE)
+                .on(self.device.id()));
+            }
+            // The last attempt comes at the deadline, not before it.
+            clock.sleep(pause.max(Duration::from_micros(1)).min(left));
+        }
+        // The pauses never end.
+        self.destroy(id)
+    }
+}

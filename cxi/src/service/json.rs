@@ -1,0 +1,262 @@
+//! Services in JSON and YAML, in the form of HPE's service templates.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{InvalidSpec, Service, ServiceSpec};
+use crate::{
+    Limit, Limits, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList, VniRange,
+};
+
+/// A switch, as `true` or `1`.
+#[derive(Clone, Copy)]
+struct Switch(bool);
+
+impl Serialize for Switch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Switch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Switch;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("true, false, 1 or 0")
+            }
+
+            fn visit_bool<E>(self, on: bool) -> Result<Switch, E> {
+                Ok(Switch(on))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Switch, E> {
+                match number {
+                    0 | 1 => Ok(Switch(number == 1)),
+                    other => Err(E::invalid_value(
+                        serde::de::Unexpected::Unsigned(other),
+                        &self,
+                    )),
+                }
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Switch, E> {
+                match number {
+                    0 | 1 => Ok(Switch(number == 1)),
+                    other => Err(E::invalid_value(
+                        serde::de::Unexpected::Signed(other),
+                        &self,
+                    )),
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// Limits as a list of entries with names.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedLimit {
+    name: Resource,
+    max: u16,
+    #[serde(default)]
+    res: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(into = "Vec<NamedLimit>", try_from = "Vec<NamedLimit>")]
+#[derive(Clone, Copy)]
+struct LimitList(Limits);
+
+impl TryFrom<Vec<NamedLimit>> for LimitList {
+    type Error = String;
+
+    fn try_from(entries: Vec<NamedLimit>) -> Result<Self, String> {
+        let mut limits = Limits::default();
+        let mut named = crate::ResourceMap::<bool>::default();
+        for NamedLimit { name, max, res } in entries {
+            if std::mem::replace(&mut named[name], true) {
+                return Err(format!("{name} are limited twice: name each resource once"));
+            }
+            limits[name] = Limit::new(res, max).map_err(|error| format!("{name}: {error}"))?;
+        }
+        Ok(Self(limits))
+    }
+}
+
+impl From<LimitList> for Vec<NamedLimit> {
+    fn from(limits: LimitList) -> Self {
+        let named = |(name, limit): (Resource, &Limit)| NamedLimit {
+            name,
+            max: limit.max(),
+            res: limit.reserved(),
+        };
+        limits.0.iter().map(named).collect()
+    }
+}
+
+/// The form of a [`ServiceSpec`].
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+pub(super) struct Template {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restricted_members: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<Members>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restricted_vnis: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vnis: Option<VniList>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vni_range: Option<VniRange>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restricted_tcs: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcs: Option<TrafficClasses>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_limits: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<LimitList>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enable: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_system_svc: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cntr_pool_id: Option<u8>,
+}
+
+/// What a switch and the list it is about say together.
+fn switched<T>(
+    switch: Option<Switch>,
+    value: Option<T>,
+    off: &'static str,
+    on: &'static str,
+) -> Result<Option<T>, InvalidSpec> {
+    match (switch, &value) {
+        (Some(Switch(false)), Some(_)) => Err(InvalidSpec::Contradiction(off)),
+        (Some(Switch(true)), None) => Err(InvalidSpec::Contradiction(on)),
+        _ => Ok(value),
+    }
+}
+
+impl TryFrom<Template> for ServiceSpec {
+    type Error = InvalidSpec;
+
+    fn try_from(template: Template) -> Result<Self, InvalidSpec> {
+        let mut builder = Self::builder();
+        if let Some(members) = switched(
+            template.restricted_members,
+            template.members,
+            "members are named, but restricted_members is off",
+            "restricted_members is on, but no members are named",
+        )? {
+            builder = builder.members(members.iter());
+        }
+        if let Some(vnis) = switched(
+            template.restricted_vnis,
+            template.vnis,
+            "vnis are named, but restricted_vnis is off",
+            "restricted_vnis is on, but no vnis are named",
+        )? {
+            builder = builder.vnis(vnis.iter());
+        }
+        if let Some(range) = template.vni_range {
+            builder = builder.vni_range(range);
+        } else if template.restricted_vnis.is_some_and(|Switch(on)| !on) {
+            builder = builder.unrestricted_vnis();
+        }
+        if let Some(classes) = switched(
+            template.restricted_tcs,
+            template.tcs,
+            "tcs are named, but restricted_tcs is off",
+            "restricted_tcs is on, but no tcs are named",
+        )? {
+            builder = builder.traffic_classes(classes);
+        }
+        if let Some(LimitList(limits)) = switched(
+            template.resource_limits,
+            template.limits,
+            "limits are given, but resource_limits is off",
+            "resource_limits is on, but no limits are given",
+        )? {
+            builder = builder.limits(limits);
+        }
+        let on = |switch: Option<Switch>, default| switch.map_or(default, |Switch(on)| on);
+        builder
+            .enabled(on(template.enable, true))
+            .system(on(template.is_system_svc, false))
+            .counter_pool(template.cntr_pool_id.unwrap_or_default())
+            .build()
+    }
+}
+
+impl From<ServiceSpec> for Template {
+    fn from(spec: ServiceSpec) -> Self {
+        let (vnis, vni_range, unrestricted) = parts(spec.vnis);
+        Self {
+            members: spec.members,
+            vnis,
+            vni_range,
+            restricted_vnis: unrestricted.then_some(Switch(false)),
+            tcs: spec.traffic_classes,
+            resource_limits: Some(Switch(spec.limits.is_some())),
+            limits: spec.limits.map(LimitList),
+            enable: (!spec.enabled).then_some(Switch(false)),
+            is_system_svc: spec.system.then_some(Switch(true)),
+            cntr_pool_id: (spec.counter_pool != 0).then_some(spec.counter_pool),
+            ..Self::default()
+        }
+    }
+}
+
+fn parts(vnis: VniAccess) -> (Option<VniList>, Option<VniRange>, bool) {
+    match vnis {
+        VniAccess::List(list) => (Some(list), None, false),
+        VniAccess::Range(range) => (None, Some(range), false),
+        VniAccess::Unrestricted => (None, None, true),
+    }
+}
+
+/// The form of a [`Service`]: that of a specification, and what only a service has.
+#[derive(Serialize)]
+#[allow(clippy::struct_excessive_bools, reason = "the form is the kernel's")]
+struct Report {
+    id: ServiceId,
+    enable: bool,
+    is_system_svc: bool,
+    restricted_members: bool,
+    members: Members,
+    restricted_vnis: bool,
+    vnis: VniList,
+    vni_range: Option<VniRange>,
+    restricted_tcs: bool,
+    tcs: TrafficClasses,
+    resource_limits: bool,
+    limits: LimitList,
+    cntr_pool_id: u8,
+}
+
+impl Serialize for Service {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (vnis, vni_range, _) = parts(self.vnis());
+        Report {
+            id: self.id(),
+            enable: self.enabled(),
+            is_system_svc: self.system(),
+            restricted_members: self.members().is_some(),
+            members: self.members().unwrap_or_default(),
+            restricted_vnis: vnis.is_some(),
+            vnis: vnis.unwrap_or_default(),
+            vni_range,
+            restricted_tcs: self.traffic_classes().is_some(),
+            tcs: self.traffic_classes().unwrap_or_default(),
+            resource_limits: self.limited(),
+            limits: LimitList(self.limits()),
+            cntr_pool_id: self.counter_pool(),
+        }
+        .serialize(serializer)
+    }
+}

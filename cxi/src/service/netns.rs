@@ -1,0 +1,91 @@
+//! Services for a network namespace.
+
+use cxi_ioctl::abi::service::{SvcGetNetnsCmd, SvcSetNetnsCmd};
+use cxi_ioctl::{Command, Errno, Release};
+
+use super::Services;
+use super::change::busy;
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Member, ServiceId};
+
+impl Services {
+    /// Lets processes of a network namespace use a service (SVC_SET_NETNS); `inode` is the
+    /// namespace's inode number. From SHS 14.0 on.
+    ///
+    /// The service must be restricted to members, of which none is a uid or gid, and be disabled.
+    /// [`create`](Self::create) with [`Member::NetNs`] does all of it. Namespaces add up: there is
+    /// no command that takes one away. Inode numbers are used again after a namespace is gone.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::Busy`] (EBUSY): the service is enabled.
+    /// - EEXIST: it has a uid, a gid, this namespace already, or is open to everybody.
+    /// - [`ErrorKind::Unsupported`].
+    #[doc(alias = "cxil_svc_set_netns")]
+    pub fn set_netns(&self, id: ServiceId, inode: u32) -> Result<()> {
+        const OPCODE: cxi_ioctl::Opcode = SvcSetNetnsCmd::OPCODE;
+        if let Err(error) = crate::Members::new([Member::NetNs(inode)]) {
+            let kind = ErrorKind::InvalidInput(error.to_string().into());
+            return Err(Error::invalid(kind).during(OPCODE).on(self.device.id()));
+        }
+        let command = SvcSetNetnsCmd {
+            svc_id: id.get(),
+            netns: inode,
+            ..SvcSetNetnsCmd::new()
+        };
+        let refused = |errno| match errno {
+            Errno::EBUSY => Some(ErrorKind::Busy {
+                what: format!("service {id} is enabled: it").into(),
+                waited: None,
+            }),
+            Errno::EEXIST => Some(ErrorKind::Refused(
+                "the service has a uid or gid or this namespace as member, or is open to \
+                 everybody (EEXIST)"
+                    .into(),
+            )),
+            Errno::ENODATA => Some(ErrorKind::Refused(
+                "the VNIs that the service is said to have are not there (ENODATA); LNIs can be \
+                 allocated in the namespace all the same"
+                    .into(),
+            )),
+            Errno::EINVAL => Some(match self.read(id) {
+                // An unknown service is the command's only reason: the command is unknown.
+                Ok(_) => ErrorKind::Unsupported {
+                    what: "a network namespace as member",
+                    since: Release::Shs14_0_0,
+                },
+                Err(_) => ErrorKind::NoSuchService { service: id },
+            }),
+            Errno::EPERM => self.on_virtual_function(),
+            _ => None,
+        };
+        self.device.call(&command, refused)
+    }
+
+    /// The network namespace that may use a service, by inode number (SVC_GET_NETNS); the lowest
+    /// of several; `None` if there is none, or the driver knows none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`] (EINVAL).
+    #[doc(alias = "cxil_svc_get_netns")]
+    pub fn netns(&self, id: ServiceId) -> Result<Option<u32>> {
+        let command = SvcGetNetnsCmd {
+            svc_id: id.get(),
+            ..SvcGetNetnsCmd::new()
+        };
+        match self.device.execute(&command) {
+            Ok(found) => Ok(Some(found.value)),
+            Err(error) if error.errno() == Errno::EINVAL => {
+                self.exists(id, SvcGetNetnsCmd::OPCODE)?;
+                Ok(None)
+            }
+            Err(error) => Err(self.device.refused(error, |_| None)),
+        }
+    }
+
+    pub(super) fn is_busy(id: ServiceId, errno: Errno) -> Option<ErrorKind> {
+        (errno == Errno::EBUSY).then(|| busy(id))
+    }
+}

@@ -1,0 +1,179 @@
+//! A service as the driver has it.
+
+use std::fmt;
+use std::ops::Deref;
+
+use cxi_ioctl::abi::service::{SvcDesc, SvcFlags};
+
+use super::spec::{counter_pool, flags};
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Limits, Member, Members, ServiceId, TrafficClass, TrafficClasses, Vni, VniAccess};
+use crate::{VniList, VniRange};
+use cxi_ioctl::Errno;
+
+/// A service as the driver has it.
+///
+/// Values that this library does not know, from a newer driver, are kept: see
+/// [`descriptor`](Self::descriptor).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    id: ServiceId,
+    desc: SvcDesc,
+    range: Option<VniRange>,
+}
+
+impl Service {
+    pub(super) fn from_kernel(desc: SvcDesc) -> Result<Self> {
+        let id = ServiceId::new(desc.svc_id).map_err(|_| {
+            let text = "the driver's answer holds a service with id 0";
+            Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
+        })?;
+        Ok(Self {
+            id,
+            desc,
+            range: None,
+        })
+    }
+
+    pub(super) fn with_range(mut self, range: Option<VniRange>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> ServiceId {
+        self.id
+    }
+
+    /// Whether LNIs can be allocated.
+    #[must_use]
+    pub fn enabled(&self) -> bool {
+        self.has(SvcFlags::ENABLE)
+    }
+
+    /// Whether it is marked as the system's.
+    #[must_use]
+    pub fn system(&self) -> bool {
+        self.has(SvcFlags::IS_SYSTEM_SVC)
+    }
+
+    /// Who may use it; `None` for everybody.
+    #[must_use]
+    pub fn members(&self) -> Option<Members> {
+        let [first, second] = self.desc.members.map(Member::from_kernel);
+        self.has(SvcFlags::RESTRICTED_MEMBERS).then(|| {
+            // The same one twice says the same as once.
+            let second = second.filter(|member| Some(*member) != first);
+            Members::from_kernel(first.into_iter().chain(second))
+        })
+    }
+
+    /// Which VNIs it gives access to.
+    ///
+    /// A VNI range is a question of its own: [`Services::get`](super::Services::get) and
+    /// [`list`](super::Services::list) ask it, [`list_into`](super::Services::list_into) does not
+    /// and leaves [`VniAccess::Unrestricted`].
+    #[must_use]
+    pub fn vnis(&self) -> VniAccess {
+        if let Some(range) = self.range {
+            return VniAccess::Range(range);
+        }
+        if self.restricted_vnis() {
+            VniAccess::List(self.listed_vnis())
+        } else {
+            VniAccess::Unrestricted
+        }
+    }
+
+    /// Which traffic classes may be used; `None` for all.
+    #[must_use]
+    pub fn traffic_classes(&self) -> Option<TrafficClasses> {
+        let named = TrafficClass::ALL.into_iter().zip(self.desc.tcs);
+        self.has(SvcFlags::RESTRICTED_TCS).then(|| {
+            named
+                .filter(|(_, on)| *on != 0)
+                .map(|(class, _)| class)
+                .collect()
+        })
+    }
+
+    /// Whether it was made with limits of its own.
+    #[must_use]
+    pub fn limited(&self) -> bool {
+        self.has(SvcFlags::RESOURCE_LIMITS)
+    }
+
+    /// The limits in force: what is reserved, and what it may have at most. Without
+    /// [own limits](Self::limited) those are the totals of the NIC and 8 reserved TLEs.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits::from_kernel(&self.desc.limits)
+    }
+
+    /// The counter pool that is noted for it.
+    #[must_use]
+    pub fn counter_pool(&self) -> u8 {
+        counter_pool(&self.desc)
+    }
+
+    /// The kernel's own form, with everything that a newer driver may have put there.
+    #[must_use]
+    pub fn descriptor(&self) -> &SvcDesc {
+        &self.desc
+    }
+
+    pub(super) fn restricted_vnis(&self) -> bool {
+        self.has(SvcFlags::RESTRICTED_VNIS)
+    }
+
+    /// The VNIs in the descriptor, whether they count or not.
+    pub(super) fn listed_vnis(&self) -> VniList {
+        let named = self.desc.vnis.iter().take(self.desc.num_vld_vnis.into());
+        VniList::from_kernel(named.filter_map(|vni| Vni::new(*vni).ok()))
+    }
+
+    fn has(&self, flag: SvcFlags) -> bool {
+        flags(&self.desc).contains(flag)
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service")
+            .field("id", &self.id)
+            .field("enabled", &self.enabled())
+            .field("system", &self.system())
+            .field("members", &self.members())
+            .field("vnis", &self.vnis())
+            .field("traffic_classes", &self.traffic_classes())
+            .field("limited", &self.limited())
+            .field("limits", &self.limits())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Room for a list of services that is fetched again and again.
+///
+/// Holds what [`Services::list_into`](super::Services::list_into) fetched last.
+#[derive(Debug, Default)]
+pub struct ServiceBuffer {
+    pub(super) raw: Vec<SvcDesc>,
+    pub(super) services: Vec<Service>,
+}
+
+impl ServiceBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Deref for ServiceBuffer {
+    type Target = [Service];
+
+    fn deref(&self) -> &[Service] {
+        &self.services
+    }
+}

@@ -1,0 +1,78 @@
+//! A service that ends with its handle.
+
+use std::mem::ManuallyDrop;
+
+use super::Services;
+use crate::ServiceId;
+use crate::error::{Error, Result};
+
+/// A service that is destroyed when this goes out of scope, unless it is [kept](Self::keep).
+///
+/// Dropping tries once and is quiet; [`destroy`](Self::destroy) reports.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use cxi::{Device, DeviceId, ServiceSpec, Vni};
+/// # use cxi_mock::{Credentials, Nic, NicConfig};
+/// # let nic = Nic::new(NicConfig::new())?;
+/// # let file = nic.open()?.transport(Credentials::root());
+/// # let services = Device::with_transport(DeviceId::new(0), Arc::new(file)).services();
+/// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+/// let service = services.create_scoped(&spec)?;
+/// let id = service.id();
+/// drop(service);
+/// assert!(services.get(id).is_err());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the service is destroyed when this is dropped"]
+pub struct ScopedService {
+    services: Services,
+    id: ServiceId,
+}
+
+impl ScopedService {
+    pub(super) fn new(services: Services, id: ServiceId) -> Self {
+        Self { services, id }
+    }
+
+    /// The service.
+    #[must_use]
+    pub fn id(&self) -> ServiceId {
+        self.id
+    }
+
+    /// The services of the NIC.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Lets the service live on.
+    #[allow(clippy::must_use_candidate, reason = "the id may be known already")]
+    pub fn keep(self) -> ServiceId {
+        ManuallyDrop::new(self).id
+    }
+
+    /// Destroys the service now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Services::destroy`]; the handle comes back with the error.
+    pub fn destroy(self) -> Result<(), (Self, Error)> {
+        match self.services.destroy(self.id) {
+            Ok(()) => {
+                self.keep();
+                Ok(())
+            }
+            Err(error) => Err((self, error)),
+        }
+    }
+}
+
+impl Drop for ScopedService {
+    fn drop(&mut self) {
+        // Nobody is there to be told; `destroy` is for those who want to know.
+        let _ = self.services.destroy(self.id);
+    }
+}

@@ -1,0 +1,112 @@
+//! RGID sharing and exclusive communication profiles.
+
+use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd};
+use cxi_ioctl::{Command, Errno, Opcode, Release, svc_get_lpr};
+
+use super::Services;
+use super::usage::no_such;
+use crate::error::{ErrorKind, Result};
+use crate::{LnisPerRgid, ServiceId};
+
+impl Services {
+    /// Sets how many LNIs of a service may share one RGID (SVC_SET_LPR).
+    ///
+    /// A driver with RGID sharing turned off (`enable_rgid_sharing`) says yes and changes nothing,
+    /// even for a service that does not exist: read it back where it matters.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI.
+    #[doc(alias = "cxil_set_svc_lpr")]
+    pub fn set_lnis_per_rgid(&self, id: ServiceId, count: LnisPerRgid) -> Result<()> {
+        let command = SvcSetLprCmd {
+            svc_id: id.get(),
+            lnis_per_rgid: count.get(),
+            ..SvcSetLprCmd::new()
+        };
+        self.device.call(&command, |errno| match errno {
+            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EPERM => self.on_virtual_function(),
+            errno => Self::is_busy(id, errno),
+        })
+    }
+
+    /// How many LNIs of a service may share one RGID (SVC_GET_LPR).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`]: the driver hides its EINVAL in the value.
+    #[doc(alias = "cxil_get_svc_lpr")]
+    pub fn lnis_per_rgid(&self, id: ServiceId) -> Result<LnisPerRgid> {
+        svc_get_lpr(&**self.device.transport(), id.get())
+            .map(LnisPerRgid::from_kernel)
+            .map_err(|error| self.device.refused(error, no_such(id)))
+    }
+
+    /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
+    /// changing the VNI of a profile needs. For services with a VNI range, while they
+    /// are disabled. From SHS 13.1 on.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - EINVAL: the service lists its VNIs, or has no range.
+    /// - [`ErrorKind::Busy`] (EBUSY): the service is enabled.
+    /// - [`ErrorKind::Unsupported`].
+    #[doc(alias = "cxil_svc_set_exclusive_cp")]
+    pub fn set_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
+        self.knows_exclusive_cp(SvcSetExclusiveCpCmd::OPCODE)?;
+        let command = SvcSetExclusiveCpCmd {
+            svc_id: id.get(),
+            exclusive_cp: exclusive.into(),
+            ..SvcSetExclusiveCpCmd::new()
+        };
+        self.device.call(&command, |errno| match errno {
+            Errno::EBUSY => Some(ErrorKind::Busy {
+                what: format!("service {id} is enabled: it").into(),
+                waited: None,
+            }),
+            Errno::EINVAL => Some(match self.read(id) {
+                Err(_) => ErrorKind::NoSuchService { service: id },
+                Ok(_) => ErrorKind::Refused(
+                    "only a service with a VNI range has exclusive CPs (EINVAL)".into(),
+                ),
+            }),
+            Errno::EPERM => self.on_virtual_function(),
+            _ => None,
+        })
+    }
+
+    /// Whether every LNI gets communication profiles of its own (SVC_GET_EXCLUSIVE_CP). False for
+    /// services that cannot have it, and with drivers that do not know it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`] (EINVAL).
+    #[doc(alias = "cxil_svc_get_exclusive_cp")]
+    pub fn exclusive_cp(&self, id: ServiceId) -> Result<bool> {
+        const OPCODE: Opcode = SvcGetExclusiveCpCmd::OPCODE;
+        if self.device.before_13_1()? {
+            self.exists(id, OPCODE)?;
+            return Ok(false);
+        }
+        let command = SvcGetExclusiveCpCmd {
+            svc_id: id.get(),
+            ..SvcGetExclusiveCpCmd::new()
+        };
+        match self.device.execute(&command) {
+            Ok(found) => Ok(found.exclusive_cp != 0),
+            // No VNIs yet, so no profile that could be exclusive.
+            Err(error) if error.errno() == Errno::ENOENT => Ok(false),
+            Err(error) => Err(self.device.refused(error, no_such(id))),
+        }
+    }
+
+    fn knows_exclusive_cp(&self, opcode: Opcode) -> Result<()> {
+        if self.device.before_13_1()? {
+            return Err(self.unsupported("exclusive CPs", Release::Shs13_1, opcode));
+        }
+        Ok(())
+    }
+}

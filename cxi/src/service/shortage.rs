@@ -1,0 +1,158 @@
+//! What an ENOSPC of SVC_ALLOC is about.
+
+use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo};
+
+use super::spec::effective_limits;
+use super::{ServiceBuffer, Services};
+use crate::error::Shortage;
+use crate::error::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
+use crate::{Limit, Resource, ResourceMap};
+
+/// The order in which the driver looks for room. It fills in what is available of each until the
+/// first that is short, and leaves zeros behind that. TLEs it does not look at here.
+const CHECKED: [Resource; 7] = [
+    Resource::Ptes,
+    Resource::Txqs,
+    Resource::Tgqs,
+    Resource::Eqs,
+    Resource::Cts,
+    Resource::Les,
+    Resource::Acs,
+];
+
+/// What the list of services shows, while the device is as it was when it refused, or nearly so.
+struct Evidence {
+    /// How many of each resource are not reserved.
+    reservable: ResourceMap<u16>,
+    /// Services that may have LEs.
+    with_les: usize,
+    /// Services that may have TLEs.
+    with_tles: usize,
+    /// Places in the table of VNIs that services hold.
+    vni_slots: usize,
+    before_13_1: bool,
+}
+
+impl Services {
+    pub(super) fn shortage(&self, desc: &SvcDesc, fail_info: Option<SvcFailInfo>) -> Shortage {
+        let wanted = effective_limits(desc);
+        let fail_info = fail_info.unwrap_or(SvcFailInfo {
+            rsrc_avail: [0; _],
+            no_le_pools: 0,
+            no_tle_pools: 0,
+            no_cntr_pools: 0,
+            _pad0: [0],
+        });
+        if fail_info.no_le_pools != 0 {
+            return Shortage::LePools;
+        }
+        if fail_info.no_tle_pools != 0 {
+            return Shortage::TlePools;
+        }
+        let named = first_short(&wanted, &fail_info.rsrc_avail);
+        let evidence = self.evidence();
+        if let Some((resource, limit, available)) = named {
+            // SHS 13.0 finds its table of VNIs full before it looks at resources, and then names
+            // nothing at all: all zeros. Trust zeros unless the list proves that there is room.
+            let nothing_named = fail_info.rsrc_avail == [0; _];
+            let proven_wrong = evidence.as_ref().is_some_and(|evidence| {
+                evidence.before_13_1 && evidence.reservable[resource] >= limit.reserved()
+            });
+            if !(nothing_named && proven_wrong) {
+                return Shortage::Reservation {
+                    resource,
+                    requested: limit.reserved(),
+                    available,
+                };
+            }
+        }
+        let own_slots = desc.num_vld_vnis.into();
+        evidence.map_or(Shortage::Unclear { vni_slots: 0 }, |evidence| {
+            evidence.unnamed(&wanted, own_slots)
+        })
+    }
+
+    fn evidence(&self) -> Option<Evidence> {
+        let totals = self.device.totals().ok()?;
+        let before_13_1 = self.device.before_13_1().ok()?;
+        let mut services = ServiceBuffer::new();
+        self.list_into(&mut services).ok()?;
+        let having = |resource| {
+            let some = |limit: Limit| limit.max() > 0;
+            services
+                .iter()
+                .filter(|service| some(service.limits()[resource]))
+                .count()
+        };
+        Some(Evidence {
+            reservable: totals.map(|resource, total| {
+                services
+                    .iter()
+                    .map(|service| service.limits()[resource].reserved())
+                    .fold(total, u16::saturating_sub)
+            }),
+            with_les: having(Resource::Les),
+            with_tles: having(Resource::Tles),
+            vni_slots: slots(&services, before_13_1),
+            before_13_1,
+        })
+    }
+
+    /// Places in the table of VNIs that services hold.
+    pub(super) fn vni_slots(&self) -> Option<usize> {
+        let mut services = ServiceBuffer::new();
+        self.list_into(&mut services).ok()?;
+        Some(slots(&services, self.device.before_13_1().ok()?))
+    }
+}
+
+/// A disabled service holds places too with drivers up to SHS 13.0.
+fn slots(services: &ServiceBuffer, before_13_1: bool) -> usize {
+    services
+        .iter()
+        .filter(|service| service.enabled() || before_13_1)
+        .map(|service| usize::from(service.descriptor().num_vld_vnis))
+        .sum()
+}
+
+fn first_short(
+    wanted: &ResourceMap<Limit>,
+    available: &[u16; 8],
+) -> Option<(Resource, Limit, u16)> {
+    let available = ResourceMap::from(*available);
+    CHECKED
+        .into_iter()
+        .map(|resource| (resource, wanted[resource], available[resource]))
+        .find(|(_, limit, available)| limit.reserved() > *available)
+}
+
+impl Evidence {
+    /// What it is that the driver did not name, in the order in which it takes things.
+    fn unnamed(&self, wanted: &ResourceMap<Limit>, own_slots: usize) -> Shortage {
+        let (les, tles) = (wanted[Resource::Les], wanted[Resource::Tles]);
+        // From 13.1 on the driver says itself that there are no pools. Before, every service that
+        // may have LEs holds one, the default service too.
+        if self.before_13_1 && les.max() > 0 && self.with_les > LE_POOLS {
+            return Shortage::LePools;
+        }
+        let reservable = self.reservable[Resource::Tles];
+        if tles.reserved() > reservable {
+            return Shortage::Reservation {
+                resource: Resource::Tles,
+                requested: tles.reserved(),
+                available: reservable,
+            };
+        }
+        if self.before_13_1 && tles.max() > 0 && self.with_tles >= TLE_POOLS {
+            return Shortage::TlePools;
+        }
+        if self.vni_slots + own_slots > VNI_SLOTS {
+            return Shortage::VniTable {
+                used: self.vni_slots,
+            };
+        }
+        Shortage::Unclear {
+            vni_slots: self.vni_slots,
+        }
+    }
+}

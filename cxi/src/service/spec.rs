@@ -1,0 +1,273 @@
+//! What a service is to be.
+
+use cxi_ioctl::abi::profile::TC_COUNT;
+use cxi_ioctl::abi::service::{RsrcLimits, SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
+
+use super::{Service, ServiceSpecBuilder};
+use crate::{
+    InvalidMembers, InvalidVniList, Limits, Members, Resource, ResourceMap, TrafficClass,
+    TrafficClasses, VniAccess, VniRange,
+};
+
+/// Bits of the counter pool in the flags byte.
+const POOL_SHIFT: u8 = 6;
+
+/// What a service is to be: who may use it, on which VNIs, with which traffic classes, and how
+/// much of the NIC.
+///
+/// Made by a [`builder`](Self::builder), which checks everything that does not depend on the NIC.
+///
+/// ```
+/// use cxi::{Limit, Member, Resource, ServiceSpec, TrafficClasses, Vni};
+///
+/// let spec = ServiceSpec::builder()
+///     .member(Member::Uid(1000))
+///     .vni(Vni::new(1024)?)
+///     .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
+///     .limit(Resource::Txqs, Limit::new(8, 16)?)
+///     .limit(Resource::Ptes, Limit::at_most(64))
+///     .build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "super::json::Template", try_from = "super::json::Template")
+)]
+pub struct ServiceSpec {
+    pub(super) members: Option<Members>,
+    pub(super) vnis: VniAccess,
+    pub(super) traffic_classes: Option<TrafficClasses>,
+    pub(super) limits: Option<Limits>,
+    pub(super) enabled: bool,
+    pub(super) system: bool,
+    pub(super) counter_pool: u8,
+}
+
+impl ServiceSpec {
+    /// Starts a specification. It needs VNIs; everything else has a default.
+    pub fn builder() -> ServiceSpecBuilder {
+        ServiceSpecBuilder::default()
+    }
+
+    /// Who may use the service; `None` for everybody on the node.
+    #[must_use]
+    pub fn members(&self) -> Option<&Members> {
+        self.members.as_ref()
+    }
+
+    /// Which VNIs it gives access to.
+    #[must_use]
+    pub fn vnis(&self) -> VniAccess {
+        self.vnis
+    }
+
+    /// Which traffic classes may be used; `None` for all.
+    #[must_use]
+    pub fn traffic_classes(&self) -> Option<TrafficClasses> {
+        self.traffic_classes
+    }
+
+    /// How much of the NIC it may have; `None` for no limits.
+    #[must_use]
+    pub fn limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
+    }
+
+    /// Whether it is enabled after its creation.
+    #[must_use]
+    pub fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Whether it is marked as the system's.
+    #[must_use]
+    pub fn system(&self) -> bool {
+        self.system
+    }
+
+    /// The counter pool that is noted for it, 0 to 3.
+    #[must_use]
+    pub fn counter_pool(&self) -> u8 {
+        self.counter_pool
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Option<Limits>) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The network namespace that is the only member, if that is so.
+    pub(super) fn netns(&self) -> Option<u32> {
+        self.members.and_then(|members| members.netns())
+    }
+
+    /// Whether every limit fits a NIC with these totals.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSpec::LimitAboveTotal`] for the first that does not.
+    pub fn fits(&self, totals: &ResourceMap<u16>) -> Result<(), InvalidSpec> {
+        let Some(limits) = &self.limits else {
+            return Ok(());
+        };
+        for (resource, limit) in limits.iter() {
+            let total = totals[resource];
+            if limit.max() > total {
+                return Err(InvalidSpec::LimitAboveTotal {
+                    resource,
+                    max: limit.max(),
+                    total,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel's form. `before_13_1`: for a driver that old.
+    pub(super) fn to_kernel(self, before_13_1: bool) -> SvcDesc {
+        let mut flags = SvcFlags::empty();
+        flags.set(SvcFlags::RESTRICTED_MEMBERS, self.members.is_some());
+        flags.set(SvcFlags::RESTRICTED_TCS, self.traffic_classes.is_some());
+        flags.set(SvcFlags::RESOURCE_LIMITS, self.limits.is_some());
+        flags.set(SvcFlags::ENABLE, self.enabled);
+        flags.set(SvcFlags::IS_SYSTEM_SVC, self.system);
+        let (mut vnis, mut num_vld_vnis) = ([0; SVC_MAX_VNIS], 0);
+        if let VniAccess::List(list) = self.vnis {
+            flags |= SvcFlags::RESTRICTED_VNIS;
+            for (slot, vni) in vnis.iter_mut().zip(list.iter()) {
+                *slot = vni.get();
+                num_vld_vnis += 1;
+            }
+        }
+        let classes = self.traffic_classes.unwrap_or_default();
+        let mut tcs = [0; TC_COUNT];
+        for (slot, class) in tcs.iter_mut().zip(TrafficClass::ALL) {
+            *slot = classes.contains(class.into()).into();
+        }
+        SvcDesc {
+            flags: flags.bits() | self.counter_pool << POOL_SHIFT,
+            num_vld_vnis,
+            vnis,
+            tcs,
+            _pad0: [0],
+            members: kernel_members(self.members.unwrap_or_default(), before_13_1),
+            limits: self.limits.unwrap_or_default().to_kernel(),
+            svc_id: 0,
+        }
+    }
+}
+
+/// SHS 13.0 opens a service to everybody if one of the two slots is not used. It accepts the same
+/// member twice; later drivers do not, and do not need it.
+fn kernel_members(members: Members, before_13_1: bool) -> [SvcMember; Members::MAX] {
+    const UNUSED: SvcMember = SvcMember { id: 0, kind: 0 };
+    let mut given = members.iter().map(crate::Member::to_kernel);
+    let first = given.next().unwrap_or(UNUSED);
+    let second = given
+        .next()
+        .unwrap_or(if before_13_1 { first } else { UNUSED });
+    [first, second]
+}
+
+pub(super) fn flags(desc: &SvcDesc) -> SvcFlags {
+    SvcFlags::from_bits_truncate(desc.flags)
+}
+
+pub(super) fn counter_pool(desc: &SvcDesc) -> u8 {
+    desc.flags >> POOL_SHIFT
+}
+
+/// What the driver makes of the limits of a specification: what it would reserve.
+pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
+    let unlimited = RsrcLimits {
+        types: [cxi_ioctl::abi::service::Limits { max: 0, res: 0 }; _],
+    };
+    let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
+    let mut limits = Limits::from_kernel(if limited { &desc.limits } else { &unlimited });
+    let tles = &mut limits[Resource::Tles];
+    if tles.max() > 0 || !limited {
+        *tles = crate::Limit::exactly(tles.reserved().max(MIN_TLES));
+    }
+    limits
+}
+
+/// The least that the driver reserves if any TLE is asked for, or no limits are set.
+const MIN_TLES: u16 = 8;
+
+impl TryFrom<&Service> for ServiceSpec {
+    type Error = InvalidSpec;
+
+    /// What would make a service like this one.
+    ///
+    /// # Errors
+    ///
+    /// The service has something that this library does not know how to ask for, such as a kind
+    /// of member from a newer driver.
+    fn try_from(service: &Service) -> Result<Self, InvalidSpec> {
+        let mut builder = Self::builder()
+            .vni_access(service.vnis())
+            .system(service.system())
+            .enabled(service.enabled())
+            .counter_pool(service.counter_pool());
+        if let Some(members) = service.members() {
+            builder = builder.members(members.iter());
+        }
+        if let Some(classes) = service.traffic_classes() {
+            builder = builder.traffic_classes(classes);
+        }
+        if service.limited() {
+            builder = builder.limits(service.limits());
+        }
+        builder.build()
+    }
+}
+
+/// Why a specification cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSpec {
+    /// No VNIs are named.
+    #[error("no VNIs: name VNIs or a range, or ask for unrestricted VNIs")]
+    NoVnis,
+    /// VNIs were named in two ways.
+    #[error("both {range} as VNI range and VNIs are named: a service has one or the other")]
+    ListAndRange {
+        /// The range.
+        range: VniRange,
+    },
+    /// VNIs that a service cannot list.
+    #[error(transparent)]
+    Vnis(#[from] InvalidVniList),
+    /// Members that a service cannot have.
+    #[error(transparent)]
+    Members(#[from] InvalidMembers),
+    /// A restriction to no traffic class at all.
+    #[error("no traffic class: name at least one, or leave them unrestricted")]
+    NoTrafficClass,
+    /// Bits that are no traffic class.
+    #[error("traffic classes {bits:#x}: expected bits below 0x20")]
+    TrafficClassBits {
+        /// The set, as bits.
+        bits: u8,
+    },
+    /// A limit is above what the device has.
+    #[error("at most {max} {resource} asked for: the device has {total}")]
+    LimitAboveTotal {
+        /// Of what.
+        resource: Resource,
+        /// What was asked for.
+        max: u16,
+        /// What there is.
+        total: u16,
+    },
+    /// There is no such counter pool.
+    #[error("counter pool {0}: expected 0 to 3")]
+    CounterPool(u8),
+    /// Parts of a specification that contradict each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
+}

@@ -1,0 +1,172 @@
+//! What services have in use.
+
+use cxi_ioctl::abi::service::{
+    RsrcUse, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
+};
+use cxi_ioctl::{Errno, fetch_list};
+
+use super::{Service, ServiceBuffer, Services};
+use crate::error::{ErrorKind, Result};
+use crate::{ResourceMap, ServiceId};
+
+/// How the driver says "not applicable".
+const NOT_APPLICABLE: u16 = 0xFFFF;
+
+/// What a service has in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Usage {
+    /// The service.
+    pub service: ServiceId,
+    /// How much of each resource; LEs of the processing element that has most in use.
+    ///
+    /// `None` where the driver cannot tell: LEs and TLEs of a service without a pool of its own,
+    /// by drivers newer than SHS 14.0. Older ones show 0, or the use of the default pool.
+    pub in_use: ResourceMap<Option<u16>>,
+    /// TLE pool of the service; 0 is the default service's, and stands for none too.
+    pub tle_pool: u32,
+}
+
+impl Usage {
+    fn from_kernel(service: ServiceId, raw: &RsrcUse) -> Self {
+        Self {
+            service,
+            in_use: ResourceMap::from(
+                raw.in_use
+                    .map(|count| (count != NOT_APPLICABLE).then_some(count)),
+            ),
+            tle_pool: raw.tle_pool_id,
+        }
+    }
+}
+
+impl Services {
+    /// Reads one service (SVC_GET), and its VNI range if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`] (EINVAL).
+    #[doc(alias = "cxil_get_svc")]
+    pub fn get(&self, id: ServiceId) -> Result<Service> {
+        let service = self.read(id)?;
+        self.with_range(service)
+    }
+
+    /// Reads one service without its VNI range.
+    pub(super) fn read(&self, id: ServiceId) -> Result<Service> {
+        let command = SvcGetCmd {
+            svc_id: id.get(),
+            ..SvcGetCmd::new()
+        };
+        let desc = self.device.call(&command, no_such(id))?;
+        Service::from_kernel(desc).map_err(|error| error.on(self.device.id()))
+    }
+
+    fn with_range(&self, service: Service) -> Result<Service> {
+        if service.restricted_vnis() {
+            return Ok(service);
+        }
+        Ok(service.with_range(self.range_of(service.id())?))
+    }
+
+    /// All services with their VNI ranges: SVC_LIST_GET, and SVC_GET_VNI_RANGE for each that
+    /// does not list its VNIs.
+    ///
+    /// Drivers newer than SHS 14.0 list them by id, older ones in the order of creation.
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed.
+    #[doc(alias = "cxil_get_svc_list")]
+    pub fn list(&self) -> Result<Vec<Service>> {
+        let mut buffer = ServiceBuffer::new();
+        self.list_into(&mut buffer)?;
+        buffer
+            .services
+            .into_iter()
+            .map(|service| match self.with_range(service) {
+                // It may have been destroyed in between: then it was there when it was listed.
+                Err(error) if error.errno() == Errno::EINVAL => Ok(service),
+                result => result,
+            })
+            .collect()
+    }
+
+    /// All services, into room that is used again: one SVC_LIST_GET if they fit, and no
+    /// allocation then. VNI ranges are not asked for.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cxi::{Device, DeviceId, ServiceBuffer};
+    /// # use cxi_mock::{Credentials, Nic, NicConfig};
+    /// # let nic = Nic::new(NicConfig::new())?;
+    /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
+    /// # let services = Device::with_transport(DeviceId::new(0), Arc::new(file)).services();
+    /// let mut buffer = ServiceBuffer::new();
+    /// services.list_into(&mut buffer)?;
+    /// assert!(buffer[0].id().is_default());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list). The buffer is empty then.
+    pub fn list_into(&self, buffer: &mut ServiceBuffer) -> Result<()> {
+        let ServiceBuffer { raw, services } = buffer;
+        services.clear();
+        fetch_list::<SvcListGetCmd>(&**self.device.transport(), raw)
+            .map_err(|error| self.device.refused(error, |_| None))?;
+        for desc in &*raw {
+            match Service::from_kernel(*desc) {
+                Ok(service) => services.push(service),
+                Err(error) => {
+                    services.clear();
+                    return Err(error.on(self.device.id()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a service has in use (SVC_RSRC_GET).
+    ///
+    /// While it is asked, the service is in use for a moment: destroying it may answer EBUSY.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`] (EINVAL).
+    #[doc(alias = "cxil_get_svc_rsrc_use")]
+    pub fn usage(&self, id: ServiceId) -> Result<Usage> {
+        let command = SvcRsrcGetCmd {
+            svc_id: id.get(),
+            ..SvcRsrcGetCmd::new()
+        };
+        let raw = self.device.call(&command, no_such(id))?;
+        Ok(Usage::from_kernel(id, &raw))
+    }
+
+    /// What every service has in use (SVC_RSRC_LIST_GET), in the order of [`list`](Self::list).
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed.
+    #[doc(alias = "cxil_get_svc_rsrc_list")]
+    pub fn usage_all(&self) -> Result<Vec<Usage>> {
+        let mut raw = Vec::new();
+        fetch_list::<SvcRsrcListGetCmd>(&**self.device.transport(), &mut raw)
+            .map_err(|error| self.device.refused(error, |_| None))?;
+        Ok(raw
+            .iter()
+            .filter_map(|entry| {
+                let id = ServiceId::new(entry.svc_id).ok()?;
+                Some(Usage::from_kernel(id, entry))
+            })
+            .collect())
+    }
+}
+
+/// EINVAL of a command that has no other reason for it.
+pub(super) fn no_such(service: ServiceId) -> impl FnOnce(Errno) -> Option<ErrorKind> {
+    move |errno| (errno == Errno::EINVAL).then_some(ErrorKind::NoSuchService { service })
+}

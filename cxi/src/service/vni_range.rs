@@ -1,0 +1,122 @@
+//! Blocks of VNIs.
+
+use cxi_ioctl::abi::service::{SvcGetVniRangeCmd, SvcSetVniRangeCmd};
+use cxi_ioctl::{Command, Errno, Opcode, Release};
+
+use super::Services;
+use crate::error::{Error, ErrorKind, Result};
+use crate::{ServiceId, VniRange};
+
+impl Services {
+    /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). From SHS 13.1 on.
+    ///
+    /// The service must have been made with
+    /// [unrestricted VNIs](crate::VniAccess::Unrestricted) and have no range yet; it has to be
+    /// [enabled](Self::set_enabled) afterwards. [`create`](Self::create) with a range does all of
+    /// it.
+    ///
+    /// A driver that refuses a range leaves the service broken: destroy it then. What can be
+    /// known to go wrong is therefore checked first.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::InvalidInput`], nothing was sent: the service lists its VNIs, or has a range
+    ///   already, of which the driver would lose track.
+    /// - [`ErrorKind::VniTaken`] (EEXIST): another service has one of the VNIs.
+    /// - [`ErrorKind::Unsupported`].
+    #[doc(alias = "cxil_svc_set_vni_range")]
+    pub fn set_vni_range(&self, id: ServiceId, range: VniRange) -> Result<()> {
+        const OPCODE: Opcode = SvcSetVniRangeCmd::OPCODE;
+        let refuse = |kind: ErrorKind, errno| {
+            Err(Error::new(kind, errno).during(OPCODE).on(self.device.id()))
+        };
+        if self.device.before_13_1()? {
+            return Err(self.unsupported("a range of VNIs", Release::Shs13_1, OPCODE));
+        }
+        let service = self.exists(id, OPCODE)?;
+        if service.restricted_vnis() {
+            let text = format!(
+                "service {id} lists its VNIs ({}): it takes no range",
+                service.vnis()
+            );
+            return refuse(ErrorKind::InvalidInput(text.into()), Errno::EINVAL);
+        }
+        if let Some(present) = self.vni_range(id)? {
+            let text = format!("service {id} has VNI range {present} already: it takes no other");
+            return refuse(ErrorKind::InvalidInput(text.into()), Errno::EINVAL);
+        }
+        if let Some(conflict) = self.certain_conflict(range, id) {
+            return refuse(ErrorKind::VniTaken(conflict), Errno::EEXIST);
+        }
+        self.write_vni_range(id, range)
+    }
+
+    pub(super) fn write_vni_range(&self, id: ServiceId, range: VniRange) -> Result<()> {
+        let command = SvcSetVniRangeCmd {
+            svc_id: id.get(),
+            vni_min: range.first().into(),
+            vni_max: range.last().into(),
+            ..SvcSetVniRangeCmd::new()
+        };
+        self.device.call(&command, |errno| match errno {
+            Errno::EEXIST => self.conflict(&[range], Some(id)).map(ErrorKind::VniTaken),
+            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EPERM => self.on_virtual_function(),
+            _ => None,
+        })
+    }
+
+    /// The block of VNIs of a service (SVC_GET_VNI_RANGE); `None` if it lists its VNIs, has no
+    /// range yet, or the driver knows none.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - ENOENT: the service lost its range, because a driver refused one. Destroy it.
+    #[doc(alias = "cxil_svc_get_vni_range")]
+    pub fn vni_range(&self, id: ServiceId) -> Result<Option<VniRange>> {
+        let command = SvcGetVniRangeCmd {
+            svc_id: id.get(),
+            ..SvcGetVniRangeCmd::new()
+        };
+        match self.device.execute(&command) {
+            Ok(found) => VniRange::from_bounds(found.vni_min.into(), found.vni_max.into())
+                .map(Some)
+                .map_err(|error| {
+                    let text = format!("the driver answers what is no range: {error}");
+                    Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
+                        .during(SvcGetVniRangeCmd::OPCODE)
+                        .on(self.device.id())
+                }),
+            // A group that was not made as a service.
+            Err(error) if error.errno() == Errno::EOPNOTSUPP => Ok(None),
+            Err(error) if error.errno() == Errno::EINVAL => {
+                self.exists(id, SvcGetVniRangeCmd::OPCODE)?;
+                Ok(None)
+            }
+            Err(error) => Err(self.device.refused(error, |errno| {
+                (errno == Errno::ENOENT).then_some(ErrorKind::Refused(
+                    "the service lost its VNI range when the driver refused one (ENOENT): destroy \
+                     it and make another"
+                        .into(),
+                ))
+            })),
+        }
+    }
+
+    /// The range of a service that is known to be there; `None` also if it was lost.
+    pub(super) fn range_of(&self, id: ServiceId) -> Result<Option<VniRange>> {
+        let command = SvcGetVniRangeCmd {
+            svc_id: id.get(),
+            ..SvcGetVniRangeCmd::new()
+        };
+        match self.device.execute(&command) {
+            Ok(found) => Ok(VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).ok()),
+            Err(error) => match error.errno() {
+                Errno::EINVAL | Errno::ENOENT | Errno::EOPNOTSUPP => Ok(None),
+                _ => Err(self.device.refused(error, |_| None)),
+            },
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What the kernel's sysfs tells about a NIC.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cxi_ioctl::Errno;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::{DeviceId, PciAddress};
+
+/// A PF's first window is at least this large, a VF's is smaller.
+const PF_WINDOW: u64 = 1 << 31;
+
+/// The folder of one NIC in sysfs.
+#[derive(Clone, Debug)]
+pub(crate) struct NicFolder {
+    user: PathBuf,
+    telemetry: PathBuf,
+}
+
+impl NicFolder {
+    pub(crate) fn new(sysfs: &Path, id: DeviceId) -> Self {
+        let name = id.to_string();
+        Self {
+            user: class(sysfs).join(&name),
+            telemetry: sysfs.join("class/cxi").join(name).join("device/telemetry"),
+        }
+    }
+
+    /// `class/cxi_user/cxiN`.
+    pub(crate) fn user(&self) -> &Path {
+        &self.user
+    }
+
+    /// The folder of telemetry counters.
+    pub(crate) fn telemetry(&self) -> &Path {
+        &self.telemetry
+    }
+
+    fn device(&self) -> PathBuf {
+        self.user.join("device")
+    }
+
+    /// The PCI address; `None` if there is no such folder or its name is none.
+    pub(crate) fn pci_address(&self) -> Option<PciAddress> {
+        let folder = fs::canonicalize(self.device()).ok()?;
+        folder.file_name()?.to_str()?.parse().ok()
+    }
+
+    /// Name of the kernel driver.
+    pub(crate) fn driver(&self) -> Option<String> {
+        let folder = fs::canonicalize(self.device().join("driver")).ok()?;
+        Some(folder.file_name()?.to_str()?.to_owned())
+    }
+
+    /// Whether it is a virtual function; `None` if nothing tells.
+    pub(crate) fn virtual_function(&self) -> Option<bool> {
+        let device = self.device();
+        if fs::symlink_metadata(device.join("physfn")).is_ok() {
+            return Some(true);
+        }
+        let window = fs::metadata(device.join("resource0")).ok()?;
+        Some(window.len() < PF_WINDOW)
+    }
+
+    /// The NUMA node; `None` if the platform has none.
+    pub(crate) fn numa_node(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.device().join("numa_node")).ok()?;
+        text.trim().parse().ok()
+    }
+
+    /// The CPUs next to the NIC, as the kernel writes lists: `0-15,32-47`.
+    pub(crate) fn local_cpus(&self) -> Option<String> {
+        let text = fs::read_to_string(self.device().join("local_cpulist")).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+/// Every NIC that sysfs knows, in order; none if the class is not there.
+pub(crate) fn nics(sysfs: &Path) -> Result<Vec<DeviceId>> {
+    let mut ids = names(&class(sysfs))?;
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// The entries of a folder that are called like a NIC.
+pub(crate) fn names(folder: &Path) -> Result<Vec<DeviceId>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| unreadable(folder, &error))?,
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(folder, &error))?;
+        // Other names are other things: `cxi`, `cxi_loopback`.
+        ids.extend(
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<DeviceId>().ok()),
+        );
+    }
+    Ok(ids)
+}
+
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let kind = ErrorKind::Sysfs {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    Error::new(kind, Errno::from_io(error))
+}
+
+pub(crate) fn malformed(path: &Path, reason: String) -> Error {
+    let path = path.to_owned();
+    Error::invalid(ErrorKind::Sysfs { path, reason })
+}
+
+fn class(sysfs: &Path) -> PathBuf {
+    sysfs.join("class/cxi_user")
+}
