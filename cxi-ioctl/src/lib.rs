@@ -10,6 +10,10 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod abi;
 mod chardev;
 mod command;
