@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod idset;
+pub mod limits;
 pub mod na;
 mod name;
 pub mod pool;
