@@ -78,7 +78,7 @@ fn object(layout: &StructLayout, bytes: &[u8], release: Release) -> Value {
                 }
             }
             ("SvcMember", "kind") => {
-                map.insert("type".to_owned(), member_type(integer(room, false)));
+                map.insert("type".to_owned(), member_type(integer(room, true)));
             }
             ("SvcMember", "id") => {
                 let id = value(Kind::Integer(false), room, release);
@@ -134,10 +134,11 @@ fn flags(byte: i128, map: &mut Map<String, Value>) {
     map.insert("cntr_pool_id".to_owned(), pool.into());
 }
 
+/// An enumeration, which C prints as a signed number.
 fn member_type(number: i128) -> Value {
     let index = usize::try_from(number).ok();
     match index.and_then(|index| uapi::MEMBER_TYPES.get(index)) {
         Some(name) => Value::from(*name),
-        None => Value::from(u64::try_from(number).unwrap_or(u64::MAX)),
+        None => i64::try_from(number).map_or(Value::Null, Value::from),
     }
 }

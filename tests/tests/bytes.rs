@@ -26,7 +26,7 @@ fn descriptor() -> (Value, [u8; 68]) {
         "num_vld_vnis": 2,
         "vnis": [0x1234, 7],
         "tcs": [false, true, false, false, true],
-        "members": [{"type": "GID", "gid": 70_000}, {"type": 9, "uid": 5}],
+        "members": [{"type": "GID", "gid": 70_000}, {"type": -2, "uid": 5}],
         "limits": {"ptes": {"max": 3, "res": 1}, "acs": {"max": 0x0102, "res": 4}},
         "svc_id": 77
     });
@@ -39,7 +39,7 @@ fn descriptor() -> (Value, [u8; 68]) {
     put(&mut bytes, 16, &70_000_u32.to_le_bytes());
     put(&mut bytes, 20, &2_u32.to_le_bytes());
     put(&mut bytes, 24, &5_u32.to_le_bytes());
-    put(&mut bytes, 28, &9_u32.to_le_bytes());
+    put(&mut bytes, 28, &[0xFE, 0xFF, 0xFF, 0xFF]);
     put(&mut bytes, 32, &[3, 0, 1, 0]);
     put(&mut bytes, 60, &[2, 1, 4, 0]);
     put(&mut bytes, 64, &77_u32.to_le_bytes());
@@ -73,7 +73,7 @@ fn service_response() {
     assert_eq!(service["tcs"], json!([0, 1, 0, 0, 1]));
     assert_eq!(service["members"][0]["type"], "GID");
     assert_eq!(service["members"][0]["gid"], 70_000);
-    assert_eq!(service["members"][1]["type"], 9);
+    assert_eq!(service["members"][1]["type"], -2);
     assert_eq!(service["limits"]["acs"], json!({"max": 0x0102, "res": 4}));
     assert_eq!(service["limits"]["les"], json!({"max": 0, "res": 0}));
     assert_eq!(service["svc_id"], 77);

@@ -21,7 +21,7 @@ use proptest_state_machine::prop_state_machine;
 const CASES: &str = "CXI_PROPERTY_CASES";
 
 fn config() -> Config {
-    let cases = std::env::var(CASES).map_or(150, |text| {
+    let cases = std::env::var(CASES).map_or(100, |text| {
         text.parse()
             .unwrap_or_else(|_| panic!("{CASES}={text}: expected a number of sequences"))
     });

@@ -370,7 +370,8 @@ fn validate(asked: &Descriptor) -> Result<(), Errno> {
     if wrong { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
-fn access(asked: &Descriptor) -> Result<Access, Errno> {
+/// Who may use a service with these members.
+pub(crate) fn access(asked: &Descriptor) -> Result<Access, Errno> {
     if !asked.restricted_members {
         return Ok(Access::Open);
     }

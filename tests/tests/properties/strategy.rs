@@ -5,7 +5,7 @@ use proptest::sample::select;
 use proptest::strategy::Union;
 use proptest_state_machine::ReferenceStateMachine;
 
-use crate::model::{FILES, Model, Vnis};
+use crate::model::{FILES, Model, Vnis, access};
 use crate::operation::{Caller, Command, Descriptor, Member, Operation};
 use crate::reservation::{LE, TLE, TOTALS};
 
@@ -115,12 +115,16 @@ impl ReferenceStateMachine for Model {
 
 /// The driver's behaviour is defined. A second range for a service leaks the first, or leaves a
 /// dangling pointer; an update of the VNIs makes the driver believe in profiles that are not there.
+/// Whether a range that is set after an update of the members has the old members or the new ones
+/// is not known.
 fn defined(state: &Model, command: &Command) -> bool {
     match command {
-        Command::SvcSetVniRange { svc_id, .. } => state
-            .services
-            .get(svc_id)
-            .is_none_or(|service| !matches!(service.vnis, Vnis::Range(..))),
+        Command::SvcSetVniRange { svc_id, .. } => {
+            state.services.get(svc_id).is_none_or(|service| {
+                !matches!(service.vnis, Vnis::Range(..))
+                    && access(&service.descriptor) == Ok(service.access.clone())
+            })
+        }
         Command::SvcUpdate(new) => state.services.get(&new.svc_id).is_none_or(|service| {
             let stored = &service.descriptor;
             stored.restricted_vnis == new.restricted_vnis && stored.num_vld_vnis == new.num_vld_vnis
