@@ -1,5 +1,6 @@
 //! The scheduler layer: what a job needs on every NIC of a node, and the books behind it.
 
+pub mod collectives;
 pub mod environment;
 pub mod idset;
 pub mod limits;
