@@ -109,8 +109,7 @@ impl LniAllocForm {
 ///
 /// # Errors
 ///
-/// EINVAL for an unknown event queue, or for a value that would make the reservation negative;
-/// ENOSPC if there are not that many slots; else as [`execute`].
+/// EINVAL for an unknown event queue; else as [`execute`].
 pub fn eq_adjust_reserved_fc(
     transport: &dyn Transport,
     form: LniForm,

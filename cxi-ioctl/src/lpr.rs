@@ -6,7 +6,7 @@ use crate::{Command, CommandError, Errno, Transport, execute};
 /// Values from here up are errors: the negative errno as an unsigned number.
 const FIRST_ERROR: u32 = 0xFFFF_F001;
 
-/// How many LNIs of a service may share one RGID (SVC_GET_LPR, `cxil_svc_get_lpr`).
+/// How many LNIs of a service may share one RGID (SVC_GET_LPR, `cxil_get_svc_lpr`).
 ///
 /// All known drivers answer an unknown service with success and the value 0xFFFFFFEA, which is
 /// EINVAL; here it is an error like any other.

@@ -43,7 +43,13 @@ abi! {
         bits: u64 = 0,
     }
 
-    /// Request of CT_ALLOC.
+    /// Allocates a counting event.
+    ///
+    /// Request of CT_ALLOC; open to everyone. libcxi: `cxil_alloc_ct`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI, write-back address not 8-byte aligned
+    /// - EBADR, ENOSPC: the service has none, or none left
     struct CtAllocCmd = "cxi_ct_alloc_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -66,7 +72,13 @@ abi! {
         doorbell: Mminfo = 8,
     }
 
-    /// Request of CT_FREE.
+    /// Frees a counting event; its credit comes back when the LNI is freed.
+    ///
+    /// Request of CT_FREE; open to everyone. libcxi: `cxil_destroy_ct`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such counter in this open file
+    /// - EBUSY: still in use
     struct CtFreeCmd = "cxi_ct_free_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -74,7 +86,12 @@ abi! {
         ctn: u32 = 4,
     }
 
-    /// Request of CT_WB_UPDATE.
+    /// Changes where a counter is written back to.
+    ///
+    /// Request of CT_WB_UPDATE; open to everyone. libcxi: `cxil_ct_wb_update`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such counter, address not 8-byte aligned
     struct CtWbUpdateCmd = "cxi_ct_wb_update_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

@@ -29,7 +29,9 @@ constants! {
 }
 
 abi! {
-    /// Request of DEV_INFO_GET.
+    /// Tells what the device is and has.
+    ///
+    /// Request of DEV_INFO_GET; open to everyone. libcxi: `cxil_open_device`.
     struct DevInfoGetCmd = "cxi_dev_info_get_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -100,7 +102,10 @@ abi! {
         _pad3: [u8; 4] = 116,
     }
 
-    /// Request of GET_DEV_PROPERTIES.
+    /// Tells the properties of the device, in one of two lengths: use
+    /// [`dev_properties`](crate::dev_properties).
+    ///
+    /// Request of GET_DEV_PROPERTIES; open to everyone.
     struct GetDevPropertiesCmd = "cxi_get_dev_properties_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -174,7 +179,13 @@ abi! {
         amo_remap_to_pcie_fadd: i32 = 76,
     }
 
-    /// Request of MAP_CSRS.
+    /// Gives the window of all registers.
+    ///
+    /// Request of MAP_CSRS; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_map_csr`.
+    ///
+    /// Errors:
+    /// - EALREADY: mapped in this open file
     struct MapCsrsCmd = "cxi_map_csrs_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -183,7 +194,9 @@ abi! {
         resp: u64 = 8,
     }
 
-    /// Request of INBOUND_WAIT.
+    /// Waits until everything that has arrived is in memory.
+    ///
+    /// Request of INBOUND_WAIT; open to everyone. libcxi: `cxil_inbound_wait`.
     struct InboundWaitCmd = "cxi_inbound_wait_cmd", 4 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

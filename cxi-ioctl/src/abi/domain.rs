@@ -8,7 +8,14 @@ constants! {
 }
 
 abi! {
-    /// Request of DOMAIN_RESERVE.
+    /// Reserves a run of PIDs of a VNI for an LNI, until the LNI is freed.
+    ///
+    /// Request of DOMAIN_RESERVE; open to everyone. libcxi: `cxil_reserve_domain`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI, count 0 or above 511, no right to the VNI
+    /// - EEXIST: the PIDs are taken
+    /// - ENOSPC: no such run is free
     struct DomainReserveCmd = "cxi_domain_reserve_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -31,7 +38,16 @@ abi! {
         pid: u32 = 0,
     }
 
-    /// Request of DOMAIN_ALLOC.
+    /// Allocates a domain: a VNI and a PID under which the LNI is reached.
+    ///
+    /// Request of DOMAIN_ALLOC; open to everyone. libcxi: `cxil_alloc_domain`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI, PID out of range
+    /// - ENOENT: no enabled service has the VNI
+    /// - EPERM: none that has it admits the caller
+    /// - EEXIST: the PID is taken
+    /// - ENOSPC: no PID is free
     struct DomainAllocCmd = "cxi_domain_alloc_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -57,7 +73,13 @@ abi! {
         pid: u32 = 8,
     }
 
-    /// Request of DOMAIN_FREE.
+    /// Frees a domain.
+    ///
+    /// Request of DOMAIN_FREE; open to everyone. libcxi: `cxil_destroy_domain`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such domain in this open file
+    /// - EBUSY: a PtlTE is mapped into it
     struct DomainFreeCmd = "cxi_domain_free_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

@@ -22,7 +22,10 @@ abi! {
         poll_interval: u32 = 16,
     }
 
-    /// Request of SBUS_OP.
+    /// Does an operation on the SBUS of the link.
+    ///
+    /// Request of SBUS_OP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_sbus_op`.
     struct SbusOpCmd = "cxi_sbus_op_cmd", 40 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -45,7 +48,10 @@ abi! {
         _pad0: [u8; 2] = 6,
     }
 
-    /// Request of SBUS_OP_RESET.
+    /// Resets the SBUS of the link.
+    ///
+    /// Request of SBUS_OP_RESET; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_sbus_op_reset`.
     struct SbusOpResetCmd = "cxi_sbus_op_reset_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -54,7 +60,10 @@ abi! {
         resp: u64 = 8,
     }
 
-    /// Request of SERDES_OP.
+    /// Does an operation on the SERDES of the link.
+    ///
+    /// Request of SERDES_OP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_serdes_op`.
     struct SerdesOpCmd = "cxi_serdes_op_cmd", 48 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

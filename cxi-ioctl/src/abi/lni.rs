@@ -3,7 +3,16 @@
 use crate::layout::{abi, commands};
 
 abi! {
-    /// Request of LNI_ALLOC.
+    /// Allocates an LNI of a service: the right to allocate everything else from what the service
+    /// has.
+    ///
+    /// Request of LNI_ALLOC; open to everyone. libcxi: `cxil_alloc_lni`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service, or a request in the form of another driver generation
+    /// - EKEYREVOKED: the service is disabled
+    /// - EPERM: the caller is no member of the service
+    /// - ENOSPC: no RGID is free
     struct LniAllocCmd = "cxi_lni_alloc_cmd", 24, since Main {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -15,7 +24,17 @@ abi! {
         _pad1: [u8; 4] = 20,
     }
 
-    /// Request of LNI_ALLOC, up to 14.0.
+    /// Allocates an LNI of a service: the right to allocate everything else from what the service
+    /// has.
+    ///
+    /// Request of LNI_ALLOC in the form of drivers up to SHS 14.0; open to everyone. libcxi:
+    /// `cxil_alloc_lni`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service, or a request in the form of another driver generation
+    /// - EKEYREVOKED: the service is disabled
+    /// - EPERM: the caller is no member of the service
+    /// - ENOSPC: no RGID is free
     struct LniAllocCmdV1 = "cxi_lni_alloc_cmd", 16, until Shs14_0_1 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -31,7 +50,13 @@ abi! {
         lni: u32 = 0,
     }
 
-    /// Request of LNI_FREE.
+    /// Frees an LNI.
+    ///
+    /// Request of LNI_FREE; open to everyone. libcxi: `cxil_destroy_lni`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such LNI in this open file
+    /// - EBUSY: something allocated from it is left
     struct LniFreeCmd = "cxi_lni_free_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

@@ -91,7 +91,16 @@ abi! {
         id: u32 = 36,
     }
 
-    /// Request of ATU_MAP.
+    /// Registers memory of the caller for the NIC; takes an address context of the service if no
+    /// mapping of the kind exists.
+    ///
+    /// Request of ATU_MAP; open to everyone. libcxi: `cxil_map`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI, length 0, unknown flags
+    /// - EOVERFLOW: the range wraps (EFAULT up to 14.0)
+    /// - EOPNOTSUPP: ATS where there is none
+    /// - EBADR, ENOSPC: the service has no address contexts, or none left; the RGID has eight
     struct AtuMapCmd = "cxi_atu_map_cmd", 88 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -105,7 +114,7 @@ abi! {
         va: u64 = 24,
         /// Length in bytes.
         len: u64 = 32,
-        /// Flags.
+        /// Flags, see [`MapFlags`].
         flags: u32 = 40,
         _pad2: [u8; 4] = 44,
         /// How to map.
@@ -121,7 +130,13 @@ abi! {
         md: Md = 8,
     }
 
-    /// Request of ATU_UNMAP.
+    /// Removes a registration.
+    ///
+    /// Request of ATU_UNMAP; open to everyone. libcxi: `cxil_unmap`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such descriptor in this open file
+    /// - EBUSY: an event queue uses it
     struct AtuUnmapCmd = "cxi_atu_unmap_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -129,7 +144,12 @@ abi! {
         id: u32 = 4,
     }
 
-    /// Request of ATU_UPDATE_MD.
+    /// Changes the memory behind a descriptor that was made without.
+    ///
+    /// Request of ATU_UPDATE_MD; open to everyone. libcxi: `cxil_update_md`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such descriptor in this open file
     struct AtuUpdateMdCmd = "cxi_atu_update_md_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -139,7 +159,7 @@ abi! {
         va: u64 = 8,
         /// Length in bytes.
         len: u64 = 16,
-        /// Flags.
+        /// Flags, see [`MapFlags`].
         flags: u32 = 24,
         _pad0: [u8; 4] = 28,
     }

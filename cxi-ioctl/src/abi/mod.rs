@@ -38,6 +38,7 @@ pub fn layouts() -> impl Iterator<Item = &'static StructLayout> {
         profile::LAYOUTS,
         queue::LAYOUTS,
         service::LAYOUTS,
+        service::settings::LAYOUTS,
         wait::LAYOUTS,
     ]
     .into_iter()
@@ -73,6 +74,7 @@ pub fn commands() -> impl Iterator<Item = &'static CommandLayout> {
         profile::COMMANDS,
         queue::COMMANDS,
         service::COMMANDS,
+        service::settings::COMMANDS,
         wait::COMMANDS,
     ]
     .into_iter()

@@ -67,11 +67,18 @@ bitflags::bitflags! {
 abi! {
     /// Options of a PtlTE, one bit each.
     struct PtAllocOpts = "cxi_pt_alloc_opts", 8 {
-        /// One bit each, see `PT_*`.
+        /// One bit each, see [`PtOptions`].
         bits: u64 = 0,
     }
 
-    /// Request of PTE_ALLOC.
+    /// Allocates a portal table entry.
+    ///
+    /// Request of PTE_ALLOC; open to everyone. libcxi: `cxil_alloc_pte`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI or event queue
+    /// - EPERM: Ethernet option without CAP_NET_RAW
+    /// - EBADR, ENOSPC: the service has none, or none left
     struct PteAllocCmd = "cxi_pte_alloc_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -92,7 +99,13 @@ abi! {
         pte_number: u32 = 0,
     }
 
-    /// Request of PTE_FREE.
+    /// Frees a PtlTE; the LNI keeps its number and credit for the next one.
+    ///
+    /// Request of PTE_FREE; open to everyone. libcxi: `cxil_destroy_pte`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such PtlTE in this open file
+    /// - EBUSY: mapped into a domain
     struct PteFreeCmd = "cxi_pte_free_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -104,7 +117,12 @@ abi! {
         _pad1: [u8; 4] = 20,
     }
 
-    /// Request of PTE_MAP.
+    /// Maps a PtlTE into a domain at an offset.
+    ///
+    /// Request of PTE_MAP; open to everyone. libcxi: `cxil_map_pte`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown PtlTE or domain, of different LNIs, offset 256 or above
     struct PteMapCmd = "cxi_pte_map_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -128,7 +146,12 @@ abi! {
         pte_index: u32 = 0,
     }
 
-    /// Request of PTE_UNMAP.
+    /// Removes a mapping.
+    ///
+    /// Request of PTE_UNMAP; open to everyone. libcxi: `cxil_unmap_pte`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such mapping in this open file
     struct PteUnmapCmd = "cxi_pte_unmap_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -140,7 +163,9 @@ abi! {
         _pad1: [u8; 4] = 20,
     }
 
-    /// Request of PTE_LE_INVALIDATE.
+    /// Invalidates a list entry.
+    ///
+    /// Request of PTE_LE_INVALIDATE; open to everyone. libcxi: `cxil_invalidate_pte_le`.
     struct PteLeInvalidateCmd = "cxi_pte_le_invalidate_cmd", 16 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -173,7 +198,13 @@ abi! {
         _pad2: [u8; 6] = 26,
     }
 
-    /// Request of PTE_STATUS.
+    /// Tells the state of a PtlTE. The driver reads `ule_offsets` and `ule_count` from the
+    /// response buffer first: use [`execute_inout`](crate::execute_inout).
+    ///
+    /// Request of PTE_STATUS; open to everyone. libcxi: `cxil_pte_status`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such PtlTE in this open file
     struct PteStatusCmd = "cxi_pte_status_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -185,7 +216,9 @@ abi! {
         _pad1: [u8; 4] = 20,
     }
 
-    /// Request of PTE_TRANSITION_SM.
+    /// Moves a PtlTE to software-managed matching.
+    ///
+    /// Request of PTE_TRANSITION_SM; open to everyone. libcxi: `cxil_pte_transition_sm`.
     struct PteTransitionSmCmd = "cxi_pte_transition_sm_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

@@ -40,7 +40,16 @@ constants! {
 }
 
 abi! {
-    /// Request of CP_ALLOC.
+    /// Allocates a communication profile: the right to send on a VNI with a traffic class.
+    ///
+    /// Request of CP_ALLOC; open to everyone. libcxi: `cxil_alloc_cp`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI, no VNI, a traffic class and type that do not exist or that the
+    ///   service does not have
+    /// - ENOENT: no enabled service has the VNI
+    /// - EPERM: none that has it admits the caller; an Ethernet class without CAP_NET_RAW
+    /// - ENOSPC: no LCID or communication profile is free
     struct CpAllocCmd = "cxi_cp_alloc_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -57,7 +66,14 @@ abi! {
         tc_type: u32 = 28,
     }
 
-    /// Request of TRIG_CP_ALLOC.
+    /// Allocates a communication profile with a choice of LCID: triggered commands need LCID 0.
+    /// From SHS 13.1.
+    ///
+    /// Request of TRIG_CP_ALLOC; open to everyone. libcxi: `cxil_alloc_trig_cp`.
+    ///
+    /// Errors:
+    /// - as CP_ALLOC
+    /// - ENOSPC also: the LCID asked for is taken
     struct TrigCpAllocCmd = "cxi_trig_cp_alloc_cmd", 40 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -85,7 +101,13 @@ abi! {
         lcid: u32 = 4,
     }
 
-    /// Request of CP_FREE.
+    /// Frees a communication profile.
+    ///
+    /// Request of CP_FREE; open to everyone. libcxi: `cxil_destroy_cp`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such profile in this open file
+    /// - EBUSY: a command queue uses it
     struct CpFreeCmd = "cxi_cp_free_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -93,7 +115,13 @@ abi! {
         cp_hndl: u32 = 4,
     }
 
-    /// Request of CP_MODIFY.
+    /// Changes the VNI of a communication profile of a service with exclusive profiles. From SHS
+    /// 13.1.
+    ///
+    /// Request of CP_MODIFY; open to everyone. libcxi: `cxil_modify_cp`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such profile, the service has no exclusive profiles, no right to the VNI
     struct CpModifyCmd = "cxi_cp_modify_cmd", 12 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

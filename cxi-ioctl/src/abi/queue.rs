@@ -49,7 +49,7 @@ abi! {
         policy: u32 = 4,
         /// Statistics counter pool.
         stat_cnt_pool: u32 = 8,
-        /// Flags.
+        /// Flags: `CQ_USER`, `CQ_IS_TX`, `CQ_TX_*`.
         flags: u32 = 12,
         /// Local communication profile id, 0 to 15 in an RGID.
         lcid: u32 = 16,
@@ -57,7 +57,17 @@ abi! {
         lpe_cdt_thresh_id: u32 = 20,
     }
 
-    /// Request of CQ_ALLOC.
+    /// Allocates a transmit (TXQ) or target (TGQ) command queue.
+    ///
+    /// Request of CQ_ALLOC; open to everyone. libcxi: `cxil_alloc_cmdq`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI or event queue, policy above 3, threshold id above 3, LCID not
+    ///   allocated, triggered commands without LCID 0
+    /// - E2BIG: more than 65536 commands
+    /// - EPERM: Ethernet flag without CAP_NET_RAW
+    /// - EBADR: the service has no queues of the kind
+    /// - ENOSPC: the service has used up its queues
     struct CqAllocCmd = "cxi_cq_alloc_cmd", 48 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -87,7 +97,12 @@ abi! {
         dmabuf_offset: u64 = 40,
     }
 
-    /// Request of CQ_ALLOC_BUF.
+    /// Allocates a command queue in the caller's memory. On the development branch.
+    ///
+    /// Request of CQ_ALLOC_BUF; open to everyone.
+    ///
+    /// Errors:
+    /// - as CQ_ALLOC
     struct CqAllocBufCmd = "cxi_cq_alloc_buf_cmd", 72 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -114,7 +129,13 @@ abi! {
         wp_addr: Mminfo = 24,
     }
 
-    /// Request of CQ_FREE.
+    /// Frees a command queue; its credit comes back when the hardware is done with it.
+    ///
+    /// Request of CQ_FREE; open to everyone. libcxi: `cxil_destroy_cmdq`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
+    /// - EBUSY: still in use
     struct CqFreeCmd = "cxi_cq_free_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -122,7 +143,12 @@ abi! {
         cq: u32 = 4,
     }
 
-    /// Request of CQ_ACK_COUNTER.
+    /// Tells how many commands of a queue are still to be acknowledged.
+    ///
+    /// Request of CQ_ACK_COUNTER; open to everyone. libcxi: `cxil_cmdq_ack_counter`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
     struct CqAckCounterCmd = "cxi_cq_ack_counter_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -146,7 +172,7 @@ abi! {
         queue: u64 = 0,
         /// Length of the event buffer in bytes, a multiple of the page size.
         queue_len: u64 = 8,
-        /// Flags.
+        /// Flags, see `EQ_USER` to `EQ_REGISTER_PCT`.
         flags: u64 = 16,
         /// First fill level, in percent, that is reported.
         status_thresh_base: u32 = 24,
@@ -162,7 +188,17 @@ abi! {
         reserved_slots: u32 = 44,
     }
 
-    /// Request of EQ_ALLOC.
+    /// Allocates an event queue over memory of the caller.
+    ///
+    /// Request of EQ_ALLOC; open to everyone. libcxi: `cxil_alloc_evtq`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI, memory descriptor or wait object; length 0 or no multiple of the
+    ///   page size; address 0, not page aligned or outside the descriptor; status thresholds;
+    ///   more reserved slots than there are
+    /// - EPERM: the flag of the retry handler without CAP_SYS_ADMIN
+    /// - EEXIST: the retry handler has its queue
+    /// - EBADR, ENOSPC: the service has none, or none left
     struct EqAllocCmd = "cxi_eq_alloc_cmd", 80 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -190,7 +226,13 @@ abi! {
         csr: Mminfo = 8,
     }
 
-    /// Request of EQ_FREE.
+    /// Frees an event queue; the LNI keeps its number and credit for the next one.
+    ///
+    /// Request of EQ_FREE; open to everyone. libcxi: `cxil_destroy_evtq`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
+    /// - EBUSY: still in use
     struct EqFreeCmd = "cxi_eq_free_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -198,7 +240,12 @@ abi! {
         eq: u32 = 4,
     }
 
-    /// Request of EQ_RESIZE.
+    /// Starts moving an event queue to another buffer.
+    ///
+    /// Request of EQ_RESIZE; open to everyone. libcxi: `cxil_evtq_resize`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
     struct EqResizeCmd = "cxi_eq_resize_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -213,7 +260,12 @@ abi! {
         _pad0: [u8; 4] = 28,
     }
 
-    /// Request of EQ_RESIZE_COMPLETE.
+    /// Ends the move of an event queue; the old buffer may go.
+    ///
+    /// Request of EQ_RESIZE_COMPLETE; open to everyone. libcxi: `cxil_evtq_resize_complete`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
     struct EqResizeCompleteCmd = "cxi_eq_resize_complete_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -221,7 +273,14 @@ abi! {
         eq_hndl: u32 = 4,
     }
 
-    /// Request of EQ_ADJUST_RESERVED_FC.
+    /// Changes by a difference how many event slots are kept back for flow control. Has two forms
+    /// of one length: use [`eq_adjust_reserved_fc`](crate::eq_adjust_reserved_fc).
+    ///
+    /// Request of EQ_ADJUST_RESERVED_FC; open to everyone. libcxi:
+    /// `cxil_evtq_adjust_reserved_fc`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
     struct EqAdjustReservedFcCmd = "cxi_eq_adjust_reserved_fc_cmd", 24, since Main {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -234,7 +293,14 @@ abi! {
         value: i32 = 20,
     }
 
-    /// Request of EQ_ADJUST_RESERVED_FC, up to 14.0.
+    /// Changes by a difference how many event slots are kept back for flow control. Has two forms
+    /// of one length: use [`eq_adjust_reserved_fc`](crate::eq_adjust_reserved_fc).
+    ///
+    /// Request of EQ_ADJUST_RESERVED_FC in the form of drivers up to SHS 14.0; open to everyone.
+    /// libcxi: `cxil_evtq_adjust_reserved_fc`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such queue in this open file
     struct EqAdjustReservedFcCmdV1 = "cxi_eq_adjust_reserved_fc_cmd", 24, until Shs14_0_1 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

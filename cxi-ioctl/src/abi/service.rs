@@ -1,5 +1,13 @@
 //! Services: who may use which VNIs, traffic classes and how much of the NIC.
 
+pub(super) mod settings;
+
+pub use settings::{
+    SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp,
+    SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd,
+    SvcSetVniRangeCmd,
+};
+
 use super::profile::TC_COUNT;
 use crate::layout::{abi, commands, constants};
 
@@ -105,7 +113,7 @@ abi! {
 
     /// A service.
     struct SvcDesc = "cxi_svc_desc", 68 {
-        /// Flags, see [`SvcFlags`](super::SvcFlags) and `cntr_pool_id` in bits 6 and 7.
+        /// Flags, see [`SvcFlags`] and `cntr_pool_id` in bits 6 and 7.
         flags: u8 = 0,
         /// How many entries of `vnis` count.
         num_vld_vnis: u8 = 1,
@@ -122,7 +130,19 @@ abi! {
         svc_id: u32 = 64,
     }
 
-    /// Request of SVC_ALLOC.
+    /// Creates a service. The response comes also with an error and says what was short: use
+    /// [`execute_explained`](crate::execute_explained).
+    ///
+    /// Request of SVC_ALLOC; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_alloc_svc`.
+    ///
+    /// Errors:
+    /// - EINVAL: more than 4 VNIs or one out of range, unknown member type, a limit with more
+    ///   reserved than allowed or above the device
+    /// - EEXIST: a member twice, or VNIs in conflict with those of another service
+    /// - EBADR: a member id of all ones
+    /// - ENOSPC: a reservation that cannot be met, or no pool for it
+    /// - EFAULT: the response could not be delivered; the service exists all the same
     struct SvcAllocCmd = "cxi_svc_alloc_cmd", 88 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -142,7 +162,14 @@ abi! {
         fail_info: SvcFailInfo = 4,
     }
 
-    /// Request of SVC_DESTROY.
+    /// Destroys a service.
+    ///
+    /// Request of SVC_DESTROY; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_destroy_svc`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service, or the default service
+    /// - EBUSY: an LNI of it exists, or is being cleaned up
     struct SvcDestroyCmd = "cxi_svc_destroy_cmd", 8 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -150,7 +177,16 @@ abi! {
         svc_id: u32 = 4,
     }
 
-    /// Request of SVC_UPDATE.
+    /// Stores a changed descriptor and enables or disables the service; members, VNIs and limits
+    /// in force stay.
+    ///
+    /// Request of SVC_UPDATE; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_update_svc`.
+    ///
+    /// Errors:
+    /// - EINVAL: as SVC_ALLOC; no such service; `RESOURCE_LIMITS` changed
+    /// - EBUSY: an LNI of it exists
+    /// - ENOSPC: no room in the VNI table
     struct SvcUpdateCmd = "cxi_svc_update_cmd", 88 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -168,7 +204,12 @@ abi! {
         fail_info: SvcFailInfo = 0,
     }
 
-    /// Request of SVC_GET.
+    /// Tells the descriptor of a service.
+    ///
+    /// Request of SVC_GET; open to everyone. libcxi: `cxil_get_svc`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service
     struct SvcGetCmd = "cxi_svc_get_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -180,7 +221,13 @@ abi! {
         _pad1: [u8; 4] = 20,
     }
 
-    /// Request of SVC_LIST_GET.
+    /// Tells the descriptors of all services, if there is room for all: use
+    /// [`fetch_list`](crate::fetch_list).
+    ///
+    /// Request of SVC_LIST_GET; open to everyone. libcxi: `cxil_get_svc_list`.
+    ///
+    /// Errors:
+    /// - EFAULT: an array that is not there
     struct SvcListGetCmd = "cxi_svc_list_get_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -200,7 +247,12 @@ abi! {
         count: u32 = 0,
     }
 
-    /// Request of SVC_RSRC_GET.
+    /// Tells what a service has in use; `svc_id` of the response stays zero.
+    ///
+    /// Request of SVC_RSRC_GET; open to everyone. libcxi: `cxil_get_svc_rsrc_use`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service
     struct SvcRsrcGetCmd = "cxi_svc_rsrc_get_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -212,7 +264,13 @@ abi! {
         _pad1: [u8; 4] = 20,
     }
 
-    /// Request of SVC_RSRC_LIST_GET.
+    /// Tells what all services have in use, if there is room for all: use
+    /// [`fetch_list`](crate::fetch_list).
+    ///
+    /// Request of SVC_RSRC_LIST_GET; open to everyone. libcxi: `cxil_get_svc_rsrc_list`.
+    ///
+    /// Errors:
+    /// - EFAULT: an array that is not there
     struct SvcRsrcListGetCmd = "cxi_svc_rsrc_list_get_cmd", 32 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -232,7 +290,15 @@ abi! {
         count: u32 = 0,
     }
 
-    /// Request of SVC_ENABLE.
+    /// Enables or disables a service. From SHS 13.1.
+    ///
+    /// Request of SVC_ENABLE; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
+    /// `cxil_svc_enable`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service; a VNI without its profile
+    /// - EBUSY: an LNI of it exists
+    /// - ENOSPC: no room in the VNI table
     struct SvcEnableCmd = "cxi_svc_enable_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -245,129 +311,6 @@ abi! {
         enable: u8 = 20,
         _pad1: [u8; 3] = 21,
     }
-
-    /// Request of SVC_GET_LPR.
-    struct SvcGetLprCmd = "cxi_svc_lpr_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
-        /// Service id.
-        svc_id: u32 = 16,
-        /// LNIs that may share one RGID, at most 8; not looked at when getting.
-        lnis_per_rgid: u32 = 20,
-    }
-
-    /// Request of SVC_SET_LPR.
-    struct SvcSetLprCmd = "cxi_svc_lpr_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
-        /// Service id.
-        svc_id: u32 = 16,
-        /// LNIs that may share one RGID, at most 8; not looked at when getting.
-        lnis_per_rgid: u32 = 20,
-    }
-
-    /// Response of SVC_GET_LPR, SVC_GET_NETNS.
-    struct SvcGetValueResp = "cxi_svc_get_value_resp", 4 {
-        /// The value; see the command.
-        value: u32 = 0,
-    }
-
-    /// Request of SVC_SET_EXCLUSIVE_CP.
-    struct SvcSetExclusiveCpCmd = "cxi_svc_set_exclusive_cp_cmd", 12 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        /// Service id.
-        svc_id: u32 = 4,
-        /// Non-zero: every LNI gets a communication profile of its own.
-        exclusive_cp: u8 = 8,
-        _pad0: [u8; 3] = 9,
-    }
-
-    /// Request of SVC_GET_EXCLUSIVE_CP.
-    struct SvcGetExclusiveCpCmd = "cxi_svc_get_exclusive_cp_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
-        /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
-    }
-
-    /// Response of SVC_GET_EXCLUSIVE_CP.
-    struct SvcGetExclusiveCpResp = "cxi_svc_get_exclusive_cp_resp", 1 {
-        /// Non-zero: every LNI gets a communication profile of its own.
-        exclusive_cp: u8 = 0,
-    }
-
-    /// Request of SVC_GET_VNI_RANGE.
-    struct SvcGetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
-        /// Service id.
-        svc_id: u32 = 16,
-        /// First VNI of the range.
-        vni_min: u32 = 20,
-        /// Last VNI of the range.
-        vni_max: u32 = 24,
-        _pad1: [u8; 4] = 28,
-    }
-
-    /// Request of SVC_SET_VNI_RANGE.
-    struct SvcSetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
-        /// Service id.
-        svc_id: u32 = 16,
-        /// First VNI of the range.
-        vni_min: u32 = 20,
-        /// Last VNI of the range.
-        vni_max: u32 = 24,
-        _pad1: [u8; 4] = 28,
-    }
-
-    /// Response of SVC_GET_VNI_RANGE.
-    struct SvcGetVniRangeResp = "cxi_svc_get_vni_range_resp", 8 {
-        /// First VNI of the range.
-        vni_min: u32 = 0,
-        /// Last VNI of the range.
-        vni_max: u32 = 4,
-    }
-
-    /// Request of SVC_SET_NETNS.
-    struct SvcSetNetnsCmd = "cxi_svc_set_netns_cmd", 12 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        /// Service id.
-        svc_id: u32 = 4,
-        /// Inode number of the network namespace.
-        netns: u32 = 8,
-    }
-
-    /// Request of SVC_GET_NETNS.
-    struct SvcGetNetnsCmd = "cxi_svc_get_netns_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
-        /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
-    }
 }
 
 commands! {
@@ -379,12 +322,4 @@ commands! {
     SvcRsrcGetCmd: SVC_RSRC_GET -> RsrcUse, response at 8;
     SvcRsrcListGetCmd: SVC_RSRC_LIST_GET -> SvcRsrcListGetResp, response at 8, list at 24;
     SvcEnableCmd: SVC_ENABLE -> ();
-    SvcGetLprCmd: SVC_GET_LPR -> SvcGetValueResp, response at 8;
-    SvcSetLprCmd: SVC_SET_LPR -> ();
-    SvcSetExclusiveCpCmd: SVC_SET_EXCLUSIVE_CP -> ();
-    SvcGetExclusiveCpCmd: SVC_GET_EXCLUSIVE_CP -> SvcGetExclusiveCpResp, response at 8;
-    SvcGetVniRangeCmd: SVC_GET_VNI_RANGE -> SvcGetVniRangeResp, response at 8;
-    SvcSetVniRangeCmd: SVC_SET_VNI_RANGE -> ();
-    SvcSetNetnsCmd: SVC_SET_NETNS -> ();
-    SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, response at 8;
 }

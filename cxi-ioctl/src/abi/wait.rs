@@ -8,7 +8,12 @@ constants! {
 }
 
 abi! {
-    /// Request of WAIT_ALLOC.
+    /// Allocates a wait object: a file in sysfs to poll for events.
+    ///
+    /// Request of WAIT_ALLOC; open to everyone. libcxi: `cxil_alloc_wait_obj`.
+    ///
+    /// Errors:
+    /// - EINVAL: unknown LNI
     struct WaitAllocCmd = "cxi_wait_alloc_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,
@@ -28,7 +33,13 @@ abi! {
         wait: u32 = 4,
     }
 
-    /// Request of WAIT_FREE.
+    /// Frees a wait object.
+    ///
+    /// Request of WAIT_FREE; open to everyone. libcxi: `cxil_destroy_wait_obj`.
+    ///
+    /// Errors:
+    /// - EINVAL: no such object in this open file
+    /// - EBUSY: an event queue uses it
     struct WaitFreeCmd = "cxi_wait_free_cmd", 24 {
         /// Opcode; `new()` fills it in.
         op: u32 = 0,

@@ -1,0 +1,195 @@
+//! The real transport over files that are no CXI device but take `write(2)` as one does.
+
+#![allow(missing_docs, reason = "a test has no users")]
+
+use std::io::{ErrorKind, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+
+use cxi_ioctl::abi::device::DevInfoGetCmd;
+use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
+use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
+use cxi_ioctl::{
+    CharDev, Command, CommandError, Errno, Opcode, Pointers, Request, Transport, execute,
+    execute_inout, execute_list,
+};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+fn piped() -> (PipeReader, CharDev) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader, CharDev::from(OwnedFd::from(writer)))
+}
+
+fn received<T: FromBytes>(reader: &mut PipeReader) -> T {
+    let mut bytes = vec![0; size_of::<T>()];
+    reader.read_exact(&mut bytes).unwrap();
+    T::read_from_bytes(&bytes).ok().unwrap()
+}
+
+fn request<'a>(command: &'a [u8], pointers: Pointers, response: &'a mut [u8]) -> Request<'a> {
+    Request {
+        opcode: Opcode::SVC_GET,
+        command,
+        pointers,
+        response,
+        list: &mut [],
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_says_so() {
+    let error = CharDev::open("/dev/cxi-of-nobody").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_null_device_takes_a_command_and_answers_nothing() {
+    let device = CharDev::open("/dev/null").unwrap();
+    assert_eq!(execute(&device, &SvcDestroyCmd::new()), Ok(()));
+    assert_eq!(
+        execute(&device, &DevInfoGetCmd::new()),
+        Err(CommandError::AbiMismatch {
+            opcode: Opcode::DEV_INFO_GET,
+            expected: 120,
+            written: 0
+        })
+    );
+    assert_eq!(device.map(0, 4096).unwrap_err(), Errno::ENODEV);
+    assert_eq!(device.map(0, 0).unwrap_err(), Errno::EINVAL);
+}
+
+#[test]
+fn a_full_device_refuses() {
+    let device = CharDev::open("/dev/full").unwrap();
+    let error = execute(&device, &SvcDestroyCmd::new()).unwrap_err();
+    assert_eq!(
+        error,
+        CommandError::Refused {
+            opcode: Opcode::SVC_DESTROY,
+            errno: Errno::ENOSPC
+        }
+    );
+}
+
+#[test]
+fn a_file_that_is_not_open_for_writing_is_refused() {
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let device = CharDev::from(OwnedFd::from(reader));
+    let error = execute(&device, &SvcDestroyCmd::new()).unwrap_err();
+    assert_eq!(error.errno(), Errno::EBADF);
+}
+
+#[test]
+fn a_pipe_without_reader_is_an_error_and_no_signal() {
+    let (reader, device) = piped();
+    drop(reader);
+    let error = execute(&device, &SvcDestroyCmd::new()).unwrap_err();
+    assert_eq!(error.errno(), Errno::EPIPE);
+}
+
+#[test]
+fn a_command_goes_out_whole_with_its_exact_length_and_addresses() {
+    let (mut reader, device) = piped();
+    execute(
+        &device,
+        &SvcDestroyCmd {
+            svc_id: 9,
+            ..SvcDestroyCmd::new()
+        },
+    )
+    .unwrap();
+    let command: SvcDestroyCmd = received(&mut reader);
+    assert_eq!((command.op, command.svc_id), (29, 9));
+
+    let mut response = [0_u8; 80];
+    let address = response.as_ptr().addr() as u64;
+    let command = SvcGetCmd {
+        svc_id: 4,
+        ..SvcGetCmd::new()
+    };
+    device
+        .submit(request(
+            command.as_bytes(),
+            SvcGetCmd::POINTERS,
+            &mut response,
+        ))
+        .unwrap();
+    let sent: SvcGetCmd = received(&mut reader);
+    let expected = SvcGetCmd {
+        resp: address,
+        ..command
+    };
+    assert_eq!(sent, expected);
+
+    // Nothing behind the commands.
+    drop(device);
+    let mut rest = Vec::new();
+    reader.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, []);
+}
+
+#[test]
+fn a_list_has_its_address_and_an_empty_one_has_none() {
+    let (mut reader, device) = piped();
+    let mut list = [0_u8; 68];
+    let address = list.as_ptr().addr() as u64;
+    let command = SvcListGetCmd {
+        count: 1,
+        ..SvcListGetCmd::new()
+    };
+    // A pipe writes no response.
+    execute_list(&device, &command, &mut list).unwrap_err();
+    let sent: SvcListGetCmd = received(&mut reader);
+    assert_eq!((sent.count, sent.svc_list), (1, address));
+    assert_ne!(sent.resp, 0);
+
+    execute_list(&device, &SvcListGetCmd::new(), &mut []).unwrap_err();
+    let sent: SvcListGetCmd = received(&mut reader);
+    assert_eq!(sent.svc_list, 0);
+}
+
+#[test]
+fn an_address_can_go_into_the_response_buffer() {
+    let (mut reader, device) = piped();
+    let mut offsets = [0_u8; 16];
+    let address = offsets.as_ptr().addr() as u64;
+    let mut input = PteStatus::new_zeroed();
+    input.ule_count = 2;
+    let status = execute_inout(&device, &PteStatusCmd::new(), &input, &mut offsets).unwrap();
+    assert_eq!((status.ule_offsets, status.ule_count), (address, 2));
+    let sent: PteStatusCmd = received(&mut reader);
+    assert_eq!(sent.op, Opcode::PTE_STATUS.number());
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_before_the_write() {
+    let (mut reader, device) = piped();
+    let mut response = [0; 8];
+    let long = [0; 129];
+    let submit = device.submit(request(&long, Pointers::default(), &mut response));
+    assert_eq!(submit, Err(Errno::EINVAL));
+    for offset in [1, 8, usize::MAX] {
+        let pointers = Pointers {
+            response: Some(offset),
+            ..Pointers::default()
+        };
+        let submit = device.submit(request(&[0; 8], pointers, &mut response));
+        assert_eq!(submit, Err(Errno::EINVAL), "address at {offset} of 8 bytes");
+    }
+    let pointers = Pointers {
+        list_in_response: Some(1),
+        ..Pointers::default()
+    };
+    let submit = device.submit(request(&[0; 8], pointers, &mut response));
+    assert_eq!(submit, Err(Errno::EINVAL));
+    drop(device);
+    let mut sent = Vec::new();
+    reader.read_to_end(&mut sent).unwrap();
+    assert_eq!(sent, []);
+}
+
+#[test]
+fn the_file_can_be_borrowed() {
+    let device = CharDev::open("/dev/null").unwrap();
+    let again = CharDev::from(device.as_fd().try_clone_to_owned().unwrap());
+    assert_eq!(execute(&again, &SvcDestroyCmd::new()), Ok(()));
+}

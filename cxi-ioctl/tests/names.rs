@@ -1,0 +1,109 @@
+//! Errnos, releases and opcodes as text and numbers.
+
+#![allow(missing_docs, reason = "a test has no users")]
+
+use std::io;
+
+use cxi_ioctl::{Errno, Opcode, Release, RequestLen};
+
+#[test]
+fn an_errno_is_a_number_with_a_name() {
+    assert_eq!(Errno::EKEYREVOKED.raw(), 128);
+    assert_eq!(Errno::EKEYREVOKED.to_string(), "EKEYREVOKED");
+    assert_eq!(
+        format!("{:>8}|{:?}", Errno::EIO, Errno::EIO),
+        "     EIO|Errno(EIO)"
+    );
+    assert_eq!("ENODATA".parse(), Ok(Errno::ENODATA));
+    for wrong in ["", "enodata", "61", "EWRONG"] {
+        let error = wrong.parse::<Errno>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("unknown errno name '{wrong}': expected a name such as EINVAL")
+        );
+    }
+}
+
+#[test]
+fn an_errno_without_a_name_survives() {
+    let errno = Errno::from_raw(4095);
+    assert_eq!((errno.raw(), errno.name()), (4095, None));
+    assert_eq!(errno.to_string(), "errno 4095");
+    assert_eq!(io::Error::from(errno).raw_os_error(), Some(4095));
+}
+
+#[test]
+fn every_named_errno_is_the_systems() {
+    let mut named = 0;
+    for number in 1..=200 {
+        let errno = Errno::from_raw(number);
+        let Some(name) = errno.name() else {
+            continue;
+        };
+        named += 1;
+        assert_eq!(name.parse(), Ok(errno));
+        let system = nix::errno::Errno::from_raw(number);
+        let same = format!("{system:?}");
+        assert!(
+            same == name || (same, name) == ("ENOTSUP".to_owned(), "EOPNOTSUPP"),
+            "{number} is {system:?}, here {name}"
+        );
+        assert_eq!(Errno::from(system), errno);
+    }
+    assert!(named > 120, "{named}");
+}
+
+#[test]
+fn an_io_error_becomes_an_errno() {
+    let missing = std::fs::File::open("/nowhere/at/all").unwrap_err();
+    assert_eq!(Errno::from_io(&missing), Errno::ENOENT);
+    assert_eq!(Errno::from_io(&io::Error::other("own")), Errno::EIO);
+}
+
+#[test]
+fn a_release_is_read_by_its_name() {
+    for release in Release::ALL {
+        assert_eq!(release.to_string().parse(), Ok(release));
+    }
+    assert_eq!("14.0.1".parse(), Ok(Release::Shs14_0_1));
+    assert_eq!("main".parse(), Ok(Release::Main));
+    for wrong in ["", "shs-", "14.0", "shs-15.0", "shs-main ", "Main"] {
+        let error = wrong.parse::<Release>().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("unknown driver release '{wrong}'")),
+            "{error}"
+        );
+        assert!(error.contains("shs-14.0.0"), "{error}");
+    }
+    assert!(Release::ALL.is_sorted());
+}
+
+#[test]
+fn an_opcode_is_known_by_number_or_kept() {
+    let opcode = Opcode::from_number(28);
+    assert_eq!(opcode, Opcode::SVC_ALLOC);
+    assert_eq!(
+        format!("{opcode} {opcode:?}"),
+        "SVC_ALLOC Opcode(SVC_ALLOC)"
+    );
+    for number in [0, 110, u32::MAX] {
+        let opcode = Opcode::from_number(number);
+        assert_eq!((opcode.number(), opcode.info()), (number, None));
+        assert_eq!(opcode.to_string(), format!("opcode {number}"));
+        assert_eq!(opcode.request_len(Release::Main), None);
+        assert_eq!(opcode.response_len(Release::Main), None);
+    }
+}
+
+#[test]
+fn lengths_follow_the_release() {
+    let lni = |release| Opcode::LNI_ALLOC.request_len(release);
+    assert_eq!(lni(Release::Shs12_0), Some(RequestLen::Exact(16)));
+    assert_eq!(lni(Release::Shs14_0_1), Some(RequestLen::Exact(16)));
+    assert_eq!(lni(Release::Main), Some(RequestLen::Exact(24)));
+    let properties = |release| Opcode::GET_DEV_PROPERTIES.response_len(release);
+    assert_eq!(properties(Release::Shs13_0), Some(80));
+    assert_eq!(properties(Release::Shs13_1), Some(84));
+    assert_eq!(Opcode::SVC_ENABLE.request_len(Release::Shs13_0), None);
+    assert_eq!(Opcode::MAP_TELEMETRY.request_len(Release::Main), None);
+}

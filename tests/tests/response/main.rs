@@ -1,0 +1,129 @@
+//! A response that somebody else writes while `write(2)` runs is seen by the caller.
+//!
+//! The compiler may only believe that if it knows that the call changes memory; where it does
+//! not, an optimised build reads back what the buffer held before. So this is worth running with
+//! `--release` above all.
+//!
+//! Two stand-ins for a driver: a file of a FUSE server, where the caller may mount one, and a
+//! full pipe, which any user has. What cannot run says why.
+
+#![allow(missing_docs, reason = "a test has no users")]
+#![allow(clippy::print_stderr, reason = "what is skipped has to be said")]
+
+mod driver;
+mod fuse;
+mod pipe;
+
+use cxi_ioctl::abi::device::DevInfoGetCmd;
+use cxi_ioctl::abi::service::{SvcAllocCmd, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd};
+use cxi_ioctl::{
+    CharDev, Command, CommandError, Errno, Opcode, Pointers, Request, Transport, dev_properties,
+    execute, execute_explained, fetch_list,
+};
+use zerocopy::IntoBytes;
+
+use crate::driver::pattern;
+
+/// The plainest case, and the one a compiler breaks first: a zeroed local buffer.
+fn into_a_zeroed_buffer(device: &CharDev) {
+    let command = SvcGetCmd {
+        svc_id: 3,
+        ..SvcGetCmd::new()
+    };
+    let mut response = [0_u8; 68];
+    device
+        .submit(Request {
+            opcode: Opcode::SVC_GET,
+            command: command.as_bytes(),
+            pointers: SvcGetCmd::POINTERS,
+            response: &mut response,
+            list: &mut [],
+        })
+        .unwrap();
+    assert_eq!(response[..], pattern(68));
+}
+
+fn through_typed_commands(device: &CharDev) {
+    let info = execute(device, &DevInfoGetCmd::new()).unwrap();
+    assert_eq!(info.as_bytes(), pattern(120));
+    let usage = execute(device, &SvcRsrcGetCmd::new()).unwrap();
+    assert_eq!(usage.as_bytes(), pattern(24));
+}
+
+fn into_a_list(device: &CharDev) {
+    let mut services = Vec::new();
+    fetch_list::<SvcListGetCmd>(device, &mut services).unwrap();
+    let ids: Vec<_> = services.iter().map(|service| service.svc_id).collect();
+    assert_eq!(ids, [1, 2, 3]);
+    assert_eq!(services.as_bytes()[..64], pattern(64));
+}
+
+fn of_another_length(device: &CharDev) {
+    let properties = dev_properties(device).unwrap();
+    assert_eq!(properties.nid_configured, None, "80 bytes were written");
+    assert_eq!(properties.nid.to_ne_bytes()[..], pattern(4));
+
+    let error = execute(device, &cxi_ioctl::abi::service::SvcGetNetnsCmd::new()).unwrap_err();
+    assert_eq!(
+        error,
+        CommandError::AbiMismatch {
+            opcode: Opcode::SVC_GET_NETNS,
+            expected: 4,
+            written: 12
+        }
+    );
+}
+
+#[test]
+fn from_a_full_pipe() {
+    let pipe = match pipe::start() {
+        Ok(pipe) => pipe,
+        Err(why) => return eprintln!("skipped: a full pipe as driver: {why}"),
+    };
+    pipe.serve(into_a_zeroed_buffer);
+    pipe.serve(|device| {
+        let info = execute(device, &DevInfoGetCmd::new()).unwrap();
+        assert_eq!(info.as_bytes(), pattern(120));
+    });
+    pipe.serve(|device| {
+        let usage = execute(device, &SvcRsrcGetCmd::new()).unwrap();
+        assert_eq!(usage.as_bytes(), pattern(24));
+    });
+    pipe.serve(into_a_list);
+}
+
+#[test]
+fn from_a_fuse_file() {
+    let mounted = match fuse::mount() {
+        Ok(mounted) => mounted,
+        Err(why) => return eprintln!("skipped: a FUSE file as driver: {why}"),
+    };
+    let device = CharDev::open(mounted.device()).unwrap();
+    into_a_zeroed_buffer(&device);
+    through_typed_commands(&device);
+    into_a_list(&device);
+    of_another_length(&device);
+
+    let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    assert_eq!(refusal.error.errno(), Errno::ENOSPC);
+    assert_eq!(refusal.response.unwrap().as_bytes(), pattern(24));
+
+    // Nothing stands at this address.
+    let nowhere = Pointers::default();
+    let bad = device.submit(Request {
+        opcode: Opcode::SVC_GET,
+        command: SvcGetCmd::new().as_bytes(),
+        pointers: nowhere,
+        response: &mut [],
+        list: &mut [],
+    });
+    assert_eq!(bad, Err(Errno::EFAULT));
+    let short = device.submit(Request {
+        opcode: Opcode::INBOUND_WAIT,
+        command: &[43, 0, 0, 0, 0, 0, 0, 0],
+        pointers: nowhere,
+        response: &mut [],
+        list: &mut [],
+    });
+    assert_eq!(short, Err(Errno::EIO), "half of the command was taken");
+}
