@@ -1,0 +1,156 @@
+//! Counting events.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
+use cxi_ioctl::{DeviceMemory, Mapping};
+
+use super::object::{Object, Window, closable, device_memory};
+use super::{Lni, LniInner};
+use crate::Resource;
+use crate::error::Result;
+
+const SUCCESS_BITS: u32 = 48;
+const FAILURE_BITS: u32 = 7;
+
+/// What a counter has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CounterValue {
+    /// Successes, modulo 2^48.
+    pub success: u64,
+    /// Failures, at most 127.
+    pub failure: u8,
+    /// Whether the NIC has written the value back since it was last cleared.
+    pub written_back: bool,
+}
+
+impl From<u64> for CounterValue {
+    fn from(word: u64) -> Self {
+        let failure = (word >> SUCCESS_BITS) & ((1 << FAILURE_BITS) - 1);
+        Self {
+            success: word & ((1 << SUCCESS_BITS) - 1),
+            failure: u8::try_from(failure).unwrap_or(u8::MAX),
+            written_back: word >> 63 == 1,
+        }
+    }
+}
+
+/// A counting event (CT) and the memory that its value is written back to.
+#[derive(Debug)]
+pub struct Counter {
+    object: Object<CtFreeCmd>,
+    doorbell: Window,
+    write_back: Mutex<Arc<DeviceMemory>>,
+    _lni: Arc<LniInner>,
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        if self.object.free().is_err() {
+            // The NIC may still write to the memory: it must never be given to somebody else.
+            std::mem::forget(self.write_back());
+        }
+    }
+}
+
+impl Lni {
+    /// Allocates a counting event with memory for its write-backs (CT_ALLOC).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+    /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
+    /// let counter = lni.alloc_ct()?;
+    /// assert_eq!(counter.value().success, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// ENOSPC when the service's CTs or the NIC's are in use, EBADR when its limits have none.
+    ///
+    /// A freed counter gives its share back only with the LNI.
+    #[doc(alias = "cxil_alloc_ct")]
+    pub fn alloc_ct(&self) -> Result<Counter> {
+        let device = self.device();
+        let memory = device_memory(device, size_of::<u64>())?;
+        let response = self.inner.send(&CtAllocCmd {
+            lni: self.number(),
+            wb: memory.address(),
+            ..CtAllocCmd::new()
+        }, Some(Resource::Cts))?;
+        let free = CtFreeCmd {
+            ctn: response.ctn,
+            ..CtFreeCmd::new()
+        };
+        Ok(Counter {
+            object: Object::new(device, free),
+            doorbell: Window::new(response.doorbell),
+            write_back: Mutex::new(Arc::new(memory)),
+            _lni: Arc::clone(&self.inner),
+        })
+    }
+}
+
+impl Counter {
+    /// The counter's number on the device.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.object.command().ctn
+    }
+
+    /// The value that the NIC wrote back last.
+    #[must_use]
+    pub fn value(&self) -> CounterValue {
+        // The memory has at least one page.
+        self.write_back().read_u64(0).unwrap_or_default().into()
+    }
+
+    /// The counter's doorbell, mapped when first asked for.
+    ///
+    /// # Errors
+    ///
+    /// The errno of `mmap(2)`.
+    pub fn doorbell(&self) -> Result<&Mapping> {
+        self.doorbell.get(self.object.device(), "counter doorbell")
+    }
+
+    /// Has the value written to the start of other memory from now on (CT_WB_UPDATE).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the driver does not take the address. The old memory stays in use then.
+    #[doc(alias = "cxil_ct_wb_update")]
+    pub fn write_back_to(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
+        let mut current = self.write_back.lock().unwrap_or_else(PoisonError::into_inner);
+        self.object.device().call(&CtWbUpdateCmd {
+            ctn: self.number(),
+            wb: memory.address(),
+            ..CtWbUpdateCmd::new()
+        }, |_| None)?;
+        *current = Arc::clone(memory);
+        Ok(())
+    }
+
+    fn write_back(&self) -> Arc<DeviceMemory> {
+        Arc::clone(&self.write_back.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn object(&self) -> &Object<CtFreeCmd> {
+        &self.object
+    }
+}
+
+closable!(
+    Counter,
+    "CT_FREE",
+    "cxil_destroy_ct",
+    "EBUSY while something uses it."
+);

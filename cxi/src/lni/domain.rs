@@ -1,0 +1,202 @@
+//! Domains and PIDs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::abi::domain::{
+    DomainAllocCmd, DomainFreeCmd, DomainReserveCmd, PID_ANY,
+};
+
+use super::object::{Object, closable};
+use super::{Lni, LniInner};
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Device, Vni};
+
+/// A process id on the fabric: with a NIC address and a VNI it names a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid(u16);
+
+/// A number that is no PID.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is no PID: expected a number from 0 to 510")]
+pub struct InvalidPid(u32);
+
+impl Pid {
+    /// The PID of that number.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidPid`] above 510.
+    pub fn new(number: u32) -> Result<Self, InvalidPid> {
+        u16::try_from(number)
+            .ok()
+            .filter(|number| u32::from(*number) < PID_ANY)
+            .map(Self)
+            .ok_or(InvalidPid(number))
+    }
+
+    /// The number, 0 to 510.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Display for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// PIDs that the driver keeps for one LNI, from the first on. They go back with the LNI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PidBlock {
+    /// The VNI they belong to.
+    pub vni: Vni,
+    /// The first PID.
+    pub first: Pid,
+    /// How many.
+    pub count: u16,
+}
+
+/// A domain: a (VNI, PID) pair of this NIC, unique on the device.
+#[derive(Debug)]
+pub struct Domain {
+    inner: Arc<DomainInner>,
+}
+
+#[derive(Debug)]
+pub(super) struct DomainInner {
+    object: Object<DomainFreeCmd>,
+    _lni: Arc<LniInner>,
+    vni: u32,
+    pid: u32,
+}
+
+impl DomainInner {
+    pub(super) fn handle(&self) -> u32 {
+        self.object.command().domain
+    }
+}
+
+/// A driver that hands out what it should not.
+fn strange_answer(device: &Device, error: &InvalidPid) -> Error {
+    Error::new(
+        ErrorKind::Refused(format!("the driver's answer makes no sense: {error}").into()),
+        Errno::EPROTO,
+    )
+    .on(device.id())
+    .during(Opcode::DOMAIN_RESERVE)
+}
+
+fn number(pid: Option<Pid>) -> u32 {
+    pid.map_or(PID_ANY, |pid| pid.get().into())
+}
+
+impl Lni {
+    /// Allocates a domain: the PID, or any free one (DOMAIN_ALLOC).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let vni = Vni::new(1024)?;
+    /// # let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;
+    /// # let lni = device.alloc_lni(service)?;
+    /// let domain = lni.alloc_domain(vni, None)?;
+    /// assert_eq!((domain.vni(), domain.pid()), (1024, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// EEXIST when the PID is taken, ENOSPC when none is free (PID 510 is only given to who asks
+    /// for it), ENOENT and EPERM as in [`Lni::alloc_cp`].
+    #[doc(alias = "cxil_alloc_domain")]
+    pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
+        let response = self.inner.send(&DomainAllocCmd {
+            lni: self.number(),
+            vni: vni.into(),
+            pid: number(pid),
+            ..DomainAllocCmd::new()
+        }, None)?;
+        let free = DomainFreeCmd {
+            domain: response.domain,
+            ..DomainFreeCmd::new()
+        };
+        Ok(Domain {
+            inner: Arc::new(DomainInner {
+                object: Object::new(self.device(), free),
+                _lni: Arc::clone(&self.inner),
+                vni: response.vni,
+                pid: response.pid,
+            }),
+        })
+    }
+
+    /// Keeps a run of PIDs for this LNI (DOMAIN_RESERVE).
+    ///
+    /// The run starts at `first` or at most `count - 1` behind it; without `first`, wherever there
+    /// is room. The PIDs go back when the LNI does.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a count of 0 or above 511, or a VNI the caller may not use; EEXIST when there is
+    /// no run there, ENOSPC when there is none at all.
+    ///
+    /// A refusal (EEXIST, ENOSPC) corrupts the kernel's memory on driver release 13.0: do not
+    /// provoke one there.
+    #[doc(alias = "cxil_reserve_domain")]
+    pub fn reserve_pids(
+        &self,
+        vni: Vni,
+        first: Option<Pid>,
+        count: u16,
+    ) -> Result<PidBlock> {
+        let response = self.inner.send(&DomainReserveCmd {
+            lni: self.number(),
+            vni: vni.into(),
+            pid: number(first),
+            count: count.into(),
+            ..DomainReserveCmd::new()
+        }, None)?;
+        let first = Pid::new(response.pid)
+            .map_err(|error| strange_answer(self.device(), &error))?;
+        Ok(PidBlock { vni, first, count })
+    }
+}
+
+impl Domain {
+    /// The VNI, as the driver answered.
+    #[must_use]
+    pub fn vni(&self) -> u32 {
+        self.inner.vni
+    }
+
+    /// The PID, as the driver answered.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.inner.pid
+    }
+
+    fn object(&self) -> &Object<DomainFreeCmd> {
+        &self.inner.object
+    }
+
+    pub(super) fn inner(&self) -> &Arc<DomainInner> {
+        &self.inner
+    }
+}
+
+closable!(
+    Domain,
+    "DOMAIN_FREE",
+    "cxil_destroy_domain",
+    "EBUSY while a PtlTE is mapped into it."
+);

@@ -1,0 +1,331 @@
+//! Event queues.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cxi_ioctl::abi::queue::{
+    EQ_DROP_STATUS_DISABLE, EQ_EC_DISABLE, EQ_INIT_LONG, EQ_REGISTER_PCT, EQ_TGT_LONG,
+    EQ_TIMESTAMP_EVENTS, EqAllocCmd, EqAttr, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
+};
+use cxi_ioctl::{DeviceMemory, LniForm, Mapping, eq_adjust_reserved_fc};
+
+use super::memory::MdInner;
+use super::object::{Object, Window, closable, device_memory};
+use super::wait::WaitInner;
+use super::{Lni, LniInner, MapOptions, Md, WaitObject};
+use crate::Resource;
+use crate::error::Result;
+
+bitflags::bitflags! {
+    /// What an event queue does beyond the ordinary.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct EventQueueFlags: u64 {
+        /// Long initiator events.
+        const INITIATOR_LONG = EQ_INIT_LONG;
+        /// Long target events.
+        const TARGET_LONG = EQ_TGT_LONG;
+        /// No status updates for dropped events.
+        const NO_DROP_STATUS = EQ_DROP_STATUS_DISABLE;
+        /// Time stamps in events.
+        const TIMESTAMPS = EQ_TIMESTAMP_EVENTS;
+        /// No event coalescing.
+        const NO_COALESCING = EQ_EC_DISABLE;
+        /// The queue of the retry handler, one a device. Needs `CAP_SYS_ADMIN`.
+        const RETRY_HANDLER = EQ_REGISTER_PCT;
+    }
+}
+
+/// At which fill levels an event queue reports its status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusThresholds {
+    /// The lowest level, in percent.
+    pub base: u32,
+    /// From one level to the next, in percent.
+    pub delta: u32,
+    /// How many levels, at most 4.
+    pub count: u32,
+}
+
+/// What an event queue is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct EventQueueOptions<'a> {
+    len: usize,
+    flags: EventQueueFlags,
+    thresholds: StatusThresholds,
+    coalescing_delay: u32,
+    cpu: u32,
+    reserved_slots: u32,
+    event_wait: Option<&'a WaitObject>,
+    status_wait: Option<&'a WaitObject>,
+}
+
+impl<'a> EventQueueOptions<'a> {
+    /// A queue with room for `len` bytes of events, rounded up to whole pages.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        Self {
+            len,
+            flags: EventQueueFlags::empty(),
+            thresholds: StatusThresholds::default(),
+            coalescing_delay: 0,
+            cpu: 0,
+            reserved_slots: 0,
+            event_wait: None,
+            status_wait: None,
+        }
+    }
+
+    /// Flags.
+    #[must_use]
+    pub fn flags(mut self, flags: EventQueueFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Fill levels that are reported.
+    #[must_use]
+    pub fn thresholds(mut self, thresholds: StatusThresholds) -> Self {
+        self.thresholds = thresholds;
+        self
+    }
+
+    /// How long events may be held back to be written together, in the NIC's units.
+    #[must_use]
+    pub fn coalescing_delay(mut self, delay: u32) -> Self {
+        self.coalescing_delay = delay;
+        self
+    }
+
+    /// The CPU that takes the interrupts.
+    #[must_use]
+    pub fn cpu(mut self, cpu: u32) -> Self {
+        self.cpu = cpu;
+        self
+    }
+
+    /// Slots kept back for software, fewer than the queue has.
+    #[must_use]
+    pub fn reserved_slots(mut self, slots: u32) -> Self {
+        self.reserved_slots = slots;
+        self
+    }
+
+    /// Wakes up this wait object when there is an event.
+    #[must_use]
+    pub fn event_wait(mut self, wait: &'a WaitObject) -> Self {
+        self.event_wait = Some(wait);
+        self
+    }
+
+    /// Wakes up this wait object when the status changes.
+    #[must_use]
+    pub fn status_wait(mut self, wait: &'a WaitObject) -> Self {
+        self.status_wait = Some(wait);
+        self
+    }
+}
+
+/// An event queue with its memory.
+#[derive(Debug)]
+pub struct EventQueue {
+    inner: Arc<EventQueueInner>,
+}
+
+#[derive(Debug)]
+pub(super) struct EventQueueInner {
+    object: Object<EqFreeCmd>,
+    lni: Arc<LniInner>,
+    registers: Window,
+    _waits: [Option<Arc<WaitInner>>; 2],
+    buffers: Mutex<Buffers>,
+}
+
+impl EventQueueInner {
+    pub(super) fn handle(&self) -> u32 {
+        self.object.command().eq
+    }
+}
+
+/// The event buffer, and the one that takes its place while a resize is under way.
+#[derive(Debug)]
+struct Buffers {
+    current: Arc<MdInner>,
+    next: Option<Arc<MdInner>>,
+}
+
+impl Lni {
+    /// Allocates an event queue (EQ_ALLOC) and registers its memory (ATU_MAP).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+    /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
+    /// use cxi::lni::EventQueueOptions;
+    ///
+    /// let events = lni.alloc_eq(&EventQueueOptions::new(4096))?;
+    /// assert_eq!(events.memory().read_u64(0)?, 0);
+    /// events.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a length of zero, impossible thresholds or too many reserved slots; EPERM and
+    /// EEXIST for the retry handler's queue without `CAP_SYS_ADMIN` or a second time; ENOSPC when
+    /// the service's EQs are in use, EBADR when its limits have none; the errors of
+    /// [`Lni::map_memory`].
+    #[doc(alias = "cxil_alloc_evtq")]
+    pub fn alloc_eq(&self, options: &EventQueueOptions<'_>) -> Result<EventQueue> {
+        let md = self.register(options.len)?;
+        let memory = md.memory();
+        let response = self.inner.send(&EqAllocCmd {
+            lni: self.number(),
+            queue_md: md.id(),
+            event_wait: options.event_wait.map_or(0, WaitObject::number),
+            status_wait: options.status_wait.map_or(0, WaitObject::number),
+            attr: EqAttr {
+                queue: memory.address(),
+                queue_len: memory.len() as u64,
+                flags: options.flags.bits(),
+                status_thresh_base: options.thresholds.base,
+                status_thresh_delta: options.thresholds.delta,
+                status_thresh_count: options.thresholds.count,
+                ec_delay: options.coalescing_delay,
+                cpu_affinity: options.cpu,
+                reserved_slots: options.reserved_slots,
+            },
+            ..EqAllocCmd::new()
+        }, Some(Resource::Eqs))?;
+        let free = EqFreeCmd {
+            eq: response.eq,
+            ..EqFreeCmd::new()
+        };
+        Ok(EventQueue {
+            inner: Arc::new(EventQueueInner {
+                object: Object::new(self.device(), free),
+                lni: Arc::clone(&self.inner),
+                registers: Window::new(response.csr),
+                _waits: [options.event_wait, options.status_wait]
+                    .map(|wait| wait.map(|wait| Arc::clone(wait.inner()))),
+                buffers: Mutex::new(Buffers {
+                    current: Arc::clone(md.inner()),
+                    next: None,
+                }),
+            }),
+        })
+    }
+
+    fn register(&self, len: usize) -> Result<Md> {
+        let memory = device_memory(self.device(), len)?;
+        self.map_memory(&Arc::new(memory), &MapOptions::new())
+    }
+}
+
+impl EventQueue {
+    /// The queue's handle in this open file.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.inner.handle()
+    }
+
+    /// The event buffer that the NIC writes to.
+    #[must_use]
+    pub fn memory(&self) -> Arc<DeviceMemory> {
+        self.buffers().current.memory()
+    }
+
+    /// The queue's registers, mapped when first asked for.
+    ///
+    /// # Errors
+    ///
+    /// The errno of `mmap(2)`.
+    pub fn registers(&self) -> Result<&Mapping> {
+        self.inner
+            .registers
+            .get(self.inner.object.device(), "event queue registers")
+    }
+
+    /// Begins to move the queue to a buffer of another size (EQ_RESIZE) and returns that buffer.
+    ///
+    /// The NIC goes on in the old buffer until it has written the event that marks the switch;
+    /// consume it, then call [`complete_resize`](Self::complete_resize).
+    ///
+    /// # Errors
+    ///
+    /// EBUSY while an earlier resize is not complete, the errors of [`Lni::alloc_eq`]. The queue
+    /// stays as it was.
+    #[doc(alias = "cxil_evtq_resize")]
+    pub fn resize(&self, len: usize) -> Result<Arc<DeviceMemory>> {
+        let lni = Lni {
+            inner: Arc::clone(&self.inner.lni),
+        };
+        let md = lni.register(len)?;
+        let memory = md.memory();
+        let mut buffers = self.buffers();
+        self.inner.lni.send(&EqResizeCmd {
+            eq_hndl: self.number(),
+            queue: memory.address(),
+            queue_len: memory.len() as u64,
+            queue_md: md.id(),
+            ..EqResizeCmd::new()
+        }, None)?;
+        buffers.next = Some(Arc::clone(md.inner()));
+        Ok(memory)
+    }
+
+    /// Ends a resize (EQ_RESIZE_COMPLETE) and gives the old buffer back.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when no resize is under way.
+    #[doc(alias = "cxil_evtq_resize_complete")]
+    pub fn complete_resize(&self) -> Result<()> {
+        let mut buffers = self.buffers();
+        self.inner.lni.send(&EqResizeCompleteCmd {
+            eq_hndl: self.number(),
+            ..EqResizeCompleteCmd::new()
+        }, None)?;
+        if let Some(next) = buffers.next.take() {
+            buffers.current = next;
+        }
+        Ok(())
+    }
+
+    /// Changes the slots reserved for flow control by `change` and returns how many there are now
+    /// (EQ_ADJUST_RESERVED_FC).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when there would be fewer than none, ENOSPC when the queue has not as many free.
+    #[doc(alias = "cxil_evtq_adjust_reserved_fc")]
+    pub fn adjust_reserved_slots(&self, change: i32) -> Result<i32> {
+        let device = self.inner.lni.device();
+        let form = device.lni_form().known().unwrap_or(LniForm::Short);
+        eq_adjust_reserved_fc(&**device.transport(), form, self.number(), change)
+            .map_err(|error| device.refused(error, |_| None))
+    }
+
+    fn buffers(&self) -> std::sync::MutexGuard<'_, Buffers> {
+        self.inner.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn object(&self) -> &Object<EqFreeCmd> {
+        &self.inner.object
+    }
+
+    pub(super) fn inner(&self) -> &Arc<EventQueueInner> {
+        &self.inner
+    }
+}
+
+closable!(
+    EventQueue,
+    "EQ_FREE",
+    "cxil_destroy_evtq",
+    "EBUSY while a queue or PtlTE reports to it."
+);

@@ -1,0 +1,226 @@
+//! Registered memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cxi_ioctl::DeviceMemory;
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, MdHints};
+
+use super::object::{Object, closable};
+use super::{Lni, LniInner};
+use crate::Resource;
+use crate::error::Result;
+
+/// How memory is to be registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapOptions {
+    flags: MapFlags,
+    page_shift: i32,
+    huge_shift: i32,
+}
+
+impl Default for MapOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MapOptions {
+    /// Pinned, for the NIC to read and write, page sizes by the driver.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            flags: MapFlags::PIN
+                .union(MapFlags::READ)
+                .union(MapFlags::WRITE),
+            page_shift: 0,
+            huge_shift: 0,
+        }
+    }
+
+    /// Other flags.
+    #[must_use]
+    pub const fn flags(mut self, flags: MapFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// log2 of the page size and of the huge page size, 0 for the driver's choice.
+    #[must_use]
+    pub const fn page_shifts(mut self, page: u8, huge: u8) -> Self {
+        self.page_shift = page as i32;
+        self.huge_shift = huge as i32;
+        self
+    }
+}
+
+/// A memory descriptor: memory of this process that the NIC may use.
+///
+/// The memory stays allocated until the NIC can no longer reach it.
+#[derive(Debug)]
+pub struct Md {
+    inner: Arc<MdInner>,
+}
+
+#[derive(Debug)]
+pub(super) struct MdInner {
+    object: Object<AtuUnmapCmd>,
+    lni: Arc<LniInner>,
+    id: u32,
+    iova: u64,
+    lac: u8,
+    flags: MapFlags,
+    memory: Mutex<Arc<DeviceMemory>>,
+}
+
+impl MdInner {
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(super) fn memory(&self) -> Arc<DeviceMemory> {
+        Arc::clone(&self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for MdInner {
+    fn drop(&mut self) {
+        if self.object.free().is_err() {
+            // The NIC may still use the memory: it must never be given to somebody else.
+            std::mem::forget(self.memory());
+        }
+    }
+}
+
+impl Lni {
+    /// Registers memory for the NIC (ATU_MAP).
+    ///
+    /// Mappings of one kind (flags, page sizes) share an address context (AC) of the LNI's RGID;
+    /// the AC goes back with the LNI.
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+    /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
+    /// use cxi::{DeviceMemory, lni::MapOptions};
+    ///
+    /// let buffer = std::sync::Arc::new(DeviceMemory::new(8192)?);
+    /// let md = lni.map_memory(&buffer, &MapOptions::new())?;
+    /// assert_eq!(md.len(), 8192);
+    /// md.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for flags the driver does not know, EOPNOTSUPP for address translation services the
+    /// node does not have, ENOSPC when the service's ACs or the RGID's eight are in use, ENOMEM
+    /// when the memory cannot be pinned.
+    #[doc(alias = "cxil_map")]
+    pub fn map_memory(
+        &self,
+        memory: &Arc<DeviceMemory>,
+        options: &MapOptions,
+    ) -> Result<Md> {
+        let response = self.inner.send(&AtuMapCmd {
+            lni: self.number(),
+            va: memory.address(),
+            len: memory.len() as u64,
+            flags: options.flags.bits(),
+            hints: MdHints {
+                page_shift: options.page_shift,
+                huge_shift: options.huge_shift,
+                ..zerocopy::FromZeros::new_zeroed()
+            },
+            ..AtuMapCmd::new()
+        }, Some(Resource::Acs))?;
+        let free = AtuUnmapCmd {
+            id: response.id,
+            ..AtuUnmapCmd::new()
+        };
+        Ok(Md {
+            inner: Arc::new(MdInner {
+                object: Object::new(self.device(), free),
+                lni: Arc::clone(&self.inner),
+                id: response.id,
+                iova: response.md.iova,
+                lac: response.md.lac,
+                flags: options.flags,
+                memory: Mutex::new(Arc::clone(memory)),
+            }),
+        })
+    }
+}
+
+impl Md {
+    /// The descriptor's number in this open file.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.inner.id
+    }
+
+    /// The address that commands use for the first byte.
+    #[must_use]
+    pub fn iova(&self) -> u64 {
+        self.inner.iova
+    }
+
+    /// The logical address context, 0 to 7 within the RGID.
+    #[must_use]
+    pub fn lac(&self) -> u8 {
+        self.inner.lac
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "registered memory is never empty")]
+    pub fn len(&self) -> usize {
+        self.inner.memory().len()
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn memory(&self) -> Arc<DeviceMemory> {
+        self.inner.memory()
+    }
+
+    /// Translates other memory in place of what was registered (ATU_UPDATE_MD).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the descriptor does not allow it or the memory lies outside of it. The old
+    /// memory stays registered then.
+    #[doc(alias = "cxil_update_md")]
+    pub fn update(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
+        let mut current = self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.lni.send(&AtuUpdateMdCmd {
+            id: self.inner.id,
+            va: memory.address(),
+            len: memory.len() as u64,
+            flags: self.inner.flags.bits(),
+            ..AtuUpdateMdCmd::new()
+        }, None)?;
+        *current = Arc::clone(memory);
+        Ok(())
+    }
+
+    pub(super) fn inner(&self) -> &Arc<MdInner> {
+        &self.inner
+    }
+
+    fn object(&self) -> &Object<AtuUnmapCmd> {
+        &self.inner.object
+    }
+}
+
+closable!(
+    Md,
+    "ATU_UNMAP",
+    "cxil_unmap",
+    "EBUSY while an event queue uses the memory."
+);

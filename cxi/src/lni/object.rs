@@ -1,0 +1,139 @@
+//! What all handles of an open file have in common.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::{Command, DeviceMemory, Errno, Mapping};
+
+use crate::Device;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Something the driver allocated for this open file, and the command that gives it back.
+///
+/// Freed once: by [`Object::free`], or quietly when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Object<C: Command<Response = ()> + fmt::Debug> {
+    device: Device,
+    free: C,
+    freed: AtomicBool,
+}
+
+impl<C: Command<Response = ()> + fmt::Debug> Object<C> {
+    pub(crate) fn new(device: &Device, free: C) -> Self {
+        Self {
+            device: device.clone(),
+            free,
+            freed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The command that frees it; it holds the driver's handle.
+    pub(crate) fn command(&self) -> &C {
+        &self.free
+    }
+
+    /// Gives the object back, unless that has happened.
+    pub(crate) fn free(&self) -> Result<()> {
+        if self.freed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.device.call(&self.free, |errno| {
+            (errno == Errno::EBUSY).then(|| ErrorKind::Busy {
+                what: format!("what {} would free", C::OPCODE).into(),
+                waited: None,
+            })
+        })?;
+        self.freed.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl<C: Command<Response = ()> + fmt::Debug> Drop for Object<C> {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure; closing the device frees what remains.
+        let _ = self.free();
+    }
+}
+
+/// A window of device memory that belongs to an object, mapped when it is first asked for.
+#[derive(Debug)]
+pub(crate) struct Window {
+    place: Mminfo,
+    mapping: OnceLock<Mapping>,
+}
+
+impl Window {
+    pub(crate) fn new(place: Mminfo) -> Self {
+        Self {
+            place,
+            mapping: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get(&self, device: &Device, what: &'static str) -> Result<&Mapping> {
+        if let Some(mapping) = self.mapping.get() {
+            return Ok(mapping);
+        }
+        let len = usize::try_from(self.place.size).unwrap_or(usize::MAX);
+        let mapping = device
+            .transport()
+            .map(self.place.offset, len)
+            .map_err(|errno| not_mapped(device, what, errno))?;
+        Ok(self.mapping.get_or_init(|| mapping))
+    }
+}
+
+/// Memory for the device to write to.
+pub(crate) fn device_memory(device: &Device, len: usize) -> Result<DeviceMemory> {
+    DeviceMemory::new(len).map_err(|errno| {
+        let reason = format!("cannot allocate {len} bytes of memory for the NIC: {errno}");
+        Error::new(ErrorKind::Refused(reason.into()), errno).on(device.id())
+    })
+}
+
+fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
+    let reason = format!("cannot map the {what} of the device: {errno}");
+    Error::new(ErrorKind::Refused(reason.into()), errno).on(device.id())
+}
+
+/// A handle that could not be closed, and why. The handle is still good.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct NotClosed<T> {
+    /// The handle, to try again later.
+    pub handle: T,
+    /// What the driver said.
+    #[source]
+    pub error: Error,
+}
+
+/// Gives a handle type its `close`.
+macro_rules! closable {
+    ($handle:ident, $opcode:literal, $alias:literal, $busy:literal) => {
+        impl $handle {
+            #[doc = concat!("Gives it back to the driver (", $opcode, ") and reports how that went.")]
+            ///
+            /// Dropping the handle does the same without a report.
+            ///
+            /// # Errors
+            ///
+            #[doc = $busy]
+            /// EIO when the device is gone. The handle comes back in the error.
+            #[doc(alias = $alias)]
+            pub fn close(self) -> Result<(), $crate::lni::NotClosed<Self>> {
+                match self.object().free() {
+                    Ok(()) => Ok(()),
+                    Err(error) => Err($crate::lni::NotClosed { handle: self, error }),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use closable;

@@ -1,0 +1,322 @@
+//! Portal table entries.
+
+use std::sync::Arc;
+
+use cxi_ioctl::{Command, execute_inout};
+use zerocopy::{FromZeros, IntoBytes};
+
+use cxi_ioctl::abi::portal::{
+    LIST_OVERFLOW, LIST_PRIORITY, LIST_REQUEST, LIST_UNEXPECTED, PTLTE_DISABLED, PTLTE_ENABLED,
+    PTLTE_ETHERNET, PTLTE_RESET, PTLTE_SOFTWARE_MANAGED, PtAllocOpts, PteAllocCmd, PteFreeCmd,
+    PteLeInvalidateCmd, PteMapCmd, PteStatus as PteStatusRaw, PteStatusCmd, PteTransitionSmCmd, PteUnmapCmd,
+};
+pub use cxi_ioctl::abi::portal::PtOptions;
+
+use super::domain::DomainInner;
+use super::event_queue::EventQueueInner;
+use super::object::{Object, closable};
+use super::{Domain, EventQueue, Lni, LniInner};
+use crate::Resource;
+use crate::error::Result;
+
+/// A list of a PtlTE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LeList {
+    /// Buffers for messages that are waited for.
+    Priority,
+    /// Buffers for messages nobody waits for yet.
+    Overflow,
+    /// Requests of software.
+    Request,
+    /// Headers of messages that came unexpectedly.
+    Unexpected,
+}
+
+impl LeList {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Priority => LIST_PRIORITY,
+            Self::Overflow => LIST_OVERFLOW,
+            Self::Request => LIST_REQUEST,
+            Self::Unexpected => LIST_UNEXPECTED,
+        }
+    }
+}
+
+/// What a PtlTE is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PteState {
+    /// Not in use yet.
+    Reset,
+    /// Refuses messages.
+    Disabled,
+    /// Takes messages.
+    Enabled,
+    /// Software matches.
+    SoftwareManaged,
+    /// Takes Ethernet frames.
+    Ethernet,
+    /// A state that this library does not know.
+    Unknown(u8),
+}
+
+impl From<u8> for PteState {
+    fn from(state: u8) -> Self {
+        match u32::from(state) {
+            PTLTE_RESET => Self::Reset,
+            PTLTE_DISABLED => Self::Disabled,
+            PTLTE_ENABLED => Self::Enabled,
+            PTLTE_SOFTWARE_MANAGED => Self::SoftwareManaged,
+            PTLTE_ETHERNET => Self::Ethernet,
+            _ => Self::Unknown(state),
+        }
+    }
+}
+
+/// The status of a PtlTE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PteStatus {
+    /// Messages dropped since the PtlTE was disabled.
+    pub drop_count: u32,
+    /// What it is doing.
+    pub state: PteState,
+    /// LEs reserved for its pool.
+    pub les_reserved: u16,
+    /// LEs in use in its pool.
+    pub les_allocated: u16,
+    /// Most LEs its pool may have.
+    pub les_max: u16,
+    /// Unexpected list entries it has, also those whose offset had no room.
+    pub unexpected: u16,
+    /// Remote offsets of the unexpected list entries, as many as were asked for.
+    pub unexpected_offsets: Vec<u64>,
+}
+
+/// A portal table entry (PtlTE).
+#[derive(Debug)]
+pub struct Pte {
+    inner: Arc<PteInner>,
+}
+
+#[derive(Debug)]
+struct PteInner {
+    object: Object<PteFreeCmd>,
+    _events: Option<Arc<EventQueueInner>>,
+    _lni: Arc<LniInner>,
+}
+
+/// A PtlTE mapped into a domain at an offset: a target that others can reach.
+#[derive(Debug)]
+pub struct PteMapping {
+    object: Object<PteUnmapCmd>,
+    _pte: Arc<PteInner>,
+    _domain: Arc<DomainInner>,
+}
+
+impl Lni {
+    /// Allocates a portal table entry (PTE_ALLOC).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let vni = Vni::new(1024)?;
+    /// # let spec = ServiceSpec::builder().vni(vni).build()?;
+    /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
+    /// use cxi::lni::PtOptions;
+    ///
+    /// let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None)?;
+    /// let domain = lni.alloc_domain(vni, None)?;
+    /// let mapping = pte.map(&domain, 7)?;
+    /// mapping.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// EPERM for the Ethernet option without `CAP_NET_RAW`; ENOSPC when the service's PTEs or the
+    /// NIC's are in use, EBADR when its limits have none.
+    ///
+    /// A freed PtlTE stays with the LNI, which gets it again at its next allocation.
+    #[doc(alias = "cxil_alloc_pte")]
+    pub fn alloc_pte(
+        &self,
+        options: PtOptions,
+        events: Option<&EventQueue>,
+    ) -> Result<Pte> {
+        let response = self.inner.send(&PteAllocCmd {
+            lni_hndl: self.number(),
+            evtq_hndl: events.map_or(0, EventQueue::number),
+            opts: PtAllocOpts {
+                bits: options.bits(),
+            },
+            ..PteAllocCmd::new()
+        }, Some(Resource::Ptes))?;
+        let free = PteFreeCmd {
+            pte_number: response.pte_number,
+            ..PteFreeCmd::new()
+        };
+        Ok(Pte {
+            inner: Arc::new(PteInner {
+                object: Object::new(self.device(), free),
+                _events: events.map(|events| Arc::clone(events.inner())),
+                _lni: Arc::clone(&self.inner),
+            }),
+        })
+    }
+}
+
+impl Pte {
+    /// The PtlTE's number on the device.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.inner.object.command().pte_number
+    }
+
+    /// Maps it into a domain at an offset below 256 (PTE_MAP).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for an offset of 256 or more, or a domain of another LNI; EEXIST when the offset is
+    /// taken.
+    #[doc(alias = "cxil_map_pte")]
+    pub fn map(&self, domain: &Domain, offset: u32) -> Result<PteMapping> {
+        self.map_at(domain, offset, false)
+    }
+
+    /// Maps it to an index of a multicast id (PTE_MAP).
+    ///
+    /// # Errors
+    ///
+    /// As [`Pte::map`].
+    #[doc(alias = "cxil_map_pte")]
+    pub fn map_multicast(&self, domain: &Domain, offset: u32) -> Result<PteMapping> {
+        self.map_at(domain, offset, true)
+    }
+
+    fn map_at(&self, domain: &Domain, offset: u32, multicast: bool) -> Result<PteMapping> {
+        let response = self.call(&PteMapCmd {
+            pte_number: self.number(),
+            domain_hndl: domain.inner().handle(),
+            pid_offset: offset,
+            is_multicast: multicast.into(),
+            ..PteMapCmd::new()
+        })?;
+        let unmap = PteUnmapCmd {
+            pte_index: response.pte_index,
+            ..PteUnmapCmd::new()
+        };
+        Ok(PteMapping {
+            object: Object::new(self.inner.object.device(), unmap),
+            _pte: Arc::clone(&self.inner),
+            _domain: Arc::clone(domain.inner()),
+        })
+    }
+
+    /// Invalidates the list entry with a buffer id (PTE_LE_INVALIDATE).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the PtlTE is gone.
+    #[doc(alias = "cxil_invalidate_pte_le")]
+    pub fn invalidate(&self, list: LeList, buffer_id: u32) -> Result<()> {
+        self.call(&PteLeInvalidateCmd {
+            pte_index: self.number(),
+            buffer_id,
+            list: list.number(),
+            ..PteLeInvalidateCmd::new()
+        })
+    }
+
+    /// What it is doing, with the offsets of at most `offsets` unexpected list entries
+    /// (PTE_STATUS).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the PtlTE is gone.
+    #[doc(alias = "cxil_pte_status")]
+    pub fn status(&self, offsets: u16) -> Result<PteStatus> {
+        let mut unexpected_offsets = vec![0_u64; offsets.into()];
+        let input = PteStatusRaw {
+            ule_count: offsets,
+            ..FromZeros::new_zeroed()
+        };
+        let command = PteStatusCmd {
+            pte_index: self.number(),
+            ..PteStatusCmd::new()
+        };
+        let device = self.inner.object.device();
+        let status = execute_inout(
+            &**device.transport(),
+            &command,
+            &input,
+            unexpected_offsets.as_mut_bytes(),
+        )
+        .map_err(|error| device.refused(error, |_| None))?;
+        unexpected_offsets.truncate(status.ule_count.into());
+        Ok(PteStatus {
+            drop_count: status.drop_count,
+            state: status.state.into(),
+            les_reserved: status.les_reserved,
+            les_allocated: status.les_allocated,
+            les_max: status.les_max,
+            unexpected: status.ule_count,
+            unexpected_offsets,
+        })
+    }
+
+    fn call<C: Command>(&self, command: &C) -> Result<C::Response> {
+        self.inner.object.device().call(command, |_| None)
+    }
+
+    /// Moves the PtlTE to software managed mode, if it has dropped no more than `drop_count`
+    /// messages since that was read (PTE_TRANSITION_SM).
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the PtlTE is gone.
+    #[doc(alias = "cxil_pte_transition_sm")]
+    pub fn transition_to_software(&self, drop_count: u32) -> Result<()> {
+        self.call(&PteTransitionSmCmd {
+            pte_index: self.number(),
+            drop_count,
+            ..PteTransitionSmCmd::new()
+        })
+    }
+
+    fn object(&self) -> &Object<PteFreeCmd> {
+        &self.inner.object
+    }
+}
+
+impl PteMapping {
+    /// The index of the mapping on the device.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.object.command().pte_index
+    }
+
+    fn object(&self) -> &Object<PteUnmapCmd> {
+        &self.object
+    }
+}
+
+closable!(
+    Pte,
+    "PTE_FREE",
+    "cxil_destroy_pte",
+    "EBUSY while it is mapped."
+);
+closable!(
+    PteMapping,
+    "PTE_UNMAP",
+    "cxil_unmap_pte",
+    "EINVAL when the driver does not know the mapping."
+);

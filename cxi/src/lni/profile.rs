@@ -1,0 +1,260 @@
+//! Communication profiles.
+
+use std::sync::Arc;
+
+use cxi_ioctl::abi::profile::{
+    CpAllocCmd, CpFreeCmd, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_TYPE_COLL_LEAF,
+    TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
+};
+
+use super::object::{Object, closable};
+use super::{Lni, LniInner};
+use crate::error::Result;
+use crate::{TrafficClass, Vni};
+
+/// What kind of traffic within a class. Which pairs exist depends on the NIC's QoS profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TrafficClassType {
+    /// Ordinary traffic.
+    #[default]
+    Default,
+    /// High rate puts.
+    HighRatePuts,
+    /// Restricted ordering.
+    Restricted,
+    /// Leaves of hardware collectives.
+    CollectiveLeaf,
+}
+
+impl TrafficClassType {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Default => TC_TYPE_DEFAULT,
+            Self::HighRatePuts => TC_TYPE_HRP,
+            Self::Restricted => TC_TYPE_RESTRICTED,
+            Self::CollectiveLeaf => TC_TYPE_COLL_LEAF,
+        }
+    }
+}
+
+/// A traffic class of Ethernet frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EthernetClass {
+    /// The first class.
+    Tc1,
+    /// The class shared with everything else.
+    Shared,
+    /// The second class.
+    Tc2,
+}
+
+impl EthernetClass {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Tc1 => 5,
+            Self::Shared => 6,
+            Self::Tc2 => 7,
+        }
+    }
+}
+
+/// Which local communication profile ids (LCIDs) will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LcidChoice {
+    /// LCID 0, which a queue with triggered commands needs.
+    Triggered,
+    /// Any but LCID 0.
+    NotTriggered,
+    /// Any.
+    Any,
+}
+
+impl LcidChoice {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Triggered => LCID_TRIG,
+            Self::NotTriggered => LCID_NON_TRIG,
+            Self::Any => LCID_ANY,
+        }
+    }
+}
+
+/// What a communication profile is to be good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfileOptions {
+    vni: u32,
+    class: u32,
+    class_type: TrafficClassType,
+    lcid: Option<LcidChoice>,
+}
+
+impl ProfileOptions {
+    /// A VNI with a traffic class.
+    #[must_use]
+    pub fn new(vni: Vni, class: TrafficClass) -> Self {
+        Self {
+            vni: vni.into(),
+            class: class.number(),
+            class_type: TrafficClassType::Default,
+            lcid: None,
+        }
+    }
+
+    /// Ethernet frames with a priority code point, 0 to 7. Needs `CAP_NET_RAW`.
+    #[must_use]
+    pub fn ethernet(class: EthernetClass, priority: u8) -> Self {
+        Self {
+            vni: priority.into(),
+            class: class.number(),
+            class_type: TrafficClassType::Default,
+            lcid: None,
+        }
+    }
+
+    /// Another type than [`TrafficClassType::Default`].
+    #[must_use]
+    pub fn class_type(mut self, class_type: TrafficClassType) -> Self {
+        self.class_type = class_type;
+        self
+    }
+
+    /// Asks for a certain LCID (TRIG_CP_ALLOC; from 13.1).
+    #[must_use]
+    pub fn lcid(mut self, choice: LcidChoice) -> Self {
+        self.lcid = Some(choice);
+        self
+    }
+}
+
+/// A communication profile: the right to send on a VNI with a traffic class.
+///
+/// Its LCID is what a transmit queue is given. Several profiles of one RGID may share an LCID.
+#[derive(Debug)]
+pub struct CommunicationProfile {
+    inner: Arc<ProfileInner>,
+}
+
+#[derive(Debug)]
+pub(super) struct ProfileInner {
+    object: Object<CpFreeCmd>,
+    pub(super) lni: Arc<LniInner>,
+    pub(super) lcid: u32,
+}
+
+impl Lni {
+    /// Allocates a communication profile for a VNI and a traffic class (CP_ALLOC).
+    ///
+    /// The right to a VNI comes from any enabled service that lists it and has the caller as a
+    /// member, not necessarily the LNI's own (on 12.0 it is the LNI's own).
+    ///
+    /// # Errors
+    ///
+    /// ENOENT when no enabled service has the VNI, EPERM when those that have it do not have the
+    /// caller as a member, EINVAL when the service does not allow the class or the NIC has no such
+    /// class, ENOSPC when the NIC's 255 profiles or the RGID's 16 LCIDs are in use.
+    #[doc(alias = "cxil_alloc_cp")]
+    pub fn alloc_cp(&self, vni: Vni, class: TrafficClass) -> Result<CommunicationProfile> {
+        self.alloc_cp_with(&ProfileOptions::new(vni, class))
+    }
+
+    /// Allocates a communication profile (CP_ALLOC, or TRIG_CP_ALLOC when an LCID is asked for).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, TrafficClass, Vni};
+    /// # let vni = Vni::new(1024)?;
+    /// # let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;
+    /// # let lni = device.alloc_lni(service)?;
+    /// use cxi::lni::{LcidChoice, ProfileOptions};
+    ///
+    /// let options = ProfileOptions::new(vni, TrafficClass::LowLatency).lcid(LcidChoice::Triggered);
+    /// let profile = lni.alloc_cp_with(&options)?;
+    /// assert_eq!(profile.lcid(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Lni::alloc_cp`]; ENOSPC also when LCID 0 is asked for and taken; EPERM for Ethernet
+    /// without `CAP_NET_RAW`.
+    #[doc(alias = "cxil_alloc_trig_cp")]
+    pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
+        let lni = self.number();
+        let tc_type = options.class_type.number();
+        let response = match options.lcid {
+            None => self.inner.send(&CpAllocCmd {
+                lni,
+                vni: options.vni,
+                tc: options.class,
+                tc_type,
+                ..CpAllocCmd::new()
+            }, None),
+            Some(choice) => self.inner.send(&TrigCpAllocCmd {
+                lni,
+                vni: options.vni,
+                tc: options.class,
+                tc_type,
+                cp_type: choice.number(),
+                ..TrigCpAllocCmd::new()
+            }, None),
+        }?;
+        let free = CpFreeCmd {
+            cp_hndl: response.cp_hndl,
+            ..CpFreeCmd::new()
+        };
+        Ok(CommunicationProfile {
+            inner: Arc::new(ProfileInner {
+                object: Object::new(self.device(), free),
+                lni: Arc::clone(&self.inner),
+                lcid: response.lcid,
+            }),
+        })
+    }
+}
+
+impl CommunicationProfile {
+    /// The local communication profile id, 0 to 15 within the RGID.
+    #[must_use]
+    pub fn lcid(&self) -> u32 {
+        self.inner.lcid
+    }
+
+    /// Moves the profile to another VNI (CP_MODIFY; from 13.1).
+    ///
+    /// Only for profiles of a service with exclusive communication profiles.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the profile is not exclusive, or the caller may not use the VNI.
+    #[doc(alias = "cxil_modify_cp")]
+    pub fn modify(&self, vni: Vni) -> Result<()> {
+        self.inner.lni.send(&CpModifyCmd {
+            cp_hndl: self.inner.object.command().cp_hndl,
+            vni: vni.into(),
+            ..CpModifyCmd::new()
+        }, None)
+    }
+
+    fn object(&self) -> &Object<CpFreeCmd> {
+        &self.inner.object
+    }
+
+    pub(super) fn inner(&self) -> &Arc<ProfileInner> {
+        &self.inner
+    }
+}
+
+closable!(
+    CommunicationProfile,
+    "CP_FREE",
+    "cxil_destroy_cp",
+    "EBUSY while something uses it."
+);

@@ -1,0 +1,335 @@
+//! Command queues.
+
+use std::sync::Arc;
+
+use cxi_ioctl::Mapping;
+use cxi_ioctl::abi::queue::{
+    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_ALWAYS, CQ_UPDATE_HIGH_FREQ_EMPTY,
+    CQ_UPDATE_LOW_FREQ, CQ_UPDATE_LOW_FREQ_EMPTY, CqAckCounterCmd, CqAllocCmd, CqAllocOpts,
+    CqFreeCmd,
+};
+
+use super::event_queue::EventQueueInner;
+use super::object::{Object, Window, closable};
+use super::profile::ProfileInner;
+use super::{CommunicationProfile, EventQueue, Lni, LniInner};
+use crate::Resource;
+use crate::error::Result;
+
+/// When the NIC writes a queue's read pointer back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UpdatePolicy {
+    /// After each command.
+    #[default]
+    Always,
+    /// Often, and when the queue runs empty.
+    OftenAndWhenEmpty,
+    /// Seldom, and when the queue runs empty.
+    SeldomAndWhenEmpty,
+    /// Seldom.
+    Seldom,
+}
+
+impl UpdatePolicy {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Always => CQ_UPDATE_ALWAYS,
+            Self::OftenAndWhenEmpty => CQ_UPDATE_HIGH_FREQ_EMPTY,
+            Self::SeldomAndWhenEmpty => CQ_UPDATE_LOW_FREQ_EMPTY,
+            Self::Seldom => CQ_UPDATE_LOW_FREQ,
+        }
+    }
+}
+
+/// What a transmit queue is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct TxqOptions<'a> {
+    slots: u32,
+    policy: UpdatePolicy,
+    counter_pool: u32,
+    flags: u32,
+    events: Option<&'a EventQueue>,
+}
+
+impl<'a> TxqOptions<'a> {
+    /// A queue of at least `slots` commands of 64 bytes: 64 to 65536, rounded up to a power of two.
+    #[must_use]
+    pub const fn new(slots: u32) -> Self {
+        Self {
+            slots,
+            policy: UpdatePolicy::Always,
+            counter_pool: 0,
+            flags: CQ_IS_TX,
+            events: None,
+        }
+    }
+
+    /// When the read pointer is written back.
+    #[must_use]
+    pub const fn policy(mut self, policy: UpdatePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The pool of statistics counters that the queue counts in.
+    #[must_use]
+    pub const fn counter_pool(mut self, pool: u32) -> Self {
+        self.counter_pool = pool;
+        self
+    }
+
+    /// The queue may hold triggered commands. Its profile must have LCID 0.
+    #[must_use]
+    pub const fn triggered(mut self) -> Self {
+        self.flags |= CQ_TX_WITH_TRIG_CMDS;
+        self
+    }
+
+    /// The queue transmits Ethernet frames. Needs `CAP_NET_RAW`.
+    #[must_use]
+    pub const fn ethernet(mut self) -> Self {
+        self.flags |= CQ_TX_ETHERNET;
+        self
+    }
+
+    /// Errors of the queue are reported here.
+    #[must_use]
+    pub const fn events(mut self, events: &'a EventQueue) -> Self {
+        self.events = Some(events);
+        self
+    }
+}
+
+/// What a target queue is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct TgqOptions<'a> {
+    slots: u32,
+    policy: UpdatePolicy,
+    credit_thresholds: u32,
+    events: Option<&'a EventQueue>,
+}
+
+impl<'a> TgqOptions<'a> {
+    /// A queue of at least `slots` commands of 64 bytes: 64 to 65536, rounded up to a power of two.
+    #[must_use]
+    pub const fn new(slots: u32) -> Self {
+        Self {
+            slots,
+            policy: UpdatePolicy::Always,
+            credit_thresholds: 0,
+            events: None,
+        }
+    }
+
+    /// When the read pointer is written back.
+    #[must_use]
+    pub const fn policy(mut self, policy: UpdatePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Which of the four sets of credit thresholds, 0 to 3.
+    #[must_use]
+    pub const fn credit_thresholds(mut self, set: u32) -> Self {
+        self.credit_thresholds = set;
+        self
+    }
+
+    /// Errors of the queue are reported here.
+    #[must_use]
+    pub const fn events(mut self, events: &'a EventQueue) -> Self {
+        self.events = Some(events);
+        self
+    }
+}
+
+/// What transmit and target queues have in common.
+#[derive(Debug)]
+struct Queue {
+    object: Object<CqFreeCmd>,
+    slots: u32,
+    commands: Window,
+    write_pointer: Window,
+    _events: Option<Arc<EventQueueInner>>,
+    _profile: Option<Arc<ProfileInner>>,
+    _lni: Arc<LniInner>,
+}
+
+impl Queue {
+    fn alloc(
+        lni: &Lni,
+        opts: CqAllocOpts,
+        resource: Resource,
+        events: Option<&EventQueue>,
+        profile: Option<&CommunicationProfile>,
+    ) -> Result<Self> {
+        let response = lni.inner.send(&CqAllocCmd {
+            lni: lni.number(),
+            eq: events.map_or(0, EventQueue::number),
+            opts,
+            ..CqAllocCmd::new()
+        }, Some(resource))?;
+        let free = CqFreeCmd {
+            cq: response.cq,
+            ..CqFreeCmd::new()
+        };
+        Ok(Self {
+            object: Object::new(lni.device(), free),
+            slots: response.count,
+            commands: Window::new(response.cmds),
+            write_pointer: Window::new(response.wp_addr),
+            _events: events.map(|events| Arc::clone(events.inner())),
+            _profile: profile.map(|profile| Arc::clone(profile.inner())),
+            _lni: Arc::clone(&lni.inner),
+        })
+    }
+}
+
+/// A transmit command queue (TXQ).
+#[derive(Debug)]
+pub struct Txq {
+    queue: Queue,
+}
+
+/// A target command queue (TGQ).
+#[derive(Debug)]
+pub struct Tgq {
+    queue: Queue,
+}
+
+impl Lni {
+    /// Allocates a transmit command queue (CQ_ALLOC).
+    ///
+    /// # Errors
+    ///
+    /// E2BIG for more than 65536 commands; EINVAL for a triggered queue on a profile whose LCID is
+    /// not 0; EPERM for Ethernet without `CAP_NET_RAW`; ENOSPC when the service's TXQs or the
+    /// NIC's are in use, EBADR when its limits have none.
+    ///
+    /// A freed queue gives its share back late: when a later allocation of the same LNI needs it,
+    /// or with the LNI.
+    #[doc(alias = "cxil_alloc_cmdq")]
+    pub fn alloc_txq(
+        &self,
+        profile: &CommunicationProfile,
+        options: &TxqOptions<'_>,
+    ) -> Result<Txq> {
+        let opts = CqAllocOpts {
+            count: options.slots,
+            policy: options.policy.number(),
+            stat_cnt_pool: options.counter_pool,
+            flags: options.flags,
+            lcid: profile.lcid(),
+            lpe_cdt_thresh_id: 0,
+        };
+        let queue = Queue::alloc(self, opts, Resource::Txqs, options.events, Some(profile))?;
+        Ok(Txq { queue })
+    }
+
+    /// Allocates a target command queue (CQ_ALLOC).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+    /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
+    /// use cxi::lni::TgqOptions;
+    ///
+    /// let queue = lni.alloc_tgq(&TgqOptions::new(100))?;
+    /// assert_eq!(queue.slots(), 128);
+    /// queue.commands()?.write_slot(0, &[0; 64])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Lni::alloc_txq`] for TGQs; EINVAL for a threshold set above 3.
+    #[doc(alias = "cxil_alloc_cmdq")]
+    pub fn alloc_tgq(&self, options: &TgqOptions<'_>) -> Result<Tgq> {
+        let opts = CqAllocOpts {
+            count: options.slots,
+            policy: options.policy.number(),
+            stat_cnt_pool: 0,
+            flags: 0,
+            lcid: 0,
+            lpe_cdt_thresh_id: options.credit_thresholds,
+        };
+        let queue = Queue::alloc(self, opts, Resource::Tgqs, options.events, None)?;
+        Ok(Tgq { queue })
+    }
+}
+
+macro_rules! command_queue {
+    ($queue:ident) => {
+        impl $queue {
+            /// The queue's number on the device.
+            #[must_use]
+            pub fn number(&self) -> u32 {
+                self.object().command().cq
+            }
+
+            /// How many commands it has room for.
+            #[must_use]
+            pub fn slots(&self) -> u32 {
+                self.queue.slots
+            }
+
+            /// The command slots, 64 bytes each, mapped when first asked for.
+            ///
+            /// # Errors
+            ///
+            /// The errno of `mmap(2)`.
+            pub fn commands(&self) -> Result<&Mapping> {
+                self.queue
+                    .commands
+                    .get(self.object().device(), "command slots")
+            }
+
+            /// The write pointer, which tells the NIC of new commands; mapped when first asked for.
+            ///
+            /// # Errors
+            ///
+            /// The errno of `mmap(2)`.
+            pub fn write_pointer(&self) -> Result<&Mapping> {
+                self.queue
+                    .write_pointer
+                    .get(self.object().device(), "write pointer")
+            }
+
+            /// How many commands of the queue are still to be acknowledged (CQ_ACK_COUNTER).
+            ///
+            /// # Errors
+            ///
+            /// EIO when the device is gone.
+            #[doc(alias = "cxil_cmdq_ack_counter")]
+            pub fn ack_counter(&self) -> Result<u32> {
+                let command = CqAckCounterCmd {
+                    cq: self.number(),
+                    ..CqAckCounterCmd::new()
+                };
+                let response = self.object().device().call(&command, |_| None)?;
+                Ok(response.ack_counter)
+            }
+
+            fn object(&self) -> &Object<CqFreeCmd> {
+                &self.queue.object
+            }
+        }
+
+        closable!(
+            $queue,
+            "CQ_FREE",
+            "cxil_destroy_cmdq",
+            "EBUSY while something uses it."
+        );
+    };
+}
+
+command_queue!(Txq);
+command_queue!(Tgq);

@@ -1,0 +1,160 @@
+//! Wait objects.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitFreeCmd};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::object::{Object, closable};
+use super::{Lni, LniInner};
+use crate::error::Result;
+
+/// A wait object: something to sleep on until an event queue has news.
+#[derive(Debug)]
+pub struct WaitObject {
+    inner: Arc<WaitInner>,
+}
+
+#[derive(Debug)]
+pub(super) struct WaitInner {
+    object: Object<WaitFreeCmd>,
+    client: u32,
+    _lni: Arc<LniInner>,
+}
+
+impl Lni {
+    /// Allocates a wait object (WAIT_ALLOC).
+    ///
+    /// ```
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # use cxi::{ServiceSpec, Vni};
+    /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+    /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
+    /// use cxi::lni::EventQueueOptions;
+    ///
+    /// let wait = lni.alloc_wait()?;
+    /// let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;
+    /// assert!(wait.close().is_err(), "the queue wakes it up");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the LNI is gone.
+    #[doc(alias = "cxil_alloc_wait_obj")]
+    pub fn alloc_wait(&self) -> Result<WaitObject> {
+        let response = self.inner.send(&WaitAllocCmd {
+            lni: self.number(),
+            ..WaitAllocCmd::new()
+        }, None)?;
+        let free = WaitFreeCmd {
+            wait: response.wait,
+            ..WaitFreeCmd::new()
+        };
+        Ok(WaitObject {
+            inner: Arc::new(WaitInner {
+                object: Object::new(self.device(), free),
+                client: response.client_id,
+                _lni: Arc::clone(&self.inner),
+            }),
+        })
+    }
+}
+
+impl WaitObject {
+    /// The wait object's number within the open file.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.inner.object.command().wait
+    }
+
+    /// The file that tells of news, below the root of sysfs (usually `/sys`).
+    #[must_use]
+    pub fn path(&self, sysfs: &Path) -> PathBuf {
+        sysfs.join(format!(
+            "class/cxi_user/{}/clients/{}/wait/{}/intr",
+            self.inner.object.device().id(),
+            self.inner.client,
+            self.number(),
+        ))
+    }
+
+    /// Opens the file that tells of news.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` and the first `read(2)` say; ENOENT on a device without sysfs, such as a mock
+    /// in the same process.
+    pub fn open(&self, sysfs: &Path) -> io::Result<Interrupt> {
+        let interrupt = Interrupt {
+            file: File::open(self.path(sysfs))?,
+        };
+        interrupt.rearm()?;
+        Ok(interrupt)
+    }
+
+    pub(super) fn inner(&self) -> &Arc<WaitInner> {
+        &self.inner
+    }
+
+    fn object(&self) -> &Object<WaitFreeCmd> {
+        &self.inner.object
+    }
+}
+
+closable!(
+    WaitObject,
+    "WAIT_FREE",
+    "cxil_destroy_wait_obj",
+    "EBUSY while an event queue wakes it up."
+);
+
+/// The file of a wait object, ready to be waited for; also with `poll(2)` for POLLPRI.
+#[derive(Debug)]
+pub struct Interrupt {
+    file: File,
+}
+
+impl Interrupt {
+    /// Sleeps until there is news or the time is over, and says whether there was.
+    ///
+    /// # Errors
+    ///
+    /// What `poll(2)` says, EINTR included.
+    pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
+        let timeout = timeout.map_or(PollTimeout::NONE, |timeout| {
+            PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX)
+        });
+        let mut files = [PollFd::new(
+            self.file.as_fd(),
+            PollFlags::POLLPRI | PollFlags::POLLERR,
+        )];
+        let news = poll(&mut files, timeout)? > 0;
+        if news {
+            self.rearm()?;
+        }
+        Ok(news)
+    }
+
+    /// Reading takes note of the news, so that the next wait is for more.
+    fn rearm(&self) -> io::Result<()> {
+        self.file.read_at(&mut [0], 0).map(drop)
+    }
+}
+
+impl AsFd for Interrupt {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
