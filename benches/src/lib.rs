@@ -1,6 +1,8 @@
 //! What the benchmarks share.
 #![forbid(unsafe_code)]
 
+pub mod mock;
+
 use std::os::fd::AsFd;
 
 use cxi_ioctl::Command;

@@ -31,6 +31,17 @@ pub enum Shortage {
         /// Places in the table of VNIs that enabled services are seen to hold.
         vni_slots: usize,
     },
+    /// A service has used up what its limits allow, or the NIC what it has.
+    Limit {
+        /// Of what.
+        resource: Resource,
+        /// Whose limits count.
+        service: ServiceId,
+        /// How many the service has in use, if the driver says.
+        in_use: Option<u16>,
+        /// The most it may have.
+        max: Option<u16>,
+    },
     /// Something that is allocated one by one ran out.
     Allocation {
         /// What is used up, and of whom.
@@ -76,12 +87,44 @@ impl fmt::Display for Shortage {
                  was requested, and services hold {vni_slots} of {VNI_SLOTS} places in the table \
                  of VNIs; CPs and domains outside services may hold the others"
             ),
+            Self::Limit {
+                resource,
+                service,
+                in_use,
+                max,
+            } => limit(f, *resource, *service, *in_use, *max),
             Self::Allocation { what } => f.write_str(what),
         }
     }
 }
 
 impl std::error::Error for Shortage {}
+
+fn limit(
+    f: &mut fmt::Formatter<'_>,
+    resource: Resource,
+    service: ServiceId,
+    in_use: Option<u16>,
+    max: Option<u16>,
+) -> fmt::Result {
+    match (in_use, max) {
+        (_, Some(0)) => write!(
+            f,
+            "service {service} may have no {resource}: its limit is 0"
+        ),
+        (Some(in_use), Some(max)) if in_use >= max => write!(
+            f,
+            "service {service} has no {resource} left: {in_use} of at most {max} are in use, or \
+             kept for its LNIs"
+        ),
+        (Some(in_use), Some(max)) => write!(
+            f,
+            "the NIC has no {resource} left: service {service} has {in_use} of at most {max}, \
+             other services use up the rest"
+        ),
+        _ => write!(f, "no {resource} are left for service {service}"),
+    }
+}
 
 /// Which VNI is taken, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -81,11 +81,14 @@ impl Lni {
     pub fn alloc_ct(&self) -> Result<Counter> {
         let device = self.device();
         let memory = device_memory(device, size_of::<u64>())?;
-        let response = self.inner.send(&CtAllocCmd {
-            lni: self.number(),
-            wb: memory.address(),
-            ..CtAllocCmd::new()
-        }, Some(Resource::Cts))?;
+        let response = self.inner.send(
+            &CtAllocCmd {
+                lni: self.number(),
+                wb: memory.address(),
+                ..CtAllocCmd::new()
+            },
+            Some(Resource::Cts),
+        )?;
         let free = CtFreeCmd {
             ctn: response.ctn,
             ..CtFreeCmd::new()
@@ -129,18 +132,29 @@ impl Counter {
     /// EINVAL when the driver does not take the address. The old memory stays in use then.
     #[doc(alias = "cxil_ct_wb_update")]
     pub fn write_back_to(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
-        let mut current = self.write_back.lock().unwrap_or_else(PoisonError::into_inner);
-        self.object.device().call(&CtWbUpdateCmd {
-            ctn: self.number(),
-            wb: memory.address(),
-            ..CtWbUpdateCmd::new()
-        }, |_| None)?;
+        let mut current = self
+            .write_back
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.object.device().call(
+            &CtWbUpdateCmd {
+                ctn: self.number(),
+                wb: memory.address(),
+                ..CtWbUpdateCmd::new()
+            },
+            |_| None,
+        )?;
         *current = Arc::clone(memory);
         Ok(())
     }
 
     fn write_back(&self) -> Arc<DeviceMemory> {
-        Arc::clone(&self.write_back.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(
+            &self
+                .write_back
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     fn object(&self) -> &Object<CtFreeCmd> {

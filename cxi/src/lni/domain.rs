@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainFreeCmd, DomainReserveCmd, PID_ANY};
 use cxi_ioctl::{Errno, Opcode};
-use cxi_ioctl::abi::domain::{
-    DomainAllocCmd, DomainFreeCmd, DomainReserveCmd, PID_ANY,
-};
 
 use super::object::{Object, closable};
 use super::{Lni, LniInner};
@@ -120,12 +118,15 @@ impl Lni {
     /// for it), ENOENT and EPERM as in [`Lni::alloc_cp`].
     #[doc(alias = "cxil_alloc_domain")]
     pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
-        let response = self.inner.send(&DomainAllocCmd {
-            lni: self.number(),
-            vni: vni.into(),
-            pid: number(pid),
-            ..DomainAllocCmd::new()
-        }, None)?;
+        let response = self.inner.send(
+            &DomainAllocCmd {
+                lni: self.number(),
+                vni: vni.into(),
+                pid: number(pid),
+                ..DomainAllocCmd::new()
+            },
+            None,
+        )?;
         let free = DomainFreeCmd {
             domain: response.domain,
             ..DomainFreeCmd::new()
@@ -153,21 +154,19 @@ impl Lni {
     /// A refusal (EEXIST, ENOSPC) corrupts the kernel's memory on driver release 13.0: do not
     /// provoke one there.
     #[doc(alias = "cxil_reserve_domain")]
-    pub fn reserve_pids(
-        &self,
-        vni: Vni,
-        first: Option<Pid>,
-        count: u16,
-    ) -> Result<PidBlock> {
-        let response = self.inner.send(&DomainReserveCmd {
-            lni: self.number(),
-            vni: vni.into(),
-            pid: number(first),
-            count: count.into(),
-            ..DomainReserveCmd::new()
-        }, None)?;
-        let first = Pid::new(response.pid)
-            .map_err(|error| strange_answer(self.device(), &error))?;
+    pub fn reserve_pids(&self, vni: Vni, first: Option<Pid>, count: u16) -> Result<PidBlock> {
+        let response = self.inner.send(
+            &DomainReserveCmd {
+                lni: self.number(),
+                vni: vni.into(),
+                pid: number(first),
+                count: count.into(),
+                ..DomainReserveCmd::new()
+            },
+            None,
+        )?;
+        let first =
+            Pid::new(response.pid).map_err(|error| strange_answer(self.device(), &error))?;
         Ok(PidBlock { vni, first, count })
     }
 }

@@ -183,24 +183,27 @@ impl Lni {
     pub fn alloc_eq(&self, options: &EventQueueOptions<'_>) -> Result<EventQueue> {
         let md = self.register(options.len)?;
         let memory = md.memory();
-        let response = self.inner.send(&EqAllocCmd {
-            lni: self.number(),
-            queue_md: md.id(),
-            event_wait: options.event_wait.map_or(0, WaitObject::number),
-            status_wait: options.status_wait.map_or(0, WaitObject::number),
-            attr: EqAttr {
-                queue: memory.address(),
-                queue_len: memory.len() as u64,
-                flags: options.flags.bits(),
-                status_thresh_base: options.thresholds.base,
-                status_thresh_delta: options.thresholds.delta,
-                status_thresh_count: options.thresholds.count,
-                ec_delay: options.coalescing_delay,
-                cpu_affinity: options.cpu,
-                reserved_slots: options.reserved_slots,
+        let response = self.inner.send(
+            &EqAllocCmd {
+                lni: self.number(),
+                queue_md: md.id(),
+                event_wait: options.event_wait.map_or(0, WaitObject::number),
+                status_wait: options.status_wait.map_or(0, WaitObject::number),
+                attr: EqAttr {
+                    queue: memory.address(),
+                    queue_len: memory.len() as u64,
+                    flags: options.flags.bits(),
+                    status_thresh_base: options.thresholds.base,
+                    status_thresh_delta: options.thresholds.delta,
+                    status_thresh_count: options.thresholds.count,
+                    ec_delay: options.coalescing_delay,
+                    cpu_affinity: options.cpu,
+                    reserved_slots: options.reserved_slots,
+                },
+                ..EqAllocCmd::new()
             },
-            ..EqAllocCmd::new()
-        }, Some(Resource::Eqs))?;
+            Some(Resource::Eqs),
+        )?;
         let free = EqFreeCmd {
             eq: response.eq,
             ..EqFreeCmd::new()
@@ -267,13 +270,16 @@ impl EventQueue {
         let md = lni.register(len)?;
         let memory = md.memory();
         let mut buffers = self.buffers();
-        self.inner.lni.send(&EqResizeCmd {
-            eq_hndl: self.number(),
-            queue: memory.address(),
-            queue_len: memory.len() as u64,
-            queue_md: md.id(),
-            ..EqResizeCmd::new()
-        }, None)?;
+        self.inner.lni.send(
+            &EqResizeCmd {
+                eq_hndl: self.number(),
+                queue: memory.address(),
+                queue_len: memory.len() as u64,
+                queue_md: md.id(),
+                ..EqResizeCmd::new()
+            },
+            None,
+        )?;
         buffers.next = Some(Arc::clone(md.inner()));
         Ok(memory)
     }
@@ -286,10 +292,13 @@ impl EventQueue {
     #[doc(alias = "cxil_evtq_resize_complete")]
     pub fn complete_resize(&self) -> Result<()> {
         let mut buffers = self.buffers();
-        self.inner.lni.send(&EqResizeCompleteCmd {
-            eq_hndl: self.number(),
-            ..EqResizeCompleteCmd::new()
-        }, None)?;
+        self.inner.lni.send(
+            &EqResizeCompleteCmd {
+                eq_hndl: self.number(),
+                ..EqResizeCompleteCmd::new()
+            },
+            None,
+        )?;
         if let Some(next) = buffers.next.take() {
             buffers.current = next;
         }
@@ -311,7 +320,10 @@ impl EventQueue {
     }
 
     fn buffers(&self) -> std::sync::MutexGuard<'_, Buffers> {
-        self.inner.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .buffers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn object(&self) -> &Object<EqFreeCmd> {

@@ -113,7 +113,7 @@ fn limit(lni: &LniInner, resource: Resource) -> ErrorKind {
     let in_use = services
         .usage(lni.service)
         .ok()
-        .and_then(|usage| usage.in_use()[resource]);
+        .and_then(|usage| usage.in_use[resource]);
     ErrorKind::NotEnough(Shortage::Limit {
         service: lni.service,
         resource,

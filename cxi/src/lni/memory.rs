@@ -29,9 +29,7 @@ impl MapOptions {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            flags: MapFlags::PIN
-                .union(MapFlags::READ)
-                .union(MapFlags::WRITE),
+            flags: MapFlags::PIN.union(MapFlags::READ).union(MapFlags::WRITE),
             page_shift: 0,
             huge_shift: 0,
         }
@@ -73,10 +71,6 @@ pub(super) struct MdInner {
 }
 
 impl MdInner {
-    pub(super) fn id(&self) -> u32 {
-        self.id
-    }
-
     pub(super) fn memory(&self) -> Arc<DeviceMemory> {
         Arc::clone(&self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -122,23 +116,22 @@ impl Lni {
     /// node does not have, ENOSPC when the service's ACs or the RGID's eight are in use, ENOMEM
     /// when the memory cannot be pinned.
     #[doc(alias = "cxil_map")]
-    pub fn map_memory(
-        &self,
-        memory: &Arc<DeviceMemory>,
-        options: &MapOptions,
-    ) -> Result<Md> {
-        let response = self.inner.send(&AtuMapCmd {
-            lni: self.number(),
-            va: memory.address(),
-            len: memory.len() as u64,
-            flags: options.flags.bits(),
-            hints: MdHints {
-                page_shift: options.page_shift,
-                huge_shift: options.huge_shift,
-                ..zerocopy::FromZeros::new_zeroed()
+    pub fn map_memory(&self, memory: &Arc<DeviceMemory>, options: &MapOptions) -> Result<Md> {
+        let response = self.inner.send(
+            &AtuMapCmd {
+                lni: self.number(),
+                va: memory.address(),
+                len: memory.len() as u64,
+                flags: options.flags.bits(),
+                hints: MdHints {
+                    page_shift: options.page_shift,
+                    huge_shift: options.huge_shift,
+                    ..zerocopy::FromZeros::new_zeroed()
+                },
+                ..AtuMapCmd::new()
             },
-            ..AtuMapCmd::new()
-        }, Some(Resource::Acs))?;
+            Some(Resource::Acs),
+        )?;
         let free = AtuUnmapCmd {
             id: response.id,
             ..AtuUnmapCmd::new()
@@ -178,7 +171,10 @@ impl Md {
 
     /// Length in bytes.
     #[must_use]
-    #[allow(clippy::len_without_is_empty, reason = "registered memory is never empty")]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "registered memory is never empty"
+    )]
     pub fn len(&self) -> usize {
         self.inner.memory().len()
     }
@@ -197,14 +193,21 @@ impl Md {
     /// memory stays registered then.
     #[doc(alias = "cxil_update_md")]
     pub fn update(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
-        let mut current = self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        self.inner.lni.send(&AtuUpdateMdCmd {
-            id: self.inner.id,
-            va: memory.address(),
-            len: memory.len() as u64,
-            flags: self.inner.flags.bits(),
-            ..AtuUpdateMdCmd::new()
-        }, None)?;
+        let mut current = self
+            .inner
+            .memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.inner.lni.send(
+            &AtuUpdateMdCmd {
+                id: self.inner.id,
+                va: memory.address(),
+                len: memory.len() as u64,
+                flags: self.inner.flags.bits(),
+                ..AtuUpdateMdCmd::new()
+            },
+            None,
+        )?;
         *current = Arc::clone(memory);
         Ok(())
     }

@@ -45,6 +45,7 @@ pub use wait::{Interrupt, WaitObject};
 use std::sync::Arc;
 
 use cxi_ioctl::Command;
+use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
 
 use crate::error::Result;
@@ -128,6 +129,20 @@ impl Device {
                 service,
             }),
         })
+    }
+}
+
+impl Device {
+    /// Waits until what was on its way into the NIC has arrived (INBOUND_WAIT).
+    ///
+    /// No privilege is needed.
+    ///
+    /// # Errors
+    ///
+    /// ETIMEDOUT when the NIC does not come to rest, EIO when it is gone.
+    #[doc(alias = "cxil_inbound_wait")]
+    pub fn inbound_wait(&self) -> Result<()> {
+        self.call(&InboundWaitCmd::new(), |_| None)
     }
 }
 

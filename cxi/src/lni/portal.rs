@@ -5,12 +5,13 @@ use std::sync::Arc;
 use cxi_ioctl::{Command, execute_inout};
 use zerocopy::{FromZeros, IntoBytes};
 
+pub use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::abi::portal::{
     LIST_OVERFLOW, LIST_PRIORITY, LIST_REQUEST, LIST_UNEXPECTED, PTLTE_DISABLED, PTLTE_ENABLED,
     PTLTE_ETHERNET, PTLTE_RESET, PTLTE_SOFTWARE_MANAGED, PtAllocOpts, PteAllocCmd, PteFreeCmd,
-    PteLeInvalidateCmd, PteMapCmd, PteStatus as PteStatusRaw, PteStatusCmd, PteTransitionSmCmd, PteUnmapCmd,
+    PteLeInvalidateCmd, PteMapCmd, PteStatus as PteStatusRaw, PteStatusCmd, PteTransitionSmCmd,
+    PteUnmapCmd,
 };
-pub use cxi_ioctl::abi::portal::PtOptions;
 
 use super::domain::DomainInner;
 use super::event_queue::EventQueueInner;
@@ -146,19 +147,18 @@ impl Lni {
     ///
     /// A freed PtlTE stays with the LNI, which gets it again at its next allocation.
     #[doc(alias = "cxil_alloc_pte")]
-    pub fn alloc_pte(
-        &self,
-        options: PtOptions,
-        events: Option<&EventQueue>,
-    ) -> Result<Pte> {
-        let response = self.inner.send(&PteAllocCmd {
-            lni_hndl: self.number(),
-            evtq_hndl: events.map_or(0, EventQueue::number),
-            opts: PtAllocOpts {
-                bits: options.bits(),
+    pub fn alloc_pte(&self, options: PtOptions, events: Option<&EventQueue>) -> Result<Pte> {
+        let response = self.inner.send(
+            &PteAllocCmd {
+                lni_hndl: self.number(),
+                evtq_hndl: events.map_or(0, EventQueue::number),
+                opts: PtAllocOpts {
+                    bits: options.bits(),
+                },
+                ..PteAllocCmd::new()
             },
-            ..PteAllocCmd::new()
-        }, Some(Resource::Ptes))?;
+            Some(Resource::Ptes),
+        )?;
         let free = PteFreeCmd {
             pte_number: response.pte_number,
             ..PteFreeCmd::new()

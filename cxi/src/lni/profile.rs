@@ -190,21 +190,27 @@ impl Lni {
         let lni = self.number();
         let tc_type = options.class_type.number();
         let response = match options.lcid {
-            None => self.inner.send(&CpAllocCmd {
-                lni,
-                vni: options.vni,
-                tc: options.class,
-                tc_type,
-                ..CpAllocCmd::new()
-            }, None),
-            Some(choice) => self.inner.send(&TrigCpAllocCmd {
-                lni,
-                vni: options.vni,
-                tc: options.class,
-                tc_type,
-                cp_type: choice.number(),
-                ..TrigCpAllocCmd::new()
-            }, None),
+            None => self.inner.send(
+                &CpAllocCmd {
+                    lni,
+                    vni: options.vni,
+                    tc: options.class,
+                    tc_type,
+                    ..CpAllocCmd::new()
+                },
+                None,
+            ),
+            Some(choice) => self.inner.send(
+                &TrigCpAllocCmd {
+                    lni,
+                    vni: options.vni,
+                    tc: options.class,
+                    tc_type,
+                    cp_type: choice.number(),
+                    ..TrigCpAllocCmd::new()
+                },
+                None,
+            ),
         }?;
         let free = CpFreeCmd {
             cp_hndl: response.cp_hndl,
@@ -236,11 +242,14 @@ impl CommunicationProfile {
     /// EINVAL when the profile is not exclusive, or the caller may not use the VNI.
     #[doc(alias = "cxil_modify_cp")]
     pub fn modify(&self, vni: Vni) -> Result<()> {
-        self.inner.lni.send(&CpModifyCmd {
-            cp_hndl: self.inner.object.command().cp_hndl,
-            vni: vni.into(),
-            ..CpModifyCmd::new()
-        }, None)
+        self.inner.lni.send(
+            &CpModifyCmd {
+                cp_hndl: self.inner.object.command().cp_hndl,
+                vni: vni.into(),
+                ..CpModifyCmd::new()
+            },
+            None,
+        )
     }
 
     fn object(&self) -> &Object<CpFreeCmd> {

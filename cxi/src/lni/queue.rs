@@ -163,18 +163,21 @@ impl Queue {
         resource: Resource,
         events: Option<&EventQueue>,
         profile: Option<&CommunicationProfile>,
-    ) -> Result<Self> {
-        let response = lni.inner.send(&CqAllocCmd {
-            lni: lni.number(),
-            eq: events.map_or(0, EventQueue::number),
-            opts,
-            ..CqAllocCmd::new()
-        }, Some(resource))?;
+    ) -> Result<Box<Self>> {
+        let response = lni.inner.send(
+            &CqAllocCmd {
+                lni: lni.number(),
+                eq: events.map_or(0, EventQueue::number),
+                opts,
+                ..CqAllocCmd::new()
+            },
+            Some(resource),
+        )?;
         let free = CqFreeCmd {
             cq: response.cq,
             ..CqFreeCmd::new()
         };
-        Ok(Self {
+        Ok(Box::new(Self {
             object: Object::new(lni.device(), free),
             slots: response.count,
             commands: Window::new(response.cmds),
@@ -182,20 +185,20 @@ impl Queue {
             _events: events.map(|events| Arc::clone(events.inner())),
             _profile: profile.map(|profile| Arc::clone(profile.inner())),
             _lni: Arc::clone(&lni.inner),
-        })
+        }))
     }
 }
 
 /// A transmit command queue (TXQ).
 #[derive(Debug)]
 pub struct Txq {
-    queue: Queue,
+    queue: Box<Queue>,
 }
 
 /// A target command queue (TGQ).
 #[derive(Debug)]
 pub struct Tgq {
-    queue: Queue,
+    queue: Box<Queue>,
 }
 
 impl Lni {

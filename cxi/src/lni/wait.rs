@@ -54,10 +54,13 @@ impl Lni {
     /// EINVAL when the LNI is gone.
     #[doc(alias = "cxil_alloc_wait_obj")]
     pub fn alloc_wait(&self) -> Result<WaitObject> {
-        let response = self.inner.send(&WaitAllocCmd {
-            lni: self.number(),
-            ..WaitAllocCmd::new()
-        }, None)?;
+        let response = self.inner.send(
+            &WaitAllocCmd {
+                lni: self.number(),
+                ..WaitAllocCmd::new()
+            },
+            None,
+        )?;
         let free = WaitFreeCmd {
             wait: response.wait,
             ..WaitFreeCmd::new()

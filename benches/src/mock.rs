@@ -1,0 +1,55 @@
+//! A mock NIC to measure on.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use cxi::{
+    Device, DeviceId, Limit, Lni, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder, Vni,
+};
+use cxi_mock::{Credentials, Nic, NicConfig};
+
+/// Anything that can go wrong on the way to a measurement.
+pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// The VNI that everything here uses.
+///
+/// # Errors
+///
+/// None.
+pub fn vni() -> Result<Vni> {
+    Ok(Vni::new(1024)?)
+}
+
+/// A mock NIC, opened by root.
+///
+/// # Errors
+///
+/// The mock's, on start.
+pub fn device() -> Result<Device> {
+    let nic = Nic::new(NicConfig::new())?;
+    let file = nic.open()?.transport(Credentials::root());
+    Ok(Device::with_transport(DeviceId::new(0), Arc::new(file)))
+}
+
+/// What a service without a TLE pool is like: as many fit a NIC as it has numbers.
+///
+/// # Errors
+///
+/// None.
+pub fn modest() -> Result<ServiceSpecBuilder> {
+    Ok(ServiceSpec::builder()
+        .vni(vni()?)
+        .limit(Resource::Tles, Limit::new(0, 0)?))
+}
+
+/// An LNI of an unlimited service of its own.
+///
+/// # Errors
+///
+/// The device's.
+pub fn lni(device: &Device) -> Result<(ServiceId, Lni)> {
+    let service = device
+        .services()
+        .create(&ServiceSpec::builder().vni(vni()?).build()?)?;
+    Ok((service, device.alloc_lni(service)?))
+}
