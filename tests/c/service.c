@@ -123,6 +123,7 @@ int main(int argc, char **argv)
 	unsigned char info[256];
 	uint32_t before, after, handle, count, id;
 	void *unwritable;
+	void *volatile nowhere;
 	size_t lni_length;
 	int copy;
 
@@ -182,6 +183,7 @@ int main(int argc, char **argv)
 	memset(&answer, 0xff, sizeof(answer));
 	CHECK(allocate(wanted, &answer) == 0);
 	id = answer.svc_id;
+	wanted.vnis[0] = 1235;
 	CHECK(allocate(wanted, &answer) == ENOSPC);
 	CHECK(answer.svc_id == 0 && answer.avail[1] == 0);
 	CHECK(by_id(OP_SVC_DESTROY, id) == 0);
@@ -193,13 +195,15 @@ int main(int argc, char **argv)
 	CHECK(command(&(struct by_id){OP_SVC_DESTROY, 1}, 7) == EINVAL);
 	CHECK(command(&(struct by_id){OP_SVC_DESTROY, 1}, 4) == EINVAL);
 	CHECK(command("\1\0", 2) == EINVAL);
-	CHECK(write(device, (void *)16, 8) == -1 && errno == EFAULT);
+	nowhere = (void *)16;
+	CHECK(write(device, nowhere, 8) == -1 && errno == EFAULT);
 	CHECK(read(device, info, 1) == -1 && errno == EINVAL);
 
 	/* Bad addresses are noticed after the work was done. */
 	wanted.limits[1] = (struct limits){0, 0};
 	CHECK(list(0, NULL, &before) == 0);
-	CHECK(allocate(wanted, (void *)16) == EFAULT);
+	CHECK(allocate(wanted, nowhere) == EFAULT);
+	wanted.vnis[0] = 1236;
 	CHECK(allocate(wanted, unwritable) == EFAULT);
 	count = 0;
 	CHECK(list(32, services, &count) == 0 && count == before + 2);

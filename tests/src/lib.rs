@@ -3,6 +3,7 @@
 #![allow(clippy::must_use_candidate, reason = "an unpublished package")]
 
 pub mod archive;
+pub mod client;
 pub mod compare;
 pub mod decode;
 pub mod device;

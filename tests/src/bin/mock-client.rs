@@ -1,0 +1,83 @@
+//! A program for a node with CXI NICs: what it finds is right, or it ends with 1 and says why.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command may")]
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use cxi_tests::client::{self, Problem};
+
+const USAGE: &str = "usage: mock-client cycle DEVICE
+       mock-client storm DEVICE PROCESS THREADS COMMANDS
+       mock-client churn DEVICE SERVICE
+       mock-client allocate DEVICE VNI UID
+       mock-client lni DEVICE SERVICE
+       mock-client destroy DEVICE SERVICE
+       mock-client count DEVICE
+       mock-client as UID PROGRAM ARGUMENT...";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("mock-client: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<String, Problem> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["as", uid, program, arguments @ ..] => {
+            let uid = number(uid)?;
+            let error = Command::new(program)
+                .args(arguments)
+                .uid(uid)
+                .gid(uid)
+                .exec();
+            Err(format!("{program}: {error}"))
+        }
+        [what, device, rest @ ..] => with_device(what, &PathBuf::from(device), rest),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<String, Problem> {
+    match (what, rest) {
+        ("cycle", []) => client::cycle(path)?,
+        ("storm", [process, threads, commands]) => {
+            client::storm(path, number(process)?, number(threads)?, number(commands)?)?;
+        }
+        ("churn", [service]) => client::churn(path, number(service)?)?,
+        ("allocate", [vni, uid]) => {
+            let device = client::open(path)?;
+            let svc_id = client::allocate(&device, number(vni)?, Some(number(uid)?));
+            return Ok(client::run("allocate", svc_id)?.to_string());
+        }
+        ("lni", [service]) => {
+            let device = client::open(path)?;
+            let lni = client::open_lni(&device, number(service)?);
+            return Ok(client::run("LNI", lni)?.to_string());
+        }
+        ("destroy", [service]) => {
+            let device = client::open(path)?;
+            client::run("destroy", client::destroy(&device, number(service)?))?;
+        }
+        ("count", []) => {
+            let device = client::open(path)?;
+            return Ok(client::run("count", client::count(&device))?.to_string());
+        }
+        _ => return Err(USAGE.to_owned()),
+    }
+    Ok("ok".to_owned())
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is not a number of the right size"))
+}

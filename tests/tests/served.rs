@@ -1,0 +1,161 @@
+//! Programs that know nothing of the mock, on a node that it serves.
+
+mod node;
+
+use std::process::Command;
+
+use node::{CLIENT, DEVICE, Folder, Served, printed, run, script, skip};
+
+const RELEASES: [&str; 6] = [
+    "shs-12.0",
+    "shs-13.0",
+    "shs-13.1",
+    "shs-14.0.0",
+    "shs-14.0.1",
+    "main",
+];
+
+#[test]
+fn the_real_transport() {
+    need_node!();
+    for release in RELEASES {
+        let output = run(&["--release", release, "--", CLIENT, "cycle", DEVICE]);
+        assert_eq!(printed(&output), "ok", "{release}");
+    }
+}
+
+#[test]
+fn a_c_program() {
+    need_node!();
+    let folder = Folder::new();
+    for (name, link) in [("dynamic", None), ("static", Some("-static"))] {
+        let program = folder.join(name);
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/service.c");
+        let compiled = Command::new("cc")
+            .args(["-std=gnu11", "-Wall", "-Wextra", "-o", &program, source])
+            .args(link)
+            .output();
+        match compiled {
+            Err(error) => return skip(&format!("there is no C compiler cc: {error}")),
+            Ok(output) if !output.status.success() && link.is_some() => {
+                let why = String::from_utf8_lossy(&output.stderr).into_owned();
+                skip(&format!("cc does not link statically: {why}"));
+                continue;
+            }
+            Ok(output) => assert!(output.status.success(), "{output:?}"),
+        }
+        for release in RELEASES {
+            let length = if release == "main" { "24" } else { "16" };
+            let output = run(&["--release", release, "--", &program, DEVICE, length]);
+            assert_eq!(printed(&output), "ok", "{name}, {release}");
+        }
+    }
+}
+
+#[test]
+fn a_python_program() {
+    need_node!();
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("there is no python3");
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/service.py");
+    for release in ["shs-12.0", "shs-14.0.1", "main"] {
+        let output = run(&["--release", release, "--", "python3", program, DEVICE]);
+        assert_eq!(printed(&output), "ok", "{release}");
+    }
+}
+
+#[test]
+fn several_nics() {
+    need_node!();
+    let text = script(
+        &["--nics", "3"],
+        "echo /dev/cxi*; for n in 0 1 2; do $CLIENT cycle /dev/cxi$n; done",
+    );
+    assert_eq!(text, "/dev/cxi0 /dev/cxi1 /dev/cxi2\nok\nok\nok");
+}
+
+#[test]
+fn services_outlive_programs() {
+    need_node!();
+    let node = Served::start(&[]);
+    let svc_id = printed(&node.enter(&[CLIENT, "allocate", DEVICE, "55", "0"]));
+    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "2");
+    // The LNI goes with its process, so that the service is idle at once.
+    printed(&node.enter(&[CLIENT, "lni", DEVICE, &svc_id]));
+    printed(&node.enter(&[CLIENT, "destroy", DEVICE, &svc_id]));
+    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "1");
+}
+
+#[test]
+fn who_calls_counts() {
+    need_node!();
+    if !node::is_root() {
+        return skip("only root can run programs as other users");
+    }
+    let node = Served::start(&[]);
+    let svc_id = printed(&node.enter(&[CLIENT, "allocate", DEVICE, "55", "1234"]));
+    let as_user = |uid: &str, command: &[&str]| {
+        let mut program = vec![CLIENT, "as", uid];
+        program.extend(command);
+        node.enter(&program)
+    };
+    let error = |output: &std::process::Output| {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).trim().to_owned()
+    };
+    // The member may use the service, nobody else, not even root.
+    let lni = [CLIENT, "lni", DEVICE, &svc_id];
+    printed(&as_user("1234", &lni));
+    assert!(error(&as_user("1235", &lni)).ends_with("EPERM"));
+    assert!(error(&node.enter(&lni)).ends_with("EPERM"));
+    // Changing services needs the capability, and being root without it does not help.
+    let destroy = [CLIENT, "destroy", DEVICE, &svc_id];
+    assert!(error(&as_user("1234", &destroy)).ends_with("EPERM"));
+    printed(&node.enter(&destroy));
+}
+
+#[test]
+fn lists_and_responses_of_a_slow_nic() {
+    need_node!();
+    // Slow commands of different files and threads overlap: 64 commands of 5 ms in each of 4
+    // threads take 320 ms, one after the other 1280 ms.
+    let start = std::time::Instant::now();
+    let output = run(&[
+        "--fault",
+        "delay=5ms",
+        "--",
+        CLIENT,
+        "storm",
+        DEVICE,
+        "0",
+        "4",
+        "64",
+    ]);
+    assert_eq!(printed(&output), "ok");
+    let took = start.elapsed().as_millis();
+    assert!((320..1280).contains(&took), "{took} ms");
+}
+
+#[test]
+fn commands_are_traced() {
+    need_node!();
+    let folder = Folder::new();
+    let file = folder.join("trace");
+    printed(&run(&["--trace", &file, "--", CLIENT, "cycle", DEVICE]));
+    let text = std::fs::read_to_string(&file).expect("the trace is there");
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect();
+    let named = |command: &str, result: &str| {
+        lines
+            .iter()
+            .filter(|line| line["command"] == command && line["result"] == result)
+            .count()
+    };
+    assert_eq!(named("SVC_DESTROY", "OK"), 1, "{text}");
+    assert_eq!(named("SVC_DESTROY", "EBUSY"), 1, "{text}");
+    assert_eq!(named("SVC_DESTROY", "EINVAL"), 1, "{text}");
+    assert!(lines.iter().all(|line| line["device"] == "cxi0"), "{text}");
+}

@@ -1,0 +1,211 @@
+//! The launcher: exit status, signals, and nothing left behind.
+
+mod node;
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use node::{CLIENT, DEVICE, Served, children, eventually, kill, printed, run, server};
+
+#[test]
+fn the_exit_status_is_passed_on() {
+    need_node!();
+    let status = |arguments: &[&str]| run(arguments).status.code();
+    assert_eq!(status(&["--", "sh", "-c", "exit 3"]), Some(3));
+    assert_eq!(status(&["--", "sh", "-c", "kill -9 $$"]), Some(137));
+    assert_eq!(status(&["--", "sh", "-c", "kill -SEGV $$"]), Some(139));
+    assert_eq!(status(&["--", "/nonexistent"]), Some(127));
+    assert_eq!(status(&["--", "/dev/null"]), Some(126));
+    assert_eq!(status(&["--fault", "nonsense", "--", "true"]), Some(125));
+    assert_eq!(status(&["--set", "pid_bits=x", "--", "true"]), Some(125));
+    assert_eq!(
+        status(&["--config", "/nonexistent", "--", "true"]),
+        Some(125)
+    );
+    let loads = ["--set", "default_svc_num_tles=4096", "--", "true"];
+    assert_eq!(status(&loads), Some(125));
+}
+
+#[test]
+fn signals_are_forwarded() {
+    need_node!();
+    for signal in ["TERM", "INT", "HUP", "USR1", "USR2"] {
+        let script = format!("trap 'exit 42' {signal}; echo ready; while :; do sleep 0.05; done");
+        let mut launcher = server(["run", "--", "sh", "-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server runs");
+        let mut ready = [0; 6];
+        let mut output = launcher.stdout.take().expect("a pipe");
+        std::io::Read::read_exact(&mut output, &mut ready).expect("the program is ready");
+        kill(signal, launcher.id());
+        let status = launcher.wait().expect("the launcher ends");
+        assert_eq!(status.code(), Some(42), "{signal}");
+    }
+}
+
+/// A program whose processes are found by a word in their command lines.
+struct Tree {
+    word: String,
+}
+
+impl Tree {
+    /// Sleeping processes of several kinds: children, in another session, of a dead parent.
+    fn script(number: u32) -> (Self, String) {
+        let word = format!("9{:07}{number}", std::process::id());
+        let script = format!("{} sleep {word}", Self::background(&word));
+        (Self { word }, script)
+    }
+
+    fn background(word: &str) -> String {
+        format!(
+            "setsid sleep {word} & setsid sh -c 'sleep {word} & sleep {word} & exit' & \
+             sleep {word} & echo ready;"
+        )
+    }
+
+    fn is_gone(&self) -> bool {
+        node::with_argument(&self.word).is_empty()
+    }
+}
+
+#[test]
+fn nothing_is_left_whoever_is_killed() {
+    need_node!();
+    for (number, victim) in (0..).zip(["launcher", "guard", "program"]) {
+        let (tree, script) = Tree::script(number);
+        let mut launcher = server(["run", "--", "sh", "-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server runs");
+        let mut ready = [0; 6];
+        let mut output = launcher.stdout.take().expect("a pipe");
+        std::io::Read::read_exact(&mut output, &mut ready).expect("the program is ready");
+        eventually("all processes are there", || {
+            node::with_argument(&tree.word).len() >= 5
+        });
+        let guard = children(launcher.id())[0];
+        let program = children(guard)[0];
+        let pid = match victim {
+            "launcher" => launcher.id(),
+            "guard" => guard,
+            _ => program,
+        };
+        kill("KILL", pid);
+        let status = launcher.wait().expect("the launcher ends");
+        if victim != "launcher" {
+            assert_eq!(status.code(), Some(137), "{victim}");
+        }
+        eventually(&format!("{victim}: a process is left"), || tree.is_gone());
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
+    assert!(!mounts.contains("cxi-mock"), "{mounts}");
+}
+
+#[test]
+fn background_processes_end_with_the_program() {
+    need_node!();
+    let (tree, _) = Tree::script(9);
+    let script = format!("{} exit 5", Tree::background(&tree.word));
+    assert_eq!(run(&["--", "sh", "-c", &script]).status.code(), Some(5));
+    assert!(tree.is_gone());
+}
+
+#[test]
+fn killed_programs_leave_no_lni() {
+    need_node!();
+    let node = Served::start(&[]);
+    let svc_id = printed(&node.enter(&[CLIENT, "allocate", DEVICE, "55", "0"]));
+    let before = node.state();
+    let times = if node::full() { 100 } else { 20 };
+    let mut random = 0x2545_f491_u32;
+    for _ in 0..times {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let mut launcher = node
+            .command(&[CLIENT, "churn", DEVICE, &svc_id])
+            .spawn()
+            .expect("the server runs");
+        std::thread::sleep(Duration::from_micros(u64::from(random >> 16)));
+        // Now the program, now its guard, now its launcher.
+        let guard = children(launcher.id()).first().copied();
+        let program = guard.and_then(|guard| children(guard).first().copied());
+        let victims = [Some(launcher.id()), guard, program];
+        let victim = victims[(random >> 8) as usize % 3].unwrap_or(launcher.id());
+        kill("KILL", victim);
+        launcher.wait().expect("the launcher ends");
+    }
+    eventually("a program is left", || {
+        node::with_argument("churn").is_empty()
+    });
+    eventually("the accounting is as before", || node.state() == before);
+    printed(&node.enter(&[CLIENT, "destroy", DEVICE, &svc_id]));
+}
+
+#[test]
+fn a_storm_of_commands() {
+    need_node!();
+    let node = Served::start(&[]);
+    let before = node.state();
+    let commands = if node::full() { "10000" } else { "400" };
+    let programs: Vec<_> = (0..8)
+        .map(|number: u32| {
+            let number = number.to_string();
+            node.command(&[CLIENT, "storm", DEVICE, &number, "4", commands])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the server runs")
+        })
+        .collect();
+    for program in programs {
+        let output = program.wait_with_output().expect("the program ends");
+        assert_eq!(printed(&output), "ok");
+    }
+    assert_eq!(node.state(), before);
+}
+
+#[test]
+fn a_served_node_ends_on_request() {
+    need_node!();
+    let mut node = Served::start(&[]);
+    let socket = format!("{}/control", node.dir());
+    assert!(fs::exists(&socket).expect("the folder is there"));
+    assert_eq!(node.end("TERM").code(), Some(0));
+    assert!(!fs::exists(&socket).expect("the folder is there"));
+    let output = node.enter(&["true"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+}
+
+#[test]
+fn entered_programs_end_with_the_node() {
+    need_node!();
+    for signal in ["TERM", "KILL"] {
+        let mut node = Served::start(&[]);
+        let (tree, script) = Tree::script(if signal == "TERM" { 20 } else { 21 });
+        let mut program = node
+            .command(&["sh", "-c", &script])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server runs");
+        eventually("all processes are there", || {
+            node::with_argument(&tree.word).len() >= 5
+        });
+        node.end(signal);
+        assert_eq!(program.wait().expect("it ends").code(), Some(137));
+        assert!(tree.is_gone());
+    }
+}
+
+#[test]
+fn a_folder_belongs_to_one_node() {
+    need_node!();
+    let node = Served::start(&[]);
+    let output = server(["serve", "--dir", &node.dir()]).output();
+    let output = output.expect("the server runs");
+    assert_eq!(output.status.code(), Some(125));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("there is a node in"), "{text}");
+    printed(&node.enter(&["true"]));
+}

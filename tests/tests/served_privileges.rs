@@ -1,0 +1,97 @@
+//! Who may serve a node, and what is said where something is missing.
+
+mod node;
+
+use std::process::{Command, Output};
+
+use node::{CLIENT, DEVICE, SERVER, printed, run, skip};
+
+/// Runs the server as an ordinary user, in a mount namespace in which `/dev/fuse` has that mode
+/// and the programs can be read by everybody.
+fn as_user(mode: &str, script: &str) -> Option<Output> {
+    let prepare = format!(
+        "mount -t tmpfs -o mode=755 none /mnt && mknod -m {mode} /mnt/fuse c 10 229 && \
+         cp \"$1\" /mnt/server && cp \"$2\" /mnt/client && mount --bind /mnt/fuse /dev/fuse && \
+         cd / && exec /mnt/client as 54321 sh -euc \"$3\""
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &prepare, "sh", SERVER, CLIENT, script])
+        .env_remove("CXI_MOCK_DIR")
+        .output();
+    match output {
+        Ok(output) => Some(output),
+        Err(error) => {
+            skip(&format!("there is no unshare(1): {error}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn an_ordinary_user_is_root_inside() {
+    need_node!();
+    if !node::is_root() {
+        return skip("all other tests are about an ordinary user here");
+    }
+    let script = format!(
+        "/mnt/server run --nics 2 -- sh -euc 'id -u; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
+         cat /sys/class/cxi_user/cxi1/device/vendor'"
+    );
+    let Some(output) = as_user("666", &script) else {
+        return;
+    };
+    if output.status.code() == Some(77) {
+        return skip(&String::from_utf8_lossy(&output.stderr));
+    }
+    let text = printed(&output);
+    assert_eq!(text, "0\n/dev/cxi0\n/dev/cxi1\nok\n0x1590");
+}
+
+#[test]
+fn an_ordinary_user_may_stay_one() {
+    need_node!();
+    if !node::is_root() {
+        return skip("all other tests are about an ordinary user here");
+    }
+    let script = format!(
+        "/mnt/server run --as-user -- sh -uc 'id -u; /mnt/client count {DEVICE}; \
+         /mnt/client allocate {DEVICE} 55 54321 2>&1' || true; \
+         /mnt/server run --strict-admin -- sh -uc '/mnt/client allocate {DEVICE} 55 0 2>&1' || true"
+    );
+    let Some(output) = as_user("666", &script) else {
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if text.is_empty() {
+        return skip(&String::from_utf8_lossy(&output.stderr));
+    }
+    let refused = "mock-client: allocate: SVC_ALLOC: EPERM";
+    let lines: Vec<_> = text.trim().lines().collect();
+    assert_eq!(lines, ["54321", "1", refused, refused], "{output:?}");
+}
+
+#[test]
+fn missing_fuse_is_said() {
+    need_node!();
+    if !node::is_root() {
+        return skip("only root can take FUSE away");
+    }
+    let Some(output) = as_user("600", "/mnt/server run -- true") else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(77), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("chmod 666 /dev/fuse"), "{text}");
+}
+
+#[test]
+fn capabilities_count_where_the_node_says() {
+    need_node!();
+    // As root in the initial namespace the strict rule changes nothing.
+    if node::is_root() {
+        let output = run(&["--strict-admin", "--", CLIENT, "cycle", DEVICE]);
+        assert_eq!(printed(&output), "ok");
+    } else {
+        skip("the strict rule refuses everything to an ordinary user");
+    }
+}
