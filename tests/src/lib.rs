@@ -12,5 +12,6 @@ pub mod mock;
 pub mod report;
 pub mod run;
 pub mod scenario;
+mod step;
 pub mod suite;
 pub mod uapi;
