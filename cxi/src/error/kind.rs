@@ -67,7 +67,7 @@ pub enum ErrorKind {
         waited: Option<(Duration, u32)>,
     },
     /// The driver is too old for this.
-    #[error("{what} is not known to this driver: it needs SHS {since} or later")]
+    #[error("{what} is not known to this driver: it needs {} or later", words(*.since))]
     Unsupported {
         /// What was asked for.
         what: &'static str,
@@ -124,6 +124,13 @@ fn protocol(error: &CommandError) -> String {
     let text = error.to_string();
     let prefix = format!("{}: ", error.opcode());
     text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
+}
+
+fn words(release: Release) -> String {
+    match release.name().strip_prefix("shs-") {
+        Some(number) => format!("SHS {number}"),
+        None => "the driver's development branch".to_owned(),
+    }
 }
 
 /// The system's words for an errno.

@@ -1,0 +1,53 @@
+//! A mock NIC and devices of several callers on it.
+#![allow(dead_code, reason = "every test target uses its part")]
+
+use std::sync::Arc;
+
+use cxi::{Device, DeviceId, Limit, Limits, Resource, ServiceSpec, ServiceSpecBuilder, Vni};
+use cxi_ioctl::Release;
+use cxi_mock::{Credentials, Nic, NicConfig};
+
+pub(crate) fn nic(release: Release) -> Arc<Nic> {
+    Nic::new(NicConfig::new().release(release)).unwrap()
+}
+
+/// An open file of the NIC in the hands of a caller.
+pub(crate) fn device(nic: &Arc<Nic>, caller: Credentials) -> Device {
+    let file = nic.open().unwrap().transport(caller);
+    Device::with_transport(DeviceId::new(0), Arc::new(file))
+}
+
+pub(crate) fn root(nic: &Arc<Nic>) -> Device {
+    device(nic, Credentials::root())
+}
+
+pub(crate) fn user(nic: &Arc<Nic>) -> Device {
+    device(nic, Credentials::user(1000, 1000))
+}
+
+pub(crate) fn vni(number: u16) -> Vni {
+    Vni::new(number).unwrap()
+}
+
+/// A service on a VNI that asks for nothing at all, not even a TLE pool.
+pub(crate) fn modest(number: u16) -> ServiceSpecBuilder {
+    ServiceSpec::builder()
+        .vni(vni(number))
+        .limits(Limits::default())
+}
+
+/// As [`modest`], with one limit.
+pub(crate) fn with(number: u16, resource: Resource, reserved: u16, max: u16) -> ServiceSpec {
+    modest(number)
+        .limit(resource, Limit::new(reserved, max).unwrap())
+        .build()
+        .unwrap()
+}
+
+pub(crate) const ALL: [Release; 6] = Release::ALL;
+pub(crate) const FROM_13_1: [Release; 4] = [
+    Release::Shs13_1,
+    Release::Shs14_0_0,
+    Release::Shs14_0_1,
+    Release::Main,
+];
