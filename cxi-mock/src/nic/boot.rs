@@ -8,17 +8,23 @@ use zerocopy::FromZeros;
 
 use super::Device;
 use super::accounting::{Accounting, MIN_POOL_TLES};
+use super::atu::Atu;
+use super::counter::Cts;
 use super::cp::Cps;
 use super::domain::Domains;
+use super::event_queue::Eqs;
 use super::file::Files;
 use super::group::Groups;
 use super::ids::Ids;
 use super::pid::TABLE_PIDS;
 use super::pools::Pools;
 use super::profile::Profiles;
+use super::pte::Ptes;
+use super::queue::Cqs;
 use super::registers::Registers;
 use super::rgid::Rgids;
 use super::table::Table;
+use super::window::Windows;
 use crate::rules::{Rules, UnrestrictedMeans};
 use crate::{LoadError, NicConfig, Totals};
 
@@ -59,7 +65,12 @@ impl Device {
             cleanup_scheduled: false,
             cps: Cps::new(),
             domains: Domains::new(config.params.pid_bits),
-            csrs_mapped: false,
+            cqs: Cqs::new(&config.totals),
+            eqs: Eqs::new(config.totals.eqs),
+            cts: Cts::new(config.totals.cts),
+            ptes: Ptes::new(config.totals.ptes),
+            atu: Atu::new(config.totals.acs),
+            windows: Windows::new(),
             hazards: Vec::new(),
             params: config.params.clone(),
             rules,

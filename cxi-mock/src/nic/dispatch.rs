@@ -117,7 +117,7 @@ impl Device {
         match opcode {
             Opcode::DEV_INFO_GET => {
                 let _: DevInfoGetCmd = call.command()?;
-                let info = self.device_info(call.nic.config(), call.caller);
+                let info = self.device_info(call.nic.config());
                 // The driver does not say EFAULT here.
                 call.respond(&info).map_err(|_| Errno::EOPNOTSUPP)
             }
@@ -317,7 +317,7 @@ impl Device {
                 let value = self.svc_netns(command.svc_id)?;
                 call.respond(&SvcGetValueResp { value })
             }
-            _ => Err(Errno::EOPNOTSUPP),
+            _ => self.handle_queue(opcode, call),
         }
     }
 }

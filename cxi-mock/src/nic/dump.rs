@@ -80,10 +80,17 @@ impl Device {
     }
 
     fn object_counts(&self) -> ObjectCounts {
+        let (txq, tgq) = self.cqs.used();
         ObjectCounts {
             lni: self.lnis.count(),
             domain: self.domains.count(),
-            ..ObjectCounts::default()
+            eq: self.eqs.used(),
+            txq,
+            tgq,
+            pt: self.ptes.used(),
+            ct: self.cts.used(),
+            ac: self.atu.acs_used(),
+            md: self.atu.md_count(),
         }
     }
 }

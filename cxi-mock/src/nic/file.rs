@@ -3,25 +3,61 @@
 use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::Mminfo;
 
 use super::Device;
 use super::cp::CpHandle;
 use super::ids::Ids;
+use super::pte::PteMap;
 use super::table::Table;
+use super::wait::Wait;
 
-/// An open file.
+/// An open file, with its handles: numbers of its own, and device-wide ones that it may use.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     /// `None` for the physical function.
     pub(crate) virtual_function: Option<u32>,
     pub(crate) lnis: BTreeSet<u32>,
     pub(crate) domains: BTreeSet<u32>,
+    pub(crate) cqs: BTreeSet<u32>,
+    pub(crate) eqs: BTreeSet<u32>,
+    pub(crate) ptes: BTreeSet<u32>,
+    pub(crate) cts: BTreeSet<u32>,
+    pub(crate) mds: BTreeSet<u32>,
     pub(crate) cp_ids: Ids,
     pub(crate) cps: Table<CpHandle>,
+    pub(crate) map_ids: Ids,
+    pub(crate) maps: Table<PteMap>,
+    pub(crate) wait_ids: Ids,
+    pub(crate) waits: Table<Wait>,
+    /// The window of registers.
+    pub(crate) csrs: Option<Mminfo>,
+}
+
+impl File {
+    fn new(virtual_function: Option<u32>) -> Self {
+        Self {
+            virtual_function,
+            lnis: BTreeSet::new(),
+            domains: BTreeSet::new(),
+            cqs: BTreeSet::new(),
+            eqs: BTreeSet::new(),
+            ptes: BTreeSet::new(),
+            cts: BTreeSet::new(),
+            mds: BTreeSet::new(),
+            cp_ids: Ids::new(0, u32::MAX),
+            cps: Table::default(),
+            map_ids: Ids::new(0, u32::MAX),
+            maps: Table::default(),
+            wait_ids: Ids::new(1, u32::MAX),
+            waits: Table::default(),
+            csrs: None,
+        }
+    }
 }
 
 /// All open files.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Files {
     ids: Ids,
     files: Table<File>,
@@ -37,16 +73,7 @@ impl Files {
 
     pub(crate) fn open(&mut self, virtual_function: Option<u32>) -> Result<u32, Errno> {
         let id = self.ids.alloc().ok_or(Errno::EMFILE)?;
-        self.files.put(
-            id,
-            File {
-                virtual_function,
-                lnis: BTreeSet::new(),
-                domains: BTreeSet::new(),
-                cp_ids: Ids::new(0, u32::MAX),
-                cps: Table::default(),
-            },
-        );
+        self.files.put(id, File::new(virtual_function));
         Ok(id)
     }
 
@@ -61,19 +88,44 @@ impl Device {
         self.files.files.get_mut(id).ok_or(Errno::EIO)
     }
 
-    /// Closes a file: everything that it holds goes, users before what they use.
+    /// Closes a file: everything that it holds goes, users before what they use, so that
+    /// nothing is found in use.
     pub(super) fn close(&mut self, id: u32) {
         let Some(file) = self.files.get(id).cloned() else {
             return;
         };
+        for (map, _) in file.maps.iter() {
+            let _ = self.pte_unmap(id, map);
+        }
+        for pte in file.ptes {
+            let _ = self.pte_free(id, pte);
+        }
+        for cq in file.cqs {
+            let _ = self.cq_free(id, cq);
+        }
+        for eq in file.eqs {
+            let _ = self.eq_free(id, eq);
+        }
+        for md in file.mds {
+            let _ = self.atu_unmap(id, md);
+        }
+        for (wait, _) in file.waits.iter() {
+            let _ = self.wait_free(id, wait);
+        }
         for domain in file.domains {
             let _ = self.domain_free(id, domain);
         }
-        for (handle, _) in file.cps.iter() {
-            let _ = self.cp_free(id, handle);
+        for ct in file.cts {
+            let _ = self.ct_free(id, ct);
+        }
+        for (cp, _) in file.cps.iter() {
+            let _ = self.cp_free(id, cp);
         }
         for lni in file.lnis {
             let _ = self.lni_free(id, lni);
+        }
+        if let Some(window) = file.csrs {
+            self.windows.free(window);
         }
         self.files.files.remove(id);
         self.files.ids.free(id);

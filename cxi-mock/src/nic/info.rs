@@ -7,8 +7,8 @@ use cxi_ioctl::abi::service::{
 };
 use zerocopy::FromZeros;
 
+use super::Device;
 use super::dispatch::Call;
-use super::{Caller, Device};
 use crate::NicConfig;
 
 /// Shift of the minimum free space of a list entry.
@@ -20,7 +20,7 @@ const FRU_BYTES: usize = 14;
 
 impl Device {
     /// DEV_INFO_GET.
-    pub(super) fn device_info(&self, config: &NicConfig, _caller: Caller<'_>) -> DevInfoUse {
+    pub(super) fn device_info(&self, config: &NicConfig) -> DevInfoUse {
         let identity = &config.identity;
         let totals = self.accounting.totals().types;
         let mut info = DevInfoUse::new_zeroed();
@@ -35,6 +35,7 @@ impl Device {
         info.device_rev = identity.device_rev;
         info.device_proto = identity.device_proto;
         info.device_platform = identity.device_platform;
+        info.pct_eq = self.pct_eq();
         info.uc_nic = identity.uc_nic;
         info.link_mtu = identity.link_mtu;
         info.link_speed = identity.link_speed;

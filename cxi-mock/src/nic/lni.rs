@@ -26,6 +26,10 @@ pub(crate) struct Lni {
     pub(crate) free_ptes: VecDeque<u32>,
     /// Counters that are freed.
     pub(crate) dead_cts: Vec<u32>,
+    /// Address contexts.
+    pub(crate) acs: Vec<super::atu::AddressContext>,
+    /// The logical address context that an LNI of a virtual function has from the start.
+    pub(crate) vf_lac: Option<u8>,
     /// Where it reserved PIDs.
     pub(crate) reservations: Vec<super::domain::PidsOf>,
     /// It is freed and waits for its queues to be quiet.
@@ -53,6 +57,9 @@ impl Device {
             self.rgids.leave(joined.rgid);
             return Err(Errno::ENOSPC);
         };
+        let file = self.files.get(caller.file);
+        let is_vf = file.is_some_and(|file| file.virtual_function.is_some());
+        let vf_lac = is_vf.then(|| self.take_lac(joined.rgid)).flatten();
         self.lnis.put(
             id,
             Lni {
@@ -65,6 +72,8 @@ impl Device {
                 free_eqs: VecDeque::new(),
                 free_ptes: VecDeque::new(),
                 dead_cts: Vec::new(),
+                acs: Vec::new(),
+                vf_lac,
                 reservations: Vec::new(),
                 freed: false,
             },
@@ -107,6 +116,7 @@ impl Device {
 
     /// Gives back all that a freed LNI holds, if its queues are quiet.
     fn lni_end(&mut self, id: u32) -> bool {
+        self.finalize_cqs(id);
         let quiet = |lni: &Lni| lni.freed_cqs.is_empty();
         if !self.lnis.get(id).is_some_and(quiet) {
             return false;
@@ -114,6 +124,10 @@ impl Device {
         let Some(lni) = self.lnis.remove(id) else {
             return true;
         };
+        self.end_eqs(&lni);
+        self.end_ptes(&lni);
+        self.end_cts(&lni);
+        self.end_acs(&lni);
         self.rgids.leave(lni.rgid);
         if let Some(group) = self.groups.get_mut(lni.svc) {
             group.lnis = group.lnis.saturating_sub(1);

@@ -2,27 +2,36 @@
 
 mod access;
 mod accounting;
+mod atu;
 mod boot;
+mod counter;
 mod cp;
 mod descriptor;
 mod dispatch;
 mod domain;
 mod dump;
+mod event_queue;
 mod file;
 mod group;
+mod handle;
 mod ids;
 mod info;
 mod lni;
 mod pid;
 mod pools;
 mod profile;
+mod pte;
+mod queue;
 mod registers;
 mod rgid;
 mod service;
 mod service_get;
 mod service_set;
 mod table;
+mod wait;
+mod window;
 
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cxi_ioctl::{Errno, Mapping};
@@ -33,17 +42,23 @@ use crate::{
     ModuleParameters, NicConfig, NicState,
 };
 use accounting::{Accounting, Slot};
+use atu::Atu;
+use counter::Cts;
 use cp::Cps;
 use domain::Domains;
+use event_queue::Eqs;
 use file::Files;
 use group::Groups;
 use ids::Ids;
 use lni::Lni;
 use pools::Pools;
 use profile::{Profiles, Rx, Tx};
+use pte::Ptes;
+use queue::Cqs;
 use registers::Registers;
 use rgid::Rgids;
 use table::Table;
+use window::Windows;
 
 /// A mock NIC with its driver loaded.
 ///
@@ -153,13 +168,25 @@ impl Nic {
         self.device().close(file);
     }
 
-    /// Maps a window of the NIC's memory.
+    /// Maps a window of the NIC's memory, or a part of one from its start or a page boundary.
     ///
     /// # Errors
     ///
-    /// EINVAL if there is no such window.
-    pub fn map_window(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-        Err(Errno::EINVAL)
+    /// EINVAL if there is no such window; the errno of making or mapping the memory.
+    pub fn map_window(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.device().windows.map(offset, len)
+    }
+
+    /// The memory behind all windows: a memfd that grows and never shrinks, with the offsets
+    /// that responses have. Made when it is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// The errno of making it.
+    pub fn window_memory(&self) -> Result<OwnedFd, Errno> {
+        let mut device = self.device();
+        let memory = device.windows.memory()?;
+        memory.try_clone().map_err(|error| Errno::from_io(&error))
     }
 
     pub(crate) fn with_registers<T>(&self, change: impl FnOnce(&mut Registers) -> T) -> T {
@@ -199,7 +226,12 @@ struct Device {
     cleanup_scheduled: bool,
     cps: Cps,
     domains: Domains,
-    csrs_mapped: bool,
+    cqs: Cqs,
+    eqs: Eqs,
+    cts: Cts,
+    ptes: Ptes,
+    atu: Atu,
+    windows: Windows,
     hazards: Vec<Hazard>,
 }
 

@@ -1,0 +1,112 @@
+//! Counting events.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::Mminfo;
+
+use super::ids::Ids;
+use super::lni::Lni;
+use super::table::Table;
+use super::window::PAGE;
+use super::{Caller, Device, Slot};
+
+/// Write-backs are eight bytes.
+const WRITE_BACK_ALIGN: u64 = 8;
+
+/// A counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ct {
+    file: u32,
+    lni: u32,
+    doorbell: Mminfo,
+}
+
+/// All counters.
+#[derive(Debug)]
+pub(crate) struct Cts {
+    ids: Ids,
+    table: Table<Ct>,
+}
+
+impl Cts {
+    pub(crate) fn new(total: u16) -> Self {
+        Self {
+            ids: Ids::new(1, u32::from(total) + 1),
+            table: Table::default(),
+        }
+    }
+
+    /// Counters whose numbers are in use.
+    pub(crate) fn used(&self) -> u32 {
+        self.ids.used()
+    }
+}
+
+impl Device {
+    /// CT_ALLOC: the number and the window of the doorbell.
+    pub(super) fn ct_alloc(
+        &mut self,
+        caller: &Caller<'_>,
+        lni: u32,
+        wb: u64,
+    ) -> Result<(u32, Mminfo), Errno> {
+        let svc = self.lni_of(caller.file, lni)?.svc;
+        if !wb.is_multiple_of(WRITE_BACK_ALIGN) {
+            return Err(Errno::EINVAL);
+        }
+        self.charge(svc, Slot::Ct)?;
+        let doorbell = self.windows.alloc(PAGE);
+        let id = doorbell.is_ok().then(|| self.cts.ids.alloc()).flatten();
+        let (Ok(doorbell), Some(id)) = (doorbell, id) else {
+            self.refund(svc, Slot::Ct);
+            if let Ok(doorbell) = doorbell {
+                self.windows.free(doorbell);
+            }
+            return Err(doorbell.err().unwrap_or(Errno::ENOSPC));
+        };
+        let ct = Ct {
+            file: caller.file,
+            lni,
+            doorbell,
+        };
+        self.cts.table.put(id, ct);
+        self.hold_lni(lni);
+        self.file_mut(caller.file)?.cts.insert(id);
+        Ok((id, doorbell))
+    }
+
+    fn ct_of(&self, file: u32, id: u32) -> Result<&Ct, Errno> {
+        let ct = self.cts.table.get(id).filter(|ct| ct.file == file);
+        ct.ok_or(Errno::EINVAL)
+    }
+
+    /// CT_FREE: number and credit stay with the LNI until it ends, unused.
+    pub(super) fn ct_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let Ct { lni, doorbell, .. } = *self.ct_of(file, id)?;
+        self.cts.table.remove(id);
+        self.windows.free(doorbell);
+        self.unhold_lni(lni);
+        self.file_mut(file)?.cts.remove(&id);
+        if let Some(lni) = self.lnis.get_mut(lni) {
+            lni.dead_cts.push(id);
+        }
+        Ok(())
+    }
+
+    /// CT_WB_UPDATE. Counters do not count, so there is nothing to write back.
+    pub(super) fn ct_wb_update(&self, file: u32, id: u32, wb: u64) -> Result<(), Errno> {
+        self.ct_of(file, id)?;
+        if wb.is_multiple_of(WRITE_BACK_ALIGN) {
+            Ok(())
+        } else {
+            Err(Errno::EINVAL)
+        }
+    }
+
+    /// Gives back what an LNI holds of counters.
+    pub(super) fn end_cts(&mut self, lni: &Lni) {
+        for id in &lni.dead_cts {
+            self.cts.ids.free(*id);
+            self.refund(lni.svc, Slot::Ct);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Command queues.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::abi::queue::{
+    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAllocOpts,
+};
+
+use super::ids::Ids;
+use super::table::Table;
+use super::window::PAGE;
+use super::{Caller, Device, Slot};
+use crate::Totals;
+
+/// Number of the first target queue.
+const FIRST_TGQ: u32 = 1024;
+const MAX_THRESHOLD_ID: u32 = 3;
+const MIN_COMMANDS: u32 = 64;
+const MAX_COMMANDS: u32 = 65536;
+const COMMAND_BYTES: u64 = 64;
+
+/// A command queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cq {
+    file: u32,
+    lni: u32,
+    svc: u32,
+    eq: u32,
+    transmit: bool,
+    cmds: Mminfo,
+    wp_addr: Mminfo,
+    /// Freed, and waiting to be quiet.
+    freed: bool,
+}
+
+/// All command queues.
+#[derive(Debug)]
+pub(crate) struct Cqs {
+    txq_ids: Ids,
+    tgq_ids: Ids,
+    table: Table<Cq>,
+}
+
+impl Cqs {
+    pub(crate) fn new(totals: &Totals) -> Self {
+        Self {
+            txq_ids: Ids::new(0, totals.txqs.into()),
+            tgq_ids: Ids::new(FIRST_TGQ, FIRST_TGQ + u32::from(totals.tgqs)),
+            table: Table::default(),
+        }
+    }
+
+    /// Transmit and target queues whose numbers are in use.
+    pub(crate) fn used(&self) -> (u32, u32) {
+        (self.txq_ids.used(), self.tgq_ids.used())
+    }
+
+    fn ids(&mut self, transmit: bool) -> &mut Ids {
+        if transmit {
+            &mut self.txq_ids
+        } else {
+            &mut self.tgq_ids
+        }
+    }
+}
+
+/// What a new queue is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewCq {
+    pub(super) id: u32,
+    pub(super) count: u32,
+    pub(super) cmds: Mminfo,
+    pub(super) wp_addr: Mminfo,
+}
+
+const fn slot(transmit: bool) -> Slot {
+    if transmit { Slot::Txq } else { Slot::Tgq }
+}
+
+impl Device {
+    /// CQ_ALLOC and CQ_ALLOC_BUF.
+    pub(super) fn cq_alloc(
+        &mut self,
+        caller: &Caller<'_>,
+        lni: u32,
+        eq: u32,
+        opts: &CqAllocOpts,
+    ) -> Result<NewCq, Errno> {
+        let owner = self.lni_of(caller.file, lni)?;
+        let (svc, rgid) = (owner.svc, owner.rgid);
+        if eq != 0 {
+            self.eq_of(caller.file, eq)?;
+        }
+        let transmit = opts.flags & CQ_IS_TX != 0;
+        if opts.policy > CQ_UPDATE_LOW_FREQ
+            || (!transmit && opts.lpe_cdt_thresh_id > MAX_THRESHOLD_ID)
+        {
+            return Err(Errno::EINVAL);
+        }
+        if opts.count > MAX_COMMANDS {
+            return Err(Errno::E2BIG);
+        }
+        if transmit {
+            let trigger = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
+            if (trigger && opts.lcid != 0) || !self.has_lcid(rgid, opts.lcid) {
+                return Err(Errno::EINVAL);
+            }
+            if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
+                return Err(Errno::EPERM);
+            }
+        }
+        let id = self.take_cq(lni, svc, transmit)?;
+        let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
+        let windows = self.windows.alloc(u64::from(count) * COMMAND_BYTES);
+        let windows = windows.and_then(|cmds| Ok((cmds, self.windows.alloc(PAGE)?)));
+        let (cmds, wp_addr) = match windows {
+            Ok(windows) => windows,
+            Err(errno) => {
+                self.cqs.ids(transmit).free(id);
+                self.refund(svc, slot(transmit));
+                return Err(errno);
+            }
+        };
+        self.cqs.table.put(
+            id,
+            Cq {
+                file: caller.file,
+                lni,
+                svc,
+                eq,
+                transmit,
+                cmds,
+                wp_addr,
+                freed: false,
+            },
+        );
+        self.hold_eq(eq);
+        self.hold_lni(lni);
+        self.file_mut(caller.file)?.cqs.insert(id);
+        Ok(NewCq {
+            id,
+            count,
+            cmds,
+            wp_addr,
+        })
+    }
+
+    /// A number and a credit. When there is no credit, for whatever reason, the LNI's own freed queues are finalized;
+    /// when numbers are, LNIs that wait for their cleanup are.
+    fn take_cq(&mut self, lni: u32, svc: u32, transmit: bool) -> Result<u32, Errno> {
+        if self.charge(svc, slot(transmit)).is_err() {
+            self.finalize_cqs(lni);
+            self.charge(svc, slot(transmit))?;
+        }
+        let id = self.cqs.ids(transmit).alloc().or_else(|| {
+            self.end_pending_lnis();
+            self.cqs.ids(transmit).alloc()
+        });
+        id.ok_or_else(|| {
+            self.refund(svc, slot(transmit));
+            Errno::ENOSPC
+        })
+    }
+
+    fn cq_of(&self, file: u32, id: u32) -> Result<&Cq, Errno> {
+        self.cqs
+            .table
+            .get(id)
+            .filter(|cq| cq.file == file && !cq.freed)
+            .ok_or(Errno::EINVAL)
+    }
+
+    /// CQ_FREE: number and credit stay until the queue is finalized.
+    pub(super) fn cq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let Cq { lni, eq, .. } = *self.cq_of(file, id)?;
+        if let Some(cq) = self.cqs.table.get_mut(id) {
+            cq.freed = true;
+        }
+        self.unhold_eq(eq);
+        self.unhold_lni(lni);
+        self.file_mut(file)?.cqs.remove(&id);
+        if let Some(lni) = self.lnis.get_mut(lni) {
+            lni.freed_cqs.push(id);
+        }
+        Ok(())
+    }
+
+    /// Gives back number and credit of an LNI's freed queues that are quiet.
+    pub(super) fn finalize_cqs(&mut self, lni: u32) {
+        let Some(freed) = self
+            .lnis
+            .get_mut(lni)
+            .map(|lni| std::mem::take(&mut lni.freed_cqs))
+        else {
+            return;
+        };
+        let (busy, quiet): (Vec<_>, Vec<_>) = freed
+            .into_iter()
+            .partition(|id| self.registers.in_flight.contains_key(id));
+        for id in quiet {
+            if let Some(cq) = self.cqs.table.remove(id) {
+                self.windows.free(cq.cmds);
+                self.windows.free(cq.wp_addr);
+                self.refund(cq.svc, slot(cq.transmit));
+                self.cqs.ids(cq.transmit).free(id);
+            }
+        }
+        if let Some(lni) = self.lnis.get_mut(lni) {
+            lni.freed_cqs = busy;
+        }
+    }
+
+    /// CQ_ACK_COUNTER: commands in flight.
+    pub(super) fn cq_ack_counter(&self, file: u32, id: u32) -> Result<u32, Errno> {
+        self.cq_of(file, id)?;
+        Ok(self.registers.in_flight.get(&id).copied().unwrap_or(0))
+    }
+}

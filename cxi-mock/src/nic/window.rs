@@ -1,0 +1,152 @@
+//! Windows of device memory that callers map: one shared memory for each NIC.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::{Errno, Mapping};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+
+/// Windows start and end on page boundaries.
+pub(crate) const PAGE: u64 = 4096;
+
+/// The windows of a NIC, in one offset space.
+///
+/// The memory behind them is made when it is first asked for: most tests never map a window.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    /// Length by offset.
+    live: BTreeMap<u64, u64>,
+    /// Offsets to use again, by length.
+    freed: BTreeMap<u64, Vec<u64>>,
+    /// Offset 0 is left out, so that it never looks like a window.
+    next: u64,
+    memory: Option<OwnedFd>,
+}
+
+impl Windows {
+    pub(crate) fn new() -> Self {
+        Self {
+            live: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            next: PAGE,
+            memory: None,
+        }
+    }
+
+    /// A window of at least that many bytes.
+    pub(crate) fn alloc(&mut self, bytes: u64) -> Result<Mminfo, Errno> {
+        let size = bytes.max(1).next_multiple_of(PAGE);
+        let reused = self.freed.get_mut(&size).and_then(Vec::pop);
+        let offset = if let Some(offset) = reused {
+            offset
+        } else {
+            let offset = self.next;
+            let end = offset.checked_add(size).ok_or(Errno::ENOMEM)?;
+            if let Some(memory) = &self.memory {
+                rustix::fs::ftruncate(memory, end).map_err(from_rustix)?;
+            }
+            self.next = end;
+            offset
+        };
+        self.live.insert(offset, size);
+        Ok(Mminfo { offset, size })
+    }
+
+    /// Gives a window back; its memory reads as zero when it is used again.
+    pub(crate) fn free(&mut self, window: Mminfo) {
+        let Some(size) = self.live.remove(&window.offset) else {
+            return;
+        };
+        if let Some(memory) = &self.memory {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            if rustix::fs::fallocate(memory, flags, window.offset, size).is_err() {
+                // Never hand out what somebody else wrote.
+                return;
+            }
+        }
+        self.freed.entry(size).or_default().push(window.offset);
+    }
+
+    /// The memory behind the windows. It grows and never shrinks.
+    pub(crate) fn memory(&mut self) -> Result<&OwnedFd, Errno> {
+        if self.memory.is_none() {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            let memory = rustix::fs::memfd_create("cxi-windows", flags).map_err(from_rustix)?;
+            rustix::fs::ftruncate(&memory, self.next).map_err(from_rustix)?;
+            rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK).map_err(from_rustix)?;
+            self.memory = Some(memory);
+        }
+        self.memory.as_ref().ok_or(Errno::ENOMEM)
+    }
+
+    /// Maps a window, or a part of one.
+    pub(crate) fn map(&mut self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        let bytes = u64::try_from(len).map_err(|_| Errno::EINVAL)?;
+        let end = offset.checked_add(bytes).ok_or(Errno::EINVAL)?;
+        let inside = self
+            .live
+            .range(..=offset)
+            .next_back()
+            .is_some_and(|(start, size)| end <= start + size);
+        if !inside || !offset.is_multiple_of(PAGE) {
+            return Err(Errno::EINVAL);
+        }
+        Mapping::of_file(self.memory()?, offset, len)
+    }
+}
+
+fn from_rustix(errno: rustix::io::Errno) -> Errno {
+    Errno::from_raw(errno.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_shared_memory_and_zero_when_new() {
+        let mut windows = Windows::new();
+        let one = windows.alloc(100).unwrap();
+        let two = windows.alloc(PAGE + 1).unwrap();
+        assert_eq!((one.size, two.size), (PAGE, 2 * PAGE));
+        assert!(one.offset >= PAGE && two.offset >= one.offset + one.size);
+        let (here, there) = (
+            windows.map(one.offset, 4096).unwrap(),
+            windows.map(one.offset, 4096).unwrap(),
+        );
+        here.write_u64(8, 7).unwrap();
+        assert_eq!(there.read_u64(8), Ok(7));
+        windows.free(one);
+        assert_eq!(windows.map(one.offset, 4096).unwrap_err(), Errno::EINVAL);
+        let again = windows.alloc(1).unwrap();
+        assert_eq!(again.offset, one.offset);
+        assert_eq!(windows.map(again.offset, 4096).unwrap().read_u64(8), Ok(0));
+        let late = windows.alloc(64 * PAGE).unwrap();
+        windows
+            .map(late.offset, 64 * 4096)
+            .unwrap()
+            .write_u64(63 * 4096, 1)
+            .unwrap();
+    }
+
+    #[test]
+    fn only_windows_can_be_mapped() {
+        let mut windows = Windows::new();
+        let window = windows.alloc(PAGE).unwrap();
+        for (offset, len) in [
+            (0, 4096),
+            (window.offset, 8192),
+            (window.offset + 1, 1),
+            (window.offset + PAGE, 1),
+            (u64::MAX, 1),
+            (window.offset, 0),
+        ] {
+            assert_eq!(
+                windows.map(offset, len).unwrap_err(),
+                Errno::EINVAL,
+                "{offset} {len}"
+            );
+        }
+    }
+}
