@@ -3,7 +3,6 @@
 //! [`Nic`] is a NIC with its driver; [`Client`] is an open file of it; a command is bytes, as the
 //! driver takes them, written by a caller with [`Credentials`].
 #![forbid(unsafe_code)]
-#![allow(dead_code, clippy::unused_self)]
 
 mod client;
 mod config;
@@ -20,6 +19,7 @@ mod rules;
 #[cfg(feature = "serve")]
 pub mod serve;
 
+mod snapshot;
 mod state;
 mod transport;
 
@@ -32,6 +32,10 @@ pub use hazard::{Hazard, HazardKind};
 pub use identity::{Identity, NoPciAddress, PciAddress};
 pub use nic::Nic;
 pub use node::MockNode;
+pub use snapshot::{
+    AccessSnapshot, HeldSnapshot, Inconsistency, NicSnapshot, NodeSnapshot, RxProfileSnapshot,
+    SNAPSHOT_VERSION, ServiceSnapshot, SnapshotError, SnapshotHeader, TxProfileSnapshot,
+};
 pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,
     RgidState, RxProfileState, TxProfileState,

@@ -191,8 +191,6 @@ pub(crate) struct Rules {
     pub(crate) rgid_parameters: bool,
     /// The default service shows classes 0 to 3.
     pub(crate) default_tcs_shown: bool,
-    /// Updates that change members, VNIs or classes have an effect.
-    pub(crate) update_takes_effect: bool,
     /// Resource groups have names.
     pub(crate) group_names: bool,
     /// References to a resource group beside those of LNIs.
@@ -248,7 +246,6 @@ impl Rules {
             rgid_number: RgidNumber::LowestFree,
             rgid_parameters: true,
             default_tcs_shown: true,
-            update_takes_effect: false,
             group_names: true,
             group_references: 1,
             wrap_is_overflow: true,
@@ -323,7 +320,6 @@ impl Rules {
             last_pid_not_any: false,
             refusal_leaks_le_pools: true,
             default_tcs_shown: false,
-            update_takes_effect: true,
             group_references: 2,
             ..Self::shs_13_0()
         }

@@ -46,8 +46,6 @@ impl Slot {
         Self::Ac,
     ];
 
-    pub(crate) const LES: [Self; ELEMENTS] = [Self::Le0, Self::Le1, Self::Le2, Self::Le3];
-
     /// Index into the arrays of the kernel interface.
     pub(crate) const fn resource(self) -> usize {
         match self {

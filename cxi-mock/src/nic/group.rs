@@ -1,5 +1,7 @@
 //! Resource groups, each with the service of the same number.
 
+use std::collections::BTreeSet;
+
 use cxi_ioctl::abi::service::{DEFAULT_SVC_ID, SVC_MAX_VNIS, SvcDesc, SvcFlags};
 
 use super::access::AccessList;
@@ -7,6 +9,9 @@ use super::accounting::Entries;
 use super::ids::Ids;
 use super::pools::LePools;
 use crate::rules::ListOrder;
+
+/// Highest id of a group.
+const LAST_ID: u32 = i32::MAX.unsigned_abs();
 
 /// What a group keeps of a profile that it made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,11 +100,16 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn new() -> Self {
         Self {
-            ids: Ids::new(DEFAULT_SVC_ID, i32::MAX.unsigned_abs()),
+            ids: Ids::new(DEFAULT_SVC_ID, LAST_ID),
             slots: Vec::new(),
             count: 0,
             next_seq: 0,
         }
+    }
+
+    /// Marks ids as taken, from a snapshot.
+    pub(crate) fn take_ids(&mut self, taken: &BTreeSet<u32>) {
+        self.ids = Ids::with_taken(DEFAULT_SVC_ID, LAST_ID, taken);
     }
 
     pub(crate) fn count(&self) -> u32 {

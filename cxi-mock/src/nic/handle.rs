@@ -244,7 +244,7 @@ impl Device {
             Opcode::MAP_CSRS => self.map_csrs(call),
             // Traffic that is on its way in has arrived: there is none.
             Opcode::INBOUND_WAIT => Ok(()),
-            _ => self.handle_ethernet(opcode, call),
+            _ => handle_ethernet(opcode, call),
         }
     }
 
@@ -256,20 +256,20 @@ impl Device {
         self.file_mut(call.caller.file)?.csrs = Some(window);
         call.respond(&window)
     }
+}
 
-    /// What Ethernet drivers of virtual functions ask for. Of Ethernet the mock has the link
-    /// alone: no pause frames, no receive hashing.
-    fn handle_ethernet(&mut self, opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
-        let identity = &call.nic.config().identity;
-        match opcode {
-            Opcode::ETH_LINK_STATE_GET => call.respond(&u8::from(identity.link_up)),
-            Opcode::ETH_MAX_RXSIZE_GET => {
-                call.respond(&u32::try_from(identity.link_mtu).unwrap_or(u32::MAX))
-            }
-            Opcode::ETH_PAUSE_GET => call.respond(&[0u8; 8]),
-            Opcode::RMU_ETH_HASH_KEY_GET => call.respond(&[0u8; 44]),
-            Opcode::VF_GET_TOKEN => call.respond(&0u32),
-            _ => Err(Errno::EOPNOTSUPP),
+/// What Ethernet drivers of virtual functions ask for. Of Ethernet the mock has the link
+/// alone: no pause frames, no receive hashing.
+fn handle_ethernet(opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
+    let identity = &call.nic.config().identity;
+    match opcode {
+        Opcode::ETH_LINK_STATE_GET => call.respond(&u8::from(identity.link_up)),
+        Opcode::ETH_MAX_RXSIZE_GET => {
+            call.respond(&u32::try_from(identity.link_mtu).unwrap_or(u32::MAX))
         }
+        Opcode::ETH_PAUSE_GET => call.respond(&[0u8; 8]),
+        Opcode::RMU_ETH_HASH_KEY_GET => call.respond(&[0u8; 44]),
+        Opcode::VF_GET_TOKEN => call.respond(&0u32),
+        _ => Err(Errno::EOPNOTSUPP),
     }
 }

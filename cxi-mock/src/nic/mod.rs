@@ -17,6 +17,7 @@ mod handle;
 mod ids;
 mod info;
 mod lni;
+mod persist;
 mod pid;
 mod pools;
 mod profile;

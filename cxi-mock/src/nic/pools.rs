@@ -60,6 +60,29 @@ impl Pools {
         self.tle &= !(1 << pool);
     }
 
+    /// Takes these pools, unless one of them is taken or does not exist.
+    pub(crate) fn claim_le(&mut self, pools: LePools) -> bool {
+        let places = pools.iter().zip(&self.le);
+        let free =
+            |(pool, taken): (&u8, &u32)| u32::from(*pool) < LE_POOLS && taken >> pool & 1 == 0;
+        if !places.into_iter().all(free) {
+            return false;
+        }
+        for (pool, taken) in pools.iter().zip(&mut self.le) {
+            *taken |= 1 << pool;
+        }
+        true
+    }
+
+    /// Takes this pool, unless it is taken or does not exist.
+    pub(crate) fn claim_tle(&mut self, pool: u8) -> bool {
+        let free = u32::from(pool) < TLE_POOLS && self.tle >> pool & 1 == 0;
+        if free {
+            self.tle |= 1 << pool;
+        }
+        free
+    }
+
     /// Marks pools as taken that a snapshot says are.
     pub(crate) fn mark(&mut self, le: &[u32; ELEMENTS], tle: u32) {
         for (taken, more) in self.le.iter_mut().zip(le) {

@@ -128,14 +128,13 @@ impl<X> Profiles<X> {
     }
 
     /// Puts a profile back under its id, from a snapshot.
-    pub(crate) fn restore(profiles: Vec<(u32, Profile<X>)>) -> Self {
-        let taken = profiles.iter().map(|(id, _)| *id).collect();
-        let mut all = Self::new();
-        all.ids = Ids::with_taken(1, u32::MAX, &taken);
-        for (id, profile) in profiles {
-            all.put(id, profile);
-        }
-        all
+    pub(crate) fn restore(&mut self, id: u32, profile: Profile<X>) {
+        self.put(id, profile);
+    }
+
+    /// Marks ids as taken, from a snapshot.
+    pub(crate) fn take_ids(&mut self, taken: &BTreeSet<u32>) {
+        self.ids = Ids::with_taken(1, u32::MAX, taken);
     }
 
     fn put(&mut self, id: u32, profile: Profile<X>) {
