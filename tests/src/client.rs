@@ -188,6 +188,19 @@ pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
     }
 }
 
+/// Has a file open while the NIC goes: every command on it is EIO from then on.
+///
+/// # Errors
+///
+/// What was not as it should be.
+pub fn survive(path: &Path, unplug: &mut std::process::Command) -> Result<(), Problem> {
+    let device = open(path)?;
+    run("count", count(&device))?;
+    let status = unplug.status().map_err(|error| error.to_string())?;
+    expect("unplug", status.code(), Some(0))?;
+    refused("count", &count(&device), Errno::EIO)
+}
+
 /// A result that has to be a success.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client lni DEVICE SERVICE
        mock-client destroy DEVICE SERVICE
        mock-client count DEVICE
+       mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client as UID PROGRAM ARGUMENT...";
 
 fn main() -> ExitCode {
@@ -54,6 +55,9 @@ fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<Stri
             client::storm(path, number(process)?, number(threads)?, number(commands)?)?;
         }
         ("churn", [service]) => client::churn(path, number(service)?)?,
+        ("survive", [unplug, arguments @ ..]) => {
+            client::survive(path, Command::new(unplug).args(arguments))?;
+        }
         ("allocate", [vni, uid]) => {
             let device = client::open(path)?;
             let svc_id = client::allocate(&device, number(vni)?, Some(number(uid)?));

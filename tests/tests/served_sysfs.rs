@@ -1,0 +1,214 @@
+//! What programs read about the NICs, and how it changes.
+
+mod node;
+
+use std::process::Output;
+
+use node::{CLIENT, DEVICE, Folder, Served, printed, run, script, server};
+
+/// What libcxi does to find its devices, in shell.
+const DISCOVER: &str = r#"
+for folder in /sys/class/cxi_user/cxi*; do
+    number=${folder#/sys/class/cxi_user/cxi}
+    function=$(realpath $folder/device)
+    driver=$(basename $(realpath $function/driver))
+    size=$(stat -L -c %s $function/resource0)
+    [ $size -ge 2147483648 ] && kind=physical || kind=virtual
+    [ -e $function/physfn ] && kind="$kind of $(basename $(realpath $function/physfn))"
+    echo cxi$number $(basename $function) $driver $kind $(cat $function/vendor $function/device)
+done
+"#;
+
+#[test]
+fn devices_are_found_as_libcxi_does() {
+    need_node!();
+    assert_eq!(
+        script(&["--nics", "2"], DISCOVER),
+        "cxi0 0000:41:00.0 cxi_ss1 physical 0x1590 0x0371\n\
+         cxi1 0000:42:00.0 cxi_ss1 physical 0x1590 0x0371"
+    );
+}
+
+#[test]
+fn virtual_functions_are_smaller() {
+    need_node!();
+    let folder = Folder::new();
+    let config = folder.join("config.json");
+    std::fs::write(&config, r#"{"virtual_functions": 2}"#).expect("the file can be written");
+    assert_eq!(
+        script(&["--config", &config], DISCOVER),
+        "cxi0 0000:41:00.0 cxi_ss1 physical 0x1590 0x0371\n\
+         cxi1 0000:41:00.1 cxi_ss1 virtual of 0000:41:00.0 0x1590 0x0371\n\
+         cxi2 0000:41:00.2 cxi_ss1 virtual of 0000:41:00.0 0x1590 0x0371"
+    );
+}
+
+#[test]
+fn a_network_device_for_libfabric() {
+    need_node!();
+    let text = script(
+        &["--nics", "2"],
+        "cd /sys/class/net/hsn1; basename $(realpath device); \
+         cat address addr_assign_type operstate carrier speed; ls /sys/class/net/lo/address",
+    );
+    assert_eq!(
+        text,
+        "0000:42:00.0\n02:00:00:00:01:01\n3\nup\n1\n400000\n/sys/class/net/lo/address"
+    );
+}
+
+#[test]
+fn telemetry_has_value_and_time() {
+    need_node!();
+    let text = script(
+        &[],
+        "cd /sys/class/cxi/cxi0/device/telemetry; ls | wc -l; cat cq_cycles_blocked_0",
+    );
+    let (count, counter) = text.split_once('\n').expect("two lines");
+    assert_eq!(count, "1426");
+    let (value, time) = counter.split_once('@').expect("a time");
+    let (seconds, nanoseconds) = time.split_once('.').expect("nanoseconds");
+    assert_eq!((value, nanoseconds.len()), ("0", 9));
+    assert!(
+        seconds
+            .parse::<u64>()
+            .is_ok_and(|seconds| seconds > 1_700_000_000)
+    );
+}
+
+#[test]
+fn properties_are_what_the_device_says() {
+    need_node!();
+    let folder = Folder::new();
+    let config = folder.join("config.json");
+    let text = r#"{"totals": {"txqs": 17}, "identity": {"nid": 74565, "link_up": false}}"#;
+    std::fs::write(&config, text).expect("the file can be written");
+    let text = script(
+        &["--config", &config, "--set", "pid_bits=8"],
+        "cd /sys/class/cxi_user/cxi0/device/properties; \
+         cat num_txqs nid link pid_bits pid_count hpc_mtu cassini_version; \
+         cat /sys/module/cxi_ss1/parameters/pid_bits; ls | wc -l",
+    );
+    assert_eq!(text, "17\n0x12345\n0\n8\n255\n2112\n2.0\n8\n32");
+}
+
+#[test]
+fn attributes_change_with_the_nic() {
+    need_node!();
+    let node = Served::start(&["--nics", "2"]);
+    let read = |what: &str| {
+        let folder = "/sys/class/cxi_user/cxi1/device";
+        let script = format!("cd {folder}; cat {what}");
+        printed(&node.enter(&["sh", "-euc", &script]))
+    };
+    let link = "properties/link port/link net/hsn1/operstate net/hsn1/carrier";
+    assert_eq!(read(link), "1\nup\nup\n1");
+    node.order(&["link", "down", "1"]);
+    assert_eq!(read(link), "0\ndown\ndown\n0");
+    node.order(&["link", "up", "1"]);
+    assert_eq!(read(link), "1\nup\nup\n1");
+
+    let set = "echo 0xabc > /sys/class/cxi_user/cxi1/device/properties/nid";
+    printed(&node.enter(&["sh", "-euc", set]));
+    assert_eq!(
+        read("properties/nid net/hsn1/address"),
+        "0xabc\n02:00:00:00:0a:bc"
+    );
+    let set = "echo nonsense > /sys/class/cxi_user/cxi1/device/properties/nid";
+    assert!(!node.enter(&["sh", "-euc", set]).status.success());
+}
+
+#[test]
+fn a_nic_is_unplugged_and_plugged() {
+    need_node!();
+    let node = Served::start(&["--nics", "2"]);
+    let devices = || printed(&node.enter(&["sh", "-c", "echo /dev/cxi* /sys/class/cxi_user/*"]));
+    let all = "/dev/cxi0 /dev/cxi1 /sys/class/cxi_user/cxi0 /sys/class/cxi_user/cxi1";
+    assert_eq!(devices(), all);
+
+    // A file that is open when the NIC goes answers EIO from then on.
+    let unplug = [node::SERVER, "ctl", "unplug", "0"];
+    let mut survive = vec![CLIENT, "survive", DEVICE];
+    survive.extend(unplug);
+    assert_eq!(printed(&node.enter(&survive)), "ok");
+    assert_eq!(devices(), "/dev/cxi1 /sys/class/cxi_user/cxi1");
+    assert!(error(&node.enter(&[CLIENT, "count", DEVICE])).contains("No such file"));
+    printed(&node.enter(&[CLIENT, "cycle", "/dev/cxi1"]));
+    let gone = "ls -d /sys/devices/cxi-mock/* /sys/class/net/hsn0 2>/dev/null || true";
+    let left = printed(&node.enter(&["sh", "-c", gone]));
+    assert_eq!(left, "/sys/devices/cxi-mock/0000:42:00.0");
+
+    node.order(&["plug", "0"]);
+    assert_eq!(devices(), all);
+    printed(&node.enter(&[CLIENT, "cycle", DEVICE]));
+    assert!(error(&node.ctl(&["plug", "0"])).contains("plugged in already"));
+    assert!(error(&node.ctl(&["unplug", "2"])).contains("the node has 2"));
+}
+
+#[test]
+fn faults_come_and_go() {
+    need_node!();
+    let node = Served::start(&["--fault", "SVC_ALLOC:ENOSPC:times=1"]);
+    let cycle = || node.enter(&[CLIENT, "cycle", DEVICE]);
+    assert!(error(&cycle()).contains("SVC_ALLOC: ENOSPC"));
+    assert_eq!(printed(&cycle()), "ok");
+    node.order(&["fault", "LNI_ALLOC:EIO"]);
+    assert!(error(&cycle()).contains("LNI_ALLOC: EIO"));
+    node.order(&["clear-faults"]);
+    let output = node.ctl(&["fault", "LNI_ALLOC:EWHAT"]);
+    assert!(error(&output).contains("'EWHAT'"), "{output:?}");
+    assert_eq!(output.status.code(), Some(125));
+}
+
+#[test]
+fn the_state_shows_what_is_in_use() {
+    need_node!();
+    let node = Served::start(&["--set", "default_svc_num_tles=100"]);
+    let nic = node.nic();
+    assert_eq!(nic["device"], "cxi0");
+    assert_eq!(nic["plugged"], true);
+    assert_eq!(nic["state"]["svc_count"], 1);
+    assert_eq!(nic["state"]["resources"]["tles"]["reserved"], 100);
+    printed(&node.enter(&[CLIENT, "allocate", DEVICE, "9", "0"]));
+    assert_eq!(node.state()["svc_count"], 2);
+}
+
+#[test]
+fn programs_of_a_run_find_their_node() {
+    need_node!();
+    let folder = Folder::new();
+    let dir = folder.join("node");
+    let text = script(
+        &["--dir", &dir],
+        "$SERVER ctl link down; cat /sys/class/net/hsn0/operstate; $SERVER enter -- echo inside",
+    );
+    assert_eq!(text, "down\ninside");
+    let output = server(["ctl", "state"]).output().expect("the server runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn bad_configurations_say_what_is_wrong() {
+    need_node!();
+    let folder = Folder::new();
+    let config = folder.join("config.json");
+    for (text, expected) in [
+        ("{", "EOF while parsing"),
+        (
+            r#"{"totals": {"txq": 1}}"#,
+            "unknown field totals.txq: expected one of",
+        ),
+        (r#"[{}, {"release": "shs-99"}]"#, "NIC 1: "),
+        ("5", "the NIC is 5: expected an object"),
+    ] {
+        std::fs::write(&config, text).expect("the file can be written");
+        let output = run(&["--config", &config, "--", "true"]);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(error(&output).contains(expected), "{output:?}");
+    }
+}
+
+fn error(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
