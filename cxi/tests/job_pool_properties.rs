@@ -328,7 +328,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_vni_in_two_jobs_and_none_reused_before_confirmation(actions in proptest::collection::vec(action(), 1..150)) {
