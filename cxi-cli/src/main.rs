@@ -1,4 +1,28 @@
 //! The command `cxi`.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "a few lines for people: the plain form reads better"
+)]
 
-fn main() {}
+mod app;
+mod args;
+mod cli;
+mod demo;
+mod devices;
+mod exit;
+mod generate;
+mod node;
+mod node_state;
+mod output;
+mod service;
+mod spec_file;
+mod state_file;
+mod wanted;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    app::run()
+}

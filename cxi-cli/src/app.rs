@@ -1,0 +1,64 @@
+//! From the command line to the exit code.
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Failure;
+use crate::node::reading;
+use crate::output::{self, Report};
+use crate::{demo, devices, generate, service};
+
+pub(crate) fn run() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &arguments),
+    };
+    let as_json = cli.common.json;
+    let failures = match execute(&cli).and_then(|report| report.print(as_json)) {
+        Ok(failures) => failures,
+        Err(failure) => vec![failure],
+    };
+    output::print_failures(&failures, as_json);
+    failures.first().map_or(ExitCode::SUCCESS, |failure| {
+        ExitCode::from(failure.kind() as u8)
+    })
+}
+
+fn execute(cli: &Cli) -> Result<Report, Failure> {
+    match &cli.command {
+        Command::Devices => reading(&cli.common, devices::run),
+        Command::Service(command) => service::run(command, &cli.common),
+        Command::Demo => demo::run(&cli.common),
+        Command::Completions { shell } => Ok(generate::completions(*shell)),
+        Command::Man { folder } => generate::man(folder),
+    }
+}
+
+/// Help and version, which clap treats as errors too, and what is wrong with a command line.
+fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let as_json = arguments.iter().any(|argument| argument == "--json");
+    if as_json && error.use_stderr() {
+        output::print_failures(&[usage_failure(error)], true);
+    } else {
+        // Nobody is left to tell if the stream is closed.
+        let _ = error.print();
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn usage_failure(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let mut paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    let message = paragraphs.next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    paragraphs
+        .filter(|paragraph| !paragraph.is_empty())
+        .fold(Failure::bad_input(message), Failure::hint)
+}

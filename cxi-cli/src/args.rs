@@ -1,0 +1,192 @@
+//! Values of options that are not plain types.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::linux::fs::MetadataExt as _;
+use std::str::FromStr;
+
+use cxi::{DeviceId, Limit, LnisPerRgid, Resource};
+
+/// Most NICs that a range may name, far above what a node holds.
+const MOST_NICS: u32 = 256;
+
+/// Which NICs to work on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NicChoice {
+    All,
+    /// Sorted, none twice, at least one.
+    These(Vec<DeviceId>),
+}
+
+impl FromStr for NicChoice {
+    type Err = String;
+
+    /// Reads `all`, `cxi0`, `cxi0-3` and comma-separated lists of them.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let mut chosen = BTreeSet::new();
+        for part in text.split(',') {
+            match part.split_once('-') {
+                None => {
+                    chosen.insert(device(part)?);
+                }
+                Some((first, last)) => {
+                    let first = device(first)?.number();
+                    let last = device(&format!("cxi{}", last.trim_start_matches("cxi")))?.number();
+                    if last < first || last - first >= MOST_NICS {
+                        return Err(format!(
+                            "'{part}' is no range of NICs: expected the lower number first, such \
+                             as cxi0-3, and at most {MOST_NICS} of them"
+                        ));
+                    }
+                    chosen.extend((first..=last).map(DeviceId::new));
+                }
+            }
+        }
+        Ok(Self::These(chosen.into_iter().collect()))
+    }
+}
+
+fn device(name: &str) -> Result<DeviceId, String> {
+    name.parse::<DeviceId>()
+        .map_err(|_| format!("'{name}' is no NIC: expected all, cxi0, cxi0-3 or a list of them"))
+}
+
+/// A limit of one resource, as `txqs=16:256`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitArg {
+    pub(crate) resource: Resource,
+    pub(crate) limit: Limit,
+}
+
+impl FromStr for LimitArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let malformed =
+            || format!("'{text}' is no limit: expected RESOURCE=RESERVED:MAX, such as txqs=16:256");
+        let (resource, amounts) = text.split_once('=').ok_or_else(malformed)?;
+        let (reserved, max) = amounts.split_once(':').ok_or_else(malformed)?;
+        let resource: Resource = resource.parse().map_err(|error| format!("{error}"))?;
+        let number = |text: &str| {
+            text.parse::<u16>()
+                .map_err(|_| format!("'{text}' is no number of {resource}: expected 0 to 65535"))
+        };
+        let limit = Limit::new(number(reserved)?, number(max)?)
+            .map_err(|error| format!("{resource}: {error}"))?;
+        Ok(Self { resource, limit })
+    }
+}
+
+/// A network namespace by its inode number, given as number or as a file such as
+/// `/proc/self/ns/net`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NetNsArg(pub(crate) u32);
+
+impl FromStr for NetNsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(inode) = text.parse() {
+            return Ok(Self(inode));
+        }
+        if !text.contains('/') {
+            return Err(format!(
+                "'{text}' is no network namespace: expected an inode number or a file such as \
+                 /proc/1/ns/net"
+            ));
+        }
+        let metadata = fs::metadata(text).map_err(|error| format!("{text}: {error}"))?;
+        u32::try_from(metadata.st_ino())
+            .map(Self)
+            .map_err(|_| format!("{text} is no file of a network namespace"))
+    }
+}
+
+/// A number of LNIs.
+pub(crate) fn lnis_per_rgid(text: &str) -> Result<LnisPerRgid, String> {
+    let count: u32 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is no number of LNIs: expected 0 to 8"))?;
+    LnisPerRgid::new(count).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nics(text: &str) -> Result<Vec<u32>, String> {
+        text.parse().map(|choice| match choice {
+            NicChoice::All => vec![],
+            NicChoice::These(ids) => ids.into_iter().map(DeviceId::number).collect(),
+        })
+    }
+
+    #[test]
+    fn nics_are_names_ranges_or_all() {
+        assert_eq!(nics("all"), Ok(vec![]));
+        assert_eq!(nics("cxi3"), Ok(vec![3]));
+        assert_eq!(nics("cxi2-3,cxi0,cxi3"), Ok(vec![0, 2, 3]));
+        assert_eq!(nics("cxi0-cxi1"), Ok(vec![0, 1]));
+        for bad in ["", "eth0", "cxi", "cxi0,", "cxi-1", "cxi0-x"] {
+            let error = nics(bad).unwrap_err();
+            assert!(
+                error.ends_with("is no NIC: expected all, cxi0, cxi0-3 or a list of them"),
+                "{error}"
+            );
+        }
+        for bad in ["cxi3-1", "cxi0-4294967295"] {
+            assert!(
+                nics(bad).unwrap_err().contains("is no range of NICs"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_are_reserved_and_maximum() {
+        let good: LimitArg = "txqs=16:256".parse().unwrap();
+        assert_eq!(good.resource, Resource::Txqs);
+        assert_eq!((good.limit.reserved(), good.limit.max()), (16, 256));
+        for (bad, message) in [
+            (
+                "txqs=16",
+                "'txqs=16' is no limit: expected RESOURCE=RESERVED:MAX, such as txqs=16:256",
+            ),
+            (
+                "queues=1:2",
+                "'queues' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs",
+            ),
+            (
+                "txqs=1:70000",
+                "'70000' is no number of TXQs: expected 0 to 65535",
+            ),
+            (
+                "acs=9:8",
+                "ACs: 9 reserved but at most 8: expected a maximum of at least what is reserved",
+            ),
+        ] {
+            assert_eq!(bad.parse::<LimitArg>().unwrap_err(), message);
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_a_number_or_a_file() {
+        assert_eq!("4026531840".parse(), Ok(NetNsArg(4_026_531_840)));
+        let here: NetNsArg = "/proc/self/ns/net".parse().unwrap();
+        assert!(here.0 > 0);
+        assert!(
+            "lo".parse::<NetNsArg>()
+                .unwrap_err()
+                .contains("is no network namespace")
+        );
+        assert!(
+            "/nowhere"
+                .parse::<NetNsArg>()
+                .unwrap_err()
+                .starts_with("/nowhere: No such file")
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What a command ends with: exit codes and failures.
+
+use std::fmt;
+
+use cxi::ErrorKind;
+use cxi_ioctl::Errno;
+use serde::Serialize;
+
+/// Exit codes. The numbers are documented in `--help` and do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Something failed that has no code of its own.
+    Failed = 1,
+    /// The command line, a specification or a state file is wrong.
+    BadInput = 2,
+    /// There is no device.
+    NoDevice = 3,
+    /// In use by somebody; trying again may help.
+    Busy = 4,
+    /// There is no such service.
+    NotFound = 5,
+    /// The caller may not do this.
+    NotPermitted = 6,
+    /// The device has not enough of a resource.
+    NotEnough = 7,
+}
+
+/// The part of `--help` that explains them.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed for another reason than those below
+  2  wrong command line, specification file or state file
+  3  no device
+  4  busy: in use by somebody, trying again may help
+  5  no such service
+  6  not permitted
+  7  not enough of a resource";
+
+/// A failure as it is told to the user.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Failure {
+    kind: Exit,
+    exit_code: u8,
+    message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hints: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errno: Option<ErrnoName>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ErrnoName {
+    name: String,
+    number: i32,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Exit, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            exit_code: kind as u8,
+            message: message.into(),
+            hints: Vec::new(),
+            errno: None,
+        }
+    }
+
+    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, message)
+    }
+
+    /// Adds a line that says what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn errno(mut self, errno: Errno) -> Self {
+        self.errno = Some(ErrnoName {
+            name: errno.to_string(),
+            number: errno.raw(),
+        });
+        self
+    }
+
+    /// Without the hints.
+    pub(crate) fn message(&self) -> String {
+        self.message.clone()
+    }
+
+    pub(crate) fn kind(&self) -> Exit {
+        self.kind
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        for hint in &self.hints {
+            write!(f, "\n  {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a device or the library said.
+pub(crate) fn of_device(error: &cxi::Error) -> Failure {
+    Failure::new(exit_of(error), error.to_string()).errno(error.errno())
+}
+
+fn exit_of(error: &cxi::Error) -> Exit {
+    match error.kind() {
+        ErrorKind::InvalidSpec(_) | ErrorKind::InvalidInput(_) => Exit::BadInput,
+        ErrorKind::NotEnough(_) => Exit::NotEnough,
+        ErrorKind::NotPermitted(_) => Exit::NotPermitted,
+        ErrorKind::NoSuchService { .. } => Exit::NotFound,
+        ErrorKind::Busy { .. } => Exit::Busy,
+        ErrorKind::Removed => Exit::NoDevice,
+        ErrorKind::Open { .. } => match error.errno() {
+            Errno::EACCES | Errno::EPERM => Exit::NotPermitted,
+            _ => Exit::NoDevice,
+        },
+        _ => Exit::Failed,
+    }
+}

@@ -1,0 +1,68 @@
+//! Completion scripts and manual pages, made from the command line's own description.
+
+use std::fs;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use serde::Serialize;
+
+use crate::cli::Cli;
+use crate::exit::{Exit, Failure};
+use crate::output::Report;
+
+pub(crate) fn completions(shell: Shell) -> Report {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "cxi", &mut script);
+    Report::verbatim(String::from_utf8_lossy(&script).into_owned())
+}
+
+pub(crate) fn man(folder: &Path) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Written {
+        written: Vec<String>,
+    }
+    if !folder.is_dir() {
+        return Err(Failure::bad_input(format!(
+            "{}: there is no such folder for the manual pages",
+            folder.display()
+        )));
+    }
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let mut written = Vec::new();
+    write_pages(&command, folder, &mut written)?;
+    let text = written
+        .iter()
+        .map(|page| format!("{page}\n"))
+        .collect::<String>();
+    Ok(Report::new(text, &Written { written }))
+}
+
+/// A page for the command and one for each below it, as `cxi-service-create.1`.
+fn write_pages(
+    command: &clap::Command,
+    folder: &Path,
+    written: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let page = Man::new(command.clone());
+    let path = folder.join(page.get_filename());
+    let cannot = |error: std::io::Error| {
+        Failure::new(
+            Exit::Failed,
+            format!("{}: cannot be written: {error}", path.display()),
+        )
+    };
+    let mut text = Vec::new();
+    page.render(&mut text).map_err(cannot)?;
+    fs::write(&path, text).map_err(cannot)?;
+    written.push(path.display().to_string());
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
+        write_pages(below, folder, written)?;
+    }
+    Ok(())
+}

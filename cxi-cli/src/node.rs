@@ -1,0 +1,269 @@
+//! The node that a command works on: this machine's NICs or a mock.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cxi::{Device, DeviceId, FoundDevice};
+use cxi_mock::{MockNode, Nic, NicConfig};
+
+use crate::args::NicChoice;
+use crate::cli::Common;
+use crate::exit::{Exit, Failure, of_device};
+use crate::node_state::{self, NodeState};
+use crate::output::Report;
+use crate::state_file::{self, StateFile};
+
+const DEFAULT_MOCK_NICS: u8 = 2;
+
+/// What a command is going to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Intent {
+    Read,
+    Change,
+}
+
+/// The NICs that a command works on, at least one, by number.
+#[derive(Debug)]
+pub(crate) struct Node {
+    devices: Vec<Device>,
+    unusable: Vec<Failure>,
+    mock: Option<Mock>,
+}
+
+#[derive(Debug)]
+struct Mock {
+    node: MockNode,
+    save_to: Option<StateFile>,
+}
+
+/// Runs a command that only reads, on all NICs unless told otherwise.
+pub(crate) fn reading(
+    common: &Common,
+    command: impl FnOnce(&Node) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    let node = Node::open(common, Intent::Read)?;
+    Ok(command(&node)?.with_failures(node.unusable))
+}
+
+/// Runs a command that changes something, on `cxi0` unless told otherwise, and keeps what it did
+/// to a mock node, also when only some of it worked.
+pub(crate) fn changing(
+    common: &Common,
+    command: impl FnOnce(&Node) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    let node = Node::open(common, Intent::Change)?;
+    let report = command(&node);
+    node.save()?;
+    report
+}
+
+impl Node {
+    /// Opens the NICs that the options name.
+    fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
+        let Some(file) = &common.mock else {
+            if let Some(option) = mock_option(common) {
+                return Err(Failure::bad_input(format!(
+                    "{option} describes a mock node: add --mock"
+                )));
+            }
+            return Self::open_real(common, intent);
+        };
+        let mock = match file {
+            None => Mock {
+                node: new_node(common)?,
+                save_to: None,
+            },
+            Some(path) => Mock::open(path, common, intent)?,
+        };
+        let there = (0..)
+            .zip(mock.node.nics())
+            .map(|(number, nic)| (DeviceId::new(number), nic));
+        let ids = choose(common, intent, there.clone().map(|(id, _)| id).collect())?;
+        let devices = there
+            .filter(|(id, _)| ids.contains(id))
+            .map(|(id, nic)| node_state::open(id, nic))
+            .collect::<Result<_, Failure>>()?;
+        Ok(Self {
+            devices,
+            unusable: Vec::new(),
+            mock: Some(mock),
+        })
+    }
+
+    /// What only reads goes on without the NICs that cannot be used, and says so.
+    fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
+        let found = cxi::devices().map_err(|error| of_device(&error))?;
+        let ids = choose(common, intent, found.iter().map(FoundDevice::id).collect())?;
+        let mut devices = Vec::new();
+        let mut unusable = Vec::new();
+        for nic in found.into_iter().filter(|nic| ids.contains(&nic.id())) {
+            match nic.into_parts() {
+                Ok((device, _)) => devices.push(device),
+                Err(error) => unusable.push(of_device(&error)),
+            }
+        }
+        match unusable.first() {
+            Some(failure) if intent == Intent::Change || devices.is_empty() => Err(failure.clone()),
+            _ => Ok(Self {
+                devices,
+                unusable,
+                mock: None,
+            }),
+        }
+    }
+
+    /// A mock node that ends with the command, whatever --mock says.
+    pub(crate) fn throwaway(common: &Common) -> Result<Self, Failure> {
+        let node = new_node(common)?;
+        let devices = (0..)
+            .zip(node.nics())
+            .map(|(number, nic)| node_state::open(DeviceId::new(number), nic))
+            .collect::<Result<_, _>>()?;
+        let mock = Mock {
+            node,
+            save_to: None,
+        };
+        Ok(Self {
+            devices,
+            unusable: Vec::new(),
+            mock: Some(mock),
+        })
+    }
+
+    /// The NICs of a mock node.
+    pub(crate) fn mock_nics(&self) -> &[Arc<Nic>] {
+        self.mock.as_ref().map_or(&[], |mock| mock.node.nics())
+    }
+
+    /// The NICs, by number.
+    pub(crate) fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Keeps what was done to a mock node with a state file.
+    fn save(&self) -> Result<(), Failure> {
+        match &self.mock {
+            Some(Mock {
+                node,
+                save_to: Some(file),
+            }) => file.save(&NodeState::of(node)?),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Mock {
+    fn open(path: &Path, common: &Common, intent: Intent) -> Result<Self, Failure> {
+        if intent == Intent::Read
+            && let Some(state) = state_file::load(path)?
+        {
+            return Ok(Self {
+                node: restored(state, path, common)?,
+                save_to: None,
+            });
+        }
+        let file = StateFile::lock(path)?;
+        let node = if let Some(state) = state_file::load(file.path())? {
+            restored(state, path, common)?
+        } else {
+            let node = new_node(common)?;
+            file.save(&NodeState::of(&node)?)?;
+            node
+        };
+        Ok(Self {
+            node,
+            save_to: (intent == Intent::Change).then_some(file),
+        })
+    }
+}
+
+fn new_node(common: &Common) -> Result<MockNode, Failure> {
+    let mut config = NicConfig::new();
+    if let Some(release) = common.mock_release {
+        config = config.release(release);
+    }
+    MockNode::alike(common.mock_nics.unwrap_or(DEFAULT_MOCK_NICS), &config)
+        .map_err(|error| Failure::bad_input(format!("no such mock node: {error}")))
+}
+
+fn restored(state: NodeState, path: &Path, common: &Common) -> Result<MockNode, Failure> {
+    let node = state.restore().map_err(|error| {
+        Failure::bad_input(format!(
+            "{}: the state file is damaged: {error}",
+            path.display()
+        ))
+    })?;
+    let there = node.nics();
+    if let Some(wanted) = common
+        .mock_nics
+        .filter(|wanted| usize::from(*wanted) != there.len())
+    {
+        return Err(Failure::bad_input(format!(
+            "{}: the mock node in this file has {} NICs, not {wanted}",
+            path.display(),
+            there.len()
+        ))
+        .hint("--mock-nics describes a new node; leave it out, or name another file."));
+    }
+    let other = |wanted: &cxi_ioctl::Release| {
+        there
+            .iter()
+            .map(|nic| nic.config().release)
+            .find(|release| release != wanted)
+            .map(|release| (release, *wanted))
+    };
+    if let Some((is, wanted)) = common.mock_release.as_ref().and_then(other) {
+        return Err(Failure::bad_input(format!(
+            "{}: the mock node in this file has the driver of {is}, not of {wanted}",
+            path.display()
+        ))
+        .hint("--mock-release describes a new node; leave it out, or name another file."));
+    }
+    Ok(node)
+}
+
+fn mock_option(common: &Common) -> Option<&'static str> {
+    if common.mock_nics.is_some() {
+        Some("--mock-nics")
+    } else if common.mock_release.is_some() {
+        Some("--mock-release")
+    } else {
+        None
+    }
+}
+
+fn choose(common: &Common, intent: Intent, there: Vec<DeviceId>) -> Result<Vec<DeviceId>, Failure> {
+    let Some(first) = there.first() else {
+        return Err(no_device());
+    };
+    let wanted = match (&common.device, intent) {
+        (Some(NicChoice::All), _) | (None, Intent::Read) => return Ok(there),
+        (Some(NicChoice::These(ids)), _) => ids.clone(),
+        (None, Intent::Change) => vec![DeviceId::new(0)],
+    };
+    match wanted.iter().find(|id| !there.contains(id)) {
+        None => Ok(wanted),
+        Some(missing) => {
+            let names: Vec<_> = there.iter().map(DeviceId::to_string).collect();
+            Err(Failure::new(
+                Exit::NoDevice,
+                format!(
+                    "{missing}: there is no such NIC; there is {}",
+                    names.join(", ")
+                ),
+            )
+            .hint(format!(
+                "Choose with --device, such as --device {first} or --device all."
+            )))
+        }
+    }
+}
+
+fn no_device() -> Failure {
+    Failure::new(
+        Exit::NoDevice,
+        "no CXI device on this machine: there is no /dev/cxi0 nor another /dev/cxiN",
+    )
+    .hint("On a node with a Slingshot NIC: load its driver (modprobe cxi_ss1).")
+    .hint("Without a NIC: add --mock to work on a mock node, such as cxi --mock devices.")
+}

@@ -1,0 +1,97 @@
+//! What commands print.
+
+pub(crate) mod bar;
+pub(crate) mod nics;
+pub(crate) mod table;
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+
+pub(crate) const HEADING: Style = Style::new().bold();
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// What a command has to say, for people and for programs.
+#[derive(Debug)]
+pub(crate) struct Report {
+    text: String,
+    json: Result<String, Failure>,
+    failures: Vec<Failure>,
+}
+
+impl Report {
+    pub(crate) fn new(text: impl Into<String>, json: &impl Serialize) -> Self {
+        let json = serde_json::to_string_pretty(json)
+            .map(|json| json + "\n")
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write JSON: {error}")));
+        Self {
+            text: text.into(),
+            json,
+            failures: Vec::new(),
+        }
+    }
+
+    /// Text that is the same with and without `--json`, such as a generated file.
+    pub(crate) fn verbatim(text: String) -> Self {
+        Self {
+            json: Ok(text.clone()),
+            text,
+            failures: Vec::new(),
+        }
+    }
+
+    /// Some of what was asked did not work; the rest is in the report.
+    pub(crate) fn with_failures(mut self, failures: Vec<Failure>) -> Self {
+        self.failures.extend(failures);
+        self
+    }
+
+    /// What people are told.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What did not work.
+    pub(crate) fn failures(&self) -> &[Failure] {
+        &self.failures
+    }
+
+    pub(crate) fn print(self, as_json: bool) -> Result<Vec<Failure>, Failure> {
+        let text = if as_json { self.json? } else { self.text };
+        write_out(&text)?;
+        Ok(self.failures)
+    }
+}
+
+/// A reader that went away, as `head` does, is no failure.
+fn write_out(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Failed,
+            format!("cannot write to standard output: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Prints failures; with `--json` one object for each line.
+pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
+    #[derive(Serialize)]
+    struct Error<'a> {
+        error: &'a Failure,
+    }
+    let mut err = anstream::stderr().lock();
+    for failure in failures {
+        let line = if as_json {
+            serde_json::to_string(&Error { error: failure }).unwrap_or_else(|_| failure.to_string())
+        } else {
+            format!("{ERROR}error:{ERROR:#} {failure}")
+        };
+        // Nobody is left to tell if standard error is closed.
+        let _ = writeln!(err, "{line}");
+    }
+}

@@ -1,0 +1,72 @@
+//! `cxi service`.
+
+pub(crate) mod change;
+pub(crate) mod create;
+pub(crate) mod list;
+mod show;
+pub(crate) mod usage;
+
+use cxi::{Device, DeviceId, Service, ServiceId};
+
+use crate::cli::{Common, ServiceCommand};
+use crate::exit::{Exit, Failure, of_device};
+use crate::node::{changing, reading};
+use crate::output::Report;
+use crate::output::nics;
+
+pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, Failure> {
+    match command {
+        ServiceCommand::List => reading(common, list::run),
+        ServiceCommand::Show { ids, yaml } => reading(common, |node| show::run(node, ids, *yaml)),
+        ServiceCommand::Usage { ids } => reading(common, |node| usage::run(node, ids)),
+        ServiceCommand::Create(arguments) => {
+            // What is wrong with the specification is said before a NIC is looked for.
+            let wanted = create::wanted(arguments)?;
+            changing(common, |node| create::run(node, &wanted))
+        }
+        ServiceCommand::Destroy { ids, wait } => {
+            changing(common, |node| Ok(change::destroy(node, ids, *wait)))
+        }
+        ServiceCommand::Enable { ids } => {
+            changing(common, |node| Ok(change::set_enabled(node, ids, true)))
+        }
+        ServiceCommand::Disable { ids } => {
+            changing(common, |node| Ok(change::set_enabled(node, ids, false)))
+        }
+    }
+}
+
+/// A service with the NIC it is on.
+pub(crate) type Found = (DeviceId, Service);
+
+/// All services of the NICs.
+pub(crate) fn all(devices: &[Device]) -> Result<Vec<Found>, Failure> {
+    let mut found = Vec::new();
+    for device in devices {
+        let services = device
+            .services()
+            .list()
+            .map_err(|error| of_device(&error))?;
+        found.extend(services.into_iter().map(|service| (device.id(), service)));
+    }
+    Ok(found)
+}
+
+/// The services of these ids, or all of them; an id must exist on one NIC at least.
+fn chosen(devices: &[Device], ids: &[ServiceId]) -> Result<Vec<Found>, Failure> {
+    let mut found = all(devices)?;
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    let missing = |id: &&ServiceId| !found.iter().any(|(_, service)| service.id() == **id);
+    if let Some(id) = ids.iter().find(missing) {
+        let names: Vec<_> = devices.iter().map(Device::id).collect();
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("there is no service {id} on {}", nics::name(&names)),
+        )
+        .hint("See cxi service list for those that there are."));
+    }
+    found.retain(|(_, service)| ids.contains(&service.id()));
+    Ok(found)
+}

@@ -1,0 +1,153 @@
+//! `cxi service usage`.
+
+use cxi::{Device, DeviceId, ResourceMap, Service, ServiceId, Usage};
+use serde::Serialize;
+
+use super::list;
+use crate::exit::{Failure, of_device};
+use crate::node::Node;
+use crate::output::bar::Palette;
+use crate::output::table::Columns;
+use crate::output::{HEADING, Report, nics};
+
+const BAR_WIDTH: usize = 32;
+
+/// What a service has of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Amounts {
+    /// `None` where the driver does not tell.
+    in_use: Option<u16>,
+    reserved: u16,
+    max: u16,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    device: DeviceId,
+    service: ServiceId,
+    tle_pool: u32,
+    resources: ResourceMap<Amounts>,
+}
+
+#[derive(Serialize)]
+struct List {
+    usage: Vec<Entry>,
+}
+
+pub(crate) fn run(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
+    let measured = measure(node.devices(), ids)?;
+    let text = bars(&measured, Palette::of_locale());
+    let usage = measured
+        .into_iter()
+        .map(
+            |(
+                device,
+                Measured {
+                    service,
+                    tle_pool,
+                    resources,
+                },
+            )| Entry {
+                device,
+                service: service.id(),
+                tle_pool,
+                resources,
+            },
+        )
+        .collect();
+    Ok(Report::new(text, &List { usage }))
+}
+
+/// A service with what it has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Measured {
+    service: Service,
+    tle_pool: u32,
+    resources: ResourceMap<Amounts>,
+}
+
+/// Asks for the services of these ids, or for all.
+pub(crate) fn measure(
+    devices: &[Device],
+    ids: &[ServiceId],
+) -> Result<Vec<(DeviceId, Measured)>, Failure> {
+    let found = super::chosen(devices, ids)?;
+    let mut measured = Vec::new();
+    for device in devices {
+        let usage = device
+            .services()
+            .usage_all()
+            .map_err(|error| of_device(&error))?;
+        for (_, service) in found.iter().filter(|(id, _)| *id == device.id()) {
+            // A service that went away since it was listed has nothing in use.
+            if let Some(usage) = usage.iter().find(|usage| usage.service == service.id()) {
+                measured.push((device.id(), of(service, usage)));
+            }
+        }
+    }
+    Ok(measured)
+}
+
+fn of(service: &Service, usage: &Usage) -> Measured {
+    Measured {
+        service: *service,
+        tle_pool: usage.tle_pool,
+        resources: service.limits().map(|resource, limit| Amounts {
+            in_use: usage.in_use[resource],
+            reserved: limit.reserved(),
+            max: limit.max(),
+        }),
+    }
+}
+
+/// A block for each service, those that are the same on several NICs in one.
+pub(crate) fn bars(measured: &[(DeviceId, Measured)], palette: Palette) -> String {
+    let mut text = String::new();
+    for (devices, one) in nics::merge(measured.iter().copied()) {
+        let service = &one.service;
+        let title = format!("Service {} on {}", service.id(), nics::name(&devices));
+        text += &format!(
+            "{HEADING}{title}{HEADING:#}: {}, {}, {}\n",
+            list::who(service),
+            list::vnis(service),
+            list::state(service),
+        );
+        text += &block(&one.resources, palette);
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text += &palette.legend();
+        text.push('\n');
+    }
+    text
+}
+
+fn block(resources: &ResourceMap<Amounts>, palette: Palette) -> String {
+    let mut table = Columns::new(&["Resource", "In use", "Reserved", "Max", ""]).right(&[1, 2, 3]);
+    let mut none = Vec::new();
+    for (resource, amounts) in resources.iter() {
+        if amounts.max == 0 && amounts.in_use.unwrap_or_default() == 0 {
+            none.push(resource.to_string());
+            continue;
+        }
+        table.row([
+            resource.to_string(),
+            amounts
+                .in_use
+                .map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            amounts.reserved.to_string(),
+            amounts.max.to_string(),
+            palette.bar(
+                BAR_WIDTH,
+                amounts.in_use.unwrap_or_default().into(),
+                amounts.reserved.into(),
+                amounts.max.into(),
+            ),
+        ]);
+    }
+    let mut text = table.render(2);
+    if !none.is_empty() {
+        text += &format!("  Not to be had: {}\n", none.join(", "));
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! Specifications of services in files: YAML, and JSON, which is YAML too.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use cxi::ServiceSpec;
+use serde_saphyr::Error as YamlError;
+
+use crate::exit::{Exit, Failure};
+
+/// Reads a file, or standard input for `-`.
+pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
+    let (name, text) = if path.as_os_str() == "-" {
+        let text = io::read_to_string(io::stdin().lock());
+        ("standard input".to_owned(), text)
+    } else {
+        (path.display().to_string(), fs::read_to_string(path))
+    };
+    let text =
+        text.map_err(|error| Failure::bad_input(format!("{name}: cannot be read: {error}")))?;
+    parse(&name, &text)
+}
+
+fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| Failure::bad_input(at(name, &error)))
+}
+
+fn at(name: &str, error: &YamlError) -> String {
+    let Some(location) = error.location() else {
+        return format!("{name}: {error}");
+    };
+    let (line, column) = (location.line(), location.column());
+    let what = match error {
+        YamlError::Unexpected { expected, .. } => match *expected {
+            "sequence start" => "expected a list".to_owned(),
+            "mapping start" => "expected keys with values".to_owned(),
+            other => format!("expected {other}"),
+        },
+        YamlError::Eof { .. } => {
+            "the specification ends here: expected keys such as members, vnis, tcs and limits"
+                .to_owned()
+        }
+        YamlError::InvalidScalar { ty, .. } => match *ty {
+            "u8" => "expected a number from 0 to 255".to_owned(),
+            "u16" => "expected a number from 0 to 65535".to_owned(),
+            "u32" | "u64" => "expected a number, not negative".to_owned(),
+            other => format!("expected {other}"),
+        },
+        YamlError::DuplicateMappingKey { key, .. } => match key {
+            Some(key) => format!("'{key}' stands here a second time: expected each key once"),
+            None => "a key stands here a second time: expected each key once".to_owned(),
+        },
+        other => {
+            let text = other.to_string();
+            let place = format!(" at line {line}, column {column}");
+            text.strip_suffix(&place).unwrap_or(&text).to_owned()
+        }
+    };
+    format!("{name}: line {line}, column {column}: {what}")
+}
+
+/// A file that [`read`] understands.
+pub(crate) fn write(spec: &ServiceSpec) -> Result<String, Failure> {
+    serde_saphyr::to_string(spec)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write YAML: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cxi::{Limit, Resource, VniAccess};
+
+    fn refused(text: &str) -> String {
+        parse("job.yaml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_template_is_read_and_written() {
+        let text = "\
+enable: 1
+is_system_svc: false
+restricted_members: true
+members:
+  - {type: uid, id: 1000}
+  - {type: gid, id: 100}
+restricted_vnis: 1
+vnis: [1024, 1025]
+restricted_tcs: true
+tcs: [BEST_EFFORT, LOW_LATENCY]
+resource_limits: 1
+limits:
+  - {name: TXQs, res: 16, max: 64}
+  - {name: ACs, max: 2}
+";
+        let spec = parse("job.yaml", text).unwrap();
+        let limits = spec.limits().unwrap();
+        assert_eq!(limits[Resource::Txqs], Limit::new(16, 64).unwrap());
+        assert_eq!(limits[Resource::Acs], Limit::at_most(2));
+        assert_eq!(limits[Resource::Les], Limit::NONE);
+        assert_eq!(spec.vnis().to_string(), "1024,1025");
+        assert_eq!(spec.members().unwrap().to_string(), "uid 1000, gid 100");
+        assert_eq!(parse("again.yaml", &write(&spec).unwrap()).unwrap(), spec);
+    }
+
+    #[test]
+    fn json_is_read() {
+        let json = "{\n\t\"vni_range\": {\"first\": 1024, \"last\": 1039},\n\t\"limits\": \
+                    [{\"name\": \"TXQs\", \"max\": 5, \"res\": 2}]\n}\n";
+        let spec = parse("job.json", json).unwrap();
+        assert!(matches!(spec.vnis(), VniAccess::Range(range) if range.size() == 16));
+        assert_eq!(
+            spec.limits().unwrap()[Resource::Txqs],
+            Limit::new(2, 5).unwrap()
+        );
+    }
+
+    #[test]
+    fn refusals_say_where_and_what() {
+        for (text, message) in [
+            (
+                "vnis: [1,\n 65536]\n",
+                "line 2, column 2: 65536 is no VNI: expected a number from 1 to 65535",
+            ),
+            (
+                "vnis: [1, 2, 3, 4, 5]",
+                "line 1, column 7: 5 VNIs: a service can list at most 4; more need a VNI range",
+            ),
+            ("vnis: x", "line 1, column 7: expected a list"),
+            ("- 1", "line 1, column 1: expected keys with values"),
+            (
+                "members:\n - {type: uid, id: 1}\n - {type: uid, id: 2}\n - {type: uid, id: 3}",
+                "line 2, column 2: 3 members: a service can name at most 2",
+            ),
+            (
+                "vni_range: {first: 3, last: 9}",
+                "line 1, column 12: VNI range of 7 from 3: expected a size that is a power of \
+                 two, such as 4 or 8",
+            ),
+            (
+                "vnis: [1]\nlimits:\n  - {name: TXQs, max: 70000}",
+                "line 3, column 23: expected a number from 0 to 65535",
+            ),
+            (
+                "vnis: [1]\nvnis: [2]",
+                "line 2, column 1: 'vnis' stands here a second time: expected each key once",
+            ),
+            (
+                "tcs: [BEST_EFFORT",
+                "line 1, column 6: unclosed bracket '['",
+            ),
+        ] {
+            assert_eq!(refused(text), format!("job.yaml: {message}"), "{text}");
+        }
+        let unknown = refused("vni: [1]");
+        assert!(
+            unknown.starts_with("job.yaml: line 1, column 1: unknown field `vni`, expected one of"),
+            "{unknown}"
+        );
+        for (empty, line) in [("", 1), ("# nothing\n", 2)] {
+            assert_eq!(
+                refused(empty),
+                format!(
+                    "job.yaml: line {line}, column 1: the specification ends here: expected keys \
+                     such as members, vnis, tcs and limits"
+                )
+            );
+        }
+        let nothing = refused("{}");
+        assert!(
+            nothing.contains("no VNIs: name VNIs or a range"),
+            "{nothing}"
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! What is wrong on the command line and in specifications is said plainly.
+
+mod common;
+
+use common::{MockNode, cxi};
+
+const HELP: &str = "\n\nFor more information, try '--help'.";
+
+#[test]
+fn options_are_checked() {
+    for (arguments, message) in [
+        (
+            &["service", "create", "--vni=65536"][..],
+            "invalid value '65536' for '--vni <VNI>': '65536' is no VNI: expected a number from 1 \
+             to 65535",
+        ),
+        (
+            &["service", "create", "--vni-range=1030-1045"],
+            "invalid value '1030-1045' for '--vni-range <MIN-MAX>': VNI range of 16 from 1030: \
+             expected a start that is a multiple of 16, such as 1024 or 1040",
+        ),
+        (
+            &["service", "create", "--vni=1", "--lnis-per-rgid=9"],
+            "invalid value '9' for '--lnis-per-rgid <N>': 9 LNIs per RGID: expected at most 8",
+        ),
+        (
+            &["service", "create", "--vni=1", "--limit=txqs=9:8"],
+            "invalid value 'txqs=9:8' for '--limit <RESOURCE=RESERVED:MAX>': TXQs: 9 reserved but \
+             at most 8: expected a maximum of at least what is reserved",
+        ),
+        (
+            &["service", "destroy", "0"],
+            "invalid value '0' for '<ID>...': '0' is no service id: expected a number from 1 to \
+             4294967295",
+        ),
+        (
+            &["devices", "-d", "eth0"],
+            "invalid value 'eth0' for '--device <NICS>': 'eth0' is no NIC: expected all, cxi0, \
+             cxi0-3 or a list of them",
+        ),
+        (
+            &["--mock", "--mock-release=15", "devices"],
+            "invalid value '15' for '--mock-release <RELEASE>': unknown driver release '15': \
+             expected one of shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main",
+        ),
+        (
+            &["--mock", "--mock-nics=0", "devices"],
+            "invalid value '0' for '--mock-nics <N>': 0 is not in 1..=16",
+        ),
+    ] {
+        cxi(arguments).refused(2, &format!("error: {message}{HELP}"));
+    }
+}
+
+#[test]
+fn specifications_by_option_are_checked_before_a_device_is_looked_for() {
+    let create = |options: &[&str]| cxi(&[&["service", "create"], options].concat());
+    create(&["--vni=1,2,3,4,5"]).refused(
+        2,
+        "error: 5 VNIs: a service can list at most 4; more need a VNI range",
+    );
+    create(&["--vni=1", "--uid=1", "--uid=2", "--gid=3"])
+        .refused(2, "error: 3 members: a service can name at most 2");
+    create(&["--uid=1"]).refused(
+        2,
+        "error: no VNIs: name them with --vni, or a block of them with --vni-range",
+    );
+    create(&["--vni=1", "--limit=txqs=1:2,txq=1:3"]).refused(
+        2,
+        "error: --limit names TXQs twice: expected each resource once",
+    );
+    create(&["--vni=1", "--from=x.yaml"]).refused(
+        2,
+        "error: --from cannot be combined with options that describe the service: the file says \
+         it all\n  --lnis-per-rgid and --exclusive-cp, which a file cannot say, can be added.",
+    );
+}
+
+#[test]
+fn specification_files_are_checked() {
+    let node = MockNode::new();
+    for (name, text, message) in [
+        (
+            "a.json",
+            "{\n  \"vnis\": [1,\n",
+            "line 2, column 11: unclosed bracket '['",
+        ),
+        (
+            "b.yaml",
+            "vnis: [1024]\nmembers:\n  - {type: uid, id: 1}\n  - {type: user, id: 2}\n",
+            "line 4, column 12: unknown variant `user`, expected one of uid, gid, netns",
+        ),
+        (
+            "c.yaml",
+            "vnis:\n  - 65536\n",
+            "line 2, column 5: 65536 is no VNI: expected a number from 1 to 65535",
+        ),
+        (
+            "d.json",
+            "{\"vnis\": [1, 2, 3, 4, 5]}",
+            "line 1, column 10: 5 VNIs: a service can list at most 4; more need a VNI range",
+        ),
+    ] {
+        let file = node.write(name, text);
+        node.cxi(&["service", "create", "--from", &file])
+            .refused(2, &format!("error: {file}: {message}"));
+    }
+    let unknown = node.write("e.yaml", "vnis: [1]\nvlan: 3\n");
+    let said = node.cxi(&["service", "create", "--from", &unknown]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.err.starts_with(&format!(
+            "error: {unknown}: line 2, column 1: unknown field `vlan`, expected one of"
+        )),
+        "{}",
+        said.err
+    );
+    let missing = node.folder().join("none.yaml").display().to_string();
+    node.cxi(&["service", "create", "--from", &missing])
+        .refused(
+            2,
+            &format!("error: {missing}: cannot be read: No such file or directory (os error 2)"),
+        );
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let node = MockNode::new();
+    for what in ["show", "usage"] {
+        node.cxi(&["service", what, "9"]).refused(
+            5,
+            "error: there is no service 9 on cxi0-1\n  See cxi service list for those that there \
+             are.",
+        );
+    }
+    for what in ["enable", "disable"] {
+        let said = node.cxi(&["service", what, "9"]);
+        assert_eq!(said.code, 5);
+        assert_eq!(said.err, "error: cxi0: SVC_ENABLE: there is no service 9\n");
+    }
+    node.cxi(&["service", "list", "-d", "cxi7"]).refused(
+        3,
+        "error: cxi7: there is no such NIC; there is cxi0, cxi1\n  Choose with --device, such as \
+         --device cxi0 or --device all.",
+    );
+    node.cxi(&["service", "create", "--vni=1", "--limit=txqs=1:2000"])
+        .refused(
+            2,
+            "error: cxi0: SVC_ALLOC: at most 2000 TXQs asked for: the device has 1024",
+        );
+    let said = node.cxi(&["service", "destroy", "1"]);
+    assert_eq!(said.code, 2);
+    assert_eq!(
+        said.err,
+        "error: cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be \
+         disabled\n"
+    );
+}
+
+#[test]
+fn errors_are_json_on_request() {
+    let said = cxi(&["--json", "service", "create", "--vni=0"]);
+    let error: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+    assert_eq!(said.code, 2);
+    assert_eq!(error["error"]["kind"], "bad_input");
+    assert_eq!(error["error"]["exit_code"], 2);
+    assert_eq!(
+        error["error"]["message"],
+        "invalid value '0' for '--vni <VNI>': '0' is no VNI: expected a number from 1 to 65535"
+    );
+}
+
+#[test]
+fn options_of_a_mock_need_one() {
+    cxi(&["--mock-nics=3", "devices"])
+        .refused(2, "error: --mock-nics describes a mock node: add --mock");
+    cxi(&["demo", "-d", "cxi0"]).refused(
+        2,
+        "error: demo works on all NICs of a mock node of its own: leave out --device and the \
+         state file",
+    );
+}
+
+#[test]
+fn without_a_device_both_ways_out_are_named() {
+    if std::path::Path::new("/dev/cxi0").exists() {
+        eprintln!("skipped: this machine has a CXI device");
+        return;
+    }
+    cxi(&["devices"]).refused(
+        3,
+        "error: no CXI device on this machine: there is no /dev/cxi0 nor another /dev/cxiN\n  \
+         On a node with a Slingshot NIC: load its driver (modprobe cxi_ss1).\n  \
+         Without a NIC: add --mock to work on a mock node, such as cxi --mock devices.",
+    );
+}

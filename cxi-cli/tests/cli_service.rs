@@ -1,0 +1,250 @@
+//! Services on a mock node, by command line.
+
+mod common;
+
+use common::{MockNode, cxi};
+use serde_json::json;
+
+const JOB: &[&str] = &[
+    "service",
+    "create",
+    "--device=all",
+    "--uid=1000",
+    "--vni=1024,1025",
+    "--tc=low-latency,best-effort",
+    "--limit=txqs=16:64,ptes=24:128",
+    "--limit=tles=8:8",
+];
+
+#[test]
+fn a_service_lives_from_call_to_call() {
+    let node = MockNode::new();
+    assert_eq!(
+        node.cxi(JOB).done(),
+        "Created service 2 on cxi0-1: for uid 1000, VNIs 1024, 1025, enabled\n"
+    );
+    assert_eq!(
+        node.cxi(&["service", "list"]).done(),
+        "\
+NICs    Service  State     Who       VNIs        Traffic classes           Limits
+cxi0-1        1  disabled  anybody   1, 10       all                       512 TLEs reserved
+cxi0-1        2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  3 resources reserved
+"
+    );
+    assert_eq!(
+        node.cxi(&["service", "usage", "2"]).done(),
+        "\
+Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
+  Resource  In use  Reserved  Max
+  PTEs           0        24  128  ======..........................
+  TXQs           0        16   64  ========........................
+  TLEs           0         8    8  ================================
+  Not to be had: TGQs, EQs, CTs, LEs, ACs
+
+# in use  = reserved, not in use  . up to the maximum
+"
+    );
+    assert_eq!(
+        node.cxi(&["service", "disable", "2", "-d", "cxi1"]).done(),
+        "Disabled service 2 on cxi1\n"
+    );
+    assert_eq!(
+        node.cxi(&["service", "list"]).done(),
+        "\
+NICs    Service  State     Who       VNIs        Traffic classes           Limits
+cxi0-1        1  disabled  anybody   1, 10       all                       512 TLEs reserved
+cxi0          2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  3 resources reserved
+cxi1          2  disabled  uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  3 resources reserved
+"
+    );
+    assert_eq!(
+        node.cxi(&["service", "enable", "2", "-d", "cxi1"]).done(),
+        "Enabled service 2 on cxi1\n"
+    );
+    assert_eq!(
+        node.cxi(&["service", "destroy", "2", "-d", "all"]).done(),
+        "Destroyed service 2 on cxi0-1\n"
+    );
+    assert_eq!(
+        node.cxi(&["service", "list", "--json"]).json()["services"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
+}
+
+#[test]
+fn ids_settings_and_ranges_come_back() {
+    let node = MockNode::new();
+    for vni in ["--vni=2", "--vni=3"] {
+        node.cxi(&["service", "create", vni, "--limit=txqs=1:1"])
+            .done();
+    }
+    let range = [
+        "service",
+        "create",
+        "--vni-range=1024-1039",
+        "--exclusive-cp",
+        "--lnis-per-rgid=4",
+        "--disabled",
+        "--system",
+        "--gid=100",
+    ];
+    node.cxi(&range).done();
+    node.cxi(&["service", "create", "--netns=4026531999", "--vni=9"])
+        .done();
+    node.cxi(&["service", "destroy", "2"]).done();
+    let shown = node
+        .cxi(&["service", "show", "3", "4", "5", "--json"])
+        .json();
+    let services = shown["services"].as_array().unwrap();
+    let ids: Vec<_> = services
+        .iter()
+        .map(|service| service["id"].clone())
+        .collect();
+    assert_eq!(ids, [3, 4, 5]);
+    let with_range = &services[1];
+    assert_eq!(
+        with_range["vni_range"],
+        json!({"first": 1024, "last": 1039})
+    );
+    assert_eq!(with_range["members"], json!([{"type": "gid", "id": 100}]));
+    assert_eq!(with_range["exclusive_cp"], true);
+    assert_eq!(with_range["lnis_per_rgid"], 4);
+    assert_eq!(with_range["enable"], false);
+    assert_eq!(with_range["is_system_svc"], true);
+    assert_eq!(services[2]["netns"], 4_026_531_999_u32);
+    // The id that became free is given again.
+    assert_eq!(
+        node.cxi(&["service", "create", "--vni=2", "--json"]).json(),
+        json!({"created": [{"device": "cxi0", "service": 2}]})
+    );
+}
+
+#[test]
+fn a_shown_specification_can_be_read_again() {
+    let node = MockNode::new();
+    node.cxi(JOB).done();
+    let yaml = node.cxi(&["service", "show", "2", "--yaml"]).done();
+    assert!(yaml.starts_with("# Service 2 of cxi0-1\n"), "{yaml}");
+    let file = node.write("again.yaml", &yaml);
+    node.cxi(&["service", "create", "--from", &file]).done();
+    let both = node
+        .cxi(&["service", "show", "2", "3", "-d", "cxi0", "--json"])
+        .json();
+    let mut services: Vec<_> = both["services"].as_array().unwrap().clone();
+    for service in &mut services {
+        service.as_object_mut().unwrap().remove("id");
+    }
+    assert_eq!(services[0], services[1]);
+}
+
+#[test]
+fn all_nics_or_none() {
+    let node = MockNode::new();
+    node.cxi(&[
+        "service",
+        "create",
+        "-d",
+        "cxi1",
+        "--vni=7",
+        "--limit=txqs=1000:1000",
+    ])
+    .done();
+    node.cxi(&[
+        "service",
+        "create",
+        "-d",
+        "all",
+        "--vni=8",
+        "--limit=txqs=100:100",
+    ])
+    .refused(
+        7,
+        "error: cxi1: SVC_ALLOC: not enough TXQs: 100 requested, 24 available\n  \
+             What had been created on cxi0 was destroyed again.",
+    );
+    let on_first = node
+        .cxi(&["service", "list", "-d", "cxi0", "--json"])
+        .json();
+    assert_eq!(on_first["services"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn what_can_be_destroyed_is_destroyed() {
+    let node = MockNode::new();
+    node.cxi(&["service", "create", "--vni=8"]).done();
+    let said = node.cxi(&["service", "destroy", "9", "2", "--json"]);
+    assert_eq!(said.code, 5);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&said.out).unwrap(),
+        json!({"destroyed": [{"device": "cxi0", "service": 2}]})
+    );
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&said.err).unwrap(),
+        json!({"error": {
+            "kind": "not_found",
+            "exit_code": 5,
+            "message": "cxi0: SVC_DESTROY: there is no service 9",
+            "errno": {"name": "EINVAL", "number": 22},
+        }})
+    );
+}
+
+#[test]
+fn every_release_has_services() {
+    for release in [
+        "shs-12.0",
+        "shs-13.0",
+        "shs-13.1",
+        "shs-14.0.0",
+        "shs-14.0.1",
+        "main",
+    ] {
+        let node = MockNode::new();
+        let option = format!("--mock-release={release}");
+        node.cxi(&[&option, "service", "create", "--uid=5", "--vni=77"])
+            .done();
+        let list = node.cxi(&["service", "list", "--json"]).json();
+        assert_eq!(list["services"][1]["vnis"], json!([77]), "{release}");
+    }
+}
+
+#[test]
+fn the_demo_tells_the_whole_story() {
+    let text = cxi(&["demo"]).done();
+    for part in [
+        "A mock node with cxi0-1",
+        "Created service 2 on cxi0-1: for uid 1000, VNI 1024, enabled",
+        "user 1000: has LNI 1 on cxi0, LNI 1 on cxi1",
+        "not enough TXQs: 1020 requested, 1008 available",
+        "service 2 is still in use",
+        "Destroyed service 2 on cxi0-1",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert!(text.lines().count() < 60, "too long for two screens");
+    let json = cxi(&["demo", "--json"]).json();
+    assert_eq!(json["mock"], true);
+}
+
+#[test]
+fn devices_show_what_is_left() {
+    let node = MockNode::new();
+    node.cxi(JOB).done();
+    let json = node.cxi(&["devices", "--json"]).json();
+    assert_eq!(json["devices"][1]["device"], "cxi1");
+    assert_eq!(
+        json["devices"][1]["resources"]["TXQs"],
+        json!({
+            "total": 1024, "reserved": 16, "reservable": 1008, "in_use": 0, "shared_in_use": 0,
+            "in_use_complete": true,
+        })
+    );
+    let text = node.cxi(&["devices"]).done();
+    assert!(text.contains("Resources of cxi0-1"), "{text}");
+    assert!(
+        !text.contains('\u{1b}'),
+        "no escape codes when not on a terminal"
+    );
+}

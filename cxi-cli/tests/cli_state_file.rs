@@ -1,0 +1,212 @@
+//! The file that a mock node lives in.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::thread;
+
+use common::{MockNode, Said, command, cxi};
+
+const LEFT: &str = "\n  The file was left as it is. Name another one, or remove it to start over.";
+
+/// Refused, and the file is what it was.
+#[track_caller]
+fn refused_and_kept(node: &MockNode, text: &str, message: &str) {
+    fs::write(node.file(), text).unwrap();
+    let expected = format!("error: {}: {message}", node.file().display());
+    for arguments in [
+        &["service", "list"][..],
+        &["service", "create", "--vni=7"],
+        &["service", "destroy", "2"],
+    ] {
+        node.cxi(arguments).refused(2, &expected);
+        assert_eq!(fs::read_to_string(node.file()).unwrap(), text);
+    }
+}
+
+#[test]
+fn damaged_files_are_refused_and_kept() {
+    let node = MockNode::new();
+    node.cxi(&["service", "create", "--vni=7"]).done();
+    let good = fs::read_to_string(node.file()).unwrap();
+
+    let half = &good[..good.len() / 2];
+    let lines = half.lines().count();
+    let column = half.lines().last().unwrap().len();
+    fs::write(node.file(), half).unwrap();
+    let said = node.cxi(&["service", "list"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.err
+            .contains("the state file is cut off: EOF while parsing"),
+        "{}",
+        said.err
+    );
+    assert!(
+        said.err
+            .contains(&format!("at line {lines} column {column}")),
+        "{}",
+        said.err
+    );
+    assert_eq!(fs::read_to_string(node.file()).unwrap(), half);
+
+    refused_and_kept(
+        &node,
+        "",
+        &format!("the state file is empty: expected the state of a mock node as JSON{LEFT}"),
+    );
+    refused_and_kept(
+        &node,
+        &good.replace("\"version\": 1", "\"version\": 2"),
+        &format!("the state file has version 2, this cxi reads version 1{LEFT}"),
+    );
+    refused_and_kept(
+        &node,
+        "{\"nics\": []}",
+        &format!(
+            "line 1: this is no state file: expected an object with \"format\": \"cxi mock \
+             node\"{LEFT}"
+        ),
+    );
+}
+
+#[test]
+fn a_read_only_file_can_be_read() {
+    let node = MockNode::new();
+    node.cxi(&["service", "create", "--vni=7"]).done();
+    fs::set_permissions(node.file(), fs::Permissions::from_mode(0o444)).unwrap();
+    let before = fs::read(node.file()).unwrap();
+    node.cxi(&["service", "list"]).done();
+    node.cxi(&["service", "create", "--vni=8"]).refused(
+        2,
+        &format!(
+            "error: {}: the state file is read-only, and this command changes the state\n  Make \
+             it writable, or name another file.",
+            node.file().display()
+        ),
+    );
+    assert_eq!(fs::read(node.file()).unwrap(), before);
+}
+
+#[test]
+fn a_missing_folder_and_a_folder_are_no_state_files() {
+    let node = MockNode::new();
+    let folder = node.folder().display().to_string();
+    cxi(&[&format!("--mock={folder}/none/state.json"), "devices"]).refused(
+        2,
+        &format!(
+            "error: {folder}/none/state.json: cannot be used as state file: No such file or \
+             directory (os error 2)"
+        ),
+    );
+    let said = cxi(&[&format!("--mock={folder}"), "service", "create", "--vni=7"]);
+    said.refused(
+        2,
+        &format!("error: {folder}: cannot be used as state file: it is not a regular file"),
+    );
+}
+
+#[test]
+fn the_options_of_a_new_node_must_fit_the_file() {
+    let node = MockNode::new();
+    node.cxi(&["--mock-nics=3", "--mock-release=main", "devices"])
+        .done();
+    node.cxi(&["--mock-nics=3", "devices"]).done();
+    let file = node.file().display().to_string();
+    node.cxi(&["--mock-nics=4", "devices"]).refused(
+        2,
+        &format!(
+            "error: {file}: the mock node in this file has 3 NICs, not 4\n  --mock-nics describes \
+             a new node; leave it out, or name another file."
+        ),
+    );
+    node.cxi(&["--mock-release=shs-12.0", "devices"]).refused(
+        2,
+        &format!(
+            "error: {file}: the mock node in this file has the driver of main, not of shs-12.0\n  \
+             --mock-release describes a new node; leave it out, or name another file."
+        ),
+    );
+}
+
+#[test]
+fn calls_at_the_same_time_lose_nothing() {
+    let node = MockNode::new();
+    let calls: Vec<Said> = thread::scope(|scope| {
+        let running: Vec<_> = (0..8)
+            .map(|number| {
+                let node = &node;
+                scope.spawn(move || {
+                    let vni = format!("--vni={}", 100 + number);
+                    node.cxi(&["service", "create", &vni, "--limit=txqs=1:1"])
+                })
+            })
+            .collect();
+        running
+            .into_iter()
+            .map(|call| call.join().unwrap())
+            .collect()
+    });
+    for said in calls {
+        said.done();
+    }
+    let list = node
+        .cxi(&["service", "list", "-d", "cxi0", "--json"])
+        .json();
+    assert_eq!(list["services"].as_array().map(Vec::len), Some(9));
+    let left: Vec<_> = fs::read_dir(node.folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with('.'))
+        .collect();
+    assert!(left.is_empty(), "temporary files are left: {left:?}");
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let node = MockNode::new();
+    let link = node.folder().join("link.json");
+    std::os::unix::fs::symlink(node.file(), &link).unwrap();
+    let option = format!("--mock={}", link.display());
+    // A link to nothing: the file that it names is made.
+    fs::write(node.file(), "").unwrap();
+    fs::remove_file(node.file()).unwrap();
+    node.cxi(&["devices"]).done();
+    cxi(&[&option, "service", "create", "--vni=7"]).done();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let list = node
+        .cxi(&["service", "list", "-d", "cxi0", "--json"])
+        .json();
+    assert_eq!(list["services"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    use std::process::Stdio;
+    let mut child = command(&["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn manual_pages_and_completions_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    let written = cxi(&["man", &path]).done();
+    assert!(written.contains("cxi-service-create.1"), "{written}");
+    let page = fs::read_to_string(folder.path().join("cxi-service-create.1")).unwrap();
+    assert!(page.contains("vni\\-range"), "{page}");
+    let script = cxi(&["completions", "bash"]).done();
+    assert!(script.contains("complete -F _cxi"), "{script}");
+    cxi(&["man", "/nowhere"]).refused(
+        2,
+        "error: /nowhere: there is no such folder for the manual pages",
+    );
+}

@@ -1,0 +1,97 @@
+//! Runs the binary.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a call of `cxi` said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    #[track_caller]
+    pub(crate) fn done(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
+        self.out
+    }
+
+    /// Refused with this code and this message, and nothing on standard output.
+    #[track_caller]
+    pub(crate) fn refused(self, code: i32, message: &str) {
+        assert_eq!(
+            (self.code, self.err.trim_end(), self.out.as_str()),
+            (code, message, "")
+        );
+    }
+
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        serde_json::from_str(&self.done()).unwrap()
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cxi"));
+    command
+        .args(arguments)
+        .env_remove("LC_ALL")
+        .env("LC_CTYPE", "C");
+    command
+}
+
+pub(crate) fn cxi(arguments: &[&str]) -> Said {
+    command(arguments).output().unwrap().into()
+}
+
+/// A mock node that lives in a file of its own.
+pub(crate) struct MockNode {
+    folder: TempDir,
+}
+
+impl MockNode {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.path().join("state.json")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn cxi(&self, arguments: &[&str]) -> Said {
+        let mock = format!("--mock={}", self.file().display());
+        let mut all = vec![mock.as_str()];
+        all.extend(arguments);
+        cxi(&all)
+    }
+
+    /// Writes a file beside the state; its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
