@@ -182,6 +182,7 @@ fn options_of_a_mock_need_one() {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "says that it is skipped")]
 fn without_a_device_both_ways_out_are_named() {
     if std::path::Path::new("/dev/cxi0").exists() {
         eprintln!("skipped: this machine has a CXI device");
