@@ -17,9 +17,7 @@ mod node;
 mod release_name;
 mod rules;
 #[cfg(feature = "serve")]
-#[allow(dead_code, reason = "windows are not passed through yet")]
 pub mod serve;
-
 mod snapshot;
 mod state;
 mod transport;

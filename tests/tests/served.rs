@@ -138,6 +138,54 @@ fn lists_and_responses_of_a_slow_nic() {
 }
 
 #[test]
+fn windows_are_mapped_or_clearly_refused() {
+    need_node!();
+    let node = Served::start(&[]);
+    let mapped = printed(&node.enter(&[CLIENT, "windows", DEVICE]));
+    let windows = node.nic()["windows"].clone();
+    let windows = windows.as_str().expect("a text");
+    if windows == "mappable" {
+        assert_eq!(mapped, "mapped");
+    } else {
+        assert_eq!(mapped, "ENODEV", "{windows}");
+        skip(&format!("the kernel passes no windows through: {windows}"));
+    }
+}
+
+#[test]
+fn state_lives_on_in_a_file() {
+    need_node!();
+    let folder = Folder::new();
+    let file = folder.join("state.json");
+    let node = |options: &[&str], command: &str| {
+        let mut arguments = vec!["--state", &file];
+        arguments.extend(options);
+        arguments.extend(["--", "sh", "-euc", command]);
+        run(&arguments)
+    };
+    let allocate = format!("{CLIENT} allocate {DEVICE} 77 0");
+    let count = format!("{CLIENT} count {DEVICE}");
+    let svc_id = printed(&node(&["--nics", "2"], &allocate));
+    assert_eq!(printed(&node(&[], &count)), "2");
+    assert_eq!(printed(&node(&["--nics", "2"], &count)), "2");
+    printed(&node(&[], &format!("{CLIENT} destroy {DEVICE} {svc_id}")));
+    assert_eq!(printed(&node(&[], &count)), "1");
+
+    let refused = |output: &std::process::Output, why: &str| {
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(why), "{text}");
+    };
+    refused(&node(&["--nics", "3"], &count), "another configuration");
+    std::fs::write(&file, r#"{"version": 99}"#).expect("the file can be written");
+    refused(&node(&[], &count), "format 99");
+    std::fs::write(&file, r#"{"version": 1, "ni"#).expect("the file can be written");
+    refused(&node(&[], &count), "is no state of a node");
+    let missing = ["--state", "/nonexistent/state", "--", "true"];
+    refused(&run(&missing), "cannot write /nonexistent/state");
+}
+
+#[test]
 fn commands_are_traced() {
     need_node!();
     let folder = Folder::new();

@@ -35,6 +35,7 @@ fn an_ordinary_user_is_root_inside() {
     }
     let script = format!(
         "/mnt/server run --nics 2 -- sh -euc 'id -u; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
+         /mnt/client windows {DEVICE}; \
          cat /sys/class/cxi_user/cxi1/device/vendor'"
     );
     let Some(output) = as_user("666", &script) else {
@@ -44,7 +45,7 @@ fn an_ordinary_user_is_root_inside() {
         return skip(&String::from_utf8_lossy(&output.stderr));
     }
     let text = printed(&output);
-    assert_eq!(text, "0\n/dev/cxi0\n/dev/cxi1\nok\n0x1590");
+    assert_eq!(text, "0\n/dev/cxi0\n/dev/cxi1\nok\nENODEV\n0x1590");
 }
 
 #[test]

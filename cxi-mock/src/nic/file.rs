@@ -80,6 +80,15 @@ impl Files {
     pub(crate) fn get(&self, id: u32) -> Option<&File> {
         self.files.get(id)
     }
+
+    #[cfg(feature = "serve")]
+    pub(crate) fn of_function(&self, virtual_function: Option<u32>) -> Vec<u32> {
+        self.files
+            .iter()
+            .filter(|(_, file)| file.virtual_function == virtual_function)
+            .map(|(id, _)| id)
+            .collect()
+    }
 }
 
 impl Device {

@@ -190,6 +190,21 @@ impl Nic {
         memory.try_clone().map_err(|error| Errno::from_io(&error))
     }
 
+    /// The open files of a function.
+    #[cfg(feature = "serve")]
+    pub(crate) fn clients_of(&self, virtual_function: Option<u32>) -> Vec<u32> {
+        self.device().files.of_function(virtual_function)
+    }
+
+    /// The wait objects of an open file of a function.
+    #[cfg(feature = "serve")]
+    pub(crate) fn waits_of(&self, virtual_function: Option<u32>, file: u32) -> Option<Vec<u32>> {
+        let device = self.device();
+        let file = device.files.get(file)?;
+        (file.virtual_function == virtual_function)
+            .then(|| file.waits.iter().map(|(id, _)| id).collect())
+    }
+
     pub(crate) fn with_registers<T>(&self, change: impl FnOnce(&mut Registers) -> T) -> T {
         change(&mut self.device().registers)
     }

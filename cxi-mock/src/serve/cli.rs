@@ -20,7 +20,7 @@ use super::server::Server;
 use super::setup::{self, Setup};
 use super::signals::Signals;
 use super::trace::Trace;
-use super::{launch, privileges, say};
+use super::{launch, privileges, say, state_file};
 use crate::{MockNode, NicConfig};
 
 /// Where programs find the folder of the node that they run on.
@@ -123,6 +123,9 @@ struct NodeArguments {
     /// Let something go wrong, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]
     fault: Vec<String>,
+    /// Services live on in this file: a node goes on where the last one with it ended
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Note every command in this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -155,14 +158,17 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let variable = control
                 .as_ref()
                 .map(|control| (DIR_VARIABLE, control.dir().as_os_str().to_owned()));
-            let (_node, _guard) = node.start(control)?;
-            launch::run(&program.program, &signals, variable, None)
+            let running = node.start(control)?;
+            let status = launch::run(&program.program, &signals, variable, None)?;
+            running.save()?;
+            Ok(status)
         }
         Command::Serve { node, dir } => {
             let signals = Signals::take()?;
             let control = Control::open(&dir)?;
-            let (_node, _guard) = node.start(Some(control))?;
+            let running = node.start(Some(control))?;
             launch::until_ended(&signals)?;
+            running.save()?;
             Ok(0)
         }
         Command::Enter { node, program } => {
@@ -197,13 +203,32 @@ fn print(answer: &serde_json::Value) {
     let _ = writeln!(io::stdout(), "{answer:#}");
 }
 
+/// A node that is served by this process.
+struct Running {
+    model: MockNode,
+    state: Option<PathBuf>,
+    _control: Option<ControlGuard>,
+}
+
+impl Running {
+    /// Writes the state where it lives on.
+    fn save(&self) -> Result<(), ServeError> {
+        match &self.state {
+            Some(path) => state_file::write(path, &self.model),
+            None => Ok(()),
+        }
+    }
+}
+
 impl NodeArguments {
     /// Makes the node and moves this process into it.
-    fn start(
-        &self,
-        control: Option<Control>,
-    ) -> Result<(Arc<Node>, Option<ControlGuard>), ServeError> {
-        let node = self.node()?;
+    fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
+        let model = self.node()?;
+        let running = |model, control| Running {
+            model,
+            state: self.state.clone(),
+            _control: control,
+        };
         let trace = self.trace.as_deref().map(Trace::create).transpose()?;
         let route = privileges::check()?;
         let inside = if self.as_user {
@@ -218,18 +243,44 @@ impl NodeArguments {
         } else {
             Authority::of_this_process()
         };
-        let server = Arc::new(Server::new(node.nics(), authority, trace));
+        let server = Arc::new(Server::new(model.nics(), authority, trace));
         let node = Arc::new(Node::start(server, fuse)?);
         for fault in &self.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }
-        let guard = control
-            .map(|control| control.serve(Arc::clone(&node)))
-            .transpose()?;
-        Ok((node, guard))
+        let control = control.map(|control| control.serve(node)).transpose()?;
+        let running = running(model, control);
+        // A file that cannot be written is better noticed before than after the program.
+        running.save()?;
+        Ok(running)
     }
 
     fn node(&self) -> Result<MockNode, ServeError> {
+        let restored = self.state.as_deref().map(state_file::read).transpose()?;
+        let Some(node) = restored.flatten() else {
+            return self.fresh_node();
+        };
+        if self.nics.is_some()
+            || self.config.is_some()
+            || self.release.is_some()
+            || !self.set.is_empty()
+        {
+            let configs = |node: &MockNode| -> Vec<NicConfig> {
+                let nics = node.nics().iter();
+                nics.map(|nic| nic.config().clone()).collect()
+            };
+            if configs(&node) != configs(&self.fresh_node()?) {
+                return Err(ServeError::Input(
+                    "the state file holds a node of another configuration: leave out --nics, \
+                     --config, --release and --set, or take another file"
+                        .to_owned(),
+                ));
+            }
+        }
+        Ok(node)
+    }
+
+    fn fresh_node(&self) -> Result<MockNode, ServeError> {
         let setup = match &self.config {
             Some(path) => setup::read(path)?,
             None => Setup::Alike(NicConfig::new()),

@@ -52,6 +52,8 @@ pub(super) enum Order {
     Fault { fault: String },
     /// Nothing goes wrong any more.
     ClearFaults,
+    /// A wait object's interrupt comes.
+    Wake { nic: u16, client: u32, wait: u32 },
     /// Take a NIC out.
     Unplug { nic: u16 },
     /// Put it back in.

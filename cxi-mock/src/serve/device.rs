@@ -1,7 +1,6 @@
 //! The character device: what `open`, `write` and `close` of `/dev/cxiN` do.
 
 use std::sync::Arc;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use fuser::{FopenFlags, ReplyOpen, Request};
@@ -51,23 +50,30 @@ pub(super) fn open(server: &Server, function: &Function, reply: ReplyOpen) {
         client,
         function: function.number,
     }));
-    let mut windows = function
-        .windows
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut windows = function.windows();
     if matches!(*windows, Windows::Unknown) {
         *windows = find_windows(function, &reply);
     }
     match &*windows {
         Windows::Mappable(backing) => reply.opened_passthrough(handle, FLAGS, backing),
-        Windows::Unknown | Windows::Refused => {
+        Windows::Unknown | Windows::Refused(_) => {
             reply.opened(handle, FLAGS | FopenFlags::FOPEN_STREAM);
         }
     }
 }
 
-fn find_windows(_function: &Function, _reply: &ReplyOpen) -> Windows {
-    Windows::Refused
+/// Lets programs map the NIC's memory. The kernel wants privilege in the initial user namespace
+/// for that, and Linux 6.9.
+fn find_windows(function: &Function, reply: &ReplyOpen) -> Windows {
+    let backing = function
+        .nic
+        .window_memory()
+        .map_err(std::io::Error::from)
+        .and_then(|memory| reply.open_backing(memory));
+    match backing {
+        Ok(backing) => Windows::Mappable(backing),
+        Err(error) => Windows::Refused(error.to_string()),
+    }
 }
 
 /// One command on an open file.

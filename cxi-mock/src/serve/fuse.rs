@@ -19,6 +19,7 @@ use fuser::{
 };
 use nix::unistd::{getegid, geteuid};
 
+use super::clients;
 use super::device::{self, Call, Caller, to_fuse};
 use super::place::{ClientPlace, Place};
 use super::server::Server;
@@ -81,7 +82,13 @@ impl Files {
                 let child = tree.child(index, name)?;
                 Some(in_tree(place, child, tree))
             }
-            Place::Device(_) | Place::Clients(..) => None,
+            Place::Clients(number, folder) => {
+                let function = self.server.function(number)?;
+                let entries = clients::entries(function, folder);
+                let (_, entry) = entries.into_iter().find(|(known, _)| known == name)?;
+                Some(Place::Clients(number, entry))
+            }
+            Place::Device(_) => None,
         }
     }
 
@@ -105,7 +112,16 @@ impl Files {
                         .collect()
                 })
             }
-            Place::Nodes | Place::Device(_) | Place::Clients(..) => Vec::new(),
+            Place::Clients(number, folder) => {
+                let function = self.server.function(number);
+                let entries = function.map(|function| clients::entries(function, folder));
+                entries
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|(name, entry)| (name, Place::Clients(number, entry)))
+                    .collect()
+            }
+            Place::Nodes | Place::Device(_) => Vec::new(),
         }
     }
 
@@ -115,11 +131,13 @@ impl Files {
                 self.server.function(number)?;
                 Some((FileType::RegularFile, 0o666, device::SIZE))
             }
-            Place::Clients(_, ClientPlace::Interrupt(..)) => {
-                Some((FileType::RegularFile, 0o444, ATTRIBUTE_SIZE))
-            }
-            Place::Root | Place::Nodes | Place::Clients(..) => {
-                Some((FileType::Directory, 0o755, 0))
+            Place::Root | Place::Nodes => Some((FileType::Directory, 0o755, 0)),
+            Place::Clients(number, place) => {
+                let function = self.server.function(number)?;
+                clients::exists(function, place).then_some(match place {
+                    ClientPlace::Interrupt(..) => (FileType::RegularFile, 0o444, ATTRIBUTE_SIZE),
+                    _ => (FileType::Directory, 0o755, 0),
+                })
             }
             Place::Module(_) | Place::Function(..) => Some(match self.item(place)? {
                 Item::Folder | Item::Clients => (FileType::Directory, 0o755, 0),
@@ -240,6 +258,10 @@ impl Filesystem for Files {
                 Some(function) => device::open(&self.server, function, reply),
                 None => reply.error(Errno::ENXIO),
             },
+            Some(Place::Clients(number, ClientPlace::Interrupt(client, wait))) => {
+                let handle = self.server.interrupts.open((number, client, wait));
+                reply.opened(FileHandle(handle), fuser::FopenFlags::FOPEN_DIRECT_IO);
+            }
             Some(place) if self.kind(place).is_some() => {
                 reply.opened(FileHandle(0), fuser::FopenFlags::FOPEN_DIRECT_IO);
             }
@@ -251,7 +273,7 @@ impl Filesystem for Files {
         &self,
         _req: &Request,
         ino: INodeNo,
-        _fh: FileHandle,
+        fh: FileHandle,
         offset: u64,
         size: u32,
         _flags: OpenFlags,
@@ -263,6 +285,12 @@ impl Filesystem for Files {
         };
         if matches!(place, Place::Device(_)) {
             return reply.error(Errno::EINVAL);
+        }
+        if let Place::Clients(_, ClientPlace::Interrupt(..)) = place {
+            if offset == 0 {
+                self.server.interrupts.see(fh.0);
+            }
+            return reply.data(part(b"\n", offset, size));
         }
         match self.item(place) {
             Some(Item::Attribute(attribute)) => {
@@ -325,8 +353,10 @@ impl Filesystem for Files {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        if let Some(Place::Device(_)) = Place::of(ino) {
-            self.server.close(fh.0);
+        match Place::of(ino) {
+            Some(Place::Device(_)) => self.server.close(fh.0),
+            Some(Place::Clients(..)) => self.server.interrupts.close(fh.0),
+            _ => {}
         }
         reply.ok();
     }
@@ -359,14 +389,23 @@ impl Filesystem for Files {
     fn poll(
         &self,
         _req: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _ph: PollNotifier,
-        events: PollEvents,
-        _flags: PollFlags,
+        ino: INodeNo,
+        fh: FileHandle,
+        ph: PollNotifier,
+        _events: PollEvents,
+        flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        reply.poll(events & READY);
+        let mut ready = READY;
+        if let Some(Place::Clients(_, ClientPlace::Interrupt(..))) = Place::of(ino) {
+            let notifier = flags
+                .contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY)
+                .then_some(ph);
+            if self.server.interrupts.poll(fh.0, notifier) {
+                ready |= PollEvents::POLLPRI | PollEvents::POLLERR;
+            }
+        }
+        reply.poll(ready);
     }
 }
 

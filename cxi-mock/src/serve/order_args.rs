@@ -19,6 +19,15 @@ pub(super) enum OrderArguments {
     },
     /// Forget all faults and delays
     ClearFaults,
+    /// Wake whoever polls a wait object
+    Wake {
+        /// Number of the open file, as WAIT_ALLOC answers it
+        client: u32,
+        /// Number of the wait object
+        wait: u32,
+        #[arg(long, default_value_t = 0)]
+        nic: u16,
+    },
     /// Take a NIC out
     Unplug {
         /// Number of the NIC
@@ -89,6 +98,7 @@ impl From<OrderArguments> for Order {
             OrderArguments::Hardware(register) => register.into(),
             OrderArguments::Fault { fault } => Self::Fault { fault },
             OrderArguments::ClearFaults => Self::ClearFaults,
+            OrderArguments::Wake { client, wait, nic } => Self::Wake { nic, client, wait },
             OrderArguments::Unplug { nic } => Self::Unplug { nic },
             OrderArguments::Plug { nic } => Self::Plug { nic },
             OrderArguments::Link { link, nic } => Self::Link {

@@ -53,6 +53,7 @@ impl Node {
             Order::ClearFaults => self.clear_faults(),
             Order::Unplug { nic } => self.unplug(*nic)?,
             Order::Plug { nic } => self.plug(*nic)?,
+            Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
             Order::Link { nic, up } => self.nic(*nic)?.hardware().set_link(*up),
         }
         Ok(Value::Null)
@@ -81,17 +82,18 @@ impl Node {
                 let nic = &function.nic;
                 let state = serde_json::to_value(nic.state()).map_err(|error| error.to_string())?;
                 let hazards: Vec<_> = nic.events().iter().map(ToString::to_string).collect();
-                let mappable = function
-                    .windows
-                    .lock()
-                    .map(|windows| matches!(*windows, Windows::Mappable(_)));
+                let windows = match &*function.windows() {
+                    Windows::Unknown => "not opened yet".to_owned(),
+                    Windows::Mappable(_) => "mappable".to_owned(),
+                    Windows::Refused(why) => format!("not mappable: {why}"),
+                };
                 Ok(json!({
                     "device": function.device_name(),
                     "pci_address": function.address.to_string(),
                     "release": nic.config().release.name(),
                     "plugged": !nic.faults().removed(),
                     "link_up": nic.hardware().link_up(),
-                    "windows_mappable": mappable.unwrap_or_default(),
+                    "windows": windows,
                     "hazards": hazards,
                     "state": state,
                 }))
@@ -113,6 +115,16 @@ impl Node {
                 fault.inject(&function.nic);
             }
         }
+        Ok(())
+    }
+
+    fn wake(&self, number: u16, client: u32, wait: u32) -> Result<(), String> {
+        let waits = self.nic(number)?.waits_of(None, client);
+        let waits = waits.ok_or_else(|| format!("cxi{number} has no client {client}"))?;
+        if !waits.contains(&wait) {
+            return Err(format!("client {client} has no wait object {wait}"));
+        }
+        self.server().interrupts.wake((number, client, wait));
         Ok(())
     }
 

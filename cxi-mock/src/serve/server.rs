@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fuser::BackingId;
 
 use cxi_ioctl::Errno;
 
 use super::credentials::Authority;
+use super::interrupts::Interrupts;
 use super::module;
 use super::sysfs;
 use super::trace::Trace;
@@ -29,7 +30,7 @@ pub(super) struct Function {
     /// Its folder in sysfs.
     pub(super) tree: Tree,
     /// The memory that `mmap` reaches, once it is known whether that works.
-    pub(super) windows: Mutex<Windows>,
+    windows: Mutex<Windows>,
 }
 
 /// Whether programs can map windows of a function.
@@ -40,8 +41,8 @@ pub(super) enum Windows {
     Unknown,
     /// They can.
     Mappable(BackingId),
-    /// They cannot.
-    Refused,
+    /// They cannot, and why.
+    Refused(String),
 }
 
 impl Function {
@@ -51,6 +52,11 @@ impl Function {
             None => self.nic.open(),
             Some(function) => self.nic.open_vf(function),
         }
+    }
+
+    /// Whether programs can map its memory.
+    pub(super) fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name of the character device.
@@ -79,6 +85,8 @@ pub(super) struct Server {
     pub(super) authority: Authority,
     /// Where commands are noted.
     pub(super) trace: Option<Trace>,
+    /// What wait objects report to whoever polls them.
+    pub(super) interrupts: Interrupts,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     next_file: AtomicU64,
 }
@@ -109,6 +117,7 @@ impl Server {
             module: module::describe(nics),
             authority,
             trace,
+            interrupts: Interrupts::default(),
             files: RwLock::default(),
             next_file: AtomicU64::new(1),
         }
@@ -152,7 +161,9 @@ impl Server {
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
         let closed = files.remove(&handle);
         drop(files);
-        drop(closed);
+        if let Some(file) = closed {
+            self.interrupts.forget(file.function, file.client.number());
+        }
     }
 }
 

@@ -55,7 +55,6 @@ pub(super) struct Tree {
 }
 
 struct Node {
-    parent: u32,
     item: Item,
     children: BTreeMap<String, u32>,
 }
@@ -64,7 +63,6 @@ impl Tree {
     /// A tree of a root folder alone.
     pub(super) fn new() -> Self {
         let root = Node {
-            parent: 0,
             item: Item::Folder,
             children: BTreeMap::new(),
         };
@@ -123,7 +121,6 @@ impl Tree {
             node.children.insert(name.to_owned(), index);
         }
         self.nodes.push(Node {
-            parent,
             item,
             children: BTreeMap::new(),
         });
@@ -133,11 +130,6 @@ impl Tree {
     /// What stands at a place.
     pub(super) fn item(&self, index: u32) -> Option<&Item> {
         self.node(index).map(|node| &node.item)
-    }
-
-    /// The folder above; the root's is the root.
-    pub(super) fn parent(&self, index: u32) -> Option<u32> {
-        self.node(index).map(|node| node.parent)
     }
 
     /// An entry of a folder.
@@ -190,7 +182,6 @@ mod tests {
         tree.link("driver", "../driver");
         let folder = tree.child(0, "properties").unwrap();
         assert!(matches!(tree.item(folder), Some(Item::Folder)));
-        assert_eq!(tree.parent(folder), Some(0));
         let Some(Item::Attribute(nid)) = tree.find("properties/nid") else {
             panic!("an attribute");
         };

@@ -14,6 +14,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client lni DEVICE SERVICE
        mock-client destroy DEVICE SERVICE
        mock-client count DEVICE
+       mock-client windows DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client as UID PROGRAM ARGUMENT...";
 
@@ -55,6 +56,12 @@ fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<Stri
             client::storm(path, number(process)?, number(threads)?, number(commands)?)?;
         }
         ("churn", [service]) => client::churn(path, number(service)?)?,
+        ("windows", []) => {
+            return Ok(match client::windows(path)? {
+                None => "mapped".to_owned(),
+                Some(errno) => errno.to_string(),
+            });
+        }
         ("survive", [unplug, arguments @ ..]) => {
             client::survive(path, Command::new(unplug).args(arguments))?;
         }
