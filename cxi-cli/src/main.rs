@@ -14,7 +14,6 @@ mod devices;
 mod exit;
 mod generate;
 mod node;
-mod node_state;
 mod output;
 mod service;
 mod spec_file;

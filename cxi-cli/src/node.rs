@@ -4,12 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, FoundDevice};
-use cxi_mock::{MockNode, Nic, NicConfig};
+use cxi_mock::{Credentials, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
-use crate::node_state::{self, NodeState};
 use crate::output::Report;
 use crate::state_file::{self, StateFile};
 
@@ -81,7 +80,7 @@ impl Node {
         let ids = choose(common, intent, there.clone().map(|(id, _)| id).collect())?;
         let devices = there
             .filter(|(id, _)| ids.contains(id))
-            .map(|(id, nic)| node_state::open(id, nic))
+            .map(|(id, nic)| open_mock(id, nic))
             .collect::<Result<_, Failure>>()?;
         Ok(Self {
             devices,
@@ -117,7 +116,7 @@ impl Node {
         let node = new_node(common)?;
         let devices = (0..)
             .zip(node.nics())
-            .map(|(number, nic)| node_state::open(DeviceId::new(number), nic))
+            .map(|(number, nic)| open_mock(DeviceId::new(number), nic))
             .collect::<Result<_, _>>()?;
         let mock = Mock {
             node,
@@ -146,7 +145,7 @@ impl Node {
             Some(Mock {
                 node,
                 save_to: Some(file),
-            }) => file.save(&NodeState::of(node)?),
+            }) => file.save(&node.snapshot()),
             _ => Ok(()),
         }
     }
@@ -158,16 +157,16 @@ impl Mock {
             && let Some(state) = state_file::load(path)?
         {
             return Ok(Self {
-                node: restored(state, path, common)?,
+                node: restored(&state, path, common)?,
                 save_to: None,
             });
         }
         let file = StateFile::lock(path)?;
         let node = if let Some(state) = state_file::load(file.path())? {
-            restored(state, path, common)?
+            restored(&state, path, common)?
         } else {
             let node = new_node(common)?;
-            file.save(&NodeState::of(&node)?)?;
+            file.save(&node.snapshot())?;
             node
         };
         Ok(Self {
@@ -175,6 +174,15 @@ impl Mock {
             save_to: (intent == Intent::Change).then_some(file),
         })
     }
+}
+
+/// An open file of root.
+fn open_mock(id: DeviceId, nic: &Arc<Nic>) -> Result<Device, Failure> {
+    let file = nic.open().map_err(|errno| {
+        Failure::new(Exit::Failed, format!("{id}: the mock NIC cannot be opened")).errno(errno)
+    })?;
+    let transport = Arc::new(file.transport(Credentials::root()));
+    Ok(Device::with_transport(id, transport))
 }
 
 fn new_node(common: &Common) -> Result<MockNode, Failure> {
@@ -186,8 +194,8 @@ fn new_node(common: &Common) -> Result<MockNode, Failure> {
         .map_err(|error| Failure::bad_input(format!("no such mock node: {error}")))
 }
 
-fn restored(state: NodeState, path: &Path, common: &Common) -> Result<MockNode, Failure> {
-    let node = state.restore().map_err(|error| {
+fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNode, Failure> {
+    let node = MockNode::restore(state).map_err(|error| {
         Failure::bad_input(format!(
             "{}: the state file is damaged: {error}",
             path.display()

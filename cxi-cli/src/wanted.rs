@@ -1,15 +1,11 @@
 //! A service as it is asked for: its specification and what the driver takes one by one.
 
 use cxi::{Device, LnisPerRgid, ServiceId, ServiceSpec};
-use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) spec: ServiceSpec,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    #[serde(default)]
     pub(crate) exclusive_cp: bool,
 }
 
