@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use cxi::lni::{Counter, Txq, TxqOptions};
 use cxi::{
-    Device, DeviceId, Limit, Lni, Member, Resource, ServiceId, ServiceSpec, TrafficClasses, Vni,
+    Device, DeviceId, Limit, Lni, Member, Resource, ServiceId, ServiceSpec, TrafficClass,
+    TrafficClasses, Vni, VniAccess,
 };
 use cxi_mock::Credentials;
 use serde::Serialize;
@@ -18,6 +20,9 @@ use crate::wanted::Wanted;
 const JOB_USER: u32 = 1000;
 const OTHER_USER: u32 = 2000;
 const JOB_VNI: u16 = 1024;
+/// More than the job has reserved, so that it uses some of the shared part too.
+const QUEUES: usize = 20;
+const COUNTERS: usize = 4;
 
 #[derive(Serialize)]
 struct Transcript {
@@ -91,10 +96,16 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
     transcript.step("These services exist now", list::run(node)?.text());
 
     let services = job_services(node)?;
-    let lnis = start_job(node, &services)?;
-    let numbers: Vec<_> = lnis
+    let processes = start_job(node, &services)?;
+    let numbers: Vec<_> = processes
         .iter()
-        .map(|lni| format!("LNI {} on {}", lni.number(), lni.device().id()))
+        .map(|process| {
+            format!(
+                "LNI {} on {}",
+                process.lni.number(),
+                process.lni.device().id()
+            )
+        })
         .collect();
     transcript.step(
         "The job starts and opens the NICs; another user may not",
@@ -117,7 +128,7 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
     );
 
     let busy = destroy(node, &services);
-    drop(lnis);
+    drop(processes);
     let done = destroy(node, &services);
     transcript.step(
         "The job is over: its service goes when its last process is gone",
@@ -172,13 +183,42 @@ fn job_services(node: &Node) -> Result<Vec<(DeviceId, ServiceId)>, Failure> {
         .collect())
 }
 
-fn start_job(node: &Node, services: &[(DeviceId, ServiceId)]) -> Result<Vec<Lni>, Failure> {
+/// A process of the job with what it has of a NIC.
+struct Process {
+    lni: Lni,
+    _queues: Vec<Txq>,
+    _counters: Vec<Counter>,
+}
+
+fn work(device: &Device, service: ServiceId) -> cxi::Result<Process> {
+    let lni = device.alloc_lni(service)?;
+    let vnis = device.services().get(service)?.vnis();
+    let profile = match vnis {
+        VniAccess::List(list) => list.iter().next(),
+        _ => None,
+    }
+    .map(|vni| lni.alloc_cp(vni, TrafficClass::BestEffort))
+    .transpose()?;
+    let queues = profile
+        .iter()
+        .flat_map(|profile| (0..QUEUES).map(|_| lni.alloc_txq(profile, &TxqOptions::new(256))))
+        .collect::<cxi::Result<_>>()?;
+    let counters = (0..COUNTERS)
+        .map(|_| lni.alloc_ct())
+        .collect::<cxi::Result<_>>()?;
+    Ok(Process {
+        lni,
+        _queues: queues,
+        _counters: counters,
+    })
+}
+
+fn start_job(node: &Node, services: &[(DeviceId, ServiceId)]) -> Result<Vec<Process>, Failure> {
     services
         .iter()
         .map(|(device, service)| {
-            open_as(node, *device, JOB_USER)?
-                .alloc_lni(*service)
-                .map_err(|error| of_device(&error))
+            let device = open_as(node, *device, JOB_USER)?;
+            work(&device, *service).map_err(|error| of_device(&error))
         })
         .collect()
 }

@@ -218,6 +218,8 @@ fn the_demo_tells_the_whole_story() {
         "Created service 2 on cxi0-1: for uid 1000, VNI 1024, enabled",
         "user 1000: has LNI 1 on cxi0, LNI 1 on cxi1",
         "not enough TXQs: 1020 requested, 1008 available",
+        "TXQs          20        16   128  #####...........................",
+        "CTs            4         8    64  ##==............................",
         "service 2 is still in use",
         "Destroyed service 2 on cxi0-1",
     ] {
