@@ -1,7 +1,45 @@
 //! A mock of the CXI kernel device.
 //!
-//! [`Nic`] is a NIC with its driver; [`Client`] is an open file of it; a command is bytes, as the
-//! driver takes them, written by a caller with [`Credentials`].
+//! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several; a
+//! [`Client`] is an open file; a command is bytes, as the driver takes them, written by a caller
+//! with [`Credentials`]. It answers as a driver release that [`NicConfig`] chooses, errno by
+//! errno, and keeps its accounting.
+//!
+//! ```
+//! use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcFlags};
+//! use cxi_ioctl::{Errno, Release, execute};
+//! use cxi_mock::{Credentials, Nic, NicConfig};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let nic = Nic::new(NicConfig::new().release(Release::Shs14_0_0))?;
+//! let root = nic.open()?.transport(Credentials::root());
+//!
+//! let mut alloc = SvcAllocCmd::new();
+//! alloc.svc_desc.flags = SvcFlags::RESTRICTED_VNIS.bits();
+//! alloc.svc_desc.num_vld_vnis = 1;
+//! alloc.svc_desc.vnis[0] = 100;
+//! let svc_id = execute(&root, &alloc)?.svc_id;
+//! // This release lets nobody else have the VNI.
+//! assert_eq!(execute(&root, &alloc).unwrap_err().errno(), Errno::EEXIST);
+//!
+//! let mut destroy = SvcDestroyCmd::new();
+//! destroy.svc_id = svc_id;
+//! // The same open file in the hands of an ordinary user.
+//! let user = root.by(Credentials::user(1000, 100));
+//! assert_eq!(execute(&user, &destroy).unwrap_err().errno(), Errno::EPERM);
+//! execute(&root, &destroy)?;
+//! assert_eq!(nic.state().svc_count, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Tests set what the hardware reports ([`Nic::hardware`]), let commands fail or take long and
+//! take the NIC out ([`Nic::faults`]), look at the driver's accounting ([`Nic::state`]) and at
+//! what a real kernel may not survive ([`Nic::events`]), and keep a node's services between runs
+//! ([`MockNode::snapshot`]).
+//!
+//! The model does no I/O of its own, has no clock and no randomness. Windows of device memory
+//! are the exception: a memfd, made when the first one is mapped.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -173,8 +173,12 @@ impl Nic {
     ///
     /// # Errors
     ///
-    /// EINVAL if there is no such window; the errno of making or mapping the memory.
+    /// EINVAL if there is no such window, EIO if the NIC was taken out; the errno of making or
+    /// mapping the memory.
     pub fn map_window(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        if self.faults.removed() {
+            return Err(Errno::EIO);
+        }
         self.device().windows.map(offset, len)
     }
 

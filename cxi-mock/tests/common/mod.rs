@@ -1,0 +1,104 @@
+//! What the tests share: NICs, services, commands.
+#![allow(dead_code, reason = "not every test needs everything")]
+
+use std::sync::Arc;
+
+use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainAllocResp};
+use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
+use cxi_ioctl::abi::memory::AtuMapCmd;
+use cxi_ioctl::abi::profile::{CpAllocCmd, CpAllocResp};
+use cxi_ioctl::abi::service::{MEMBER_UID, SvcAllocCmd, SvcDesc, SvcFlags, SvcMember};
+use cxi_ioctl::{Command, CommandError, Errno, Release, execute};
+use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
+
+pub(crate) fn nic(release: Release) -> Arc<Nic> {
+    Nic::new(NicConfig::new().release(release)).unwrap()
+}
+
+pub(crate) fn root(nic: &Arc<Nic>) -> InProcess {
+    nic.open().unwrap().transport(Credentials::root())
+}
+
+pub(crate) fn send<C: Command>(transport: &InProcess, command: &C) -> Result<C::Response, Errno> {
+    execute(transport, command).map_err(CommandError::errno)
+}
+
+/// A service that lists VNIs, open to everybody.
+pub(crate) fn desc(vnis: &[u16]) -> SvcDesc {
+    let mut desc = SvcAllocCmd::new().svc_desc;
+    desc.flags = SvcFlags::RESTRICTED_VNIS.bits() | SvcFlags::RESOURCE_LIMITS.bits();
+    desc.num_vld_vnis = u8::try_from(vnis.len()).unwrap();
+    desc.vnis[..vnis.len()].copy_from_slice(vnis);
+    for limit in &mut desc.limits.types {
+        limit.max = 100;
+    }
+    desc.limits.types[cxi_ioctl::abi::service::RSRC_TLE].max = 0;
+    desc
+}
+
+/// Restricts a service to one user.
+pub(crate) fn only(mut desc: SvcDesc, uid: u32) -> SvcDesc {
+    desc.flags |= SvcFlags::RESTRICTED_MEMBERS.bits();
+    let member = SvcMember {
+        id: uid,
+        kind: MEMBER_UID,
+    };
+    // Twice would be refused; an IGNORE slot opens a service on one release.
+    desc.members = [
+        member,
+        SvcMember {
+            id: uid + 100_000,
+            ..member
+        },
+    ];
+    desc
+}
+
+pub(crate) fn alloc(transport: &InProcess, desc: SvcDesc) -> Result<u32, Errno> {
+    let mut command = SvcAllocCmd::new();
+    command.svc_desc = desc;
+    send(transport, &command).map(|response| response.svc_id)
+}
+
+pub(crate) fn lni(transport: &InProcess, svc: u32) -> Result<u32, Errno> {
+    if transport.client().nic().config().release == Release::Main {
+        let mut command = LniAllocCmd::new();
+        command.svc_id = svc;
+        send(transport, &command).map(|response| response.lni)
+    } else {
+        let mut command = LniAllocCmdV1::new();
+        command.svc_id = svc;
+        send(transport, &command).map(|response| response.lni)
+    }
+}
+
+pub(crate) fn cp(transport: &InProcess, lni: u32, vni: u32) -> Result<CpAllocResp, Errno> {
+    let mut command = CpAllocCmd::new();
+    command.lni = lni;
+    command.vni = vni;
+    command.tc = cxi_ioctl::abi::profile::TC_BEST_EFFORT;
+    send(transport, &command)
+}
+
+pub(crate) fn domain(
+    transport: &InProcess,
+    lni: u32,
+    vni: u32,
+    pid: u32,
+) -> Result<DomainAllocResp, Errno> {
+    let mut command = DomainAllocCmd::new();
+    command.lni = lni;
+    command.vni = vni;
+    command.pid = pid;
+    send(transport, &command)
+}
+
+/// A memory descriptor of 16 pages at 1 MiB.
+pub(crate) fn md(transport: &InProcess, lni: u32) -> u32 {
+    let mut command = AtuMapCmd::new();
+    command.lni = lni;
+    command.va = 1 << 20;
+    command.len = 16 * 4096;
+    command.flags = 13;
+    send(transport, &command).unwrap().id
+}

@@ -1,0 +1,265 @@
+//! Loading, faults, removal, virtual functions, bad buffers, windows.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{alloc, cp, desc, lni, nic, root, send};
+use cxi_ioctl::abi::device::{DevInfoGetCmd, MapCsrsCmd};
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAckCounterCmd, CqAllocCmd, CqFreeCmd};
+use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
+use cxi_ioctl::{Errno, Opcode, Pointers, Release, Request, Transport};
+use cxi_mock::{Credentials, Fault, InProcess, LoadError, MockNode, Nic, NicConfig};
+use zerocopy::IntoBytes;
+
+const fn threads<T: Send + Sync>() {}
+const _: () = threads::<Nic>();
+const _: () = threads::<MockNode>();
+const _: () = threads::<InProcess>();
+
+#[test]
+fn a_driver_that_does_not_load_says_why() {
+    let load = |config| Nic::new(config).unwrap_err();
+    let error = load(NicConfig::new().parameters(|params| params.default_vnis = [0, 5, 0, 0]));
+    assert_eq!(error, LoadError::NoDefaultVni { first: 0 });
+    assert_eq!(error.errno(), Errno::EINVAL);
+    let error = load(NicConfig::new().parameters(|params| params.default_svc_num_tles = 2049));
+    assert_eq!(
+        error.to_string(),
+        "default_svc_num_tles is 2049: the NIC has 2048"
+    );
+    let twice = |release| {
+        let config = NicConfig::new().release(release);
+        Nic::new(config.parameters(|params| params.default_vnis = [5, 5, 0, 0]))
+    };
+    assert!(twice(Release::Shs14_0_1).is_ok());
+    assert_eq!(
+        twice(Release::Shs14_0_0).unwrap_err().errno(),
+        Errno::EEXIST
+    );
+    for config in [
+        NicConfig::new().virtual_functions(65),
+        NicConfig::new().totals(|totals| totals.txqs = 1025),
+        NicConfig::new().totals(|totals| totals.tles = 7),
+        NicConfig::new().parameters(|params| params.pid_bits = 10),
+        NicConfig::new().parameters(|params| params.pid_bits = 0),
+        NicConfig::new().parameters(|params| params.active_qos_profile = 1),
+    ] {
+        assert_eq!(load(config).errno(), Errno::EINVAL);
+    }
+}
+
+#[test]
+fn fewer_queues_than_a_limit_allows() {
+    let nic = Nic::new(NicConfig::new().totals(|totals| totals.tgqs = 2)).unwrap();
+    let root = root(&nic);
+    let mut limited = desc(&[5]);
+    limited.limits.types[2].max = 2;
+    let lni = lni(&root, alloc(&root, limited).unwrap()).unwrap();
+    let mut command = CqAllocCmd::new();
+    command.lni = lni;
+    assert_eq!(send(&root, &command).unwrap().cq, 1024);
+    assert_eq!(send(&root, &command).unwrap().cq, 1025);
+    assert_eq!(send(&root, &command).unwrap_err(), Errno::ENOSPC);
+}
+
+#[test]
+fn scripted_faults_end() {
+    let nic = nic(Release::Shs14_0_1);
+    let root = root(&nic);
+    let id = alloc(&root, desc(&[5])).unwrap();
+    nic.faults()
+        .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
+    let mut destroy = SvcDestroyCmd::new();
+    destroy.svc_id = id;
+    let answers: Vec<_> = (0..4).map(|_| send(&root, &destroy)).collect();
+    let (busy, gone) = (Err(Errno::EBUSY), Err(Errno::EINVAL));
+    assert_eq!(answers, [busy, busy, Ok(()), gone]);
+    nic.faults()
+        .delay(Some(Opcode::DEV_INFO_GET), Duration::from_millis(20));
+    let start = Instant::now();
+    send(&root, &DevInfoGetCmd::new()).unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(20));
+}
+
+#[test]
+fn a_removed_nic_answers_eio_and_comes_back() {
+    let nic = nic(Release::Shs14_0_1);
+    let root = root(&nic);
+    let user = root.by(Credentials::user(5, 5));
+    let id = alloc(&root, desc(&[5])).unwrap();
+    nic.faults().remove_nic();
+    assert_eq!(nic.open().unwrap_err(), Errno::EIO);
+    assert_eq!(send(&root, &DevInfoGetCmd::new()).unwrap_err(), Errno::EIO);
+    assert_eq!(root.map(4096, 4096).unwrap_err(), Errno::EIO);
+    // The right to a command is looked at first.
+    let mut destroy = SvcDestroyCmd::new();
+    destroy.svc_id = id;
+    assert_eq!(send(&user, &destroy), Err(Errno::EPERM));
+    nic.faults().plug();
+    assert_eq!(send(&root, &destroy), Ok(()));
+}
+
+#[test]
+fn virtual_functions() {
+    let config = NicConfig::new().virtual_functions(1);
+    let old = Nic::new(config.clone()).unwrap();
+    assert_eq!(old.open_vf(1).unwrap_err(), Errno::ENODEV);
+    let vf = old.open_vf(0).unwrap().transport(Credentials::root());
+    assert!(send(&vf, &DevInfoGetCmd::new()).is_ok());
+    // Before the relay there is nobody behind a virtual function to ask.
+    assert_eq!(
+        send(&vf, &SvcListGetCmd::new()).unwrap_err(),
+        Errno::EOPNOTSUPP
+    );
+    let new = Nic::new(config.release(Release::Main)).unwrap();
+    let root = root(&new);
+    let vf = new.open_vf(0).unwrap().transport(Credentials::root());
+    assert_eq!(alloc(&vf, desc(&[5])), Err(Errno::EPERM));
+    let svc = alloc(&root, desc(&[5])).unwrap();
+    let user = vf.by(Credentials::user(5, 5));
+    // uid 0 asks on behalf of the user: VNI 77 belongs to nobody.
+    let lni = lni(&user, svc).unwrap();
+    assert!(cp(&user, lni, 77).is_ok());
+}
+
+#[test]
+fn an_answer_that_does_not_fit() {
+    let nic = nic(Release::Main);
+    let root = root(&nic);
+    let submit = |command: &[u8], opcode, response: &mut [u8]| {
+        root.submit(Request {
+            opcode,
+            command,
+            pointers: Pointers::default(),
+            response,
+            list: &mut [],
+        })
+    };
+    let mut command = cxi_ioctl::abi::service::SvcAllocCmd::new();
+    command.svc_desc = desc(&[5]);
+    let result = submit(command.as_bytes(), Opcode::SVC_ALLOC, &mut [0; 23]);
+    assert_eq!(result, Err(Errno::EFAULT));
+    assert_eq!(nic.state().svc_count, 2);
+    let mut command = cxi_ioctl::abi::lni::LniAllocCmd::new();
+    command.svc_id = 2;
+    let result = submit(command.as_bytes(), Opcode::LNI_ALLOC, &mut [0; 3]);
+    assert_eq!(result, Err(Errno::EFAULT));
+    assert_eq!(nic.state().stats.lni, 0);
+    // A list that does not fit leaves the count unsaid.
+    let mut command = SvcListGetCmd::new();
+    command.count = 9;
+    let mut response = [0xAA; 8];
+    let result = submit(command.as_bytes(), Opcode::SVC_LIST_GET, &mut response);
+    assert_eq!((result, response), (Err(Errno::EFAULT), [0xAA; 8]));
+}
+
+#[test]
+fn lengths_and_opcodes() {
+    let check = |release, command: &[u8]| {
+        let nic = nic(release);
+        root(&nic).submit(Request {
+            opcode: Opcode::SVC_GET,
+            command,
+            pointers: Pointers::default(),
+            response: &mut [0; 256],
+            list: &mut [],
+        })
+    };
+    let mut long = [0; 113];
+    long[0] = 35;
+    assert_eq!(check(Release::Shs14_0_1, &long), Err(Errno::EINVAL));
+    assert_eq!(check(Release::Main, &long), Err(Errno::EOPNOTSUPP));
+    assert_eq!(check(Release::Main, &[35]), Err(Errno::EINVAL));
+    assert_eq!(check(Release::Main, &[]), Err(Errno::EINVAL));
+    let mut get = SvcGetCmd::new();
+    get.svc_id = 1;
+    assert_eq!(check(Release::Shs12_0, get.as_bytes()), Ok(()));
+    assert_eq!(
+        check(Release::Shs12_0, &get.as_bytes()[..20]),
+        Err(Errno::EINVAL)
+    );
+}
+
+#[test]
+fn queue_windows_are_memory_of_their_own() {
+    let nic = nic(Release::Shs14_0_1);
+    let root = root(&nic);
+    let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
+    let lcid = cp(&root, lni, 5).unwrap().lcid;
+    let mut command = CqAllocCmd::new();
+    command.lni = lni;
+    command.opts.count = 100;
+    command.opts.flags = CQ_IS_TX;
+    command.opts.lcid = lcid;
+    let (one, two) = (
+        send(&root, &command).unwrap(),
+        send(&root, &command).unwrap(),
+    );
+    assert_eq!((one.count, one.cmds.size), (128, 128 * 64));
+    let windows = [one.cmds, one.wp_addr, two.cmds, two.wp_addr];
+    let map = |window: Mminfo| root.map(window.offset, usize::try_from(window.size).unwrap());
+    let maps: Vec<_> = windows.iter().map(|window| map(*window).unwrap()).collect();
+    for (value, map) in (1..).zip(&maps) {
+        map.write_u64(0, value).unwrap();
+    }
+    for (value, window) in (1..).zip(&windows) {
+        assert_eq!(map(*window).unwrap().read_u64(0), Ok(value));
+    }
+    let memory = nic.window_memory().unwrap();
+    let offset = two.wp_addr.offset;
+    let seen = cxi_ioctl::Mapping::of_file(&memory, offset, 4096).unwrap();
+    assert_eq!(seen.read_u64(0), Ok(4));
+    nic.hardware().set_txq_in_flight(one.cq, 3).unwrap();
+    let mut acks = CqAckCounterCmd::new();
+    acks.cq = one.cq;
+    assert_eq!(send(&root, &acks).unwrap().ack_counter, 3);
+    let mut free = CqFreeCmd::new();
+    free.cq = one.cq;
+    send(&root, &free).unwrap();
+    assert_eq!(send(&root, &acks).unwrap_err(), Errno::EINVAL);
+    assert!(nic.hardware().set_txq_in_flight(1024, 1).is_err());
+    assert!(nic.hardware().set_tgq_in_flight(1023, 1).is_err());
+    assert!(nic.hardware().set_les_allocated(4, 0, 1).is_err());
+    assert!(nic.hardware().set_tles_in_use(4, 1).is_err());
+}
+
+#[test]
+fn registers_are_mapped_once_for_each_file() {
+    let nic = nic(Release::Shs14_0_1);
+    let (one, two) = (root(&nic), root(&nic));
+    let window = send(&one, &MapCsrsCmd::new()).unwrap();
+    assert!(one.map(window.offset, 4096).is_ok());
+    assert_eq!(send(&one, &MapCsrsCmd::new()).unwrap_err(), Errno::EALREADY);
+    assert!(send(&two, &MapCsrsCmd::new()).is_ok());
+    drop(one);
+    assert_eq!(two.map(window.offset, 4096).unwrap_err(), Errno::EINVAL);
+}
+
+#[test]
+fn nics_are_used_from_many_threads() {
+    let node = MockNode::alike(2, &NicConfig::new()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u16 {
+            let nic = &node.nics()[usize::from(thread % 2)];
+            scope.spawn(move || {
+                let root = root(nic);
+                for _ in 0..60 {
+                    let id = alloc(&root, desc(&[100 + thread])).unwrap();
+                    let lni = lni(&root, id).unwrap();
+                    cp(&root, lni, u32::from(100 + thread)).unwrap();
+                    drop(root.by(Credentials::user(1, 1)));
+                    let mut destroy = SvcDestroyCmd::new();
+                    destroy.svc_id = id;
+                    assert_eq!(send(&root, &destroy), Err(Errno::EBUSY));
+                }
+            });
+        }
+    });
+    for nic in node.nics() {
+        assert_eq!(nic.state().svc_count, 121);
+        assert_eq!(nic.state().stats.lni, 0);
+        assert_eq!(nic.state().cp_used, 0);
+    }
+}

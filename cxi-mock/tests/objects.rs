@@ -1,0 +1,281 @@
+//! Argument checks and dependencies of event queues, counters, portal table entries, memory.
+
+mod common;
+
+use common::{alloc, cp, desc, domain, lni, md, nic, only, root, send};
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtWbUpdateCmd};
+use cxi_ioctl::abi::domain::{DomainFreeCmd, PID_ANY};
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd};
+use cxi_ioctl::abi::portal::{
+    PTLTE_DISABLED, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus,
+    PteStatusCmd, PteUnmapCmd,
+};
+use cxi_ioctl::abi::queue::{
+    EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAllocCmd, EqFreeCmd, EqResizeCmd,
+    EqResizeCompleteCmd,
+};
+use cxi_ioctl::abi::service::RSRC_LE;
+use cxi_ioctl::{Errno, Release, execute_inout};
+use cxi_mock::{Credentials, HazardKind, InProcess};
+use zerocopy::FromZeros;
+
+/// An open file with an LNI of a service for VNI 5.
+fn with_lni(release: Release) -> (InProcess, u32) {
+    let root = root(&nic(release));
+    let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
+    (root, lni)
+}
+
+fn eq_cmd(lni: u32, md: u32) -> EqAllocCmd {
+    let mut command = EqAllocCmd::new();
+    command.lni = lni;
+    command.queue_md = md;
+    command.attr.queue = 1 << 20;
+    command.attr.queue_len = 4096;
+    command
+}
+
+#[test]
+fn event_queue_arguments() {
+    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let md = md(&root, lni);
+    let refuse = |change: fn(&mut EqAllocCmd)| {
+        let mut command = eq_cmd(lni, md);
+        change(&mut command);
+        assert_eq!(
+            send(&root, &command).unwrap_err(),
+            Errno::EINVAL,
+            "{command:?}"
+        );
+    };
+    refuse(|command| command.lni = 77);
+    refuse(|command| command.queue_md = 77);
+    refuse(|command| command.event_wait = 77);
+    refuse(|command| command.status_wait = 77);
+    refuse(|command| command.attr.queue_len = 0);
+    refuse(|command| command.attr.queue_len = 4097);
+    refuse(|command| command.attr.queue_len = 17 * 4096);
+    refuse(|command| command.attr.queue = 0);
+    refuse(|command| command.attr.queue += 64);
+    refuse(|command| command.attr.queue -= 4096);
+    refuse(|command| command.attr.status_thresh_count = 5);
+    refuse(|command| command.attr.status_thresh_base = 101);
+    refuse(|command| command.attr.status_thresh_delta = 101);
+    refuse(|command| {
+        command.attr.status_thresh_base = 60;
+        command.attr.status_thresh_delta = 21;
+        command.attr.status_thresh_count = 3;
+    });
+    refuse(|command| command.attr.reserved_slots = 64);
+    let mut command = eq_cmd(lni, md);
+    command.attr.reserved_slots = 63;
+    command.attr.status_thresh_base = 60;
+    command.attr.status_thresh_delta = 20;
+    command.attr.status_thresh_count = 3;
+    assert!(send(&root, &command).is_ok());
+}
+
+#[test]
+fn event_queues_are_resized_in_two_steps() {
+    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let (old, new) = (md(&root, lni), md(&root, lni));
+    let eq = send(&root, &eq_cmd(lni, old)).unwrap().eq;
+    let mut resize = EqResizeCmd::new();
+    resize.eq_hndl = eq;
+    resize.queue = 1 << 20;
+    resize.queue_len = 2 * 4096;
+    resize.queue_md = new;
+    let mut complete = EqResizeCompleteCmd::new();
+    complete.eq_hndl = eq;
+    let unmap = |id| {
+        let mut command = AtuUnmapCmd::new();
+        command.id = id;
+        send(&root, &command)
+    };
+    assert_eq!(send(&root, &complete), Err(Errno::EINVAL));
+    send(&root, &resize).unwrap();
+    assert_eq!(send(&root, &resize), Err(Errno::EBUSY));
+    assert_eq!(
+        (unmap(old), unmap(new)),
+        (Err(Errno::EBUSY), Err(Errno::EBUSY))
+    );
+    send(&root, &complete).unwrap();
+    assert_eq!((unmap(old), unmap(new)), (Ok(()), Err(Errno::EBUSY)));
+    let mut free = EqFreeCmd::new();
+    free.eq = eq;
+    send(&root, &free).unwrap();
+    assert_eq!(unmap(new), Ok(()));
+}
+
+#[test]
+fn reserved_slots_change_in_both_layouts() {
+    let (root, lni) = with_lni(Release::Main);
+    let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
+    let mut command = EqAdjustReservedFcCmd::new();
+    command.eq_hndl = eq;
+    command.value = 63;
+    assert_eq!(send(&root, &command).unwrap().reserved_fc, 63);
+    command.value = 1;
+    assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
+    command.value = -64;
+    assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
+    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
+    let mut command = EqAdjustReservedFcCmdV1::new();
+    command.eq_hndl = eq;
+    command.value = 5;
+    assert_eq!(send(&root, &command).unwrap().reserved_fc, 5);
+    // The other layout means handle 0 to this driver.
+    let mut command = EqAdjustReservedFcCmd::new();
+    command.eq_hndl = eq;
+    assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
+}
+
+#[test]
+fn counter_write_backs_are_aligned() {
+    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let mut command = CtAllocCmd::new();
+    command.lni = lni;
+    command.wb = 4;
+    assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
+    command.wb = 8;
+    let ctn = send(&root, &command).unwrap().ctn;
+    let mut update = CtWbUpdateCmd::new();
+    update.ctn = ctn;
+    update.wb = 12;
+    assert_eq!(send(&root, &update), Err(Errno::EINVAL));
+    update.wb = 16;
+    assert_eq!(send(&root, &update), Ok(()));
+    update.ctn = 99;
+    assert_eq!(send(&root, &update), Err(Errno::EINVAL));
+}
+
+#[test]
+fn mapped_entries_and_domains_are_busy() {
+    let (root, one) = with_lni(Release::Shs14_0_1);
+    let two = lni(&root, 2).unwrap();
+    let pte = |lni| {
+        let mut command = PteAllocCmd::new();
+        command.lni_hndl = lni;
+        send(&root, &command).unwrap().pte_number
+    };
+    let (pte, foreign) = (pte(one), pte(two));
+    let domain = domain(&root, one, 5, PID_ANY).unwrap().domain;
+    let map = |pte_number, domain_hndl, pid_offset| {
+        let mut command = PteMapCmd::new();
+        command.pte_number = pte_number;
+        command.domain_hndl = domain_hndl;
+        command.pid_offset = pid_offset;
+        send(&root, &command).map(|response| response.pte_index)
+    };
+    assert_eq!(map(pte, domain, 256), Err(Errno::EINVAL));
+    assert_eq!(map(pte, 99, 0), Err(Errno::EINVAL));
+    assert_eq!(map(99, domain, 0), Err(Errno::EINVAL));
+    assert_eq!(map(foreign, domain, 0), Err(Errno::EINVAL));
+    assert_eq!(map(pte, domain, 255), Ok(0));
+    assert_eq!(map(pte, domain, 255), Err(Errno::EEXIST));
+    assert_eq!(map(pte, domain, 254), Ok(1));
+    let mut free = PteFreeCmd::new();
+    free.pte_number = pte;
+    let mut free_domain = DomainFreeCmd::new();
+    free_domain.domain = domain;
+    assert_eq!(send(&root, &free), Err(Errno::EBUSY));
+    assert_eq!(send(&root, &free_domain), Err(Errno::EBUSY));
+    let mut unmap = PteUnmapCmd::new();
+    for index in [0, 1] {
+        unmap.pte_index = index;
+        assert_eq!(send(&root, &unmap), Ok(()));
+        assert_eq!(send(&root, &unmap), Err(Errno::EINVAL));
+    }
+    assert_eq!(send(&root, &free), Ok(()));
+    assert_eq!(send(&root, &free_domain), Ok(()));
+    let mut invalidate = PteLeInvalidateCmd::new();
+    invalidate.pte_index = pte;
+    assert_eq!(send(&root, &invalidate), Err(Errno::EINVAL));
+}
+
+#[test]
+fn the_status_of_an_entry_tells_its_pool() {
+    let nic = nic(Release::Main);
+    let root = root(&nic);
+    let mut reserving = desc(&[5]);
+    reserving.limits.types[RSRC_LE].res = 40;
+    let lni = lni(&root, alloc(&root, reserving).unwrap()).unwrap();
+    let mut command = PteAllocCmd::new();
+    command.lni_hndl = lni;
+    let number = send(&root, &command).unwrap().pte_number;
+    nic.hardware().set_les_allocated(2, 1, 7).unwrap();
+    let mut command = PteStatusCmd::new();
+    command.pte_index = number;
+    let mut asked = PteStatus::new_zeroed();
+    asked.ule_count = 4;
+    let status = execute_inout(&root, &command, &asked, &mut []).unwrap();
+    assert_eq!(u32::from(status.state), PTLTE_DISABLED);
+    assert_eq!(
+        (status.les_reserved, status.les_allocated, status.les_max),
+        (40, 7, 100)
+    );
+    assert_eq!(status.ule_count, 0);
+}
+
+#[test]
+fn memory_flags_and_updates() {
+    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let map = |va, len, flags| {
+        let mut command = AtuMapCmd::new();
+        command.lni = lni;
+        command.va = va;
+        command.len = len;
+        command.flags = flags;
+        send(&root, &command).map(|response| response.md)
+    };
+    assert_eq!(map(4096, 1, 1 << 10).unwrap_err(), Errno::EINVAL);
+    assert_eq!(map(4096, 1, 1 << 13).unwrap_err(), Errno::EINVAL);
+    assert_eq!(map(4096, 1, 1 << 7).unwrap_err(), Errno::EOPNOTSUPP);
+    let md = map(4100, 4096, 13).unwrap();
+    assert_eq!((md.va, md.len), (4096, 8192));
+    let update = |va, len| {
+        let mut command = AtuUpdateMdCmd::new();
+        command.id = md.id;
+        command.va = va;
+        command.len = len;
+        send(&root, &command)
+    };
+    assert_eq!(update(4096, 8192), Ok(()));
+    assert_eq!(update(4096, 8193), Err(Errno::EINVAL));
+    assert_eq!(update(4096, 0), Err(Errno::EINVAL));
+    assert_eq!(update(u64::MAX, 2), Err(Errno::EFAULT));
+}
+
+#[test]
+fn a_pid_that_another_profile_uses_is_lost_to_those_who_ask_for_any() {
+    let nic = nic(Release::Main);
+    let root = root(&nic);
+    let (ann, bob) = (Credentials::user(1, 1), Credentials::user(2, 2));
+    let (ann, bob) = (root.by(ann), root.by(bob));
+    let one = alloc(&root, only(desc(&[50]), 1)).unwrap();
+    let two = alloc(&root, only(desc(&[50]), 2)).unwrap();
+    let (one, two) = (lni(&ann, one).unwrap(), lni(&bob, two).unwrap());
+    assert_eq!(domain(&ann, one, 50, PID_ANY).unwrap().pid, 0);
+    assert_eq!(domain(&bob, two, 50, PID_ANY).unwrap_err(), Errno::EEXIST);
+    assert_eq!(domain(&bob, two, 50, PID_ANY).unwrap().pid, 1);
+}
+
+#[test]
+fn hazards_are_noted_where_a_kernel_may_crash() {
+    let nic = nic(Release::Shs14_0_1);
+    let root = root(&nic);
+    let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
+    cp(&root, lni, 77).unwrap();
+    assert_eq!(nic.events(), []);
+    drop(root);
+    let events = nic.events();
+    assert_eq!(events[0].kind, HazardKind::ProfileUsedAfterFree { vni: 77 });
+    assert!(
+        events[0]
+            .to_string()
+            .starts_with("a real shs-14.0.1 kernel may crash here: "),
+        "{}",
+        events[0]
+    );
+}
