@@ -1,15 +1,17 @@
 //! An open NIC.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::{
-    Command, CommandError, DevProperties, Errno, LniAllocForm, Transport, dev_properties, execute,
+    Command, CommandError, DevProperties, Errno, LniAllocForm, Opcode, Release, Transport,
+    dev_properties, execute,
 };
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::NicFolder;
-use crate::{DeviceId, Host, Resource, ResourceMap, Services};
+use crate::{DeviceId, Host, ResourceMap, Services};
 
 /// An open NIC. A clone is the same open file; dropping the last one closes it.
 ///
@@ -118,8 +120,9 @@ impl Device {
         Ok(ResourceMap::from(rsrcs.types.map(|limit| limit.max)))
     }
 
-    pub(crate) fn total(&self, resource: Resource) -> Result<u16> {
-        Ok(self.totals()?[resource])
+    /// Whether handles of one mean the same to the other.
+    pub(crate) fn same_file(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.open, &other.open)
     }
 
     pub(crate) fn folder(&self) -> Option<&NicFolder> {
@@ -166,6 +169,27 @@ impl Device {
     ) -> Result<C::Response> {
         self.execute(command)
             .map_err(|error| self.refused(error, explain))
+    }
+
+    /// Something of an open file that cannot be, and is not sent.
+    pub(crate) fn invalid(&self, opcode: Opcode, what: impl Into<Cow<'static, str>>) -> Error {
+        Error::invalid(ErrorKind::InvalidInput(what.into()))
+            .during(opcode)
+            .on(self.id())
+    }
+
+    /// Something that a driver older than SHS 13.1 cannot do, if this is one.
+    pub(crate) fn needs_13_1(&self, what: &'static str, opcode: Opcode) -> Result<()> {
+        if self.before_13_1()? {
+            return Err(self.unsupported(what, Release::Shs13_1, opcode));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unsupported(&self, what: &'static str, since: Release, opcode: Opcode) -> Error {
+        Error::new(ErrorKind::Unsupported { what, since }, Errno::EOPNOTSUPP)
+            .during(opcode)
+            .on(self.id())
     }
 
     pub(crate) fn refused(

@@ -1,6 +1,5 @@
 //! The safe API of the Cassini NIC.
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
 mod availability;
 mod clock;
@@ -24,7 +23,7 @@ mod vni_access;
 
 pub use availability::{Availability, Level};
 pub use clock::{Backoff, Clock, SystemClock};
-pub use cxi_ioctl::DeviceMemory;
+pub use cxi_ioctl::{CharDev, DeviceMemory, Errno, Mapping, Opcode, Release, Transport};
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use host::{FoundDevice, Host, devices};

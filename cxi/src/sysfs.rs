@@ -28,11 +28,6 @@ impl NicFolder {
         }
     }
 
-    /// `class/cxi_user/cxiN`.
-    pub(crate) fn user(&self) -> &Path {
-        &self.user
-    }
-
     /// The folder of telemetry counters.
     pub(crate) fn telemetry(&self) -> &Path {
         &self.telemetry

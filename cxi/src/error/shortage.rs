@@ -119,8 +119,7 @@ fn limit(
         ),
         (Some(in_use), Some(max)) => write!(
             f,
-            "the NIC has no {resource} left: service {service} has {in_use} of at most {max}, \
-             other services use up the rest"
+            "the NIC has no {resource} left: service {service} has {in_use} of at most {max} in use"
         ),
         _ => write!(f, "no {resource} are left for service {service}"),
     }

@@ -77,6 +77,10 @@ impl DomainInner {
     pub(super) fn handle(&self) -> u32 {
         self.object.command().domain
     }
+
+    pub(super) fn device(&self) -> &Device {
+        self.object.device()
+    }
 }
 
 /// A driver that hands out what it should not.
@@ -151,10 +155,17 @@ impl Lni {
     /// EINVAL for a count of 0 or above 511, or a VNI the caller may not use; EEXIST when there is
     /// no run there, ENOSPC when there is none at all.
     ///
-    /// A refusal (EEXIST, ENOSPC) corrupts the kernel's memory on driver release 13.0: do not
-    /// provoke one there.
+    /// [`ErrorKind::Unsupported`] before SHS 13.1, and nothing is sent: on 13.0, which cannot be
+    /// told from 12.0, a reservation that the driver refuses corrupts the kernel's memory.
     #[doc(alias = "cxil_reserve_domain")]
     pub fn reserve_pids(&self, vni: Vni, first: Option<Pid>, count: u16) -> Result<PidBlock> {
+        const OPCODE: Opcode = Opcode::DOMAIN_RESERVE;
+        let device = self.device();
+        if count == 0 || u32::from(count) > PID_ANY {
+            let text = format!("{count} PIDs to reserve: expected 1 to 511");
+            return Err(device.invalid(OPCODE, text));
+        }
+        device.needs_13_1("a safe reservation of PIDs", OPCODE)?;
         let response = self.inner.send(
             &DomainReserveCmd {
                 lni: self.number(),
@@ -165,8 +176,7 @@ impl Lni {
             },
             None,
         )?;
-        let first =
-            Pid::new(response.pid).map_err(|error| strange_answer(self.device(), &error))?;
+        let first = Pid::new(response.pid).map_err(|error| strange_answer(device, &error))?;
         Ok(PidBlock { vni, first, count })
     }
 }

@@ -6,14 +6,14 @@ use cxi_ioctl::abi::queue::{
     EQ_DROP_STATUS_DISABLE, EQ_EC_DISABLE, EQ_INIT_LONG, EQ_REGISTER_PCT, EQ_TGT_LONG,
     EQ_TIMESTAMP_EVENTS, EqAllocCmd, EqAttr, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
-use cxi_ioctl::{DeviceMemory, LniForm, Mapping, eq_adjust_reserved_fc};
+use cxi_ioctl::{Command, DeviceMemory, LniForm, Mapping, eq_adjust_reserved_fc};
 
 use super::memory::MdInner;
 use super::object::{Object, Window, closable, device_memory};
 use super::wait::WaitInner;
 use super::{Lni, LniInner, MapOptions, Md, WaitObject};
-use crate::Resource;
 use crate::error::Result;
+use crate::{Device, Resource};
 
 bitflags::bitflags! {
     /// What an event queue does beyond the ordinary.
@@ -143,6 +143,10 @@ impl EventQueueInner {
     pub(super) fn handle(&self) -> u32 {
         self.object.command().eq
     }
+
+    pub(super) fn device(&self) -> &Device {
+        self.object.device()
+    }
 }
 
 /// The event buffer, and the one that takes its place while a resize is under way.
@@ -181,6 +185,15 @@ impl Lni {
     /// [`Lni::map_memory`].
     #[doc(alias = "cxil_alloc_evtq")]
     pub fn alloc_eq(&self, options: &EventQueueOptions<'_>) -> Result<EventQueue> {
+        if options.len == 0 {
+            let text = "an event queue of 0 bytes: expected room for at least one event";
+            return Err(self.device().invalid(EqAllocCmd::OPCODE, text));
+        }
+        for wait in options.event_wait.iter().chain(&options.status_wait) {
+            let other = wait.inner().device();
+            self.inner
+                .check_same_file(other, "wait object", EqAllocCmd::OPCODE)?;
+        }
         let md = self.register(options.len)?;
         let memory = md.memory();
         let response = self.inner.send(

@@ -34,6 +34,20 @@ pub(super) fn allocation(
         (_, Errno::ENOSPC | Errno::EBADR) if resource.is_some() => {
             resource.map(|resource| limit(lni, resource))
         }
+        (Opcode::CQ_ALLOC, Errno::EINVAL) => Some(ErrorKind::Refused(
+            "the RGID has no communication profile with this LCID (EINVAL)".into(),
+        )),
+        (Opcode::EQ_ALLOC, Errno::EINVAL) => Some(ErrorKind::Refused(
+            "the fill levels go beyond 100 percent, or there are more than four, or no fewer \
+             slots are reserved than the queue has (EINVAL)"
+                .into(),
+        )),
+        (Opcode::ATU_MAP, Errno::EOPNOTSUPP) => Some(ErrorKind::Refused(
+            "the node has no address translation services (EOPNOTSUPP)".into(),
+        )),
+        (Opcode::ATU_MAP, Errno::EINVAL) => Some(ErrorKind::Refused(
+            "the flags do not go together, or the driver does not know them (EINVAL)".into(),
+        )),
         (Opcode::CQ_ALLOC | Opcode::PTE_ALLOC, Errno::EPERM) => {
             Some(ErrorKind::NotPermitted("Ethernet takes CAP_NET_RAW".into()))
         }
@@ -43,18 +57,32 @@ pub(super) fn allocation(
         (Opcode::EQ_ALLOC, Errno::EEXIST) => Some(ErrorKind::Refused(
             "the device has a retry handler's queue already".into(),
         )),
-        (Opcode::CQ_ALLOC, Errno::E2BIG) => Some(ErrorKind::Refused(
-            "a command queue has at most 65536 slots".into(),
-        )),
-        (Opcode::CP_ALLOC | Opcode::TRIG_CP_ALLOC, errno) => profile(errno),
         (Opcode::DOMAIN_ALLOC, errno) => domain(errno),
         (Opcode::DOMAIN_RESERVE, errno) => pids(errno),
         _ => None,
     }
 }
 
-fn profile(errno: Errno) -> Option<ErrorKind> {
+/// CP_ALLOC and TRIG_CP_ALLOC.
+pub(super) fn profile(lni: &LniInner, ethernet: bool, errno: Errno) -> Option<ErrorKind> {
     match errno {
+        Errno::EPERM if ethernet => {
+            Some(ErrorKind::NotPermitted("Ethernet takes CAP_NET_RAW".into()))
+        }
+        Errno::EINVAL if ethernet => Some(ErrorKind::Refused(
+            "the NIC has no such Ethernet class and type (EINVAL)".into(),
+        )),
+        Errno::EEXIST => Some(vni_out_of_reach()),
+        Errno::EINVAL if lni.device().before_13_1().ok() == Some(true) => {
+            let service = lni.service;
+            Some(ErrorKind::Refused(
+                format!(
+                    "service {service} does not allow this VNI or this traffic class, or the NIC \
+                     has no such class and type (EINVAL)"
+                )
+                .into(),
+            ))
+        }
         Errno::ENOENT => Some(no_service_has_vni()),
         Errno::EPERM => Some(no_member_of_vni()),
         Errno::ENOSPC => Some(nothing_left(
@@ -62,7 +90,7 @@ fn profile(errno: Errno) -> Option<ErrorKind> {
         )),
         Errno::EINVAL => Some(ErrorKind::Refused(
             "the service that has the VNI does not allow this traffic class, or the NIC has no \
-             such class and type"
+             such class and type (EINVAL)"
                 .into(),
         )),
         _ => None,
@@ -73,7 +101,11 @@ fn domain(errno: Errno) -> Option<ErrorKind> {
     match errno {
         Errno::ENOENT => Some(no_service_has_vni()),
         Errno::EPERM => Some(no_member_of_vni()),
-        Errno::EEXIST => Some(ErrorKind::Refused("the PID is taken on this VNI".into())),
+        Errno::EEXIST => Some(ErrorKind::Refused(
+            "the PID is taken on this VNI; with drivers older than SHS 14.0.1 this is also the \
+             answer for a VNI whose service is disabled or does not admit the caller (EEXIST)"
+                .into(),
+        )),
         Errno::ENOSPC => Some(nothing_left("no PID of this VNI is free")),
         _ => None,
     }
@@ -82,7 +114,10 @@ fn domain(errno: Errno) -> Option<ErrorKind> {
 fn pids(errno: Errno) -> Option<ErrorKind> {
     match errno {
         Errno::EEXIST => Some(ErrorKind::Refused(
-            "there is no free run of that many PIDs from there on".into(),
+            "there is no free run of that many PIDs from there on (EEXIST)".into(),
+        )),
+        Errno::EINVAL => Some(ErrorKind::Refused(
+            "no enabled service that admits the caller has this VNI (EINVAL)".into(),
         )),
         Errno::ENOSPC => Some(nothing_left("this VNI has no free run of that many PIDs")),
         _ => None,
@@ -90,7 +125,14 @@ fn pids(errno: Errno) -> Option<ErrorKind> {
 }
 
 fn no_service_has_vni() -> ErrorKind {
-    ErrorKind::Refused("no enabled service has this VNI".into())
+    ErrorKind::Refused("no enabled service has this VNI (ENOENT)".into())
+}
+
+fn vni_out_of_reach() -> ErrorKind {
+    ErrorKind::Refused(
+        "the VNI belongs to a service that is disabled or does not admit the caller (EEXIST)"
+            .into(),
+    )
 }
 
 fn no_member_of_vni() -> ErrorKind {
@@ -114,10 +156,22 @@ fn limit(lni: &LniInner, resource: Resource) -> ErrorKind {
         .usage(lni.service)
         .ok()
         .and_then(|usage| usage.in_use[resource]);
+    let below_max = in_use.is_some() && in_use < max;
+    if resource == Resource::Acs && below_max && some_left(lni, resource) {
+        return nothing_left("all 8 address contexts of the LNI's RGID are in use");
+    }
     ErrorKind::NotEnough(Shortage::Limit {
         service: lni.service,
         resource,
         in_use,
         max,
+    })
+}
+
+/// Whether the NIC has some left, as far as can be seen.
+fn some_left(lni: &LniInner, resource: Resource) -> bool {
+    lni.device().availability().is_ok_and(|have| {
+        let level = have.resources[resource];
+        level.in_use < level.total
     })
 }

@@ -1,9 +1,11 @@
 //! Registered memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::Arc;
 
-use cxi_ioctl::DeviceMemory;
-use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, MdHints};
+pub use cxi_ioctl::abi::memory::MapFlags;
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MdHints};
+use cxi_ioctl::{Command, DeviceMemory};
 
 use super::object::{Object, closable};
 use super::{Lni, LniInner};
@@ -67,12 +69,12 @@ pub(super) struct MdInner {
     iova: u64,
     lac: u8,
     flags: MapFlags,
-    memory: Mutex<Arc<DeviceMemory>>,
+    memory: Arc<DeviceMemory>,
 }
 
 impl MdInner {
     pub(super) fn memory(&self) -> Arc<DeviceMemory> {
-        Arc::clone(&self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.memory)
     }
 }
 
@@ -144,7 +146,7 @@ impl Lni {
                 iova: response.md.iova,
                 lac: response.md.lac,
                 flags: options.flags,
-                memory: Mutex::new(Arc::clone(memory)),
+                memory: Arc::clone(memory),
             }),
         })
     }
@@ -185,31 +187,35 @@ impl Md {
         self.inner.memory()
     }
 
-    /// Translates other memory in place of what was registered (ATU_UPDATE_MD).
+    /// Translates a part of the memory anew (ATU_UPDATE_MD): what was registered with
+    /// [`MapFlags::ALLOC_MD`] and has no translation yet, or was unmapped meanwhile.
     ///
     /// # Errors
     ///
-    /// EINVAL when the descriptor does not allow it or the memory lies outside of it. The old
-    /// memory stays registered then.
+    /// EINVAL when the part does not lie in the memory or the descriptor does not allow it.
     #[doc(alias = "cxil_update_md")]
-    pub fn update(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
-        let mut current = self
-            .inner
-            .memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    pub fn update(&self, part: Range<usize>) -> Result<()> {
+        let memory = &self.inner.memory;
+        let device = self.inner.lni.device();
+        if part.is_empty() || part.end > memory.len() {
+            let text = format!(
+                "bytes {} to {}: expected a part of the {} that are registered",
+                part.start,
+                part.end,
+                memory.len()
+            );
+            return Err(device.invalid(AtuUpdateMdCmd::OPCODE, text));
+        }
         self.inner.lni.send(
             &AtuUpdateMdCmd {
                 id: self.inner.id,
-                va: memory.address(),
-                len: memory.len() as u64,
+                va: memory.address() + part.start as u64,
+                len: (part.end - part.start) as u64,
                 flags: self.inner.flags.bits(),
                 ..AtuUpdateMdCmd::new()
             },
             None,
-        )?;
-        *current = Arc::clone(memory);
-        Ok(())
+        )
     }
 
     pub(super) fn inner(&self) -> &Arc<MdInner> {

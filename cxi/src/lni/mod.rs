@@ -33,7 +33,7 @@ mod wait;
 pub use counter::{Counter, CounterValue};
 pub use domain::{Domain, InvalidPid, Pid, PidBlock};
 pub use event_queue::{EventQueue, EventQueueFlags, EventQueueOptions, StatusThresholds};
-pub use memory::{MapOptions, Md};
+pub use memory::{MapFlags, MapOptions, Md};
 pub use object::NotClosed;
 pub use portal::{LeList, PtOptions, Pte, PteMapping, PteState, PteStatus};
 pub use profile::{
@@ -44,9 +44,9 @@ pub use wait::{Interrupt, WaitObject};
 
 use std::sync::Arc;
 
-use cxi_ioctl::Command;
 use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
+use cxi_ioctl::{Command, Opcode};
 
 use crate::error::Result;
 use crate::{Device, Resource, ServiceId};
@@ -93,6 +93,15 @@ impl LniInner {
 
     pub(crate) fn number(&self) -> u32 {
         self.object.command().lni
+    }
+
+    /// Refuses what belongs to another open file: its number means something else in this one.
+    fn check_same_file(&self, other: &Device, what: &str, opcode: Opcode) -> Result<()> {
+        if self.device().same_file(other) {
+            return Ok(());
+        }
+        let text = format!("the {what} belongs to another open file than the LNI");
+        Err(self.device().invalid(opcode, text))
     }
 
     /// Sends a command that allocates something of this LNI; `resource` is what it counts as.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::{Command, DeviceMemory, Errno, Mapping};
+use cxi_ioctl::{Command, DeviceMemory, Errno, Mapping, Opcode};
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -45,7 +45,7 @@ impl<C: Command<Response = ()> + fmt::Debug> Object<C> {
         }
         self.device.call(&self.free, |errno| {
             (errno == Errno::EBUSY).then(|| ErrorKind::Busy {
-                what: format!("what {} would free", C::OPCODE).into(),
+                what: freed_by(C::OPCODE).into(),
                 waited: None,
             })
         })?;
@@ -58,6 +58,22 @@ impl<C: Command<Response = ()> + fmt::Debug> Drop for Object<C> {
     fn drop(&mut self) {
         // Nobody is left to hear of a failure; closing the device frees what remains.
         let _ = self.free();
+    }
+}
+
+/// What a command frees.
+fn freed_by(opcode: Opcode) -> &'static str {
+    match opcode {
+        Opcode::LNI_FREE => "the LNI",
+        Opcode::CP_FREE => "the communication profile",
+        Opcode::DOMAIN_FREE => "the domain",
+        Opcode::CQ_FREE => "the command queue",
+        Opcode::EQ_FREE => "the event queue",
+        Opcode::CT_FREE => "the counter",
+        Opcode::PTE_FREE => "the PtlTE",
+        Opcode::ATU_UNMAP => "the memory",
+        Opcode::WAIT_FREE => "the wait object",
+        _ => "the object",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::{Command, execute_inout};
+use cxi_ioctl::{Command, Errno, Opcode, execute_inout};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub use cxi_ioctl::abi::portal::PtOptions;
@@ -18,7 +18,7 @@ use super::event_queue::EventQueueInner;
 use super::object::{Object, closable};
 use super::{Domain, EventQueue, Lni, LniInner};
 use crate::Resource;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 
 /// A list of a PtlTE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ pub struct Pte {
 struct PteInner {
     object: Object<PteFreeCmd>,
     _events: Option<Arc<EventQueueInner>>,
-    _lni: Arc<LniInner>,
+    lni: Arc<LniInner>,
 }
 
 /// A PtlTE mapped into a domain at an offset: a target that others can reach.
@@ -148,6 +148,11 @@ impl Lni {
     /// A freed PtlTE stays with the LNI, which gets it again at its next allocation.
     #[doc(alias = "cxil_alloc_pte")]
     pub fn alloc_pte(&self, options: PtOptions, events: Option<&EventQueue>) -> Result<Pte> {
+        if let Some(events) = events {
+            let other = events.inner().device();
+            self.inner
+                .check_same_file(other, "event queue", PteAllocCmd::OPCODE)?;
+        }
         let response = self.inner.send(
             &PteAllocCmd {
                 lni_hndl: self.number(),
@@ -167,7 +172,7 @@ impl Lni {
             inner: Arc::new(PteInner {
                 object: Object::new(self.device(), free),
                 _events: events.map(|events| Arc::clone(events.inner())),
-                _lni: Arc::clone(&self.inner),
+                lni: Arc::clone(&self.inner),
             }),
         })
     }
@@ -202,12 +207,34 @@ impl Pte {
     }
 
     fn map_at(&self, domain: &Domain, offset: u32, multicast: bool) -> Result<PteMapping> {
-        let response = self.call(&PteMapCmd {
+        const OPCODE: Opcode = PteMapCmd::OPCODE;
+        let device = self.inner.object.device();
+        self.inner
+            .lni
+            .check_same_file(domain.inner().device(), "domain", OPCODE)?;
+        let granule = device.properties()?.pid_granule;
+        if !multicast && offset >= granule {
+            let text = format!(
+                "offset {offset}: expected 0 to {}",
+                granule.saturating_sub(1)
+            );
+            return Err(device.invalid(OPCODE, text));
+        }
+        let command = PteMapCmd {
             pte_number: self.number(),
             domain_hndl: domain.inner().handle(),
             pid_offset: offset,
             is_multicast: multicast.into(),
             ..PteMapCmd::new()
+        };
+        let response = device.call(&command, |errno| match errno {
+            Errno::EINVAL => Some(ErrorKind::Refused(
+                "the domain belongs to another LNI (EINVAL)".into(),
+            )),
+            Errno::EEXIST => Some(ErrorKind::Refused(
+                format!("offset {offset} of the domain is taken (EEXIST)").into(),
+            )),
+            _ => None,
         })?;
         let unmap = PteUnmapCmd {
             pte_index: response.pte_index,

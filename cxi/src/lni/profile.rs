@@ -7,10 +7,15 @@ use cxi_ioctl::abi::profile::{
     TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
 };
 
+use cxi_ioctl::{Command, Errno};
+
 use super::object::{Object, closable};
-use super::{Lni, LniInner};
-use crate::error::Result;
+use super::{Lni, LniInner, explain};
+use crate::error::{ErrorKind, Result};
 use crate::{TrafficClass, Vni};
+
+/// Highest priority code point of Ethernet frames.
+const MAX_PRIORITY: u32 = 7;
 
 /// What kind of traffic within a class. Which pairs exist depends on the NIC's QoS profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -89,6 +94,7 @@ pub struct ProfileOptions {
     class: u32,
     class_type: TrafficClassType,
     lcid: Option<LcidChoice>,
+    ethernet: bool,
 }
 
 impl ProfileOptions {
@@ -100,6 +106,7 @@ impl ProfileOptions {
             class: class.number(),
             class_type: TrafficClassType::Default,
             lcid: None,
+            ethernet: false,
         }
     }
 
@@ -111,6 +118,7 @@ impl ProfileOptions {
             class: class.number(),
             class_type: TrafficClassType::Default,
             lcid: None,
+            ethernet: true,
         }
     }
 
@@ -184,33 +192,39 @@ impl Lni {
     /// # Errors
     ///
     /// As [`Lni::alloc_cp`]; ENOSPC also when LCID 0 is asked for and taken; EPERM for Ethernet
-    /// without `CAP_NET_RAW`.
+    /// without `CAP_NET_RAW`; [`ErrorKind::Unsupported`] for a choice of LCIDs before SHS 13.1.
     #[doc(alias = "cxil_alloc_trig_cp")]
     pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
-        let lni = self.number();
+        let (lni, device) = (self.number(), self.device());
         let tc_type = options.class_type.number();
+        let explain = |errno| explain::profile(&self.inner, options.ethernet, errno);
+        if options.ethernet && options.vni > MAX_PRIORITY {
+            let text = format!("priority code point {}: expected 0 to 7", options.vni);
+            return Err(device.invalid(CpAllocCmd::OPCODE, text));
+        }
         let response = match options.lcid {
-            None => self.inner.send(
-                &CpAllocCmd {
+            None => {
+                let command = CpAllocCmd {
                     lni,
                     vni: options.vni,
                     tc: options.class,
                     tc_type,
                     ..CpAllocCmd::new()
-                },
-                None,
-            ),
-            Some(choice) => self.inner.send(
-                &TrigCpAllocCmd {
+                };
+                device.call(&command, explain)
+            }
+            Some(choice) => {
+                device.needs_13_1("asking for an LCID", TrigCpAllocCmd::OPCODE)?;
+                let command = TrigCpAllocCmd {
                     lni,
                     vni: options.vni,
                     tc: options.class,
                     tc_type,
                     cp_type: choice.number(),
                     ..TrigCpAllocCmd::new()
-                },
-                None,
-            ),
+                };
+                device.call(&command, explain)
+            }
         }?;
         let free = CpFreeCmd {
             cp_hndl: response.cp_hndl,
@@ -239,17 +253,24 @@ impl CommunicationProfile {
     ///
     /// # Errors
     ///
-    /// EINVAL when the profile is not exclusive, or the caller may not use the VNI.
+    /// EINVAL when the profile is not exclusive, or the caller may not use the VNI;
+    /// [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_modify_cp")]
     pub fn modify(&self, vni: Vni) -> Result<()> {
-        self.inner.lni.send(
-            &CpModifyCmd {
-                cp_hndl: self.inner.object.command().cp_hndl,
-                vni: vni.into(),
-                ..CpModifyCmd::new()
-            },
-            None,
-        )
+        let device = self.inner.lni.device();
+        device.needs_13_1("moving a profile to another VNI", CpModifyCmd::OPCODE)?;
+        let command = CpModifyCmd {
+            cp_hndl: self.inner.object.command().cp_hndl,
+            vni: vni.into(),
+            ..CpModifyCmd::new()
+        };
+        device.call(&command, |errno| {
+            (errno == Errno::EINVAL).then_some(ErrorKind::Refused(
+                "the profile is not of a service with exclusive communication profiles, or the \
+                 caller may not use the VNI (EINVAL)"
+                    .into(),
+            ))
+        })
     }
 
     fn object(&self) -> &Object<CpFreeCmd> {

@@ -2,19 +2,26 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Mapping;
 use cxi_ioctl::abi::queue::{
     CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_ALWAYS, CQ_UPDATE_HIGH_FREQ_EMPTY,
     CQ_UPDATE_LOW_FREQ, CQ_UPDATE_LOW_FREQ_EMPTY, CqAckCounterCmd, CqAllocCmd, CqAllocOpts,
     CqFreeCmd,
 };
+use cxi_ioctl::{Errno, Mapping, Opcode};
 
 use super::event_queue::EventQueueInner;
 use super::object::{Object, Window, closable};
 use super::profile::ProfileInner;
 use super::{CommunicationProfile, EventQueue, Lni, LniInner};
 use crate::Resource;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Most commands of a queue.
+const MAX_SLOTS: u32 = 65_536;
+/// The LCID that triggered commands need.
+const LCID_OF_TRIGGERED: u32 = 0;
+/// Highest set of credit thresholds.
+const MAX_THRESHOLD_SET: u32 = 3;
 
 /// When the NIC writes a queue's read pointer back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -164,6 +171,24 @@ impl Queue {
         events: Option<&EventQueue>,
         profile: Option<&CommunicationProfile>,
     ) -> Result<Box<Self>> {
+        const OPCODE: Opcode = Opcode::CQ_ALLOC;
+        let device = lni.device();
+        if opts.count > MAX_SLOTS {
+            let text = format!("a queue of {} commands: expected at most 65536", opts.count);
+            return Err(
+                Error::new(ErrorKind::InvalidInput(text.into()), Errno::E2BIG)
+                    .during(OPCODE)
+                    .on(device.id()),
+            );
+        }
+        if let Some(events) = events {
+            let other = events.inner().device();
+            lni.inner.check_same_file(other, "event queue", OPCODE)?;
+        }
+        if let Some(profile) = profile {
+            let other = profile.inner().lni.device();
+            lni.inner.check_same_file(other, "profile", OPCODE)?;
+        }
         let response = lni.inner.send(
             &CqAllocCmd {
                 lni: lni.number(),
@@ -178,7 +203,7 @@ impl Queue {
             ..CqFreeCmd::new()
         };
         Ok(Box::new(Self {
-            object: Object::new(lni.device(), free),
+            object: Object::new(device, free),
             slots: response.count,
             commands: Window::new(response.cmds),
             write_pointer: Window::new(response.wp_addr),
@@ -218,6 +243,14 @@ impl Lni {
         profile: &CommunicationProfile,
         options: &TxqOptions<'_>,
     ) -> Result<Txq> {
+        if options.flags & CQ_TX_WITH_TRIG_CMDS != 0 && profile.lcid() != LCID_OF_TRIGGERED {
+            let text = format!(
+                "a queue for triggered commands needs a profile with LCID 0, this one has {}: ask \
+                 for LcidChoice::Triggered",
+                profile.lcid()
+            );
+            return Err(self.device().invalid(Opcode::CQ_ALLOC, text));
+        }
         let opts = CqAllocOpts {
             count: options.slots,
             policy: options.policy.number(),
@@ -255,6 +288,13 @@ impl Lni {
     /// As [`Lni::alloc_txq`] for TGQs; EINVAL for a threshold set above 3.
     #[doc(alias = "cxil_alloc_cmdq")]
     pub fn alloc_tgq(&self, options: &TgqOptions<'_>) -> Result<Tgq> {
+        if options.credit_thresholds > MAX_THRESHOLD_SET {
+            let text = format!(
+                "credit threshold set {}: expected 0 to 3",
+                options.credit_thresholds
+            );
+            return Err(self.device().invalid(Opcode::CQ_ALLOC, text));
+        }
         let opts = CqAllocOpts {
             count: options.slots,
             policy: options.policy.number(),

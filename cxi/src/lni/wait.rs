@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::object::{Object, closable};
 use super::{Lni, LniInner};
+use crate::Device;
 use crate::error::Result;
 
 /// A wait object: something to sleep on until an event queue has news.
@@ -26,6 +27,12 @@ pub(super) struct WaitInner {
     object: Object<WaitFreeCmd>,
     client: u32,
     _lni: Arc<LniInner>,
+}
+
+impl WaitInner {
+    pub(super) fn device(&self) -> &Device {
+        self.object.device()
+    }
 }
 
 impl Lni {

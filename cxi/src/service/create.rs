@@ -61,15 +61,11 @@ impl Services {
             .map_err(|error| Error::invalid(error).during(Opcode::SVC_ALLOC).on(device))?;
         let before_13_1 = self.device.before_13_1()?;
         if before_13_1 && let Some(what) = newer_than_13_0(spec) {
-            return Err(self.unsupported(what, Release::Shs13_1, Opcode::SVC_ALLOC));
+            return Err(self
+                .device
+                .unsupported(what, Release::Shs13_1, Opcode::SVC_ALLOC));
         }
         Ok(before_13_1)
-    }
-
-    pub(super) fn unsupported(&self, what: &'static str, since: Release, opcode: Opcode) -> Error {
-        Error::new(ErrorKind::Unsupported { what, since }, Errno::EOPNOTSUPP)
-            .during(opcode)
-            .on(self.device.id())
     }
 
     fn allocate(&self, desc: &SvcDesc) -> Result<ServiceId> {

@@ -1,7 +1,7 @@
 //! RGID sharing and exclusive communication profiles.
 
 use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd};
-use cxi_ioctl::{Command, Errno, Opcode, Release, svc_get_lpr};
+use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
 use super::Services;
 use super::usage::no_such;
@@ -45,7 +45,7 @@ impl Services {
     }
 
     /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
-    /// changing the VNI of a profile needs. For services with a VNI range, while they
+    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. For services with a VNI range, while they
     /// are disabled. From SHS 13.1 on.
     ///
     /// # Errors
@@ -56,7 +56,8 @@ impl Services {
     /// - [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_svc_set_exclusive_cp")]
     pub fn set_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
-        self.knows_exclusive_cp(SvcSetExclusiveCpCmd::OPCODE)?;
+        self.device
+            .needs_13_1("an exclusive CP", SvcSetExclusiveCpCmd::OPCODE)?;
         let command = SvcSetExclusiveCpCmd {
             svc_id: id.get(),
             exclusive_cp: exclusive.into(),
@@ -101,12 +102,5 @@ impl Services {
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),
             Err(error) => Err(self.device.refused(error, no_such(id))),
         }
-    }
-
-    fn knows_exclusive_cp(&self, opcode: Opcode) -> Result<()> {
-        if self.device.before_13_1()? {
-            return Err(self.unsupported("exclusive CPs", Release::Shs13_1, opcode));
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Blocks of VNIs.
 
 use cxi_ioctl::abi::service::{SvcGetVniRangeCmd, SvcSetVniRangeCmd};
-use cxi_ioctl::{Command, Errno, Opcode, Release};
+use cxi_ioctl::{Command, Errno, Opcode};
 
 use super::Services;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,9 +31,7 @@ impl Services {
         let refuse = |kind: ErrorKind, errno| {
             Err(Error::new(kind, errno).during(OPCODE).on(self.device.id()))
         };
-        if self.device.before_13_1()? {
-            return Err(self.unsupported("a range of VNIs", Release::Shs13_1, OPCODE));
-        }
+        self.device.needs_13_1("a range of VNIs", OPCODE)?;
         let service = self.exists(id, OPCODE)?;
         if service.restricted_vnis() {
             let text = format!(
