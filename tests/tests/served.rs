@@ -66,6 +66,20 @@ fn a_python_program() {
 }
 
 #[test]
+fn wait_objects_wake_who_polls_them() {
+    need_node!();
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("there is no python3");
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/wait.py");
+    let node = Served::start(&[]);
+    let wake = [node::SERVER, "ctl", "wake"];
+    let mut command = vec!["python3", program, DEVICE];
+    command.extend(wake);
+    assert_eq!(printed(&node.enter(&command)), "ok");
+}
+
+#[test]
 fn several_nics() {
     need_node!();
     let text = script(
