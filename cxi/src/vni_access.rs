@@ -129,6 +129,11 @@ pub enum InvalidVniList {
 
 /// Which VNIs a service gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum VniAccess {
     /// These VNIs (`restricted_vnis` with a list).

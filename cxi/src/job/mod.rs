@@ -1,17 +1,42 @@
 //! The scheduler layer: what a job needs on every NIC of a node, and the books behind it.
 
+pub mod allocate;
+pub mod clean;
 pub mod collectives;
+mod describe;
 pub mod environment;
+pub mod explain;
+mod grant;
 pub mod idset;
 pub mod limits;
 pub mod na;
 mod name;
+pub mod node;
+mod parallel;
 pub mod pool;
+pub mod proc;
+pub mod release;
+mod request;
+mod view;
 
 #[doc(inline)]
+pub use allocate::AllocateError;
+#[doc(inline)]
+pub use clean::CleanPolicy;
+#[doc(inline)]
 pub use environment::SlingshotEnv;
+#[doc(inline)]
+pub use explain::Explanation;
+pub use grant::{Grant, GrantedService, LeftOut};
 #[doc(inline)]
 pub use idset::{IdSet, ParseIdSetError, ParseIdSetErrorKind};
 pub use name::{JobId, NameError, NodeName, StepId, TenantName};
 #[doc(inline)]
+pub use node::{NicProblem, Node, NodeNic};
+#[doc(inline)]
 pub use pool::VniPool;
+#[doc(inline)]
+pub use proc::ProcFs;
+#[doc(inline)]
+pub use release::{Filter, Release, ReleaseOptions, ReleaseStatus};
+pub use request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};

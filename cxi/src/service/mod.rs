@@ -21,6 +21,7 @@ use crate::Device;
 pub use builder::ServiceSpecBuilder;
 pub use read::{Service, ServiceBuffer};
 pub use scoped::ScopedService;
+pub(crate) use shortage::CHECKED;
 pub use spec::{InvalidSpec, ServiceSpec};
 pub use usage::Usage;
 

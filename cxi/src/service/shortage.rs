@@ -10,7 +10,7 @@ use crate::{Limit, Resource, ResourceMap};
 
 /// The order in which the driver looks for room. It fills in what is available of each until the
 /// first that is short, and leaves zeros behind that. TLEs it does not look at here.
-const CHECKED: [Resource; 7] = [
+pub(crate) const CHECKED: [Resource; 7] = [
     Resource::Ptes,
     Resource::Txqs,
     Resource::Tgqs,

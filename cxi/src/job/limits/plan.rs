@@ -25,6 +25,17 @@ pub enum Mode {
     BestEffort,
 }
 
+impl Mode {
+    /// The least reservation that is still accepted; none if nothing less than wanted is.
+    pub(in crate::job) fn floor(self, policy: &LimitPolicy, resource: Resource) -> Option<u32> {
+        match self {
+            Self::Strict => None,
+            Self::ScaleBack { floor } => Some(policy.get(resource).def.saturating_mul(floor)),
+            Self::BestEffort => Some(0),
+        }
+    }
+}
+
 /// The limits for a job's service on one NIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -163,13 +174,8 @@ impl Planner<'_> {
         }
         if bounded > available {
             let reason = CutReason::Held(self.held(resource));
-            let floor = match self.mode {
-                Mode::ScaleBack { floor } => {
-                    let floor = self.policy.get(resource).def.saturating_mul(floor);
-                    floor.min(bounded)
-                }
-                _ => bounded,
-            };
+            let floor = self.mode.floor(self.policy, resource);
+            let floor = floor.map_or(bounded, |floor| floor.min(bounded));
             if available < floor {
                 self.fail(resource, wanted, available, reason);
             } else {

@@ -1,0 +1,36 @@
+//! The same act on several NICs at a time.
+
+use std::panic::resume_unwind;
+use std::thread::Builder;
+
+/// Runs `act` on every item, each in a thread of its own; results in the items' order.
+///
+/// If the system gives no more threads, the rest is done one after the other.
+pub(super) fn each<T, R>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R>
+where
+    T: Sync,
+    R: Send,
+{
+    if items.len() < 2 {
+        return items.iter().map(act).collect();
+    }
+    let act = &act;
+    std::thread::scope(|scope| {
+        let started: Vec<_> = items
+            .iter()
+            .map(|item| {
+                let thread = Builder::new().name("cxi-job".to_owned());
+                match thread.spawn_scoped(scope, move || act(item)) {
+                    Ok(handle) => Ok(handle),
+                    Err(_) => Err(act(item)),
+                }
+            })
+            .collect();
+        let finish = |started| match started {
+            Ok(handle) => std::thread::ScopedJoinHandle::join(handle)
+                .unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(result) => result,
+        };
+        started.into_iter().map(finish).collect()
+    })
+}

@@ -1,0 +1,50 @@
+//! What a NIC has and who holds it, read from the NIC.
+
+use super::describe;
+use super::limits::{NicUsage, ServiceUsage};
+use crate::error::Result;
+use crate::{Device, ResourceMap, Service, ServiceId, Usage};
+
+/// The services of a NIC at one moment, and what they use.
+#[derive(Debug, Clone)]
+pub(super) struct NicView {
+    pub(super) services: Vec<Service>,
+    pub(super) usage: NicUsage,
+}
+
+impl NicView {
+    pub(super) fn read(device: &Device) -> Result<Self> {
+        let list = device.services();
+        let services = list.list()?;
+        let in_use = list.usage_all()?;
+        let totals = device.totals()?.map(|_, total| u32::from(total));
+        let entries = services.iter().map(|service| entry(service, &in_use));
+        let usage = NicUsage::new(device.id(), totals, entries.collect());
+        Ok(Self { services, usage })
+    }
+
+    pub(super) fn service(&self, id: ServiceId) -> Option<&Service> {
+        self.services.iter().find(|service| service.id() == id)
+    }
+}
+
+fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {
+    let owner = describe::owner(service);
+    let mut entry = ServiceUsage::new(service.id(), service.limits()).owned_by(owner);
+    entry.system = service.system();
+    let used = in_use.iter().find(|usage| usage.service == service.id());
+    entry.in_use = used.map_or_else(ResourceMap::default, |usage| usage.in_use);
+    entry
+}
+
+impl NicUsage {
+    /// What a NIC has, its services and what they use, for planning and forecasts
+    /// (SVC_LIST_GET, SVC_RSRC_LIST_GET).
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed.
+    pub fn read(device: &Device) -> Result<Self> {
+        NicView::read(device).map(|view| view.usage)
+    }
+}
