@@ -112,9 +112,8 @@ fn save_held(held: Held) -> HeldSnapshot {
 }
 
 fn save_access(list: &AccessList) -> Vec<AccessSnapshot> {
-    let entries = list.entries().iter();
-    entries
-        .map(|access| match *access {
+    list.entries()
+        .map(|access| match access {
             Access::Uid(uid) => AccessSnapshot::Uid(uid),
             Access::Gid(gid) => AccessSnapshot::Gid(gid),
             Access::Netns(netns) => AccessSnapshot::Netns(netns),

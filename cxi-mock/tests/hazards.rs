@@ -1,0 +1,109 @@
+//! What a real kernel may not survive is done sanely, and noted.
+
+mod common;
+
+use common::{alloc, cp, desc, lni, nic, root, send};
+use cxi_ioctl::abi::domain::DomainReserveCmd;
+use cxi_ioctl::abi::lni::LniFreeCmd;
+use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcFlags, SvcSetLprCmd, SvcSetVniRangeCmd};
+use cxi_ioctl::{Errno, Release};
+use cxi_mock::{HazardKind, Nic};
+
+fn unrestricted(num_vld_vnis: u8) -> SvcDesc {
+    let mut desc = desc(&[]);
+    desc.flags &= !SvcFlags::RESTRICTED_VNIS.bits();
+    desc.num_vld_vnis = num_vld_vnis;
+    desc
+}
+
+fn kinds(nic: &Nic) -> Vec<HazardKind> {
+    nic.events().into_iter().map(|event| event.kind).collect()
+}
+
+#[test]
+fn a_refused_range_leaves_a_dangling_profile() {
+    let nic = nic(Release::Shs14_0_1);
+    let root = root(&nic);
+    let svc_id = alloc(&root, unrestricted(0)).unwrap();
+    let mut range = SvcSetVniRangeCmd::new();
+    (range.svc_id, range.vni_min, range.vni_max) = (svc_id, 64, 127);
+    assert_eq!(send(&root, &range), Ok(()));
+    assert_eq!(send(&root, &range), Err(Errno::EEXIST));
+    assert_eq!(kinds(&nic), []);
+    let mut destroy = SvcDestroyCmd::new();
+    destroy.svc_id = svc_id;
+    assert_eq!(send(&root, &destroy), Ok(()));
+    assert_eq!(kinds(&nic), [HazardKind::DanglingRange { svc_id }]);
+}
+
+#[test]
+fn five_vnis_overrun_on_allocation_or_destruction() {
+    for (release, on_alloc) in [
+        (Release::Shs13_0, true),
+        (Release::Shs13_1, false),
+        (Release::Main, false),
+    ] {
+        let nic = nic(release);
+        let root = root(&nic);
+        let mut desc = unrestricted(5);
+        desc.vnis = [5, 6, 7, 8];
+        let svc_id = alloc(&root, desc).unwrap();
+        assert_eq!(kinds(&nic).len(), usize::from(on_alloc), "{release}");
+        let mut destroy = SvcDestroyCmd::new();
+        destroy.svc_id = svc_id;
+        assert_eq!(send(&root, &destroy), Ok(()));
+        let expected = HazardKind::CountBeyondProfiles {
+            svc_id,
+            num_vld_vnis: 5,
+        };
+        assert_eq!(kinds(&nic), [expected], "{release}");
+        assert_eq!(nic.state().tx_profiles.len(), 2, "{release}");
+    }
+}
+
+#[test]
+fn a_refused_reservation_corrupts_on_13_0_only() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
+        let mut reserve = DomainReserveCmd::new();
+        (reserve.lni, reserve.vni, reserve.count) = (lni, 5, 1);
+        assert!(send(&root, &reserve).is_ok());
+        assert_eq!(send(&root, &reserve).unwrap_err(), Errno::EEXIST);
+        let noted = kinds(&nic) == [HazardKind::ReserveOutsideTable { vni: 5 }];
+        assert_eq!(noted, release == Release::Shs13_0, "{release}");
+        drop(root);
+        let references = nic.state().rx_profiles;
+        assert!(references.iter().all(|profile| profile.refcount == 1));
+    }
+}
+
+#[test]
+fn an_rgid_behind_a_hole_is_wrong_on_old_drivers() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let (one, two) = (
+            alloc(&root, desc(&[5])).unwrap(),
+            alloc(&root, desc(&[6])).unwrap(),
+        );
+        let mut share = SvcSetLprCmd::new();
+        (share.svc_id, share.lnis_per_rgid) = (two, 2);
+        send(&root, &share).unwrap();
+        let hole = lni(&root, one).unwrap();
+        lni(&root, two).unwrap();
+        let mut free = LniFreeCmd::new();
+        free.lni = hole;
+        send(&root, &free).unwrap();
+        let late = lni(&root, two).unwrap();
+        assert_eq!(cp(&root, late, 6).unwrap().lcid, 0);
+        let lcids = nic.state().rgids[0].lcids;
+        drop(root);
+        let old = release <= Release::Shs13_0;
+        let expected = HazardKind::WrongRgid { lni: late, rgid: 1 };
+        assert_eq!(kinds(&nic) == [expected], old, "{release}");
+        assert_eq!(lcids, u32::from(!old), "{release}");
+        assert_eq!(nic.state().rgids, [], "{release}");
+    }
+}
