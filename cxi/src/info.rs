@@ -170,7 +170,7 @@ impl Device {
     /// # Errors
     ///
     /// EIO if the device has been removed.
-    #[doc(alias = "cxil_get_devinfo")]
+    #[doc(alias = "cxil_devinfo")]
     pub fn info(&self) -> Result<DeviceInfo> {
         let info = self.call(&DevInfoGetCmd::new(), |_| None)?;
         let properties = self.fresh_properties()?;

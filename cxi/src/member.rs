@@ -20,6 +20,7 @@ pub enum Member {
     /// Processes with this effective group id. SHS 12.0 looks at supplementary groups too.
     Gid(u32),
     /// Processes in the network namespace with this inode number. From SHS 14.0 on.
+    #[cfg_attr(feature = "serde", serde(alias = "net_ns"))]
     NetNs(u32),
     /// A kind that this library does not know, as a newer driver answered it. Nothing that can be
     /// asked for.

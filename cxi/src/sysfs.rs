@@ -33,6 +33,11 @@ impl NicFolder {
         &self.telemetry
     }
 
+    /// A file of `properties`.
+    pub(crate) fn property(&self, name: &str) -> PathBuf {
+        self.device().join("properties").join(name)
+    }
+
     fn device(&self) -> PathBuf {
         self.user.join("device")
     }

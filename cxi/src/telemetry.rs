@@ -4,8 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use cxi_ioctl::Errno;
-
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::{NicFolder, malformed, unreadable};
@@ -64,10 +62,7 @@ impl Device {
 
     fn telemetry_folder(&self) -> Result<&Path> {
         let folder = self.folder().map(NicFolder::telemetry);
-        folder.ok_or_else(|| {
-            let kind = ErrorKind::Refused("there is no sysfs behind this device".into());
-            Error::new(kind, Errno::ENOENT).on(self.id())
-        })
+        folder.ok_or_else(|| self.without_sysfs())
     }
 }
 
