@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::must_use_candidate, reason = "an unpublished package")]
 
+pub mod agent;
 pub mod archive;
 pub mod client;
 pub mod compare;

@@ -129,6 +129,9 @@ struct NodeArguments {
     /// Note every command in this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Freed LNIs are cleaned up by `ctl tick` only, and not every second
+    #[arg(long)]
+    manual_cleanup: bool,
     /// Count capabilities in the initial user namespace only, as the driver does
     #[arg(long)]
     strict_admin: bool,
@@ -244,7 +247,7 @@ impl NodeArguments {
             Authority::of_this_process()
         };
         let server = Arc::new(Server::new(model.nics(), authority, trace));
-        let node = Arc::new(Node::start(server, fuse)?);
+        let node = Arc::new(Node::start(server, fuse, !self.manual_cleanup)?);
         for fault in &self.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }

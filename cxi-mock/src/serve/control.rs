@@ -52,6 +52,8 @@ pub(super) enum Order {
     Fault { fault: String },
     /// Nothing goes wrong any more.
     ClearFaults,
+    /// The driver's periodic cleanup runs now.
+    Tick { nic: u16 },
     /// A wait object's interrupt comes.
     Wake { nic: u16, client: u32, wait: u32 },
     /// Take a NIC out.

@@ -24,15 +24,22 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Mounts everything in this mount namespace and starts to answer.
-    pub(super) fn start(server: Arc<Server>, fuse: OwnedFd) -> Result<Self, ServeError> {
+    /// Mounts everything in this mount namespace and starts to answer. `cleanup`: freed LNIs whose
+    /// queues were busy are cleaned up every second.
+    pub(super) fn start(
+        server: Arc<Server>,
+        fuse: OwnedFd,
+        cleanup: bool,
+    ) -> Result<Self, ServeError> {
         let stage = Stage::new()?;
         mount::extend_sysfs(&stage)?;
         mount::mount_fuse(&fuse)?;
         answer(Arc::clone(&server), fuse)?;
         let places = Places::lay(&stage)?;
         drop(stage);
-        clean_up_regularly(Arc::clone(&server))?;
+        if cleanup {
+            clean_up_regularly(Arc::clone(&server))?;
+        }
         let node = Self { server, places };
         for function in &node.server.functions {
             node.show(function)?;

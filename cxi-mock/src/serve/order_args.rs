@@ -19,6 +19,12 @@ pub(super) enum OrderArguments {
     },
     /// Forget all faults and delays
     ClearFaults,
+    /// Run the cleanup of freed LNIs now; prints whether there was any to do
+    Tick {
+        /// Number of the NIC
+        #[arg(default_value_t = 0)]
+        nic: u16,
+    },
     /// Wake whoever polls a wait object
     Wake {
         /// Number of the open file, as WAIT_ALLOC answers it
@@ -98,6 +104,7 @@ impl From<OrderArguments> for Order {
             OrderArguments::Hardware(register) => register.into(),
             OrderArguments::Fault { fault } => Self::Fault { fault },
             OrderArguments::ClearFaults => Self::ClearFaults,
+            OrderArguments::Tick { nic } => Self::Tick { nic },
             OrderArguments::Wake { client, wait, nic } => Self::Wake { nic, client, wait },
             OrderArguments::Unplug { nic } => Self::Unplug { nic },
             OrderArguments::Plug { nic } => Self::Plug { nic },

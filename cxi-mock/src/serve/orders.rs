@@ -53,6 +53,7 @@ impl Node {
             Order::ClearFaults => self.clear_faults(),
             Order::Unplug { nic } => self.unplug(*nic)?,
             Order::Plug { nic } => self.plug(*nic)?,
+            Order::Tick { nic } => return Ok(self.nic(*nic)?.tick().into()),
             Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
             Order::Link { nic, up } => self.nic(*nic)?.hardware().set_link(*up),
         }
