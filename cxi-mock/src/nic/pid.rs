@@ -54,14 +54,27 @@ impl PidTable {
 
     /// The first run of free PIDs at or above `from` and below `end`.
     pub(crate) fn free_run(&self, from: u32, count: u32, end: u32) -> Option<u32> {
-        let mut start = from;
+        let mut start = self.free_from(from);
         while start.checked_add(count)? <= end {
             match (start..start + count).rev().find(|pid| self.is_taken(*pid)) {
                 None => return Some(start),
-                Some(taken) => start = taken + 1,
+                Some(taken) => start = self.free_from(taken + 1),
             }
         }
         None
+    }
+
+    /// The first PID at or above `from` that is not taken; a word of the table at a time.
+    fn free_from(&self, from: u32) -> u32 {
+        let mut pid = from;
+        while let Some(word) = self.taken.get((pid / 64) as usize) {
+            let taken = (word >> (pid % 64)).trailing_ones();
+            if pid % 64 + taken < 64 {
+                return pid + taken;
+            }
+            pid = (pid / 64 + 1) * 64;
+        }
+        pid
     }
 
     pub(crate) fn reserve(&mut self, lni: u32, first: u32, count: u32) {
@@ -101,6 +114,17 @@ mod tests {
         assert_eq!(pids.free_run(10, 3, 511), Some(13));
         assert_eq!(pids.free_run(509, 3, 511), None);
         assert_eq!(pids.free_run(500, u32::MAX, 511), None);
+    }
+
+    #[test]
+    fn whole_words_are_stepped_over() {
+        let mut pids = PidTable::default();
+        (0..130).for_each(|pid| pids.take(pid));
+        assert_eq!(pids.free_run(0, 1, 511), Some(130));
+        assert_eq!(pids.free_run(64, 2, 511), Some(130));
+        (131..511).for_each(|pid| pids.take(pid));
+        assert_eq!(pids.free_run(0, 1, 511), Some(130));
+        assert_eq!(pids.free_run(131, 1, 511), None);
     }
 
     #[test]
