@@ -48,3 +48,5 @@ pub use opcode::{Handler, Opcode, OpcodeInfo, Privilege, RequestLen};
 pub use properties::{DevProperties, dev_properties};
 pub use release::{Release, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
+// Its traits are bounds of `Command`.
+pub use zerocopy;

@@ -102,6 +102,7 @@ mod telemetry;
 mod traffic_class;
 mod vni;
 mod vni_access;
+mod vni_range;
 
 pub use availability::{Availability, Level};
 pub use clock::{Backoff, Clock, SystemClock};
@@ -122,5 +123,6 @@ pub use service::{
 };
 pub use telemetry::Reading;
 pub use traffic_class::{InvalidTrafficClass, TrafficClass, TrafficClasses};
-pub use vni::{InvalidVni, InvalidVniRange, Vni, VniRange};
+pub use vni::{InvalidVni, Vni};
 pub use vni_access::{InvalidVniList, VniAccess, VniList};
+pub use vni_range::{InvalidVniRange, VniRange};

@@ -128,7 +128,7 @@ impl Lni {
                 hints: MdHints {
                     page_shift: options.page_shift,
                     huge_shift: options.huge_shift,
-                    ..zerocopy::FromZeros::new_zeroed()
+                    ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
                 },
                 ..AtuMapCmd::new()
             },

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use cxi_ioctl::zerocopy::{FromZeros, IntoBytes};
 use cxi_ioctl::{Command, Errno, Opcode, execute_inout};
-use zerocopy::{FromZeros, IntoBytes};
 
 pub use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::abi::portal::{

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use cxi::{Device, DeviceId, Limit, Limits, Resource, ServiceSpec, ServiceSpecBuilder, Vni};
+use cxi::{
+    Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
+    ServiceSpecBuilder, Vni,
+};
 use cxi_ioctl::Release;
 use cxi_mock::{Credentials, Nic, NicConfig};
 
@@ -51,3 +54,21 @@ pub(crate) const FROM_13_1: [Release; 4] = [
     Release::Shs14_0_1,
     Release::Main,
 ];
+
+/// A service with these limits on a VNI, and an LNI of it that a user has.
+pub(crate) fn lni_with(nic: &Arc<Nic>, number: u16, limits: Limits) -> (ServiceId, Lni) {
+    let spec = modest(number)
+        .member(Member::Uid(1000))
+        .limits(limits)
+        .build()
+        .unwrap();
+    let service = root(nic).services().create(&spec).unwrap();
+    (service, user(nic).alloc_lni(service).unwrap())
+}
+
+pub(crate) fn all(max: u16) -> Limits {
+    ResourceMap::from_fn(|resource| match resource {
+        Resource::Tles => Limit::NONE,
+        _ => Limit::at_most(max),
+    })
+}

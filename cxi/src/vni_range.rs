@@ -1,0 +1,295 @@
+//! Blocks of VNIs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{InvalidVni, Vni};
+
+/// A block of VNIs as a service can have it: a power of two of them, starting at a multiple of
+/// its size. Printed as `1024-1039`.
+///
+/// ```
+/// use cxi::{Vni, VniRange};
+///
+/// let block = VniRange::new(Vni::new(1024)?, 16)?;
+/// assert_eq!(block, "1024-1039".parse()?);
+/// assert_eq!(
+///     VniRange::new(Vni::new(1030)?, 16).unwrap_err().to_string(),
+///     "VNI range of 16 from 1030: expected a start that is a multiple of 16, such as 1024 or 1040"
+/// );
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "Bounds", try_from = "Bounds")
+)]
+pub struct VniRange {
+    first: Vni,
+    last: Vni,
+}
+
+impl VniRange {
+    /// The block of `size` VNIs from `first` on.
+    ///
+    /// # Errors
+    ///
+    /// The size is no power of two, or `first` no multiple of it.
+    pub fn new(first: Vni, size: u16) -> Result<Self, InvalidVniRange> {
+        let error = InvalidVniRange::of(first.get().into(), size.into());
+        error.map_or_else(
+            || {
+                Self::from_bounds(
+                    first.get().into(),
+                    u64::from(first.get()) + u64::from(size) - 1,
+                )
+            },
+            Err,
+        )
+    }
+
+    /// The block from `first` to `last`, both included.
+    ///
+    /// # Errors
+    ///
+    /// A bound is no VNI, `last` is smaller than `first`, or the block is not of a power of two
+    /// of VNIs at a multiple of its size.
+    pub fn from_bounds(first: u64, last: u64) -> Result<Self, InvalidVniRange> {
+        let range = Self {
+            first: Vni::try_from(first)?,
+            last: Vni::try_from(last)?,
+        };
+        if last < first {
+            return Err(InvalidVniRange::Reversed { first, last });
+        }
+        InvalidVniRange::of(first, last - first + 1).map_or(Ok(range), Err)
+    }
+
+    /// The lowest VNI.
+    #[must_use]
+    pub const fn first(self) -> Vni {
+        self.first
+    }
+
+    /// The highest VNI.
+    #[must_use]
+    pub const fn last(self) -> Vni {
+        self.last
+    }
+
+    /// How many VNIs, at most 32768.
+    #[must_use]
+    pub const fn size(self) -> u16 {
+        self.last.get() - self.first.get() + 1
+    }
+
+    /// Whether the VNI is in the block.
+    #[must_use]
+    pub fn contains(self, vni: Vni) -> bool {
+        (self.first..=self.last).contains(&vni)
+    }
+
+    /// Whether the blocks share a VNI.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// All VNIs of the block, ascending.
+    pub fn iter(self) -> impl Iterator<Item = Vni> {
+        (self.first.get()..=self.last.get()).filter_map(|number| Vni::new(number).ok())
+    }
+}
+
+impl From<Vni> for VniRange {
+    /// The block of this one VNI.
+    fn from(vni: Vni) -> Self {
+        Self {
+            first: vni,
+            last: vni,
+        }
+    }
+}
+
+impl fmt::Display for VniRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}-{}", self.first, self.last))
+    }
+}
+
+/// Something that is no block of VNIs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidVniRange {
+    /// A bound is no VNI.
+    #[error(transparent)]
+    Bound(#[from] InvalidVni),
+    /// The last VNI comes before the first.
+    #[error("VNI range {first}-{last}: expected the lower VNI first")]
+    Reversed {
+        /// First VNI.
+        first: u64,
+        /// Last VNI.
+        last: u64,
+    },
+    /// The size is no power of two.
+    #[error("VNI range of {size} from {first}: expected a size that is a power of two{}", near(*.size))]
+    Size {
+        /// First VNI.
+        first: u64,
+        /// Number of VNIs.
+        size: u64,
+    },
+    /// The block does not start at a multiple of its size.
+    #[error(
+        "VNI range of {size} from {first}: expected a start that is a multiple of {size}{}",
+        starts(*.first, *.size)
+    )]
+    Unaligned {
+        /// First VNI.
+        first: u64,
+        /// Number of VNIs.
+        size: u64,
+    },
+    /// The text is no range.
+    #[error("'{0}' is no VNI range: expected two VNIs, such as 1024-1039")]
+    Text(String),
+}
+
+impl InvalidVniRange {
+    fn of(first: u64, size: u64) -> Option<Self> {
+        if !size.is_power_of_two() {
+            Some(Self::Size { first, size })
+        } else if !first.is_multiple_of(size) {
+            Some(Self::Unaligned { first, size })
+        } else {
+            None
+        }
+    }
+}
+
+fn near(size: u64) -> String {
+    match size.checked_next_power_of_two() {
+        Some(above) if size > 0 && above <= 1 << 15 => {
+            format!(", such as {} or {above}", above / 2)
+        }
+        _ => ", at most 32768".to_owned(),
+    }
+}
+
+fn starts(first: u64, size: u64) -> String {
+    let below = first - first % size;
+    let above = below + size;
+    match (below > 0, above + size <= 1 << 16) {
+        (true, true) => format!(", such as {below} or {above}"),
+        (true, false) => format!(", such as {below}"),
+        (false, true) => format!(", such as {above}"),
+        (false, false) => String::new(),
+    }
+}
+
+impl FromStr for VniRange {
+    type Err = InvalidVniRange;
+
+    /// Reads `first-last`.
+    fn from_str(text: &str) -> Result<Self, InvalidVniRange> {
+        let (first, last) = text
+            .split_once('-')
+            .ok_or_else(|| InvalidVniRange::Text(text.to_owned()))?;
+        let (first, last) = (first.parse::<Vni>()?, last.parse::<Vni>()?);
+        Self::from_bounds(first.get().into(), last.get().into())
+    }
+}
+
+/// The shape of a range in JSON.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bounds {
+    first: u64,
+    last: u64,
+}
+
+#[cfg(feature = "serde")]
+impl From<VniRange> for Bounds {
+    fn from(range: VniRange) -> Self {
+        Self {
+            first: range.first.get().into(),
+            last: range.last.get().into(),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<Bounds> for VniRange {
+    type Error = InvalidVniRange;
+
+    fn try_from(bounds: Bounds) -> Result<Self, InvalidVniRange> {
+        Self::from_bounds(bounds.first, bounds.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vni(number: u16) -> Vni {
+        Vni::new(number).unwrap()
+    }
+
+    #[test]
+    fn ranges_are_aligned_powers_of_two() {
+        assert_eq!(VniRange::new(vni(32768), 32768).unwrap().last(), vni(65535));
+        assert_eq!(VniRange::new(vni(7), 1).unwrap().to_string(), "7-7");
+        assert_eq!("64-127".parse(), VniRange::new(vni(64), 64));
+        let block = VniRange::new(vni(8), 8).unwrap();
+        assert_eq!((block.size(), block.iter().count()), (8, 8));
+        assert!(block.contains(vni(15)) && !block.contains(vni(16)));
+        assert!(block.overlaps("15-15".parse().unwrap()));
+        assert!(!block.overlaps("16-31".parse().unwrap()));
+    }
+
+    #[test]
+    fn bad_ranges_say_what_is_right() {
+        for (text, message) in [
+            (
+                "5",
+                "'5' is no VNI range: expected two VNIs, such as 1024-1039",
+            ),
+            ("0-7", "'0' is no VNI: expected a number from 1 to 65535"),
+            (
+                "8-70000",
+                "'70000' is no VNI: expected a number from 1 to 65535",
+            ),
+            ("9-8", "VNI range 9-8: expected the lower VNI first"),
+            (
+                "8-10",
+                "VNI range of 3 from 8: expected a size that is a power of two, such as 2 or 4",
+            ),
+            (
+                "1-65535",
+                "VNI range of 65535 from 1: expected a size that is a power of two, at most 32768",
+            ),
+            (
+                "3-4",
+                "VNI range of 2 from 3: expected a start that is a multiple of 2, such as 2 or 4",
+            ),
+            (
+                "1-32768",
+                "VNI range of 32768 from 1: expected a start that is a multiple of 32768, \
+                 such as 32768",
+            ),
+            ("65528-65535", ""),
+        ] {
+            match text.parse::<VniRange>() {
+                Ok(range) => assert_eq!((range.to_string().as_str(), message), (text, "")),
+                Err(error) => assert_eq!(error.to_string(), message),
+            }
+        }
+        assert_eq!(
+            VniRange::new(vni(5), 0).unwrap_err().to_string(),
+            "VNI range of 0 from 5: expected a size that is a power of two, at most 32768"
+        );
+    }
+}
