@@ -10,7 +10,7 @@ use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::node::reading;
 use crate::output::{self, Report};
-use crate::{demo, devices, generate, service};
+use crate::{demo, devices, generate, service, vni};
 
 pub(crate) fn run() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
@@ -19,20 +19,21 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return usage(&error, &arguments),
     };
     let as_json = cli.common.json;
-    let failures = match execute(&cli).and_then(|report| report.print(as_json)) {
-        Ok(failures) => failures,
-        Err(failure) => vec![failure],
-    };
-    output::print_failures(&failures, as_json);
-    failures.first().map_or(ExitCode::SUCCESS, |failure| {
-        ExitCode::from(failure.kind() as u8)
-    })
+    match execute(&cli).and_then(|report| report.print(as_json)) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            let code = failure.kind() as u8;
+            output::print_failures(&[failure], as_json);
+            ExitCode::from(code)
+        }
+    }
 }
 
 fn execute(cli: &Cli) -> Result<Report, Failure> {
     match &cli.command {
         Command::Devices => reading(&cli.common, devices::run),
         Command::Service(command) => service::run(command, &cli.common),
+        Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),
         Command::Man { folder } => generate::man(folder),

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::linux::fs::MetadataExt as _;
 use std::str::FromStr;
+use std::time::Duration;
 
+use cxi::job::{IdSet, TenantName};
 use cxi::{DeviceId, Limit, LnisPerRgid, Resource};
 
 /// Most NICs that a range may name, far above what a node holds.
@@ -103,6 +105,33 @@ impl FromStr for NetNsArg {
             .map(Self)
             .map_err(|_| format!("{text} is no file of a network namespace"))
     }
+}
+
+/// A part of a pool for a tenant, as `blue=1024-2047`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TenantArg {
+    pub(crate) name: TenantName,
+    pub(crate) vnis: IdSet,
+}
+
+impl FromStr for TenantArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, vnis) = text.split_once('=').ok_or_else(|| {
+            format!("'{text}' is no part of a pool: expected NAME=VNIS, such as blue=1024-2047")
+        })?;
+        Ok(Self {
+            name: TenantName::new(name).map_err(|error| error.to_string())?,
+            vnis: vnis.parse().map_err(|error| format!("'{vnis}': {error}"))?,
+        })
+    }
+}
+
+/// A time such as `5m`, `30s` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}: expected a time such as 500ms, 30s or 5m"))
 }
 
 /// A number of LNIs.

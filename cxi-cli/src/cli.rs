@@ -8,6 +8,7 @@ use cxi_ioctl::Release;
 
 use crate::args::{LimitArg, NetNsArg, NicChoice, lnis_per_rgid};
 use crate::exit::EXIT_CODES;
+use crate::vni::cli::VniArgs;
 
 /// Services and resources of Cassini NICs (HPE Slingshot, CXI).
 ///
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     /// Services: who may use how much of a NIC, on which VNIs
     #[command(subcommand, visible_alias = "svc")]
     Service(ServiceCommand),
+    /// A pool of VNIs: which job has which, and when one may be used again
+    Vni(VniArgs),
     /// Walk through an allocation for a job, on a mock node of its own
     Demo,
     /// Print a completion script

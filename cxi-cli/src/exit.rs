@@ -19,12 +19,14 @@ pub(crate) enum Exit {
     NoDevice = 3,
     /// In use by somebody; trying again may help.
     Busy = 4,
-    /// There is no such service.
+    /// There is no such service or job.
     NotFound = 5,
     /// The caller may not do this.
     NotPermitted = 6,
     /// The device has not enough of a resource.
     NotEnough = 7,
+    /// What was asked for was so already. No failure, but told apart from something done.
+    NothingToDo = 8,
 }
 
 /// The part of `--help` that explains them.
@@ -35,9 +37,10 @@ Exit codes:
   2  wrong command line, specification file or state file
   3  no device
   4  busy: in use by somebody, trying again may help
-  5  no such service
+  5  no such service or job
   6  not permitted
-  7  not enough of a resource";
+  7  not enough of a resource
+  8  nothing to do: it was so already";
 
 /// A failure as it is told to the user.
 #[derive(Clone, Debug, Serialize)]

@@ -18,6 +18,7 @@ mod output;
 mod service;
 mod spec_file;
 mod state_file;
+mod vni;
 mod wanted;
 
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use crate::args::NicChoice;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
 use crate::output::Report;
-use crate::state_file::{self, StateFile};
+use crate::state_file::{self, MOCK_NODE, StateFile};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
@@ -154,15 +154,15 @@ impl Node {
 impl Mock {
     fn open(path: &Path, common: &Common, intent: Intent) -> Result<Self, Failure> {
         if intent == Intent::Read
-            && let Some(state) = state_file::load(path)?
+            && let Some(state) = state_file::load(MOCK_NODE, path)?
         {
             return Ok(Self {
                 node: restored(&state, path, common)?,
                 save_to: None,
             });
         }
-        let file = StateFile::lock(path)?;
-        let node = if let Some(state) = state_file::load(file.path())? {
+        let file = StateFile::lock(MOCK_NODE, path)?;
+        let node = if let Some(state) = state_file::load(MOCK_NODE, file.path())? {
             restored(&state, path, common)?
         } else {
             let node = new_node(common)?;

@@ -1,4 +1,4 @@
-//! The file that keeps a mock node between calls.
+//! Files that keep something between calls: a mock node, a pool of VNIs.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -7,12 +7,43 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
 
-const FORMAT: &str = "cxi mock node";
-const VERSION: u32 = 1;
+/// What a file keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// What it is called in messages.
+    pub(crate) name: &'static str,
+    /// How the file says what it is.
+    format: &'static str,
+    version: u32,
+    /// What is in it, in words.
+    holds: &'static str,
+    /// The member of the JSON object that has it.
+    member: &'static str,
+}
+
+/// The file of a mock node.
+pub(crate) const MOCK_NODE: Kind = Kind {
+    name: "state file",
+    format: "cxi mock node",
+    version: 1,
+    holds: "the state of a mock node",
+    member: "node",
+};
+
+/// The file of a pool of VNIs.
+pub(crate) const VNI_POOL: Kind = Kind {
+    name: "pool file",
+    format: "cxi vni pool",
+    version: 1,
+    holds: "the state of a pool of VNIs",
+    member: "pool",
+};
+
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
@@ -21,6 +52,7 @@ const LOCK_POLL: Duration = Duration::from_millis(20);
 /// It is replaced as a whole, so that a reader or a crash never sees half of it.
 #[derive(Debug)]
 pub(crate) struct StateFile {
+    kind: Kind,
     path: PathBuf,
     /// Mode of the file that is replaced, if there is one.
     permissions: Option<Permissions>,
@@ -33,19 +65,37 @@ struct Header {
     version: Option<u32>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents<T> {
-    format: String,
-    version: u32,
-    node: T,
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u32,
+    #[serde(alias = "node", alias = "pool")]
+    kept: T,
+}
+
+struct Written<'a, T> {
+    kind: Kind,
+    kept: &'a T,
+}
+
+impl<T: Serialize> Serialize for Written<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("format", self.kind.format)?;
+        map.serialize_entry("version", &self.kind.version)?;
+        map.serialize_entry(self.kind.member, self.kept)?;
+        map.end()
+    }
 }
 
 impl StateFile {
     /// Locks the file and makes sure that it could be replaced. It need not exist.
-    pub(crate) fn lock(path: &Path) -> Result<Self, Failure> {
-        let path = real_path(path)?;
-        let permissions = writable(&path)?;
+    pub(crate) fn lock(kind: Kind, path: &Path) -> Result<Self, Failure> {
+        let path = real_path(kind, path)?;
+        let permissions = writable(kind, &path)?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".lock");
         let lock_path = path.with_file_name(name);
@@ -56,13 +106,18 @@ impl StateFile {
             .open(&lock_path)
             .map_err(|error| {
                 Failure::bad_input(format!(
-                    "{}: the folder of the state file cannot be written: {error}",
-                    path.display()
+                    "{}: the folder of the {} cannot be written: {error}",
+                    path.display(),
+                    kind.name
                 ))
-                .hint("The state file is replaced as a whole, beside it goes a lock file.")
+                .hint(format!(
+                    "The {} is replaced as a whole, beside it goes a lock file.",
+                    kind.name
+                ))
             })?;
-        wait_for(&lock, &path)?;
+        wait_for(kind, &lock, &path)?;
         Ok(Self {
+            kind,
             path,
             permissions,
             _lock: lock,
@@ -75,11 +130,10 @@ impl StateFile {
     }
 
     /// Replaces the file.
-    pub(crate) fn save<T: Serialize>(&self, node: &T) -> Result<(), Failure> {
-        let contents = Contents {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            node,
+    pub(crate) fn save<T: Serialize>(&self, kept: &T) -> Result<(), Failure> {
+        let contents = Written {
+            kind: self.kind,
+            kept,
         };
         let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write the state: {error}"))
@@ -111,73 +165,82 @@ impl StateFile {
 }
 
 /// Reads a state file; `None` if there is none.
-pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(Failure::bad_input(format!(
-                "{}: the state file cannot be read: {error}",
-                path.display()
+                "{}: the {} cannot be read: {error}",
+                path.display(),
+                kind.name
             )));
         }
     };
-    parse(&text).map(Some).map_err(|what| {
+    parse(kind, &text).map(Some).map_err(|what| {
         Failure::bad_input(format!("{}: {what}", path.display()))
             .hint("The file was left as it is. Name another one, or remove it to start over.")
     })
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
+    let Kind {
+        name,
+        format,
+        version,
+        holds,
+        ..
+    } = kind;
     if text.trim().is_empty() {
-        return Err("the state file is empty: expected the state of a mock node as JSON".into());
+        return Err(format!("the {name} is empty: expected {holds} as JSON"));
     }
-    let header: Header = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+    let header: Header = serde_json::from_str(text).map_err(|error| damaged(name, &error))?;
     match header.format.as_deref() {
-        Some(FORMAT) => {}
+        Some(found) if found == format => {}
         Some(other) => {
             return Err(format!(
-                "line 1: this is no state file: format is \"{other}\", expected \"{FORMAT}\""
+                "line 1: this is no {name}: format is \"{other}\", expected \"{format}\""
             ));
         }
         None => {
             return Err(format!(
-                "line 1: this is no state file: expected an object with \"format\": \"{FORMAT}\""
+                "line 1: this is no {name}: expected an object with \"format\": \"{format}\""
             ));
         }
     }
     match header.version {
-        Some(VERSION) => {}
+        Some(found) if found == version => {}
         Some(other) => {
             return Err(format!(
-                "the state file has version {other}, this cxi reads version {VERSION}"
+                "the {name} has version {other}, this cxi reads version {version}"
             ));
         }
         None => {
             return Err(format!(
-                "the state file has no version, this cxi reads version {VERSION}"
+                "the {name} has no version, this cxi reads version {version}"
             ));
         }
     }
     serde_json::from_str::<Contents<T>>(text)
-        .map(|contents| contents.node)
-        .map_err(|error| damaged(&error))
+        .map(|contents| contents.kept)
+        .map_err(|error| damaged(name, &error))
 }
 
-fn damaged(error: &serde_json::Error) -> String {
+fn damaged(name: &str, error: &serde_json::Error) -> String {
     if error.is_eof() {
-        format!("the state file is cut off: {error}")
+        format!("the {name} is cut off: {error}")
     } else {
-        format!("the state file is damaged: {error}")
+        format!("the {name} is damaged: {error}")
     }
 }
 
 /// Resolves symbolic links, so that the file behind a link is replaced and not the link.
-fn real_path(path: &Path) -> Result<PathBuf, Failure> {
+fn real_path(kind: Kind, path: &Path) -> Result<PathBuf, Failure> {
     let cannot = |error: io::Error| {
         Failure::bad_input(format!(
-            "{}: cannot be used as state file: {error}",
-            path.display()
+            "{}: cannot be used as {}: {error}",
+            path.display(),
+            kind.name
         ))
     };
     match fs::canonicalize(path) {
@@ -201,27 +264,30 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Refuses what a rename would happily replace: a file marked read-only, or no file at all.
-fn writable(path: &Path) -> Result<Option<Permissions>, Failure> {
+fn writable(kind: Kind, path: &Path) -> Result<Option<Permissions>, Failure> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Failure::bad_input(format!(
-            "{}: cannot be used as state file: it is not a regular file",
-            path.display()
+            "{}: cannot be used as {}: it is not a regular file",
+            path.display(),
+            kind.name
         ))),
         Ok(metadata) if metadata.permissions().readonly() => Err(Failure::bad_input(format!(
-            "{}: the state file is read-only, and this command changes the state",
-            path.display()
+            "{}: the {} is read-only, and this command changes the state",
+            path.display(),
+            kind.name
         ))
         .hint("Make it writable, or name another file.")),
         Ok(metadata) => Ok(Some(metadata.permissions())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::bad_input(format!(
-            "{}: the state file cannot be read: {error}",
-            path.display()
+            "{}: the {} cannot be read: {error}",
+            path.display(),
+            kind.name
         ))),
     }
 }
 
-fn wait_for(lock: &File, path: &Path) -> Result<(), Failure> {
+fn wait_for(kind: Kind, lock: &File, path: &Path) -> Result<(), Failure> {
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
         match lock.try_lock() {
@@ -231,8 +297,9 @@ fn wait_for(lock: &File, path: &Path) -> Result<(), Failure> {
                 return Err(Failure::new(
                     Exit::Busy,
                     format!(
-                        "{}: another cxi has been using the state file for {} seconds",
+                        "{}: another cxi has been using the {} for {} seconds",
                         path.display(),
+                        kind.name,
                         LOCK_WAIT.as_secs()
                     ),
                 ));

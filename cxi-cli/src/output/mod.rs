@@ -13,6 +13,7 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// What a command has to say, for people and for programs.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Report {
     text: String,
     json: Result<String, Failure>,
     failures: Vec<Failure>,
+    warnings: Vec<String>,
+    nothing_to_do: bool,
 }
 
 impl Report {
@@ -31,6 +34,8 @@ impl Report {
             text: text.into(),
             json,
             failures: Vec::new(),
+            warnings: Vec::new(),
+            nothing_to_do: false,
         }
     }
 
@@ -40,12 +45,26 @@ impl Report {
             json: Ok(text.clone()),
             text,
             failures: Vec::new(),
+            warnings: Vec::new(),
+            nothing_to_do: false,
         }
     }
 
     /// Some of what was asked did not work; the rest is in the report.
     pub(crate) fn with_failures(mut self, failures: Vec<Failure>) -> Self {
         self.failures.extend(failures);
+        self
+    }
+
+    /// It worked, but the caller should know.
+    pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// What was asked for was so already.
+    pub(crate) fn nothing_to_do(mut self) -> Self {
+        self.nothing_to_do = true;
         self
     }
 
@@ -59,10 +78,17 @@ impl Report {
         &self.failures
     }
 
-    pub(crate) fn print(self, as_json: bool) -> Result<Vec<Failure>, Failure> {
+    /// Prints all of it; the exit code.
+    pub(crate) fn print(self, as_json: bool) -> Result<u8, Failure> {
         let text = if as_json { self.json? } else { self.text };
         write_out(&text)?;
-        Ok(self.failures)
+        print_warnings(&self.warnings, as_json);
+        print_failures(&self.failures, as_json);
+        Ok(match self.failures.first() {
+            Some(failure) => failure.kind() as u8,
+            None if self.nothing_to_do => Exit::NothingToDo as u8,
+            None => 0,
+        })
     }
 }
 
@@ -90,6 +116,31 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
             serde_json::to_string(&Error { error: failure }).unwrap_or_else(|_| failure.to_string())
         } else {
             format!("{ERROR}error:{ERROR:#} {failure}")
+        };
+        // Nobody is left to tell if standard error is closed.
+        let _ = writeln!(err, "{line}");
+    }
+}
+
+/// Prints warnings as failures are printed.
+fn print_warnings(warnings: &[String], as_json: bool) {
+    #[derive(Serialize)]
+    struct Message<'a> {
+        message: &'a str,
+    }
+    #[derive(Serialize)]
+    struct Warning<'a> {
+        warning: Message<'a>,
+    }
+    let mut err = anstream::stderr().lock();
+    for message in warnings {
+        let line = if as_json {
+            let warning = Warning {
+                warning: Message { message },
+            };
+            serde_json::to_string(&warning).unwrap_or_else(|_| message.clone())
+        } else {
+            format!("{WARNING}warning:{WARNING:#} {message}")
         };
         // Nobody is left to tell if standard error is closed.
         let _ = writeln!(err, "{line}");

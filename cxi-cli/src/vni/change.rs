@@ -1,0 +1,271 @@
+//! What changes a pool.
+
+use cxi::Vni;
+use cxi::job::pool::{Change, Event, PoolConfig, Request, VniPool};
+use cxi::job::{IdSet, JobId, NodeName, StepId, TenantName};
+use serde::Serialize;
+
+use super::cli::{ConfigArgs, VniArgs};
+use super::{Changed, Open, load, now, of_config, of_pool, of_reserve};
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::node::reading;
+use crate::output::Report;
+use crate::state_file::{StateFile, VNI_POOL};
+
+pub(super) fn configure(arguments: &VniArgs, config: &ConfigArgs) -> Result<Report, Failure> {
+    let config = of_arguments(config);
+    // A configuration that cannot be used leaves no file behind.
+    let new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
+    let file = StateFile::lock(VNI_POOL, &arguments.pool)?;
+    let there = load(file.path())?;
+    let made = there.is_none();
+    let at = now();
+    let mut open = Open {
+        pool: there.unwrap_or(new),
+        file,
+        log: arguments.log.as_deref(),
+    };
+    let event = if made {
+        Some(Event::new(at, Change::Reconfigured { config }))
+    } else {
+        let changed = open.pool.reconfigure(config, at);
+        changed.map_err(|error| of_pool(&error))?
+    };
+    open.keep(event.as_ref())?;
+    let metrics = open.pool.metrics(at);
+    let what = match (made, &event) {
+        (true, _) => "Made",
+        (false, Some(_)) => "Changed",
+        (false, None) => "Left as it was:",
+    };
+    let text = format!(
+        "{what} the pool {}: {} VNIs, {} of them free\n",
+        arguments.pool.display(),
+        metrics.total,
+        metrics.free
+    );
+    let outside = (metrics.outside > 0).then(|| {
+        format!(
+            "{} more VNIs are in use that the pool no longer has: they stay with their jobs",
+            metrics.outside
+        )
+    });
+    let json = Changed {
+        event: event.as_ref(),
+    };
+    let report = Report::new(text, &json).with_warnings(outside);
+    Ok(if event.is_none() {
+        report.nothing_to_do()
+    } else {
+        report
+    })
+}
+
+fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
+    let mut config = PoolConfig::new(arguments.vnis.clone()).rest(arguments.rest);
+    if let Some(excluded) = &arguments.exclude {
+        config = config.exclude(excluded);
+    }
+    for tenant in &arguments.tenant {
+        config = config.tenant(tenant.name.clone(), tenant.vnis.clone());
+    }
+    config
+}
+
+pub(super) fn request(count: u8, block: Option<u16>, tenant: Option<TenantName>) -> Request {
+    let request = block.map_or(Request::vnis(count), Request::block);
+    match tenant {
+        Some(tenant) => request.for_tenant(tenant),
+        None => request,
+    }
+}
+
+pub(super) fn reserve(
+    arguments: &VniArgs,
+    job: &JobId,
+    step: Option<&StepId>,
+    request: &Request,
+) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Reserved<'a> {
+        job: &'a JobId,
+        vnis: Vec<Vni>,
+        /// The job had them before.
+        again: bool,
+    }
+    let mut open = Open::existing(arguments)?;
+    let reserved = match step {
+        Some(step) => open.pool.share(job, step, request, now()),
+        None => open.pool.reserve(job, request, now()),
+    }
+    .map_err(|error| of_reserve(&error))?;
+    open.keep(reserved.event.as_ref())?;
+    let vnis: Vec<Vni> = reserved.vnis.iter().collect();
+    // In the form that --vnis of cxi job takes.
+    let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
+    let json = Reserved {
+        job,
+        again: reserved.event.is_none(),
+        vnis,
+    };
+    Ok(Report::new(text.join(",") + "\n", &json))
+}
+
+pub(super) fn release(
+    arguments: &VniArgs,
+    job: &JobId,
+    nodes: &[NodeName],
+    step: Option<&StepId>,
+) -> Result<Report, Failure> {
+    let mut open = Open::existing(arguments)?;
+    let event = match step {
+        Some(step) => open.pool.leave(job, step, nodes, now()).map(Some),
+        None => open.pool.release(job, nodes, now()),
+    }
+    .map_err(|error| of_pool(&error))?;
+    open.keep(event.as_ref())?;
+    let text = state_of(&open.pool, job);
+    let report = Report::new(
+        text,
+        &Changed {
+            event: event.as_ref(),
+        },
+    );
+    Ok(if event.is_none() {
+        report.nothing_to_do()
+    } else {
+        report
+    })
+}
+
+pub(super) fn confirm(
+    arguments: &VniArgs,
+    job: Option<&JobId>,
+    node: Option<&NodeName>,
+    stray: Option<Vni>,
+    operator: bool,
+) -> Result<Report, Failure> {
+    let mut open = Open::existing(arguments)?;
+    let pool = &mut open.pool;
+    let event = match (job, node, stray) {
+        (_, _, Some(vni)) => pool.operator_release_stray(vni, now()),
+        (Some(job), Some(node), None) => pool.confirm(job, node, now()),
+        (Some(job), None, None) if operator => pool.operator_release(job, now()),
+        (Some(job), None, None) => pool.confirm_all(job, now()),
+        (None, _, None) => return Err(Failure::bad_input("no job: name one, or --stray VNI")),
+    }
+    .map_err(|error| of_pool(&error))?;
+    open.keep(Some(&event))?;
+    let text = match (job, stray) {
+        (Some(job), _) => state_of(&open.pool, job),
+        (None, Some(vni)) => format!("VNI {vni} may be used again\n"),
+        (None, None) => String::new(),
+    };
+    Ok(Report::new(
+        text,
+        &Changed {
+            event: Some(&event),
+        },
+    ))
+}
+
+/// What became of a job's VNIs.
+fn state_of(pool: &VniPool, job: &JobId) -> String {
+    match pool.job(job) {
+        None => format!("Job {job} has no VNIs any more: they may be used again\n"),
+        Some(held) => format!(
+            "Job {job}: {}, {}\n",
+            held.vnis,
+            super::show::phase(&held.phase)
+        ),
+    }
+}
+
+pub(super) fn reconcile(
+    arguments: &VniArgs,
+    common: &Common,
+    node: Option<&NodeName>,
+    seen: Option<&IdSet>,
+) -> Result<Report, Failure> {
+    let node = match node {
+        Some(node) => node.clone(),
+        None => this_node()?,
+    };
+    match seen {
+        Some(seen) => compare(arguments, &node, seen),
+        // The NICs are asked first: what they show is older than what the pool says then.
+        None => reading(common, |nics| {
+            let mut seen = IdSet::new();
+            for (_, service) in crate::service::all(nics.devices())? {
+                match service.vnis() {
+                    cxi::VniAccess::List(list) => seen.extend(list.iter().map(Vni::get)),
+                    cxi::VniAccess::Range(range) => {
+                        seen.insert_range(range.first().get()..=range.last().get());
+                    }
+                    _ => {}
+                }
+            }
+            compare(arguments, &node, &seen)
+        }),
+    }
+}
+
+fn compare(arguments: &VniArgs, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Compared<'a> {
+        node: &'a NodeName,
+        seen: &'a IdSet,
+        strays: &'a IdSet,
+        waiting_again: &'a [JobId],
+        unseen: &'a [JobId],
+        outside: &'a IdSet,
+    }
+    let mut open = Open::existing(arguments)?;
+    let result = open.pool.reconcile(node, seen, now());
+    open.keep(result.event.as_ref())?;
+    let mut text = String::new();
+    if !result.strays.is_empty() {
+        text += &format!(
+            "VNIs {} are on {node} and no job has them: they are not handed out until it shows \
+             them no more\n",
+            result.strays
+        );
+    }
+    for job in &result.waiting_again {
+        text += &format!("Job {job} is released and still on {node}: it waits for it now\n");
+    }
+    for job in &result.unseen {
+        text += &format!(
+            "Job {job} waits for {node}, which shows none of its VNIs: if none of its prologs can \
+             still be running, cxi vni confirm {job} --node {node}\n"
+        );
+    }
+    if !result.outside.is_empty() {
+        text += &format!(
+            "VNIs {} are on {node} and not of this pool\n",
+            result.outside
+        );
+    }
+    if text.is_empty() {
+        text = format!("{node} shows nothing that the pool does not know\n");
+    }
+    let json = Compared {
+        node,
+        seen,
+        strays: &result.strays,
+        waiting_again: &result.waiting_again,
+        unseen: &result.unseen,
+        outside: &result.outside,
+    };
+    Ok(Report::new(text, &json))
+}
+
+/// The name of this machine.
+fn this_node() -> Result<NodeName, Failure> {
+    let name = nix::unistd::gethostname().map_err(|errno| {
+        Failure::new(Exit::Failed, format!("this machine has no name: {errno}"))
+    })?;
+    NodeName::new(&name.to_string_lossy())
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
+}

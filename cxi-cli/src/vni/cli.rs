@@ -1,0 +1,136 @@
+//! The command line of `cxi vni`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Subcommand};
+use cxi::Vni;
+use cxi::job::{IdSet, JobId, NodeName, StepId, TenantName};
+
+use crate::args::{TenantArg, duration};
+
+#[derive(Debug, Args)]
+pub(crate) struct VniArgs {
+    /// File that keeps the pool
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        default_value = "/var/lib/cxi/vni-pool.json",
+        env = "CXI_VNI_POOL",
+        hide_env_values = true
+    )]
+    pub(crate) pool: PathBuf,
+    /// File that each change is appended to, one JSON object a line; `replay` reads it
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "CXI_VNI_LOG",
+        hide_env_values = true
+    )]
+    pub(crate) log: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: VniCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VniCommand {
+    /// Make the pool, or change which VNIs it hands out
+    ///
+    /// VNIs that jobs have stay with them; those that the pool no longer has are not handed out
+    /// again.
+    Configure(ConfigArgs),
+    /// Give a job VNIs, and print them; again: the same ones
+    Reserve {
+        /// The job
+        job: JobId,
+        /// How many VNIs, 1 to 4
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        count: u8,
+        /// A block of so many VNIs for range services instead: a power of two
+        #[arg(long, value_name = "N", conflicts_with = "count")]
+        block: Option<u16>,
+        /// From the part of this tenant
+        #[arg(long, value_name = "TENANT")]
+        tenant: Option<TenantName>,
+        /// For a step: steps share the job's VNIs
+        #[arg(long, value_name = "STEP")]
+        step: Option<StepId>,
+    },
+    /// End a job's use of its VNIs: they are draining until every node has confirmed
+    Release {
+        /// The job
+        job: JobId,
+        /// Nodes on which its services must be destroyed first; without any, only confirm --all
+        /// frees its VNIs
+        #[arg(long, value_name = "NODE", value_delimiter = ',')]
+        nodes: Vec<NodeName>,
+        /// Only this step leaves; the last one that leaves releases
+        #[arg(long, value_name = "STEP")]
+        step: Option<StepId>,
+    },
+    /// Say that the services of a released job are destroyed, so that its VNIs may be used again
+    #[command(group(ArgGroup::new("who").required(true)))]
+    Confirm {
+        /// The job
+        #[arg(required_unless_present = "stray")]
+        job: Option<JobId>,
+        /// On this node
+        #[arg(long, value_name = "NODE", group = "who")]
+        node: Option<NodeName>,
+        /// On all its nodes
+        #[arg(long, group = "who")]
+        all: bool,
+        /// By an operator's word: a node of it was replaced, for one
+        #[arg(long, group = "who")]
+        operator: bool,
+        /// By an operator's word: no service with this VNI, which no job has, is left
+        #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]
+        stray: Option<Vni>,
+    },
+    /// How full the pool is, and who has what
+    Show {
+        /// Only this job
+        job: Option<JobId>,
+    },
+    /// Compare with what the services on a node's NICs show
+    ///
+    /// VNIs that no living job has are not handed out until the node shows them no more.
+    Reconcile {
+        /// The node [default: the name of this machine]
+        #[arg(long, value_name = "NODE")]
+        node: Option<NodeName>,
+        /// The VNIs that the node shows [default: those of the services on this machine's NICs]
+        #[arg(long, value_name = "VNIS")]
+        seen: Option<IdSet>,
+    },
+    /// Make the pool again from a log of its changes
+    Replay {
+        /// The log, - for standard input
+        #[arg(value_name = "LOG")]
+        from: PathBuf,
+        /// VNIs of the pool before the first change, if the log does not begin with them
+        #[arg(long, value_name = "VNIS")]
+        vnis: Option<IdSet>,
+        /// Only say what the pool would be
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// What a pool hands out.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// VNIs, such as 1024-65535; 0, 1 and 10 are never handed out
+    pub(crate) vnis: IdSet,
+    /// Never hand out these either
+    #[arg(long, value_name = "VNIS")]
+    pub(crate) exclude: Option<IdSet>,
+    /// Keep a VNI out of use for this long after its services are destroyed, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
+    pub(crate) rest: Duration,
+    /// A part of the VNIs for one tenant, such as blue=1024-2047
+    #[arg(long, value_name = "NAME=VNIS")]
+    pub(crate) tenant: Vec<TenantArg>,
+}

@@ -1,0 +1,61 @@
+//! `cxi vni replay`.
+
+use std::path::Path;
+
+use cxi::job::IdSet;
+use cxi::job::pool::{Change, PoolConfig, VniPool};
+use serde::Serialize;
+
+use super::{log, now};
+use crate::exit::Failure;
+use crate::output::Report;
+use crate::state_file::{StateFile, VNI_POOL};
+
+pub(super) fn run(
+    pool: &Path,
+    from: &Path,
+    vnis: Option<&IdSet>,
+    dry_run: bool,
+) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Replayed {
+        events: usize,
+        jobs: usize,
+        free: usize,
+        written: bool,
+    }
+    let events = log::read(from)?;
+    let first = events.first().map(|event| &event.change);
+    let config = match (vnis, first) {
+        (Some(vnis), _) => PoolConfig::new(vnis.clone()),
+        (None, Some(Change::Reconfigured { config })) => config.clone(),
+        (None, _) => {
+            return Err(Failure::bad_input(format!(
+                "{}: the log does not begin with the configuration of the pool",
+                from.display()
+            ))
+            .hint("Name the VNIs that the pool had at first, such as --vnis 1024-65535."));
+        }
+    };
+    let replayed = VniPool::replay(config, &events)
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", from.display())))?;
+    if !dry_run {
+        StateFile::lock(VNI_POOL, pool)?.save(&replayed.snapshot())?;
+    }
+    let metrics = replayed.metrics(now());
+    let json = Replayed {
+        events: events.len(),
+        jobs: replayed.jobs().count(),
+        free: metrics.free,
+        written: !dry_run,
+    };
+    let text = format!(
+        "{} the pool {} from {} changes: {} jobs have VNIs, {} VNIs are free\n",
+        if dry_run { "Would make" } else { "Made" },
+        pool.display(),
+        json.events,
+        json.jobs,
+        json.free
+    );
+    Ok(Report::new(text, &json))
+}

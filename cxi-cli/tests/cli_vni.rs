@@ -1,0 +1,314 @@
+//! `cxi vni`: a pool of VNIs in a file.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{MockNode, Said, command, cxi};
+use serde_json::{Value, json};
+
+/// A pool and its log in a folder of their own.
+struct Pool {
+    node: MockNode,
+}
+
+impl Pool {
+    fn new(vnis: &str) -> Self {
+        let pool = Self {
+            node: MockNode::new(),
+        };
+        pool.vni(&["configure", vnis]).done();
+        pool
+    }
+
+    fn file(&self) -> PathBuf {
+        self.node.folder().join("pool.json")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.node.folder().join("pool.log")
+    }
+
+    fn vni(&self, arguments: &[&str]) -> Said {
+        let mut command = command(&["vni"]);
+        command
+            .args(arguments)
+            .env("CXI_VNI_POOL", self.file())
+            .env("CXI_VNI_LOG", self.log());
+        command.output().unwrap().into()
+    }
+
+    fn show(&self) -> Value {
+        self.vni(&["show", "--json"]).json()
+    }
+}
+
+#[test]
+fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
+    let pool = Pool::new("1024-1025");
+    assert_eq!(pool.vni(&["reserve", "job1"]).done(), "1024\n");
+    assert_eq!(pool.vni(&["reserve", "job1"]).done(), "1024\n", "again");
+    assert_eq!(pool.vni(&["reserve", "job2"]).done(), "1025\n");
+    pool.vni(&["reserve", "job3"]).refused(
+        7,
+        "error: failed to reserve 1 VNI: 0 available, 2 reserved by jobs",
+    );
+
+    assert_eq!(
+        pool.vni(&["release", "job1", "--nodes=node1,node2"]).done(),
+        "Job job1: VNI 1024, draining, waits for node1, node2\n"
+    );
+    let again = pool.vni(&["release", "job1"]);
+    assert_eq!((again.code, again.err.as_str()), (8, ""));
+    let short = pool.vni(&["reserve", "job3"]);
+    assert_eq!(short.code, 7);
+    assert!(
+        short.err.starts_with(
+            "error: failed to reserve 1 VNI: 0 available, 1 draining (oldest job job1, "
+        ) && short.err.trim_end().ends_with(
+            "\n  cxi vni show says which jobs are draining, and which nodes have not confirmed."
+        ),
+        "{}",
+        short.err
+    );
+    pool.vni(&["reserve", "job1"]).refused(
+        4,
+        "error: job job1 was released and is still draining VNI 1024 (2 nodes have not \
+         confirmed): confirm that first, or give the new run an id of its own",
+    );
+
+    assert_eq!(
+        pool.vni(&["confirm", "job1", "--node=node1"]).done(),
+        "Job job1: VNI 1024, draining, waits for node2\n"
+    );
+    pool.vni(&["confirm", "job1", "--node=node1"]).refused(
+        1,
+        "error: job job1 does not wait for node node1 (1 node has not confirmed)",
+    );
+    assert_eq!(
+        pool.vni(&["confirm", "job1", "--node=node2"]).done(),
+        "Job job1 has no VNIs any more: they may be used again\n"
+    );
+    assert_eq!(pool.vni(&["reserve", "job3"]).done(), "1024\n");
+
+    let other = pool.vni(&["configure", "2000-2009"]);
+    assert_eq!(
+        (other.code, other.err.as_str()),
+        (
+            0,
+            "warning: 2 more VNIs are in use that the pool no longer has: they stay with their \
+             jobs\n"
+        )
+    );
+    assert_eq!(pool.vni(&["configure", "2000-2009"]).code, 8);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_changes_nothing() {
+    let pool = Pool::new("1024-1039");
+    pool.vni(&["reserve", "job1"]).done();
+    let before = fs::read(pool.file()).unwrap();
+    for (arguments, code, message) in [
+        (
+            &["reserve", "job2", "--count=5"][..],
+            2,
+            "a job can have 1 to 4 VNIs (one service lists no more), not 5",
+        ),
+        (
+            &["reserve", "job2", "--block=3"],
+            2,
+            "a block of 3 VNIs is impossible: range services take powers of two",
+        ),
+        (
+            &["reserve", "job2", "--tenant=blue"],
+            2,
+            "no tenant blue in the configuration of the pool (it has none)",
+        ),
+        (
+            &["reserve", "job1", "--count=2"],
+            1,
+            "job job1 has VNI 1024, which is not 2 VNIs: release it first",
+        ),
+        (&["release", "job9"], 5, "job job9 has no VNIs in the pool"),
+        (
+            &["confirm", "job1", "--all"],
+            1,
+            "job job1 is not released: its VNIs are in use\n  End its use first: cxi vni release \
+             job1 --nodes …",
+        ),
+        (
+            &["confirm", "--stray=1030"],
+            5,
+            "VNI 1030 is not a stray one: no node shows it without a job",
+        ),
+        (&["show", "job9"], 5, "job job9 has no VNIs in the pool"),
+        (
+            &["configure", "1,10"],
+            2,
+            "no VNI to hand out: the set is \"1,10\", of which \"0-1,10\" are excluded",
+        ),
+    ] {
+        pool.vni(arguments)
+            .refused(code, &format!("error: {message}"));
+        assert_eq!(fs::read(pool.file()).unwrap(), before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn no_pool_is_said_and_none_is_made() {
+    let node = MockNode::new();
+    let file = node.folder().join("none.json");
+    let option = format!("--pool={}", file.display());
+    cxi(&["vni", &option, "reserve", "job1"]).refused(
+        2,
+        &format!(
+            "error: {}: there is no pool of VNIs\n  Make one, such as: cxi vni configure \
+             1024-65535\n  --pool FILE or CXI_VNI_POOL names another file.",
+            file.display()
+        ),
+    );
+    assert_eq!(fs::read_dir(node.folder()).unwrap().count(), 0);
+
+    // A mock node's file is no pool.
+    node.cxi(&["service", "create", "--vni=7"]).done();
+    let before = fs::read(node.file()).unwrap();
+    let option = format!("--pool={}", node.file().display());
+    cxi(&["vni", &option, "show"]).refused(
+        2,
+        &format!(
+            "error: {}: line 1: this is no pool file: format is \"cxi mock node\", expected \
+             \"cxi vni pool\"\n  The file was left as it is. Name another one, or remove it to \
+             start over.",
+            node.file().display()
+        ),
+    );
+    assert_eq!(fs::read(node.file()).unwrap(), before);
+}
+
+#[test]
+fn steps_share_and_the_last_one_releases() {
+    let pool = Pool::new("1024-1039");
+    for step in ["0", "1"] {
+        let step = format!("--step={step}");
+        assert_eq!(
+            pool.vni(&["reserve", "77", "--count=2", &step]).done(),
+            "1024,1025\n"
+        );
+    }
+    pool.vni(&["release", "77", "--step=0", "--nodes=n1"])
+        .done();
+    assert_eq!(pool.show()["reserved"], 2);
+    pool.vni(&["release", "77", "--step=1", "--nodes=n2"])
+        .done();
+    let shown = pool.show();
+    assert_eq!(
+        (&shown["reserved"], &shown["draining"]),
+        (&json!(0), &json!(2))
+    );
+    assert_eq!(
+        shown["jobs"][0]["phase"]["draining"]["waiting"],
+        json!(["n1", "n2"])
+    );
+    pool.vni(&["confirm", "77", "--operator"]).done();
+    assert_eq!(pool.show()["free"], 16);
+}
+
+#[test]
+fn a_node_is_compared_with_the_pool() {
+    let pool = Pool::new("1024-1027");
+    pool.vni(&["reserve", "job1"]).done();
+    let mock = format!("--mock={}", pool.node.file().display());
+    for vni in ["1024", "1026", "2000"] {
+        let vni = format!("--vni={vni}");
+        pool.node.cxi(&["service", "create", &vni]).done();
+    }
+    assert_eq!(
+        pool.vni(&["reconcile", "--node=node1", &mock]).done(),
+        "VNIs 1026 are on node1 and no job has them: they are not handed out until it shows them \
+         no more\nVNIs 2000 are on node1 and not of this pool\n"
+    );
+    let shown = pool.show();
+    assert_eq!(shown["strays"][0]["vni"], 1026);
+    assert_eq!(shown["free"], 2);
+
+    pool.node.cxi(&["service", "destroy", "3"]).done();
+    pool.vni(&["reconcile", "--node=node1", &mock]).done();
+    assert_eq!(pool.show()["free"], 3);
+
+    pool.vni(&["release", "job1", "--nodes=node1"]).done();
+    assert_eq!(
+        pool.vni(&["reconcile", "--node=node1", "--seen=1025"])
+            .done(),
+        "VNIs 1025 are on node1 and no job has them: they are not handed out until it shows them \
+         no more\nJob job1 waits for node1, which shows none of its VNIs: if none of its prologs \
+         can still be running, cxi vni confirm job1 --node node1\n"
+    );
+}
+
+#[test]
+fn a_lost_file_is_made_again_from_the_log() {
+    let pool = Pool::new("1024-1031");
+    pool.vni(&["reserve", "job1"]).done();
+    pool.vni(&["reserve", "job2", "--block=4"]).done();
+    pool.vni(&["release", "job1", "--nodes=node1"]).done();
+    pool.vni(&["configure", "1024-1035", "--exclude=1026", "--rest=30s"])
+        .done();
+    let before = fs::read(pool.file()).unwrap();
+    let log = pool.log();
+    let log = log.to_str().unwrap();
+
+    fs::remove_file(pool.file()).unwrap();
+    let said = pool.vni(&["replay", log, "--dry-run"]).done();
+    assert!(said.starts_with("Would make the pool"), "{said}");
+    assert!(!pool.file().exists());
+    assert_eq!(
+        pool.vni(&["replay", log]).done(),
+        format!(
+            "Made the pool {} from 5 changes: 2 jobs have VNIs, 6 VNIs are free\n",
+            pool.file().display()
+        )
+    );
+    assert_eq!(fs::read(pool.file()).unwrap(), before);
+
+    let lines = fs::read_to_string(log).unwrap();
+    let twice = lines.lines().nth(1).unwrap();
+    let bad = pool.node.write("bad.log", &format!("{lines}{twice}\n"));
+    pool.vni(&["replay", &bad]).refused(
+        2,
+        &format!("error: {bad}: event 5 (reserve VNI 1024 for job job1): job job1 has VNI 1024"),
+    );
+    let half = pool
+        .node
+        .write("half.log", &lines[..lines.trim_end().len() - 5]);
+    let said = pool.vni(&["replay", &half]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.err.starts_with(&format!(
+            "error: {half}: line 5 is no change of a pool: EOF while parsing"
+        )),
+        "{}",
+        said.err
+    );
+    assert_eq!(fs::read(pool.file()).unwrap(), before);
+}
+
+#[test]
+fn many_at_a_time_never_get_the_same() {
+    let pool = Pool::new("1024-1055");
+    let given: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|job| {
+                let pool = &pool;
+                scope.spawn(move || pool.vni(&["reserve", &format!("job{job}")]).done())
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let different: std::collections::BTreeSet<_> = given.iter().collect();
+    assert_eq!(different.len(), 16);
+    assert_eq!(pool.show()["reserved"], 16);
+}
