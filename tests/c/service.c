@@ -122,6 +122,7 @@ int main(int argc, char **argv)
 	struct svc_desc services[32], got;
 	unsigned char info[256];
 	uint32_t before, after, handle, count, id;
+	char *page;
 	void *unwritable;
 	void *volatile nowhere;
 	size_t lni_length;
@@ -198,6 +199,15 @@ int main(int argc, char **argv)
 	nowhere = (void *)16;
 	CHECK(write(device, nowhere, 8) == -1 && errno == EFAULT);
 	CHECK(read(device, info, 1) == -1 && errno == EINVAL);
+
+	/* Behind the last page there is nothing to read: only the development branch minds. */
+	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
+	memcpy(page + 4088, &(struct by_id){OP_SVC_DESTROY, 1}, 8);
+	CHECK(write(device, page + 4088, 8) == -1);
+	CHECK(errno == (lni_length == 24 ? EFAULT : EINVAL));
+	memcpy(page + 4080, &(struct by_id){OP_SVC_DESTROY, 1}, 8);
+	CHECK(write(device, page + 4080, 8) == -1 && errno == EINVAL);
 
 	/* Bad addresses are noticed after the work was done. */
 	wanted.limits[1] = (struct limits){0, 0};

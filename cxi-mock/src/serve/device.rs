@@ -6,15 +6,19 @@ use std::time::{Duration, Instant};
 use fuser::{FopenFlags, ReplyOpen, Request};
 use nix::unistd::Pid;
 
-use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::{Errno, Opcode, Release};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
+use super::memory;
 use super::server::{Function, OpenFile, Server, Windows};
 use super::trace::Noted;
 
 /// The size that the device shows as a file: writes never get there.
 pub(super) const SIZE: u64 = 1 << 50;
+
+/// The development branch reads that many bytes of every command, whatever its length.
+const HEADER: usize = 16;
 
 /// Commands of several threads go through at once, and closing costs no question.
 const FLAGS: FopenFlags = FopenFlags::FOPEN_DIRECT_IO
@@ -116,6 +120,9 @@ impl Call {
         let Caller { pid, uid, gid } = self.caller;
         let opcode = self.opcode();
         let release = self.file.client.nic().config().release;
+        if release >= Release::Main && self.command.len() < HEADER {
+            memory::check_written_from(pid, HEADER)?;
+        }
         let credentials =
             credentials::of_caller((pid, uid, gid), opcode, release, server.authority);
         let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release);

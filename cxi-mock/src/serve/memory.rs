@@ -1,8 +1,10 @@
 //! The memory of a caller: where responses go.
 
+use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 
 use nix::errno::Errno as SysErrno;
+use nix::libc::{SYS_pwrite64, SYS_write};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
@@ -37,6 +39,29 @@ pub(super) fn read(pid: Pid, address: u64, bytes: &mut [u8]) -> Result<(), Errno
     complete(read, len)
 }
 
+/// Whether that many bytes can be read from where a thread's `write(2)` takes what it writes.
+///
+/// The file system is told the bytes of a write, not their address: that is among the arguments
+/// of the system call that the thread waits in. Where they cannot be seen, all is well.
+pub(super) fn check_written_from(pid: Pid, len: usize) -> Result<(), Errno> {
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    match address_of_write(&call) {
+        Some(address) => read(pid, address, &mut vec![0; len]),
+        None => Ok(()),
+    }
+}
+
+/// The address in the number and arguments of a system call, if it is a write.
+fn address_of_write(call: &str) -> Option<u64> {
+    let mut words = call.split_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    if number != SYS_write && number != SYS_pwrite64 {
+        return None;
+    }
+    let address = words.nth(1)?.strip_prefix("0x")?;
+    u64::from_str_radix(address, 16).ok()
+}
+
 /// Fewer bytes than asked means that a page further on is bad.
 fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), Errno> {
     match moved {
@@ -69,6 +94,15 @@ mod tests {
         assert_eq!(write(Pid::this(), 16, &[1, 2, 3]), Err(Errno::EFAULT));
         assert_eq!(write(Pid::this(), u64::MAX, &[1]), Err(Errno::EFAULT));
         assert_eq!(read(Pid::this(), 16, &mut [0; 3]), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn writes_show_their_address() {
+        let call = format!("{SYS_write} 0x3 0x7ffe10 0x8 0x0 0x0 0x0 0x7ffc 0x7f\n");
+        assert_eq!(address_of_write(&call), Some(0x7f_fe10));
+        assert_eq!(address_of_write("running\n"), None);
+        assert_eq!(address_of_write("-1 0x7ffc 0x7f"), None);
+        assert_eq!(address_of_write(""), None);
     }
 
     #[test]
