@@ -10,24 +10,26 @@ mod machine;
 mod model;
 mod operation;
 mod reach;
-mod reservation;
 mod strategy;
 
 use machine::Machine;
 use proptest::test_runner::{Config, FileFailurePersistence};
 use proptest_state_machine::prop_state_machine;
 
+/// Steps of a sequence.
+const LENGTH: std::ops::Range<usize> = 1..200;
+
 /// Sets the number of sequences.
 const CASES: &str = "CXI_PROPERTY_CASES";
 
 fn config() -> Config {
-    let cases = std::env::var(CASES).map_or(100, |text| {
+    let cases = std::env::var(CASES).map_or(60, |text| {
         text.parse()
             .unwrap_or_else(|_| panic!("{CASES}={text}: expected a number of sequences"))
     });
     let seeds = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/proptest-regressions/services.txt"
+        "/proptest-regressions/resources.txt"
     );
     Config {
         cases,
@@ -41,5 +43,5 @@ prop_state_machine! {
     #![proptest_config(config())]
 
     #[test]
-    fn services(sequential 1..120 => Machine);
+    fn resources(sequential LENGTH => Machine);
 }

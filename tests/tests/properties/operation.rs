@@ -9,6 +9,15 @@ pub(crate) struct Caller {
     pub netns: u32,
 }
 
+impl Caller {
+    pub(crate) const ROOT: Self = Self {
+        uid: 0,
+        gid: 0,
+        admin: true,
+        netns: 4_026_531_840,
+    };
+}
+
 /// Kind and id of a member slot, as raw numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Member {
@@ -41,6 +50,7 @@ pub(crate) enum Operation {
     Open {
         file: usize,
     },
+    /// The process closes its file, or dies.
     Close {
         file: usize,
     },
@@ -49,6 +59,30 @@ pub(crate) enum Operation {
         caller: Caller,
         command: Command,
     },
+    /// The same command again and again, until it is refused.
+    Fill {
+        file: usize,
+        caller: Caller,
+        command: Command,
+    },
+    /// The cleanup that the driver runs every second.
+    Tick,
+    /// The hardware has commands of a queue in flight, or none.
+    InFlight {
+        queue: u32,
+        commands: u32,
+    },
+    /// The hardware counts TLEs in use in a pool.
+    TlesInUse {
+        pool: u32,
+        tles: u16,
+    },
+    /// A processing element counts LEs in use in a pool.
+    LesInUse {
+        element: u32,
+        pool: u32,
+        les: u16,
+    },
 }
 
 /// One command.
@@ -56,16 +90,145 @@ pub(crate) enum Operation {
 pub(crate) enum Command {
     SvcAlloc(Box<Descriptor>),
     SvcUpdate(Box<Descriptor>),
-    SvcDestroy { svc_id: u32 },
-    SvcEnable { svc_id: u32, enable: bool },
-    SvcSetLpr { svc_id: u32, lnis_per_rgid: u32 },
-    SvcSetVniRange { svc_id: u32, min: u32, max: u32 },
-    LniAlloc { svc_id: u32 },
-    LniFree { lni: u32 },
+    SvcDestroy {
+        svc_id: u32,
+    },
+    SvcEnable {
+        svc_id: u32,
+        enable: bool,
+    },
+    SvcSetLpr {
+        svc_id: u32,
+        lnis_per_rgid: u32,
+    },
+    SvcSetVniRange {
+        svc_id: u32,
+        min: u32,
+        max: u32,
+    },
+    SvcSetExclusiveCp {
+        svc_id: u32,
+        exclusive: bool,
+    },
+    LniAlloc {
+        svc_id: u32,
+    },
+    LniFree {
+        lni: u32,
+    },
+    /// CP_ALLOC, or TRIG_CP_ALLOC if a kind is asked for.
+    CpAlloc {
+        lni: u32,
+        vni: u32,
+        tc: u32,
+        tc_type: u32,
+        kind: Option<u32>,
+    },
+    CpFree {
+        cp: u32,
+    },
+    CpModify {
+        cp: u32,
+        vni: u32,
+    },
+    DomainReserve {
+        lni: u32,
+        vni: u32,
+        pid: u32,
+        count: u32,
+    },
+    DomainAlloc {
+        lni: u32,
+        vni: u32,
+        pid: u32,
+    },
+    DomainFree {
+        domain: u32,
+    },
+    CqAlloc(QueueRequest),
+    CqFree {
+        cq: u32,
+    },
+    EqAlloc(EventQueueRequest),
+    EqFree {
+        eq: u32,
+    },
+    PteAlloc {
+        lni: u32,
+        eq: u32,
+        ethernet: bool,
+    },
+    PteFree {
+        pte: u32,
+    },
+    PteMap {
+        pte: u32,
+        domain: u32,
+        offset: u32,
+    },
+    PteUnmap {
+        index: u32,
+    },
+    CtAlloc {
+        lni: u32,
+        writeback: u64,
+    },
+    CtFree {
+        ct: u32,
+    },
+    AtuMap {
+        lni: u32,
+        va: u64,
+        len: u64,
+        flags: u32,
+    },
+    AtuUnmap {
+        md: u32,
+    },
+    WaitAlloc {
+        lni: u32,
+    },
+    WaitFree {
+        wait: u32,
+    },
+}
+
+/// What a command queue is asked for with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueRequest {
+    pub lni: u32,
+    pub eq: u32,
+    pub count: u32,
+    pub policy: u32,
+    pub flags: u32,
+    pub lcid: u32,
+    pub threshold: u32,
+}
+
+/// What an event queue is asked for with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventQueueRequest {
+    pub lni: u32,
+    pub md: u32,
+    pub event_wait: u32,
+    pub status_wait: u32,
+    pub queue: u64,
+    pub len: u64,
+    pub flags: u64,
+    pub reserved_slots: u32,
 }
 
 impl Command {
     pub(crate) fn needs_admin(&self) -> bool {
-        !matches!(self, Self::LniAlloc { .. } | Self::LniFree { .. })
+        matches!(
+            self,
+            Self::SvcAlloc(_)
+                | Self::SvcUpdate(_)
+                | Self::SvcDestroy { .. }
+                | Self::SvcEnable { .. }
+                | Self::SvcSetLpr { .. }
+                | Self::SvcSetVniRange { .. }
+                | Self::SvcSetExclusiveCp { .. }
+        )
     }
 }

@@ -6,71 +6,162 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use proptest_state_machine::ReferenceStateMachine;
 
+use crate::LENGTH;
 use crate::model::{Answer, Model};
 use crate::operation::{Command, Operation};
+
+/// Commands, and the answers that each must get.
+const WANTED: &[(&str, &str)] = &[
+    (
+        "SvcAlloc",
+        "ok EINVAL EEXIST EPERM ENOSPC+short ENOSPC+le-pools ENOSPC+tle-pools",
+    ),
+    ("SvcUpdate", "ok EINVAL EBUSY EPERM"),
+    ("SvcDestroy", "ok EINVAL EBUSY EPERM"),
+    ("SvcEnable", "ok EINVAL EBUSY EPERM"),
+    ("SvcSetLpr", "ok EINVAL EBUSY EPERM"),
+    ("SvcSetVniRange", "ok EINVAL EEXIST EPERM"),
+    ("SvcSetExclusiveCp", "ok EINVAL EBUSY EPERM"),
+    ("LniAlloc", "ok EINVAL EKEYREVOKED EPERM"),
+    ("LniFree", "ok EINVAL EBUSY"),
+    ("CpAlloc", "ok EINVAL ENOENT EPERM ENOSPC"),
+    ("CpFree", "ok EINVAL"),
+    ("CpModify", "ok EINVAL"),
+    ("DomainReserve", "ok EINVAL EEXIST ENOSPC"),
+    ("DomainAlloc", "ok EINVAL ENOENT EPERM EEXIST"),
+    ("DomainFree", "ok EINVAL EBUSY"),
+    ("CqAlloc", "ok EINVAL E2BIG EPERM EBADR ENOSPC"),
+    ("CqFree", "ok EINVAL"),
+    ("EqAlloc", "ok EINVAL EPERM EBADR ENOSPC EEXIST"),
+    ("EqFree", "ok EINVAL EBUSY"),
+    ("PteAlloc", "ok EINVAL EPERM EBADR ENOSPC"),
+    ("PteFree", "ok EINVAL EBUSY"),
+    ("PteMap", "ok EINVAL"),
+    ("PteUnmap", "ok EINVAL"),
+    ("CtAlloc", "ok EINVAL EBADR ENOSPC"),
+    ("CtFree", "ok EINVAL"),
+    (
+        "AtuMap",
+        "ok EINVAL EOVERFLOW EFAULT EOPNOTSUPP EBADR ENOSPC",
+    ),
+    ("AtuUnmap", "ok EINVAL EBUSY"),
+    ("WaitAlloc", "ok EINVAL"),
+    ("WaitFree", "ok EINVAL EBUSY"),
+    // What happens without an answer of its own.
+    ("cleanup", "nothing pending"),
+    ("LNI", "pending finished shares-RGID"),
+    ("unit", "reused-EQ reused-PTE late-queue shared beyond-shared"),
+    ("numbers", "TGQ"),
+    ("RGID", "full"),
+    ("profile", "private orphan"),
+    ("LCID", "shared exclusive"),
+];
 
 #[test]
 fn every_kind_of_answer_is_met() {
     let mut met: BTreeMap<String, u32> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
-    let sequences = <Model as ReferenceStateMachine>::sequential_strategy(1..120);
-    for _ in 0..150 {
+    let sequences = <Model as ReferenceStateMachine>::sequential_strategy(LENGTH);
+    for _ in 0..300 {
         let (mut model, operations, _) = sequences.new_tree(&mut runner).unwrap().current();
         for operation in &operations {
+            let before = model.clone();
             model.apply(operation);
-            if let Operation::Command { command, .. } = operation {
-                *met.entry(describe(command, &model.answer)).or_default() += 1;
+            for kind in kinds(&before, operation, &model) {
+                *met.entry(kind).or_default() += 1;
             }
         }
     }
-    let wanted = [
-        "alloc ok",
-        "alloc EINVAL",
-        "alloc EEXIST",
-        "alloc ENOSPC short",
-        "alloc ENOSPC le pools",
-        "alloc ENOSPC tle pools",
-        "update ok",
-        "update EINVAL",
-        "update EBUSY",
-        "destroy ok",
-        "destroy EINVAL",
-        "destroy EBUSY",
-        "enable ok",
-        "enable EINVAL",
-        "enable EBUSY",
-        "lpr ok",
-        "lpr EINVAL",
-        "lpr EBUSY",
-        "range ok",
-        "range EINVAL",
-        "range EEXIST",
-        "lni ok",
-        "lni EINVAL",
-        "lni EKEYREVOKED",
-        "lni EPERM",
-        "free ok",
-        "free EINVAL",
-        "destroy EPERM",
+    let wanted = WANTED.iter().flat_map(|(what, answers)| {
+        answers
+            .split(' ')
+            .map(move |answer| format!("{what} {answer}"))
+    });
+    let missed: Vec<_> = wanted.filter(|kind| !met.contains_key(kind)).collect();
+    assert!(missed.is_empty(), "never met: {missed:?}; met: {met:#?}");
+}
+
+/// What a step shows.
+fn kinds(before: &Model, operation: &Operation, after: &Model) -> Vec<String> {
+    let mut kinds = effects(before, after);
+    match operation {
+        Operation::Command { command, .. } => {
+            kinds.push(describe(command, &after.answer));
+            if let Command::AtuMap { .. } = command
+                && matches!(after.answer, Answer::Failed(cxi_ioctl::Errno::ENOSPC))
+                && after.lnis.values().any(|lni| after.lacs(lni.rgid).len() == 8)
+            {
+                kinds.push("RGID full".to_owned());
+            }
+        }
+        Operation::Tick => kinds.push(
+            match after.answer {
+                Answer::Ran(true) => "cleanup pending",
+                _ => "cleanup nothing",
+            }
+            .to_owned(),
+        ),
+        _ => {}
+    }
+    kinds
+}
+
+fn effects(before: &Model, after: &Model) -> Vec<String> {
+    let pending = |model: &Model| {
+        let lnis = model.lnis.values();
+        lnis.filter(|lni| lni.file.is_none()).count()
+    };
+    let spare = |model: &Model| {
+        let lnis = model.lnis.values();
+        lnis.fold((0, 0, 0), |(eqs, ptes, queues), lni| {
+            (
+                eqs + lni.spare_eqs.len(),
+                ptes + lni.spare_ptes.len(),
+                queues + lni.freed_queues.len(),
+            )
+        })
+    };
+    let (old, new) = (spare(before), spare(after));
+    let same_lnis = before.lnis.len() == after.lnis.len();
+    let tgqs = after.numbers.held(2);
+    let overused = (0..8).any(|kind| {
+        u32::from(after.device.shared_use[kind]) + u32::from(after.device.reserved[kind])
+            > u32::from(crate::model::TOTALS[kind])
+    });
+    let users = |profile: &crate::model::Profile| !profile.has_creator && profile.users > 0;
+    let shared_lcid = |lcid: &crate::model::Lcid| lcid.users > 1;
+    let exclusive = |lcid: &crate::model::Lcid| after.tx.get(lcid.profile).exclusive;
+    let facts = [
+        ("LNI pending", pending(after) > pending(before)),
+        ("LNI finished", pending(after) < pending(before)),
+        (
+            "LNI shares-RGID",
+            after.rgids().len() < after.lnis.len(),
+        ),
+        ("unit reused-EQ", same_lnis && new.0 < old.0),
+        ("unit reused-PTE", same_lnis && new.1 < old.1),
+        ("unit late-queue", same_lnis && new.2 < old.2),
+        (
+            "unit shared",
+            after.device.shared_use.iter().any(|units| *units > 0),
+        ),
+        ("unit beyond-shared", overused),
+        ("numbers TGQ", tgqs == 512),
+        (
+            "profile private",
+            after.rx.0.len() != before.rx.0.len() && after.rx.0.values().any(users),
+        ),
+        ("profile orphan", after.tx.0.values().any(users)),
+        ("LCID shared", after.lcids.values().any(shared_lcid)),
+        ("LCID exclusive", after.lcids.values().any(exclusive)),
     ];
-    let missed: Vec<_> = wanted
-        .iter()
-        .filter(|kind| !met.contains_key(**kind))
-        .collect();
-    assert!(missed.is_empty(), "never met: {missed:?}; met: {met:?}");
+    let shown = facts.iter().filter(|(_, is_so)| *is_so);
+    shown.map(|(fact, _)| (*fact).to_owned()).collect()
 }
 
 fn describe(command: &Command, answer: &Answer) -> String {
-    let name = match command {
-        Command::SvcAlloc(_) => "alloc",
-        Command::SvcUpdate(_) => "update",
-        Command::SvcDestroy { .. } => "destroy",
-        Command::SvcEnable { .. } => "enable",
-        Command::SvcSetLpr { .. } => "lpr",
-        Command::SvcSetVniRange { .. } => "range",
-        Command::LniAlloc { .. } => "lni",
-        Command::LniFree { .. } => "free",
-    };
+    let text = format!("{command:?}");
+    let name = text.split(|c: char| !c.is_alphanumeric()).next();
     let result = match answer {
         Answer::Failed(errno) | Answer::Updated(Err(errno)) => errno.to_string(),
         Answer::Allocated {
@@ -83,14 +174,14 @@ fn describe(command: &Command, answer: &Answer) -> String {
                 info.no_le_pools,
                 info.no_tle_pools,
             ) {
-                ("ENOSPC", true, _) => " le pools",
-                ("ENOSPC", _, true) => " tle pools",
-                ("ENOSPC", ..) => " short",
+                ("ENOSPC", true, _) => "+le-pools",
+                ("ENOSPC", _, true) => "+tle-pools",
+                ("ENOSPC", ..) => "+short",
                 _ => "",
             };
             format!("{errno}{why}")
         }
         _ => "ok".to_owned(),
     };
-    format!("{name} {result}")
+    format!("{} {result}", name.unwrap_or_default())
 }

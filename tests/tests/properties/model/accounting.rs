@@ -1,9 +1,22 @@
-//! What services hold back of the NIC, in the reference model.
+//! What services hold back of the NIC and what they use of it.
+
+use cxi_ioctl::Errno;
+
+use super::{Model, Service};
 
 /// Device totals, in the order PTE, TXQ, TGQ, EQ, CT, LE (each processing element), TLE, AC.
 pub(crate) const TOTALS: [u16; 8] = [2048, 1024, 512, 2047, 2047, 16384, 2048, 1022];
+pub(crate) const PTE: usize = 0;
+pub(crate) const TXQ: usize = 1;
+pub(crate) const TGQ: usize = 2;
+pub(crate) const EQ: usize = 3;
+pub(crate) const CT: usize = 4;
 pub(crate) const LE: usize = 5;
 pub(crate) const TLE: usize = 6;
+pub(crate) const AC: usize = 7;
+
+/// Not applicable, in a usage figure.
+const NOT_APPLICABLE: u16 = 0xFFFF;
 
 /// Smallest TLE reservation of a service that has one.
 const LEAST_TLES: u16 = 8;
@@ -29,6 +42,8 @@ pub(crate) struct Reservation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reservations {
     pub reserved: [u16; 8],
+    /// Units in use beyond a reservation.
+    pub shared_use: [u16; 8],
     le_pools: [bool; 16],
     tle_pools: [bool; 4],
 }
@@ -73,7 +88,7 @@ impl Reservations {
             }
         }
         let le_pool = if limits[LE].1 > 0 {
-            let free = lowest_free(&self.le_pools);
+            let free = lowest_pool(&self.le_pools);
             info.no_le_pools = free.is_none();
             Some(free.ok_or(info)?)
         } else {
@@ -83,7 +98,7 @@ impl Reservations {
             if limits[TLE].1 > TOTALS[TLE] - self.reserved[TLE] {
                 return Err(info);
             }
-            let free = lowest_free(&self.tle_pools);
+            let free = lowest_pool(&self.tle_pools);
             info.no_tle_pools = free.is_none();
             Some(free.ok_or(info)?)
         } else {
@@ -122,7 +137,74 @@ impl Reservations {
     }
 }
 
-fn lowest_free(pools: &[bool]) -> Option<u32> {
+fn lowest_pool(pools: &[bool]) -> Option<u32> {
     let index = pools.iter().position(|used| !used)?;
     u32::try_from(index).ok()
+}
+
+impl Model {
+    /// Takes one unit for the service of an LNI.
+    pub(super) fn charge(&mut self, svc_id: u32, kind: usize) -> Result<(), Errno> {
+        let service = self.services.get_mut(&svc_id).ok_or(Errno::EINVAL)?;
+        let (max, res) = service.held.limits[kind];
+        if (max, res) == (0, 0) {
+            return Err(Errno::EBADR);
+        }
+        let in_use = &mut service.in_use[kind];
+        if *in_use >= res {
+            let shared_use = &mut self.device.shared_use[kind];
+            if *in_use >= max || *shared_use >= TOTALS[kind] {
+                return Err(Errno::ENOSPC);
+            }
+            *shared_use += 1;
+        }
+        *in_use += 1;
+        Ok(())
+    }
+
+    /// Returns one unit.
+    pub(super) fn return_unit(&mut self, svc_id: u32, kind: usize) {
+        let Some(service) = self.services.get_mut(&svc_id) else {
+            panic!("service {svc_id} is gone, and has units in use");
+        };
+        if service.in_use[kind] > service.held.limits[kind].1 {
+            self.device.shared_use[kind] -= 1;
+        }
+        service.in_use[kind] -= 1;
+    }
+
+    /// Takes one unit and the lowest free number.
+    pub(super) fn take_numbered(&mut self, svc_id: u32, kind: usize) -> Result<u32, Errno> {
+        self.charge(svc_id, kind)?;
+        self.numbers.take(kind).ok_or_else(|| {
+            self.return_unit(svc_id, kind);
+            Errno::ENOSPC
+        })
+    }
+
+    /// Returns one unit and its number.
+    pub(super) fn return_numbered(&mut self, svc_id: u32, kind: usize, number: u32) {
+        self.numbers.give_back(kind, number);
+        self.return_unit(svc_id, kind);
+    }
+
+    /// The use that the driver reports for a service.
+    pub(crate) fn usage(&self, service: &Service) -> [u16; 8] {
+        let counts_hardware = self.release == cxi_ioctl::Release::Main;
+        let mut usage = service.in_use;
+        usage[LE] = match service.held.le_pool {
+            Some(pool) if counts_hardware => {
+                let largest = self.les_in_use.iter().map(|pools| pools[pool as usize]);
+                largest.max().unwrap_or(0)
+            }
+            None if counts_hardware => NOT_APPLICABLE,
+            _ => 0,
+        };
+        usage[TLE] = match service.held.tle_pool {
+            Some(pool) => self.tles_in_use[pool as usize],
+            None if counts_hardware => NOT_APPLICABLE,
+            None => self.tles_in_use[0],
+        };
+        usage
+    }
 }

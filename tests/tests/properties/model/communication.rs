@@ -1,0 +1,205 @@
+//! Communication profiles, LCIDs and the table of CPs.
+
+use std::collections::BTreeSet;
+
+use cxi_ioctl::Errno;
+
+use super::profile::vni;
+use super::{Model, Values, lowest_free};
+use crate::operation::Caller;
+
+const LCIDS: u32 = 16;
+const TABLE: usize = 255;
+const CLASSES: u32 = 8;
+const TYPES: u32 = 4;
+const FIRST_ETHERNET: u32 = 5;
+const LAST_PCP: u32 = 7;
+pub(crate) const TRIGGER: u32 = 0;
+pub(crate) const NON_TRIGGER: u32 = 1;
+
+/// Class and type that the hardware is set up for.
+const PAIRS: [(u32, u32); 6] = [(1, 0), (1, 3), (2, 0), (3, 0), (3, 1), (3, 2)];
+
+/// A handle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cp {
+    pub lni: u32,
+    pub rgid: u32,
+    pub lcid: u32,
+    pub profile: u32,
+}
+
+/// An LCID of an RGID.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lcid {
+    pub vni: u16,
+    pub class: (u32, u32),
+    pub profile: u32,
+    /// The LNI that asked for it first.
+    pub lni: u32,
+    pub users: u32,
+}
+
+impl Model {
+    pub(super) fn cp_alloc(
+        &mut self,
+        file: usize,
+        caller: Caller,
+        lni: u32,
+        number: u32,
+        class: (u32, u32),
+        kind: Option<u32>,
+    ) -> Values {
+        let rgid = self.lni(file, lni)?.rgid;
+        let (tc, tc_type) = class;
+        if tc >= CLASSES || tc_type >= TYPES {
+            return Err(Errno::EINVAL);
+        }
+        if tc >= FIRST_ETHERNET {
+            // Whoever may do it is never let through to here.
+            assert!(number > LAST_PCP || !caller.admin);
+            return Err(if number > LAST_PCP {
+                Errno::EINVAL
+            } else {
+                Errno::EPERM
+            });
+        }
+        let vni = vni(number)?;
+        let profile = self.tx.find_or_create(vni, caller)?;
+        let allowed = self.tx.get(profile).tcs[tc as usize] && PAIRS.contains(&class);
+        let lcid = if allowed {
+            self.lcid(rgid, lni, vni, class, profile, kind)
+        } else {
+            Err(Errno::EINVAL)
+        };
+        let lcid = lcid.inspect_err(|_| self.tx.sweep(profile))?;
+        self.tx.hold(profile);
+        let taken = self.cps.keys().filter(|(owner, _)| *owner == file);
+        let handle = lowest_free(0, taken.map(|(_, handle)| *handle));
+        let cp = Cp {
+            lni,
+            rgid,
+            lcid,
+            profile,
+        };
+        self.cps.insert((file, handle), cp);
+        Ok(vec![handle, lcid])
+    }
+
+    /// An LCID for a CP: one that is there, or a new one.
+    fn lcid(
+        &mut self,
+        rgid: u32,
+        lni: u32,
+        vni: u16,
+        class: (u32, u32),
+        profile: u32,
+        kind: Option<u32>,
+    ) -> Result<u32, Errno> {
+        if let Some(lcid) = self.reusable(rgid, lni, vni, class, kind) {
+            if let Some(found) = self.lcids.get_mut(&(rgid, lcid)) {
+                found.users += 1;
+            }
+            return Ok(lcid);
+        }
+        let new = Lcid {
+            vni,
+            class,
+            profile,
+            lni,
+            users: 1,
+        };
+        if self.table_use_with(Some(new)) > TABLE {
+            return Err(Errno::ENOSPC);
+        }
+        let first = u32::from(kind == Some(NON_TRIGGER));
+        let taken = self.lcids.keys().filter(|(owner, _)| *owner == rgid);
+        let lcid = lowest_free(first, taken.map(|(_, lcid)| *lcid));
+        let last = if kind == Some(TRIGGER) { 0 } else { LCIDS - 1 };
+        if lcid > last {
+            return Err(Errno::ENOSPC);
+        }
+        self.lcids.insert((rgid, lcid), new);
+        Ok(lcid)
+    }
+
+    /// The LCID that a CP would share.
+    pub(crate) fn reusable(
+        &self,
+        rgid: u32,
+        lni: u32,
+        vni: u16,
+        class: (u32, u32),
+        kind: Option<u32>,
+    ) -> Option<u32> {
+        let of_rgid = self.lcids.range((rgid, 0)..(rgid, LCIDS));
+        let mut same = of_rgid.filter(|(_, lcid)| (lcid.vni, lcid.class) == (vni, class));
+        let found = same.find(|((_, number), lcid)| {
+            if kind == Some(NON_TRIGGER) {
+                *number > 0 && lcid.lni == lni
+            } else {
+                *number == 0
+            }
+        });
+        found.map(|((_, number), _)| *number)
+    }
+
+    /// Entries of the CP table in use.
+    pub(crate) fn cp_table_use(&self) -> usize {
+        self.table_use_with(None)
+    }
+
+    fn table_use_with(&self, new: Option<Lcid>) -> usize {
+        let mut shared = BTreeSet::new();
+        let mut own = 0;
+        for lcid in self.lcids.values().copied().chain(new) {
+            if self.tx.get(lcid.profile).exclusive {
+                own += 1;
+            } else {
+                shared.insert((lcid.profile, lcid.vni, lcid.class));
+            }
+        }
+        own + shared.len()
+    }
+
+    pub(super) fn cp_free(&mut self, file: usize, handle: u32) -> Values {
+        if !self.cps.contains_key(&(file, handle)) {
+            return Err(Errno::EINVAL);
+        }
+        self.drop_cp((file, handle));
+        Ok(vec![])
+    }
+
+    pub(super) fn drop_cp(&mut self, key: (usize, u32)) {
+        let Some(cp) = self.cps.remove(&key) else {
+            return;
+        };
+        let number = (cp.rgid, cp.lcid);
+        if let Some(lcid) = self.lcids.get_mut(&number) {
+            lcid.users -= 1;
+            if lcid.users == 0 {
+                self.lcids.remove(&number);
+            }
+        }
+        self.tx.release(cp.profile);
+    }
+
+    pub(super) fn cp_modify(
+        &mut self,
+        file: usize,
+        caller: Caller,
+        handle: u32,
+        number: u32,
+    ) -> Values {
+        let cp = *self.cps.get(&(file, handle)).ok_or(Errno::EINVAL)?;
+        let vni = vni(number)?;
+        let usable = self.tx.find(vni, caller).is_ok();
+        if !usable || !self.tx.get(cp.profile).exclusive {
+            return Err(Errno::EINVAL);
+        }
+        if let Some(lcid) = self.lcids.get_mut(&(cp.rgid, cp.lcid)) {
+            lcid.vni = vni;
+        }
+        Ok(vec![])
+    }
+}

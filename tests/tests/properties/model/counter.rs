@@ -1,0 +1,36 @@
+//! Counting events: number and unit of a freed one are lost until its LNI ends.
+
+use cxi_ioctl::Errno;
+
+use super::accounting::CT;
+use super::{Model, Values};
+
+impl Model {
+    pub(super) fn ct_alloc(&mut self, file: usize, lni: u32, writeback: u64) -> Values {
+        let svc_id = self.lni(file, lni)?.svc_id;
+        if !writeback.is_multiple_of(8) {
+            return Err(Errno::EINVAL);
+        }
+        let number = self.take_numbered(svc_id, CT)?;
+        self.cts.insert(number, (file, lni));
+        Ok(vec![number])
+    }
+
+    pub(super) fn ct_free(&mut self, file: usize, number: u32) -> Values {
+        let found = self.cts.get(&number);
+        if found.is_none_or(|(owner, _)| *owner != file) {
+            return Err(Errno::EINVAL);
+        }
+        self.drop_ct(number);
+        Ok(vec![])
+    }
+
+    pub(super) fn drop_ct(&mut self, number: u32) {
+        let Some((_, lni)) = self.cts.remove(&number) else {
+            return;
+        };
+        if let Some(lni) = self.lnis.get_mut(&lni) {
+            lni.spent_cts.push(number);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Domains and reservations of PIDs.
+
+use std::collections::BTreeSet;
+
+use cxi_ioctl::Errno;
+
+use super::profile::vni;
+use super::{Model, Values, lowest_free};
+use crate::operation::Caller;
+
+pub(crate) const PID_ANY: u32 = 511;
+/// Never chosen for somebody who does not care.
+const LAST_PID: u32 = 510;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Domain {
+    pub file: usize,
+    pub lni: u32,
+    pub profile: u32,
+    pub vni: u16,
+    pub pid: u32,
+}
+
+impl Model {
+    pub(super) fn domain_alloc(
+        &mut self,
+        file: usize,
+        caller: Caller,
+        lni: u32,
+        number: u32,
+        pid: u32,
+    ) -> Values {
+        self.lni(file, lni)?;
+        if pid > PID_ANY {
+            return Err(Errno::EINVAL);
+        }
+        let vni = vni(number)?;
+        let profile = self.rx.find_or_create(vni, caller)?;
+        let pid = self
+            .choose_pid(profile, lni, vni, pid)
+            .inspect_err(|_| self.rx.sweep(profile))?;
+        self.rx.hold(profile);
+        self.rx.get_mut(profile).used_pids.insert(pid);
+        let id = lowest_free(1, self.domains.keys().copied());
+        let domain = Domain {
+            file,
+            lni,
+            profile,
+            vni,
+            pid,
+        };
+        self.domains.insert(id, domain);
+        Ok(vec![id, number, pid])
+    }
+
+    fn choose_pid(&self, profile: u32, lni: u32, vni: u16, pid: u32) -> Result<u32, Errno> {
+        let table = self.rx.get(profile);
+        let pid = if pid == PID_ANY {
+            let pid = lowest_free(0, self.taken_pids(profile));
+            if pid >= LAST_PID {
+                return Err(Errno::ENOSPC);
+            }
+            pid
+        } else {
+            let reserved = table.reserved_pids.get(&pid);
+            let of_another = reserved.is_some_and(|owner| *owner != lni);
+            if of_another || table.used_pids.contains(&pid) {
+                return Err(Errno::EEXIST);
+            }
+            pid
+        };
+        if self.pid_is_elsewhere(vni, pid) {
+            return Err(Errno::EEXIST);
+        }
+        Ok(pid)
+    }
+
+    /// The PID that somebody who does not care would get.
+    pub(crate) fn next_pid(&self, profile: u32) -> u32 {
+        lowest_free(0, self.taken_pids(profile))
+    }
+
+    pub(crate) fn pid_is_elsewhere(&self, vni: u16, pid: u32) -> bool {
+        self.domains
+            .values()
+            .any(|domain| (domain.vni, domain.pid) == (vni, pid))
+    }
+
+    /// PIDs of a table that are not free.
+    fn taken_pids(&self, profile: u32) -> BTreeSet<u32> {
+        let table = self.rx.get(profile);
+        let reserved = table.reserved_pids.keys();
+        reserved.chain(&table.used_pids).copied().collect()
+    }
+
+    pub(super) fn domain_free(&mut self, file: usize, domain: u32) -> Values {
+        let found = self.domains.get(&domain);
+        if found.is_none_or(|found| found.file != file) {
+            return Err(Errno::EINVAL);
+        }
+        if self.mappings.values().any(|mapped| mapped.domain == domain) {
+            return Err(Errno::EBUSY);
+        }
+        self.drop_domain(domain);
+        Ok(vec![])
+    }
+
+    pub(super) fn drop_domain(&mut self, domain: u32) {
+        let Some(domain) = self.domains.remove(&domain) else {
+            return;
+        };
+        let table = self.rx.get_mut(domain.profile);
+        table.used_pids.remove(&domain.pid);
+        self.rx.release(domain.profile);
+    }
+
+    pub(super) fn domain_reserve(
+        &mut self,
+        file: usize,
+        caller: Caller,
+        lni: u32,
+        number: u32,
+        pid: u32,
+        count: u32,
+    ) -> Values {
+        self.lni(file, lni)?;
+        if pid > PID_ANY || count == 0 || count > PID_ANY {
+            return Err(Errno::EINVAL);
+        }
+        let found = self.rx.find(vni(number)?, caller);
+        let profile = found.map_err(|_| Errno::EINVAL)?;
+        let taken = self.taken_pids(profile);
+        let first = if pid == PID_ANY { 0 } else { pid };
+        let run = (first..=LAST_PID).find(|start| {
+            start + count <= LAST_PID + 1
+                && (*start..start + count).all(|pid| !taken.contains(&pid))
+        });
+        let start = if pid == PID_ANY {
+            run.filter(|start| start + count <= LAST_PID)
+                .ok_or(Errno::ENOSPC)?
+        } else {
+            run.filter(|start| *start < pid + count)
+                .ok_or(Errno::EEXIST)?
+        };
+        self.rx.hold(profile);
+        let reserved = (start..start + count).map(|pid| (pid, lni));
+        self.rx.get_mut(profile).reserved_pids.extend(reserved);
+        self.lni(file, lni)?.reservations.push(profile);
+        Ok(vec![start])
+    }
+}

@@ -1,0 +1,148 @@
+//! LNIs, the RGIDs that they share, and how they end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use cxi_ioctl::Errno;
+
+use super::accounting::{AC, CT, EQ, PTE};
+use super::memory::Mapping;
+use super::{Model, Values, lowest_free};
+use crate::operation::Caller;
+
+const RGIDS: u32 = 255;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Lni {
+    /// `None`: freed, but a queue was still busy.
+    pub file: Option<usize>,
+    pub svc_id: u32,
+    pub rgid: u32,
+    /// Freed queues that still hold number and unit.
+    pub freed_queues: Vec<u32>,
+    /// Freed event queues, oldest first, for the next allocation.
+    pub spare_eqs: VecDeque<u32>,
+    pub spare_ptes: VecDeque<u32>,
+    /// Freed counting events, held to the end.
+    pub spent_cts: Vec<u32>,
+    /// The address context of each kind of mapping.
+    pub contexts: BTreeMap<Mapping, u32>,
+    /// RX profiles in which it has reserved PIDs, one per reservation.
+    pub reservations: Vec<u32>,
+}
+
+impl Model {
+    pub(super) fn lni_alloc(&mut self, file: usize, caller: Caller, svc_id: u32) -> Values {
+        let service = self.services.get(&svc_id).ok_or(Errno::EINVAL)?;
+        if !service.enabled {
+            return Err(Errno::EKEYREVOKED);
+        }
+        if !service.access.admits(caller) {
+            return Err(Errno::EPERM);
+        }
+        let mut users: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        for lni in self.lnis.values() {
+            users.entry(lni.rgid).or_insert((lni.svc_id, 0)).1 += 1;
+        }
+        let share = service.lnis_per_rgid;
+        let shared = users
+            .iter()
+            .find(|(_, (owner, users))| share >= 2 && *owner == svc_id && *users < share);
+        let rgid = shared.map_or_else(
+            || lowest_free(1, users.keys().copied()),
+            |(rgid, _)| *rgid,
+        );
+        if rgid > RGIDS {
+            return Err(Errno::ENOSPC);
+        }
+        let id = lowest_free(1, self.lnis.keys().copied());
+        let lni = Lni {
+            file: Some(file),
+            svc_id,
+            rgid,
+            freed_queues: Vec::new(),
+            spare_eqs: VecDeque::new(),
+            spare_ptes: VecDeque::new(),
+            spent_cts: Vec::new(),
+            contexts: BTreeMap::new(),
+            reservations: Vec::new(),
+        };
+        self.lnis.insert(id, lni);
+        Ok(vec![id])
+    }
+
+    pub(super) fn lni_free(&mut self, file: usize, lni: u32) -> Values {
+        self.lni(file, lni)?;
+        if self.has_objects(lni) {
+            return Err(Errno::EBUSY);
+        }
+        self.end_lni(lni);
+        Ok(vec![])
+    }
+
+    /// An LNI of an open file.
+    pub(super) fn lni(&mut self, file: usize, lni: u32) -> Result<&mut Lni, Errno> {
+        let found = self.lnis.get_mut(&lni);
+        found
+            .filter(|found| found.file == Some(file))
+            .ok_or(Errno::EINVAL)
+    }
+
+    /// Objects of an LNI are in somebody's hands.
+    pub(crate) fn has_objects(&self, lni: u32) -> bool {
+        self.cps.values().any(|cp| cp.lni == lni)
+            || self.domains.values().any(|domain| domain.lni == lni)
+            || self.queues.values().any(|queue| queue.lni == lni)
+            || self.eqs.values().any(|eq| eq.lni == lni)
+            || self.ptes.values().any(|pte| pte.lni == lni)
+            || self.cts.values().any(|(_, owner)| *owner == lni)
+            || self.mds.values().any(|md| md.lni == lni)
+            || self.waits.values().any(|owner| *owner == lni)
+    }
+
+    /// Ends an LNI without objects; one with busy queues only as soon as they are quiet.
+    pub(super) fn end_lni(&mut self, id: u32) {
+        self.finalize_queues(id);
+        let Some(lni) = self.lnis.get_mut(&id) else {
+            return;
+        };
+        lni.file = None;
+        if !lni.freed_queues.is_empty() {
+            return;
+        }
+        let Some(lni) = self.lnis.remove(&id) else {
+            return;
+        };
+        let svc_id = lni.svc_id;
+        for eq in lni.spare_eqs {
+            self.return_numbered(svc_id, EQ, eq);
+        }
+        for pte in lni.spare_ptes {
+            self.return_numbered(svc_id, PTE, pte);
+        }
+        for ct in lni.spent_cts {
+            self.return_numbered(svc_id, CT, ct);
+        }
+        for _ in lni.contexts {
+            self.return_unit(svc_id, AC);
+        }
+        for profile in lni.reservations {
+            let pids = &mut self.rx.get_mut(profile).reserved_pids;
+            pids.retain(|_, owner| *owner != id);
+            self.rx.release(profile);
+        }
+    }
+
+    /// Tries again to end the LNIs that were freed with busy queues.
+    pub(super) fn clean_up(&mut self) {
+        let pending = self.lnis.iter().filter(|(_, lni)| lni.file.is_none());
+        let pending: Vec<u32> = pending.map(|(id, _)| *id).collect();
+        for lni in pending {
+            self.end_lni(lni);
+        }
+    }
+
+    /// RGIDs in use.
+    pub(crate) fn rgids(&self) -> BTreeSet<u32> {
+        self.lnis.values().map(|lni| lni.rgid).collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! The reference: everything on the device as plain maps and counters, written from the driver's
+//! described behaviour alone.
+
+mod accounting;
+mod communication;
+mod counter;
+mod domain;
+mod event_queue;
+mod file;
+mod lni;
+mod memory;
+mod numbers;
+mod portal;
+mod profile;
+mod queue;
+mod service;
+mod wait;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cxi_ioctl::{Errno, Release};
+
+use crate::operation::{Caller, Command, Operation};
+
+pub(crate) use accounting::{FailInfo, LE, Reservations, TLE, TOTALS};
+pub(crate) use communication::{Cp, Lcid};
+pub(crate) use domain::{Domain, PID_ANY};
+pub(crate) use event_queue::{EventQueue, PCT};
+pub(crate) use lni::Lni;
+pub(crate) use memory::Md;
+pub(crate) use numbers::Numbers;
+pub(crate) use portal::{Mapped, Pte};
+pub(crate) use profile::{Access, Profile, Profiles, access, vni as valid_vni};
+pub(crate) use queue::Queue;
+pub(crate) use service::{DEFAULT_SERVICE, Service, classes};
+
+/// Number of slots for open files.
+pub(crate) const FILES: usize = 3;
+
+/// A command is repeated this often at most.
+pub(crate) const FILL_LIMIT: u32 = 2100;
+
+/// What a step has to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Ok,
+    Failed(Errno),
+    Allocated {
+        svc_id: u32,
+        result: Result<(), Errno>,
+        info: FailInfo,
+    },
+    Updated(Result<(), Errno>),
+    /// The numbers of a response that are fixed.
+    Values(Vec<u32>),
+    /// So many times done, then refused.
+    Filled(u32, Option<Errno>),
+    /// The cleanup had something to do.
+    Ran(bool),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub release: Release,
+    pub services: BTreeMap<u32, Service>,
+    /// Services in the order of their allocation.
+    pub order: Vec<u32>,
+    pub tx: Profiles,
+    pub rx: Profiles,
+    pub lnis: BTreeMap<u32, Lni>,
+    /// By file and handle.
+    pub cps: BTreeMap<(usize, u32), Cp>,
+    /// By RGID and number.
+    pub lcids: BTreeMap<(u32, u32), Lcid>,
+    pub domains: BTreeMap<u32, Domain>,
+    pub queues: BTreeMap<u32, Queue>,
+    pub eqs: BTreeMap<u32, EventQueue>,
+    pub ptes: BTreeMap<u32, Pte>,
+    pub mappings: BTreeMap<u32, Mapped>,
+    /// Number, file and LNI of counting events.
+    pub cts: BTreeMap<u32, (usize, u32)>,
+    pub mds: BTreeMap<u32, Md>,
+    /// By file and handle, the LNI.
+    pub waits: BTreeMap<(usize, u32), u32>,
+    /// The client number of each open file.
+    pub open: [Option<u32>; FILES],
+    pub device: Reservations,
+    pub numbers: Numbers,
+    /// Queues with commands in flight, whoever has them.
+    pub in_flight: BTreeSet<u32>,
+    pub tles_in_use: [u16; 4],
+    pub les_in_use: [[u16; 16]; 4],
+    /// What the last step has to answer.
+    pub answer: Answer,
+    /// The last step failed, but the driver leaves a trace all the same.
+    pub leaves_trace: bool,
+}
+
+impl Model {
+    /// The device as loaded, with no file open.
+    pub(crate) fn loaded(release: Release) -> Self {
+        let (device, held) = Reservations::loaded();
+        let mut model = Self {
+            release,
+            services: BTreeMap::new(),
+            order: vec![DEFAULT_SERVICE],
+            tx: Profiles::default(),
+            rx: Profiles::default(),
+            lnis: BTreeMap::new(),
+            cps: BTreeMap::new(),
+            lcids: BTreeMap::new(),
+            domains: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            eqs: BTreeMap::new(),
+            ptes: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            cts: BTreeMap::new(),
+            mds: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            open: [None; FILES],
+            device,
+            numbers: Numbers::default(),
+            in_flight: BTreeSet::new(),
+            tles_in_use: [0; 4],
+            les_in_use: [[0; 16]; 4],
+            answer: Answer::Ok,
+            leaves_trace: false,
+        };
+        model.add_default_service(held);
+        model
+    }
+
+    /// Does a step.
+    pub(crate) fn apply(&mut self, operation: &Operation) {
+        self.leaves_trace = false;
+        self.answer = match operation {
+            Operation::Open { file } => {
+                self.open_file(*file);
+                Answer::Ok
+            }
+            Operation::Close { file } => {
+                self.close_file(*file);
+                Answer::Ok
+            }
+            Operation::Command {
+                file,
+                caller,
+                command,
+            } => self.write(*file, *caller, command),
+            Operation::Fill {
+                file,
+                caller,
+                command,
+            } => self.fill(*file, *caller, command),
+            Operation::Tick => {
+                let pending = self.lnis.values().any(|lni| lni.file.is_none());
+                self.clean_up();
+                Answer::Ran(pending)
+            }
+            Operation::InFlight { queue, commands } => {
+                if *commands == 0 {
+                    self.in_flight.remove(queue);
+                } else {
+                    self.in_flight.insert(*queue);
+                }
+                Answer::Ok
+            }
+            Operation::TlesInUse { pool, tles } => {
+                self.tles_in_use[*pool as usize] = *tles;
+                Answer::Ok
+            }
+            Operation::LesInUse { element, pool, les } => {
+                self.les_in_use[*element as usize][*pool as usize] = *les;
+                Answer::Ok
+            }
+        };
+    }
+
+    fn fill(&mut self, file: usize, caller: Caller, command: &Command) -> Answer {
+        for done in 0..FILL_LIMIT {
+            if let Answer::Failed(errno) = self.write(file, caller, command) {
+                return Answer::Filled(done, Some(errno));
+            }
+        }
+        Answer::Filled(FILL_LIMIT, None)
+    }
+
+    fn write(&mut self, file: usize, caller: Caller, command: &Command) -> Answer {
+        if command.needs_admin() && !caller.admin {
+            return Answer::Failed(Errno::EPERM);
+        }
+        let values = match command {
+            Command::SvcAlloc(descriptor) => return self.svc_alloc(descriptor),
+            Command::SvcUpdate(descriptor) => return Answer::Updated(self.update(descriptor)),
+            Command::SvcDestroy { svc_id } => self.destroy(*svc_id),
+            Command::SvcEnable { svc_id, enable } => self.enable(*svc_id, *enable),
+            Command::SvcSetLpr {
+                svc_id,
+                lnis_per_rgid,
+            } => self.set_lpr(*svc_id, *lnis_per_rgid),
+            Command::SvcSetVniRange { svc_id, min, max } => self.set_range(*svc_id, *min, *max),
+            Command::SvcSetExclusiveCp { svc_id, exclusive } => {
+                self.set_exclusive_cp(*svc_id, *exclusive)
+            }
+            Command::LniAlloc { svc_id } => self.lni_alloc(file, caller, *svc_id),
+            Command::LniFree { lni } => self.lni_free(file, *lni),
+            Command::CpAlloc {
+                lni,
+                vni,
+                tc,
+                tc_type,
+                kind,
+            } => self.cp_alloc(file, caller, *lni, *vni, (*tc, *tc_type), *kind),
+            Command::CpFree { cp } => self.cp_free(file, *cp),
+            Command::CpModify { cp, vni } => self.cp_modify(file, caller, *cp, *vni),
+            Command::DomainReserve {
+                lni,
+                vni,
+                pid,
+                count,
+            } => self.domain_reserve(file, caller, *lni, *vni, *pid, *count),
+            Command::DomainAlloc { lni, vni, pid } => {
+                self.domain_alloc(file, caller, *lni, *vni, *pid)
+            }
+            Command::DomainFree { domain } => self.domain_free(file, *domain),
+            Command::CqAlloc(request) => self.cq_alloc(file, caller, request),
+            Command::CqFree { cq } => self.cq_free(file, *cq),
+            Command::EqAlloc(request) => self.eq_alloc(file, caller, request),
+            Command::EqFree { eq } => self.eq_free(file, *eq),
+            Command::PteAlloc { lni, eq, ethernet } => {
+                self.pte_alloc(file, caller, *lni, *eq, *ethernet)
+            }
+            Command::PteFree { pte } => self.pte_free(file, *pte),
+            Command::PteMap {
+                pte,
+                domain,
+                offset,
+            } => self.pte_map(file, *pte, *domain, *offset),
+            Command::PteUnmap { index } => self.pte_unmap(file, *index),
+            Command::CtAlloc { lni, writeback } => self.ct_alloc(file, *lni, *writeback),
+            Command::CtFree { ct } => self.ct_free(file, *ct),
+            Command::AtuMap {
+                lni,
+                va,
+                len,
+                flags,
+            } => self.atu_map(file, *lni, *va, *len, *flags),
+            Command::AtuUnmap { md } => self.atu_unmap(file, *md),
+            Command::WaitAlloc { lni } => self.wait_alloc(file, *lni),
+            Command::WaitFree { wait } => self.wait_free(file, *wait),
+        };
+        match values {
+            Ok(values) if values.is_empty() => Answer::Ok,
+            Ok(values) => Answer::Values(values),
+            Err(errno) => Answer::Failed(errno),
+        }
+    }
+}
+
+/// The numbers that a command answers with; none if it has no response.
+pub(crate) type Values = Result<Vec<u32>, Errno>;
+
+/// The lowest number from `first` that is not taken.
+pub(crate) fn lowest_free(first: u32, taken: impl IntoIterator<Item = u32>) -> u32 {
+    let taken: BTreeSet<u32> = taken.into_iter().collect();
+    (first..)
+        .find(|number| !taken.contains(number))
+        .unwrap_or(u32::MAX)
+}

@@ -1,0 +1,183 @@
+//! Profiles: who may use which VNIs, to send (TX) and to receive (RX).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cxi_ioctl::Errno;
+
+use super::lowest_free;
+use crate::operation::{Caller, Descriptor, Member};
+
+const IGNORE: u32 = 0;
+const UID: u32 = 1;
+const GID: u32 = 2;
+
+/// Who may use a service or a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Open,
+    Members(Vec<Member>),
+}
+
+impl Access {
+    pub(crate) fn admits(&self, caller: Caller) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Members(members) => members.iter().any(|member| match member.kind {
+                UID => member.id == caller.uid,
+                GID => member.id == caller.gid,
+                _ => false,
+            }),
+        }
+    }
+}
+
+/// Who may use a service with these members.
+pub(crate) fn access(asked: &Descriptor) -> Result<Access, Errno> {
+    if !asked.restricted_members {
+        return Ok(Access::Open);
+    }
+    let members = asked.members.iter().filter(|member| member.kind != IGNORE);
+    let members: Vec<Member> = members.copied().collect();
+    if matches!(members.as_slice(), [first, second] if first == second) {
+        return Err(Errno::EEXIST);
+    }
+    Ok(Access::Members(members))
+}
+
+/// A profile of either direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    pub low: u16,
+    pub high: u16,
+    pub access: Access,
+    pub enabled: bool,
+    /// Its service holds it.
+    pub has_creator: bool,
+    /// CPs, or domains and reservations, that hold it.
+    pub users: u32,
+    /// Traffic classes (TX).
+    pub tcs: [bool; 5],
+    /// Each CP has a table entry of its own (TX).
+    pub exclusive: bool,
+    /// PIDs taken by domains (RX).
+    pub used_pids: BTreeSet<u32>,
+    /// PIDs that an LNI has reserved (RX).
+    pub reserved_pids: BTreeMap<u32, u32>,
+}
+
+impl Profile {
+    pub(crate) fn new(low: u16, high: u16, access: Access, tcs: [bool; 5]) -> Self {
+        Self {
+            low,
+            high,
+            access,
+            enabled: false,
+            has_creator: true,
+            users: 0,
+            tcs,
+            exclusive: false,
+            used_pids: BTreeSet::new(),
+            reserved_pids: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn matches(&self, vni: u16) -> bool {
+        (self.low..=self.high).contains(&vni)
+    }
+}
+
+/// All profiles of one direction, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Profiles(pub BTreeMap<u32, Profile>);
+
+impl Profiles {
+    /// Some profile stands in the way of a new one: they overlap, and one of them is a range.
+    pub(crate) fn conflict(&self, low: u16, high: u16) -> bool {
+        self.0.values().any(|profile| {
+            let exact = low == high && profile.low == profile.high;
+            !exact && low <= profile.high && profile.low <= high
+        })
+    }
+
+    pub(crate) fn add(&mut self, profile: Profile) -> u32 {
+        let id = lowest_free(1, self.0.keys().copied());
+        self.0.insert(id, profile);
+        id
+    }
+
+    /// The profile by which a caller may use a VNI; EPERM if only others may, ENOENT if nobody.
+    pub(crate) fn find(&self, vni: u16, caller: Caller) -> Result<u32, Errno> {
+        let mut errno = Errno::ENOENT;
+        for (id, profile) in &self.0 {
+            if !profile.enabled || !profile.matches(vni) {
+                continue;
+            }
+            if profile.access.admits(caller) {
+                return Ok(*id);
+            }
+            errno = Errno::EPERM;
+        }
+        Err(errno)
+    }
+
+    /// As [`Self::find`]; uid 0 gets a profile of its own for a VNI that nobody has.
+    pub(crate) fn find_or_create(&mut self, vni: u16, caller: Caller) -> Result<u32, Errno> {
+        match self.find(vni, caller) {
+            Err(Errno::ENOENT) if caller.uid == 0 => {
+                if self.conflict(vni, vni) {
+                    return Err(Errno::EEXIST);
+                }
+                let access = Access::Members(vec![Member { kind: UID, id: 0 }]);
+                let tcs = [true, true, true, true, false];
+                let profile = Profile {
+                    enabled: true,
+                    has_creator: false,
+                    ..Profile::new(vni, vni, access, tcs)
+                };
+                Ok(self.add(profile))
+            }
+            found => found,
+        }
+    }
+
+    pub(crate) fn get(&self, id: u32) -> &Profile {
+        &self.0[&id]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> &mut Profile {
+        let profile = self.0.get_mut(&id);
+        profile.unwrap_or_else(|| panic!("profile {id} is gone, and somebody has it"))
+    }
+
+    pub(crate) fn hold(&mut self, id: u32) {
+        self.get_mut(id).users += 1;
+    }
+
+    /// One user less; the last one takes the profile along.
+    pub(crate) fn release(&mut self, id: u32) {
+        self.get_mut(id).users -= 1;
+        self.sweep(id);
+    }
+
+    /// The service goes: nobody else may use the profile, those who have it keep it.
+    pub(crate) fn orphan(&mut self, id: u32) {
+        let profile = self.get_mut(id);
+        profile.has_creator = false;
+        profile.access = Access::Members(Vec::new());
+        self.sweep(id);
+    }
+
+    /// Takes a profile away that nobody has.
+    pub(crate) fn sweep(&mut self, id: u32) {
+        let profile = self.get(id);
+        if !profile.has_creator && profile.users == 0 {
+            self.0.remove(&id);
+        }
+    }
+}
+
+/// A VNI as callers give it.
+pub(crate) fn vni(number: u32) -> Result<u16, Errno> {
+    let vni = u16::try_from(number).ok().filter(|vni| *vni > 0);
+    vni.ok_or(Errno::EINVAL)
+}

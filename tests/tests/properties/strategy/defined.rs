@@ -1,0 +1,141 @@
+//! Where the driver's behaviour is not defined, or not known.
+
+use crate::model::{Model, PCT, PID_ANY, access, classes, valid_vni};
+use crate::operation::{Caller, Command};
+
+/// First class for Ethernet, and the last priority of one.
+const ETHERNET_CLASS: u32 = 5;
+const LAST_PCP: u32 = 7;
+
+pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Command) -> bool {
+    match command {
+        Command::SvcSetVniRange { svc_id, min, max } => range(state, *svc_id, *min, *max),
+        // An update of the VNIs makes the driver believe in profiles that are not there.
+        Command::SvcUpdate(new) => state.services.get(&new.svc_id).is_none_or(|service| {
+            let stored = &service.descriptor;
+            stored.restricted_vnis == new.restricted_vnis && stored.num_vld_vnis == new.num_vld_vnis
+        }),
+        // What becomes of the table entries of CPs that others hold is not known.
+        Command::SvcSetExclusiveCp { svc_id, .. } => {
+            state.services.get(svc_id).is_none_or(|service| {
+                let tx = service.profiles.first();
+                tx.is_none_or(|(tx, _)| state.tx.get(*tx).users == 0)
+            })
+        }
+        Command::CpAlloc {
+            lni,
+            vni,
+            tc,
+            tc_type,
+            kind,
+        } => {
+            let ethernet = *tc >= ETHERNET_CLASS && *vni <= LAST_PCP && caller.admin;
+            !ethernet && shares_profile(state, caller, *lni, *vni, (*tc, *tc_type), *kind)
+        }
+        Command::CpModify { cp, vni } => state.cps.get(&(file, *cp)).is_none_or(|cp| {
+            let found = valid_vni(*vni).and_then(|vni| state.tx.find(vni, caller));
+            found.is_err() || found == Ok(cp.profile)
+        }),
+        Command::DomainAlloc { vni, pid, .. } => {
+            *pid != PID_ANY || !any_pid_collides(state, caller, *vni)
+        }
+        Command::CqAlloc(asked) => {
+            of_lni(state, asked.lni, asked.eq) && !freed_queues_matter(state)
+        }
+        Command::PteAlloc { lni, eq, .. } => of_lni(state, *lni, *eq),
+        Command::EqAlloc(asked) => {
+            let md = state.mds.get(&asked.md);
+            let waits = [asked.event_wait, asked.status_wait];
+            let own = |wait: &u32| {
+                let lni = state.waits.get(&(file, *wait));
+                lni.is_none_or(|lni| *lni == asked.lni)
+            };
+            // Which place a reused one gets back to is not known.
+            let spare = state.lnis.get(&asked.lni);
+            let spare = spare.is_some_and(|lni| !lni.spare_eqs.is_empty());
+            let second_pct = asked.flags & PCT != 0 && state.has_pct();
+            md.is_none_or(|md| md.lni == asked.lni)
+                && waits.iter().all(own)
+                && !(second_pct && spare)
+        }
+        // Twice the same offset of a domain.
+        Command::PteMap { domain, offset, .. } => !state
+            .mappings
+            .values()
+            .any(|mapped| (mapped.domain, mapped.offset) == (*domain, *offset)),
+        _ => true,
+    }
+}
+
+/// A command that is repeated until it is refused.
+pub(super) fn filling(state: &Model, command: &Command) -> bool {
+    let freed = state.lnis.values().any(|lni| !lni.freed_queues.is_empty());
+    match command {
+        Command::CqAlloc(asked) => state.lnis.contains_key(&asked.lni) && !freed,
+        Command::CtAlloc { lni, .. } | Command::PteAlloc { lni, .. } => {
+            state.lnis.contains_key(lni)
+        }
+        _ => false,
+    }
+}
+
+/// A second range for a service leaks the first, or leaves a dangling pointer; so does one that
+/// only an RX profile stands in the way of. Whether a range that is set after an update has the
+/// members and classes from before is not known.
+fn range(state: &Model, svc_id: u32, min: u32, max: u32) -> bool {
+    let Some(service) = state.services.get(&svc_id) else {
+        return true;
+    };
+    let rx_only = match (valid_vni(min), valid_vni(max)) {
+        (Ok(low), Ok(high)) => state.rx.conflict(low, high) && !state.tx.conflict(low, high),
+        _ => false,
+    };
+    !rx_only
+        && !service.has_range()
+        && access(&service.descriptor) == Ok(service.access.clone())
+        && classes(&service.descriptor) == service.tcs
+}
+
+/// A CP that shares an LCID comes by the same profile; which of two holds it is not known.
+fn shares_profile(
+    state: &Model,
+    caller: Caller,
+    lni: u32,
+    vni: u32,
+    class: (u32, u32),
+    kind: Option<u32>,
+) -> bool {
+    let (Ok(vni), Some(found)) = (valid_vni(vni), state.lnis.get(&lni)) else {
+        return true;
+    };
+    let Ok(profile) = state.tx.find(vni, caller) else {
+        return true;
+    };
+    let shared = state.reusable(found.rgid, lni, vni, class, kind);
+    let shared = shared.and_then(|lcid| state.lcids.get(&(found.rgid, lcid)));
+    shared.is_none_or(|lcid| lcid.profile == profile)
+}
+
+/// The PID that would be chosen is taken through another profile: it is lost to this one.
+fn any_pid_collides(state: &Model, caller: Caller, vni: u32) -> bool {
+    let Ok(vni) = valid_vni(vni) else {
+        return false;
+    };
+    let pid = match state.rx.find(vni, caller) {
+        Ok(profile) => state.next_pid(profile),
+        Err(_) => 0,
+    };
+    state.pid_is_elsewhere(vni, pid)
+}
+
+/// No event queue, an unknown one, or one of the LNI.
+fn of_lni(state: &Model, lni: u32, eq: u32) -> bool {
+    state.eqs.get(&eq).is_none_or(|found| found.lni == lni)
+}
+
+/// Queue numbers are short, and freed queues of LNIs in use hold some.
+fn freed_queues_matter(state: &Model) -> bool {
+    let short = state.numbers.held(1) >= 1024 || state.numbers.held(2) >= 512;
+    let mut used = state.lnis.values().filter(|lni| lni.file.is_some());
+    short && used.any(|lni| !lni.freed_queues.is_empty())
+}

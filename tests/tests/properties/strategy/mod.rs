@@ -1,0 +1,147 @@
+//! Which sequences are tried.
+
+mod defined;
+mod object;
+mod service;
+
+use cxi_ioctl::Release;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::Union;
+use proptest_state_machine::ReferenceStateMachine;
+
+use crate::model::{FILES, Model};
+use crate::operation::{Caller, Command, Operation};
+
+const CALLERS: [Caller; 4] = [
+    Caller::ROOT,
+    Caller {
+        admin: false,
+        ..Caller::ROOT
+    },
+    Caller {
+        uid: 1000,
+        gid: 100,
+        admin: false,
+        ..Caller::ROOT
+    },
+    Caller {
+        uid: 1001,
+        gid: 100,
+        admin: true,
+        netns: Caller::ROOT.netns + 1,
+    },
+];
+
+impl ReferenceStateMachine for Model {
+    type State = Self;
+    type Transition = Operation;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        select(vec![Release::Main, Release::Main, Release::Shs14_0_1])
+            .prop_map(Self::loaded)
+            .boxed()
+    }
+
+    fn transitions(state: &Self) -> BoxedStrategy<Operation> {
+        let slots = |open: bool| -> Vec<usize> {
+            (0..FILES)
+                .filter(|file| state.open[*file].is_some() == open)
+                .collect()
+        };
+        let (open, closed) = (slots(true), slots(false));
+        let mut choices = Vec::new();
+        if !closed.is_empty() {
+            let weight = if open.is_empty() { 300 } else { 8 };
+            let opened = select(closed).prop_map(|file| Operation::Open { file });
+            choices.push((weight, opened.boxed()));
+        }
+        for file in open {
+            choices.push((1, Just(Operation::Close { file }).boxed()));
+            choices.push((60, by_anybody(file, commands(state, file))));
+            if let Some(filling) = object::filling(state, file) {
+                choices.push((1, filled(file, filling)));
+            }
+        }
+        choices.push((3, Just(Operation::Tick).boxed()));
+        choices.push((3, hardware_counts()));
+        if let Some(in_flight) = object::in_flight(state) {
+            choices.push((5, in_flight));
+        }
+        Union::new_weighted(choices).boxed()
+    }
+
+    fn preconditions(state: &Self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Open { file } => state.open[*file].is_none(),
+            Operation::Close { file } => state.open[*file].is_some(),
+            Operation::Command {
+                file,
+                caller,
+                command,
+            } => state.open[*file].is_some() && defined::command(state, *file, *caller, command),
+            Operation::Fill { file, command, .. } => {
+                state.open[*file].is_some() && defined::filling(state, command)
+            }
+            Operation::Tick
+            | Operation::InFlight { .. }
+            | Operation::TlesInUse { .. }
+            | Operation::LesInUse { .. } => true,
+        }
+    }
+
+    fn apply(mut state: Self, operation: &Operation) -> Self {
+        Self::apply(&mut state, operation);
+        state
+    }
+}
+
+/// Services early on, then more and more of what they are there for.
+fn commands(state: &Model, file: usize) -> BoxedStrategy<Command> {
+    let services = if state.services.len() < 4 { 20 } else { 8 };
+    let mut choices = vec![
+        (services, service::command(state)),
+        (6, object::lni_command(state, file)),
+    ];
+    if let Some(objects) = object::command(state, file) {
+        choices.push((40, objects));
+    }
+    Union::new_weighted(choices).boxed()
+}
+
+fn by_anybody(file: usize, command: BoxedStrategy<Command>) -> BoxedStrategy<Operation> {
+    let caller = prop_oneof![9 => Just(Caller::ROOT), 4 => select(CALLERS.to_vec())];
+    (caller, command)
+        .prop_map(move |(caller, command)| Operation::Command {
+            file,
+            caller,
+            command,
+        })
+        .boxed()
+}
+
+fn filled(file: usize, command: BoxedStrategy<Command>) -> BoxedStrategy<Operation> {
+    command
+        .prop_map(move |command| Operation::Fill {
+            file,
+            caller: Caller::ROOT,
+            command,
+        })
+        .boxed()
+}
+
+fn hardware_counts() -> BoxedStrategy<Operation> {
+    let tles = (0_u32..4, 0_u16..600).prop_map(|(pool, tles)| Operation::TlesInUse { pool, tles });
+    let les = (0_u32..4, 0_u32..16, 0_u16..600)
+        .prop_map(|(element, pool, les)| Operation::LesInUse { element, pool, les });
+    prop_oneof![tles, les].boxed()
+}
+
+/// One of those that are there, seldom a strange one.
+fn pick(there: Vec<u32>, strange: &[u32]) -> BoxedStrategy<u32> {
+    let strange = select(strange.to_vec());
+    if there.is_empty() {
+        return strange.boxed();
+    }
+    prop_oneof![20 => select(there), 1 => strange].boxed()
+}

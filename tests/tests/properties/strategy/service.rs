@@ -1,0 +1,157 @@
+//! Services that are tried.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::model::{LE, Model, TLE, TOTALS};
+use crate::operation::{Command, Descriptor, Member};
+
+use super::pick;
+
+/// A command on services.
+pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
+    let service = pick(state.services.keys().copied().collect(), &[0, 99]);
+    let unrestricted = state.services.values();
+    let unrestricted = unrestricted.filter(|service| !service.descriptor.restricted_vnis);
+    let unrestricted = unrestricted.map(|service| service.descriptor.svc_id);
+    let ranged = pick(unrestricted.collect(), &[1, 2, 99]);
+    let counts = state.clone();
+    prop_oneof![
+        10 => descriptor().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        5 => usable().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        5 => pool_taker().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        2 => (service.clone(), descriptor()).prop_map(move |(svc_id, new)| {
+            Command::SvcUpdate(Box::new(keep_vnis(&counts, svc_id, new)))
+        }),
+        3 => service.clone().prop_map(|svc_id| Command::SvcDestroy { svc_id }),
+        4 => (service.clone(), prop::bool::weighted(0.7))
+            .prop_map(|(svc_id, enable)| Command::SvcEnable { svc_id, enable }),
+        3 => (service.clone(), prop_oneof![4 => 2_u32..6, 1 => 0_u32..10])
+            .prop_map(|(svc_id, lnis_per_rgid)| Command::SvcSetLpr { svc_id, lnis_per_rgid }),
+        3 => (ranged.clone(), range()).prop_map(|(svc_id, (min, max))| {
+            Command::SvcSetVniRange { svc_id, min, max }
+        }),
+        3 => (ranged, prop::bool::weighted(0.8)).prop_map(|(svc_id, exclusive)| {
+            Command::SvcSetExclusiveCp { svc_id, exclusive }
+        }),
+    ]
+    .boxed()
+}
+
+/// A service for everybody on one of few VNIs, with little of everything.
+fn usable() -> impl Strategy<Value = Descriptor> {
+    let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| match kind {
+        LE | TLE => Just((0, 0)).boxed(),
+        _ => (2_u16..7, 0_u16..3).boxed(),
+    });
+    (1_u16..20, limits).prop_map(|(vni, limits)| Descriptor {
+        restricted_vnis: true,
+        resource_limits: true,
+        num_vld_vnis: 2,
+        vnis: [vni, vni + 20, 0, 0],
+        limits,
+        ..Descriptor::default()
+    })
+}
+
+/// A descriptor for an update: VNIs as they are.
+fn keep_vnis(state: &Model, svc_id: u32, mut new: Descriptor) -> Descriptor {
+    new.svc_id = svc_id;
+    if let Some(service) = state.services.get(&svc_id) {
+        let stored = &service.descriptor;
+        new.restricted_vnis = stored.restricted_vnis;
+        new.num_vld_vnis = stored.num_vld_vnis;
+        new.vnis = stored.vnis;
+    }
+    new
+}
+
+fn descriptor() -> impl Strategy<Value = Descriptor> {
+    let flags = (
+        prop::bool::weighted(0.5),
+        prop::bool::weighted(0.7),
+        any::<bool>(),
+        prop::bool::weighted(0.8),
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+    );
+    let count = prop_oneof![20 => 0_u8..=4, 1 => 5_u8..=255];
+    let vni = prop_oneof![30 => 1_u16..80, 3 => Just(u16::MAX), 1 => Just(0)];
+    let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| limit(kind).boxed());
+    let lists = (
+        count,
+        prop::array::uniform4(vni),
+        any::<[bool; 5]>(),
+        [member(), member()],
+    );
+    (flags, 0_u8..4, lists, limits, 0_u32..4).prop_map(|(flags, pool, lists, limits, svc_id)| {
+        let (count, vnis, tcs, members) = lists;
+        Descriptor {
+            restricted_members: flags.0,
+            restricted_vnis: flags.1,
+            restricted_tcs: flags.2,
+            resource_limits: flags.3,
+            enable: flags.4,
+            is_system_svc: flags.5,
+            cntr_pool_id: pool,
+            num_vld_vnis: count,
+            vnis,
+            tcs,
+            members,
+            limits,
+            svc_id,
+        }
+    })
+}
+
+/// A service that wants little but an LE pool: enough of them use the pools up.
+fn pool_taker() -> impl Strategy<Value = Descriptor> {
+    (1_u16..4).prop_map(|res| {
+        let mut new = Descriptor {
+            restricted_vnis: true,
+            resource_limits: true,
+            ..Descriptor::default()
+        };
+        new.limits[LE] = (res, res);
+        new
+    })
+}
+
+/// Limits of one type: mostly nothing or little, sometimes so much that others get none. A
+/// limit of TLEs takes a pool: they are asked for seldom, or few services would fit.
+fn limit(kind: usize) -> impl Strategy<Value = (u16, u16)> {
+    let total = TOTALS[kind];
+    let (nothing, few, little) = match kind {
+        LE => (20, 1, 120),
+        TLE => (600, 1, 20),
+        _ => (40, 60, 40),
+    };
+    prop_oneof![
+        nothing => Just((0, 0)),
+        20 => (1..=total).prop_map(|max| (max, 0)),
+        few => (1_u16..=4, 0_u16..=4).prop_map(|(max, res)| (max, res.min(max))),
+        little => (1_u16..=20).prop_map(move |res| (res * 2, res)),
+        10 => (1..=total / 3).prop_map(move |res| (total, res)),
+        2 => Just((total, total)),
+        1 => Just((5, 6)),
+        1 => Just((total.saturating_add(1), 0)),
+    ]
+}
+
+/// NET_NS is left out: the driver takes its id from the slot before.
+fn member() -> BoxedStrategy<Member> {
+    let known = [(0, 0), (1, 0), (1, 1000), (1, 1001), (2, 100), (2, 7)];
+    let known = select(known.to_vec());
+    prop_oneof![30 => known, 1 => (4_u32..9, Just(3))]
+        .prop_map(|(kind, id)| Member { kind, id })
+        .boxed()
+}
+
+/// VNI ranges: mostly aligned blocks of a power of two.
+fn range() -> impl Strategy<Value = (u32, u32)> {
+    let block = (0_u32..6, 0_u32..12).prop_map(|(shift, index)| {
+        let min = index << shift;
+        (min, min + (1 << shift) - 1)
+    });
+    prop_oneof![20 => block, 3 => (0_u32..90, 0_u32..90), 1 => Just((65_536, 65_567))]
+}
