@@ -23,7 +23,7 @@ const LENGTH: std::ops::Range<usize> = 1..200;
 const CASES: &str = "CXI_PROPERTY_CASES";
 
 fn config() -> Config {
-    let cases = std::env::var(CASES).map_or(60, |text| {
+    let cases = std::env::var(CASES).map_or(24, |text| {
         text.parse()
             .unwrap_or_else(|_| panic!("{CASES}={text}: expected a number of sequences"))
     });
@@ -34,7 +34,7 @@ fn config() -> Config {
     Config {
         cases,
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(seeds))),
-        max_shrink_iters: 5_000,
+        max_shrink_iters: 1_000,
         ..Config::default()
     }
 }

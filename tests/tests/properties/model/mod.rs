@@ -22,7 +22,7 @@ use cxi_ioctl::{Errno, Release};
 
 use crate::operation::{Caller, Command, Operation};
 
-pub(crate) use accounting::{FailInfo, LE, Reservations, TLE, TOTALS};
+pub(crate) use accounting::{AC, FailInfo, LE, Reservations, TLE, TOTALS};
 pub(crate) use communication::{Cp, Lcid};
 pub(crate) use domain::{Domain, PID_ANY};
 pub(crate) use event_queue::{EventQueue, PCT};
@@ -76,7 +76,8 @@ pub(crate) struct Model {
     pub queues: BTreeMap<u32, Queue>,
     pub eqs: BTreeMap<u32, EventQueue>,
     pub ptes: BTreeMap<u32, Pte>,
-    pub mappings: BTreeMap<u32, Mapped>,
+    /// By file and handle.
+    pub mappings: BTreeMap<(usize, u32), Mapped>,
     /// Number, file and LNI of counting events.
     pub cts: BTreeMap<u32, (usize, u32)>,
     pub mds: BTreeMap<u32, Md>,

@@ -5,26 +5,46 @@ use std::ops::Range;
 
 use super::accounting::{CT, EQ, PTE, TGQ, TXQ};
 
-/// Numbers taken, by resource type.
+/// Numbers that were ever taken, in order, and those of them that came back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers([BTreeSet<u32>; 8]);
+struct Pool {
+    taken: u32,
+    returned: BTreeSet<u32>,
+}
+
+/// The numbers of each resource type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers([Pool; 8]);
 
 impl Numbers {
     /// The lowest free number of a type; `None` if they have run out.
     pub(crate) fn take(&mut self, kind: usize) -> Option<u32> {
-        let taken = &mut self.0[kind];
-        let number = range(kind).find(|number| !taken.contains(number))?;
-        taken.insert(number);
+        let pool = &mut self.0[kind];
+        if let Some(number) = pool.returned.pop_first() {
+            return Some(number);
+        }
+        let range = range(kind);
+        let number = range.start + pool.taken;
+        if number >= range.end {
+            return None;
+        }
+        pool.taken += 1;
         Some(number)
     }
 
     pub(crate) fn give_back(&mut self, kind: usize, number: u32) {
-        assert!(self.0[kind].remove(&number), "{number} was not taken");
+        let pool = &mut self.0[kind];
+        let was_taken = number < range(kind).start + pool.taken;
+        assert!(
+            was_taken && pool.returned.insert(number),
+            "{number} was not taken"
+        );
     }
 
     /// How many of a type are held.
     pub(crate) fn held(&self, kind: usize) -> usize {
-        self.0[kind].len()
+        let pool = &self.0[kind];
+        pool.taken as usize - pool.returned.len()
     }
 }
 

@@ -19,7 +19,6 @@ pub(crate) struct Pte {
 /// An entry at an offset of a domain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapped {
-    pub file: usize,
     pub pte: u32,
     pub domain: u32,
     pub offset: u32,
@@ -83,23 +82,19 @@ impl Model {
         if found.is_none() || offset >= OFFSETS {
             return Err(Errno::EINVAL);
         }
-        let index = lowest_free(0, self.mappings.keys().copied());
+        let taken = self.mappings.keys().filter(|(owner, _)| *owner == file);
+        let index = lowest_free(0, taken.map(|(_, index)| *index));
         let mapped = Mapped {
-            file,
             pte: number,
             domain,
             offset,
         };
-        self.mappings.insert(index, mapped);
+        self.mappings.insert((file, index), mapped);
         Ok(vec![index])
     }
 
     pub(super) fn pte_unmap(&mut self, file: usize, index: u32) -> Values {
-        let found = self.mappings.get(&index);
-        if found.is_none_or(|mapped| mapped.file != file) {
-            return Err(Errno::EINVAL);
-        }
-        self.mappings.remove(&index);
-        Ok(vec![])
+        let removed = self.mappings.remove(&(file, index));
+        removed.map(|_| vec![]).ok_or(Errno::EINVAL)
     }
 }

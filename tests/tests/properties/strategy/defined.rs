@@ -72,9 +72,6 @@ pub(super) fn filling(state: &Model, command: &Command) -> bool {
     let freed = state.lnis.values().any(|lni| !lni.freed_queues.is_empty());
     match command {
         Command::CqAlloc(asked) => state.lnis.contains_key(&asked.lni) && !freed,
-        Command::CtAlloc { lni, .. } | Command::PteAlloc { lni, .. } => {
-            state.lnis.contains_key(lni)
-        }
         _ => false,
     }
 }

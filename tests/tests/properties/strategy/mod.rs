@@ -57,16 +57,17 @@ impl ReferenceStateMachine for Model {
             choices.push((weight, opened.boxed()));
         }
         for file in open {
-            choices.push((1, Just(Operation::Close { file }).boxed()));
-            choices.push((60, by_anybody(file, commands(state, file))));
+            choices.push((2, Just(Operation::Close { file }).boxed()));
+            choices.push((160, by_anybody(file, commands(state, file))));
             if let Some(filling) = object::filling(state, file) {
                 choices.push((1, filled(file, filling)));
             }
         }
-        choices.push((3, Just(Operation::Tick).boxed()));
+        let pending = state.lnis.values().any(|lni| lni.file.is_none());
+        choices.push((if pending { 30 } else { 2 }, Just(Operation::Tick).boxed()));
         choices.push((3, hardware_counts()));
         if let Some(in_flight) = object::in_flight(state) {
-            choices.push((5, in_flight));
+            choices.push((if state.in_flight.is_empty() { 8 } else { 30 }, in_flight));
         }
         Union::new_weighted(choices).boxed()
     }
@@ -98,13 +99,13 @@ impl ReferenceStateMachine for Model {
 
 /// Services early on, then more and more of what they are there for.
 fn commands(state: &Model, file: usize) -> BoxedStrategy<Command> {
-    let services = if state.services.len() < 4 { 20 } else { 8 };
+    let services = if state.services.len() < 4 { 14 } else { 7 };
     let mut choices = vec![
         (services, service::command(state)),
-        (6, object::lni_command(state, file)),
+        (5, object::lni_command(state, file)),
     ];
     if let Some(objects) = object::command(state, file) {
-        choices.push((40, objects));
+        choices.push((50, objects));
     }
     Union::new_weighted(choices).boxed()
 }

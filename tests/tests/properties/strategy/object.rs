@@ -18,7 +18,11 @@ pub(super) fn lni_command(state: &Model, file: usize) -> BoxedStrategy<Command> 
     let enabled = state.services.iter().filter(|(_, service)| service.enabled);
     let enabled: Vec<u32> = enabled.map(|(svc_id, _)| *svc_id).collect();
     let strange: Vec<u32> = state.services.keys().copied().chain([0, 99]).collect();
-    let service = prop_oneof![3 => pick(enabled, &strange), 1 => select(strange)];
+    let sharing = state.services.iter();
+    let sharing =
+        sharing.filter(|(_, service)| service.enabled && service.lnis_per_rgid >= 3);
+    let sharing = pick(sharing.map(|(svc_id, _)| *svc_id).collect(), &strange);
+    let service = prop_oneof![3 => pick(enabled, &strange), 1 => sharing, 1 => select(strange)];
     let own = lnis(state, file);
     let idle = own.iter().copied().filter(|lni| !state.has_objects(*lni));
     let free = prop_oneof![
@@ -41,11 +45,12 @@ pub(super) fn command(state: &Model, file: usize) -> Option<BoxedStrategy<Comman
     }
     let foreign: Vec<u32> = state.lnis.keys().copied().chain([0, 300]).collect();
     let lni = pick(lnis, &foreign);
+    let has_memory = state.mds.values().any(|md| md.file == file);
     let choices = vec![
         (12, communication(state, file, &lni)),
         (10, domains(state, file, &lni)),
         (14, queues(state, file, &lni)),
-        (14, event_queues(state, file, &lni)),
+        (if has_memory { 18 } else { 1 }, event_queues(state, file, &lni)),
         (12, portals(state, file, &lni)),
         (8, counters(state, file, &lni)),
         (14, memory(state, file, &lni)),
@@ -61,9 +66,17 @@ fn communication(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedS
     ];
     let kind = prop_oneof![2 => Just(None), 3 => (0_u32..4).prop_map(Some)];
     let vnis: Vec<u32> = state.tx.0.values().flat_map(numbers).collect();
-    let vni = pick(vnis, &[0, 5, 77, 65_536]);
+    let exclusive = state.tx.0.values();
+    let exclusive = exclusive.filter(|profile| profile.exclusive && profile.enabled);
+    let exclusive: Vec<u32> = exclusive.flat_map(numbers).collect();
+    let vni = if exclusive.is_empty() {
+        pick(vnis, &[0, 5, 77, 65_536])
+    } else {
+        prop_oneof![pick(vnis, &[0, 5, 77, 65_536]), select(exclusive)].boxed()
+    };
     let own = state.cps.keys().filter(|(owner, _)| *owner == file);
-    let cp = pick(own.map(|(_, cp)| *cp).collect(), &[0, 99]);
+    let cps: Vec<u32> = own.map(|(_, cp)| *cp).collect();
+    let cp = pick(cps.clone(), &[0, 99]);
     let alloc = (lni.clone(), vni.clone(), class, kind);
     prop_oneof![
         6 => alloc.prop_map(|(lni, vni, (tc, tc_type), kind)| Command::CpAlloc {
@@ -73,8 +86,8 @@ fn communication(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedS
             tc_type,
             kind,
         }),
-        2 => cp.clone().prop_map(|cp| Command::CpFree { cp }),
-        1 => (cp, vni).prop_map(|(cp, vni)| Command::CpModify { cp, vni }),
+        taken(&cps, 3) => cp.clone().prop_map(|cp| Command::CpFree { cp }),
+        taken(&cps, 2) => (cp, vni).prop_map(|(cp, vni)| Command::CpModify { cp, vni }),
     ]
     .boxed()
 }
@@ -97,8 +110,10 @@ fn domains(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
     let vnis: Vec<u32> = state.rx.0.values().flat_map(numbers).collect();
     let vni = pick(vnis, &[0, 5, 77, 65_536]);
     let own = state.domains.iter().filter(|(_, found)| found.file == file);
-    let domain = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
-    let reserve = (lni.clone(), vni.clone(), pid(), count);
+    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let domain = pick(own.clone(), &[0, 1, 99]);
+    let reserved = prop_oneof![3 => pid(), 2 => Just(511)];
+    let reserve = (lni.clone(), vni.clone(), reserved, count);
     prop_oneof![
         5 => (lni.clone(), vni, pid())
             .prop_map(|(lni, vni, pid)| Command::DomainAlloc { lni, vni, pid }),
@@ -108,7 +123,7 @@ fn domains(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
             pid,
             count,
         }),
-        2 => domain.prop_map(|domain| Command::DomainFree { domain }),
+        taken(&own, 3) => domain.prop_map(|domain| Command::DomainFree { domain }),
     ]
     .boxed()
 }
@@ -116,17 +131,26 @@ fn domains(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
 fn queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
     let eq = optional_eq(state, file);
     let count = prop_oneof![12 => 0_u32..300, 1 => select(vec![65_536, 65_537])];
-    let flags = prop_oneof![
-        6 => Just(0),
-        6 => Just(2),
-        2 => Just(2 | 8),
-        1 => Just(2 | 4),
-    ];
-    let lcids: Vec<u32> = state.lcids.keys().map(|(_, lcid)| *lcid).collect();
-    let lcid = pick(lcids, &[0, 5, 16]);
+    let transmit = prop_oneof![6 => Just(2), 2 => Just(2 | 8), 2 => Just(2 | 4)];
+    let sending: Vec<(u32, u32)> = lnis(state, file)
+        .into_iter()
+        .flat_map(|lni| {
+            let rgid = state.lnis[&lni].rgid;
+            let lcids = state.lcids.keys().filter(move |(owner, _)| *owner == rgid);
+            lcids.map(move |(_, lcid)| (lni, *lcid))
+        })
+        .collect();
+    let target = (lni.clone(), Just(0), Just(0)).boxed();
+    let any = (lni.clone(), select(vec![0, 5, 16]), transmit.clone());
+    let end = if sending.is_empty() {
+        prop_oneof![10 => target, 1 => any].boxed()
+    } else {
+        let fitting = (select(sending), transmit).prop_map(|((lni, lcid), flags)| (lni, lcid, flags));
+        prop_oneof![10 => target, 14 => fitting, 1 => any].boxed()
+    };
     let rare = |strange: u32| prop_oneof![20 => 0_u32..4, 1 => Just(strange)];
-    let fields = (lni.clone(), eq, count, rare(4), flags, lcid, rare(4));
-    let alloc = fields.prop_map(|(lni, eq, count, policy, flags, lcid, threshold)| {
+    let fields = (end, eq, count, rare(4), rare(4));
+    let alloc = fields.prop_map(|((lni, lcid, flags), eq, count, policy, threshold)| {
         Command::CqAlloc(QueueRequest {
             lni,
             eq,
@@ -138,10 +162,11 @@ fn queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
         })
     });
     let own = state.queues.iter().filter(|(_, queue)| queue.file == file);
-    let cq = pick(own.map(|(id, _)| *id).collect(), &[0, 1024, 99]);
+    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let cq = pick(own.clone(), &[0, 1024, 99]);
     prop_oneof![
-        3 => alloc,
-        2 => cq.prop_map(|cq| Command::CqFree { cq }),
+        6 => alloc,
+        taken(&own, 5) => cq.prop_map(|cq| Command::CqFree { cq }),
     ]
     .boxed()
 }
@@ -168,7 +193,7 @@ fn event_queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedSt
     let wait = || prop_oneof![3 => Just(0), 1 => pick(waits.clone(), &[0, 99])];
     let shift = prop_oneof![20 => Just(0_u64), 1 => select(vec![64, 4096])];
     let len = prop_oneof![20 => Just(4096_u64), 1 => select(vec![0, 100, 8192, 1 << 20])];
-    let flags = prop_oneof![8 => Just(0_u64), 1 => Just(128)];
+    let flags = prop_oneof![5 => Just(0_u64), 1 => Just(128)];
     let reserved = prop_oneof![20 => 0_u32..64, 1 => Just(64)];
     let fields = (place, (wait(), wait()), shift, len, flags, reserved);
     let alloc = fields.prop_map(|((lni, md, va), waits, shift, len, flags, reserved_slots)| {
@@ -184,10 +209,11 @@ fn event_queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedSt
         })
     });
     let own = state.eqs.iter().filter(|(_, eq)| eq.file == file);
-    let eq = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
+    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let eq = pick(own.clone(), &[0, 1, 99]);
     prop_oneof![
-        3 => alloc,
-        2 => eq.prop_map(|eq| Command::EqFree { eq }),
+        6 => alloc,
+        taken(&own, 5) => eq.prop_map(|eq| Command::EqFree { eq }),
     ]
     .boxed()
 }
@@ -199,19 +225,35 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
         prop::bool::weighted(0.1),
     );
     let own = state.ptes.iter().filter(|(_, pte)| pte.file == file);
-    let pte = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
+    let ptes: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let pte = pick(ptes.clone(), &[0, 1, 99]);
     let own = state.domains.iter().filter(|(_, found)| found.file == file);
-    let domain = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
+    let domains: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let any = (pte.clone(), pick(domains, &[0, 1, 99]));
+    let fitting: Vec<(u32, u32)> = state
+        .domains
+        .iter()
+        .filter(|(_, domain)| domain.file == file)
+        .flat_map(|(id, domain)| {
+            let of_lni = state.ptes.iter().filter(|(_, pte)| pte.lni == domain.lni);
+            of_lni.map(|(pte, _)| (*pte, *id))
+        })
+        .collect();
+    let (weight, pair) = if fitting.is_empty() {
+        (1, any.boxed())
+    } else {
+        (6, prop_oneof![8 => select(fitting), 1 => any].boxed())
+    };
     let offset = prop_oneof![20 => 0_u32..256, 1 => Just(256)];
-    let own = state.mappings.iter();
-    let own = own.filter(|(_, mapped)| mapped.file == file);
-    let index = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
+    let own = state.mappings.keys().filter(|(owner, _)| *owner == file);
+    let maps: Vec<u32> = own.map(|(_, index)| *index).collect();
+    let index = pick(maps.clone(), &[0, 1, 99]);
     prop_oneof![
-        4 => alloc.prop_map(|(lni, eq, ethernet)| Command::PteAlloc { lni, eq, ethernet }),
-        3 => pte.clone().prop_map(|pte| Command::PteFree { pte }),
-        4 => (pte, domain, offset)
-            .prop_map(|(pte, domain, offset)| Command::PteMap { pte, domain, offset }),
-        1 => index.prop_map(|index| Command::PteUnmap { index }),
+        6 => alloc.prop_map(|(lni, eq, ethernet)| Command::PteAlloc { lni, eq, ethernet }),
+        taken(&ptes, 4) => pte.prop_map(|pte| Command::PteFree { pte }),
+        weight => (pair, offset)
+            .prop_map(|((pte, domain), offset)| Command::PteMap { pte, domain, offset }),
+        taken(&maps, 3) => index.prop_map(|index| Command::PteUnmap { index }),
     ]
     .boxed()
 }
@@ -219,11 +261,12 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
 fn counters(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
     let writeback = prop_oneof![10 => Just(0_u64), 1 => Just(4), 1 => Just(4096)];
     let own = state.cts.iter().filter(|(_, (owner, _))| *owner == file);
-    let ct = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
+    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let ct = pick(own.clone(), &[0, 1, 99]);
     prop_oneof![
-        3 => (lni.clone(), writeback)
+        6 => (lni.clone(), writeback)
             .prop_map(|(lni, writeback)| Command::CtAlloc { lni, writeback }),
-        2 => ct.prop_map(|ct| Command::CtFree { ct }),
+        taken(&own, 5) => ct.prop_map(|ct| Command::CtFree { ct }),
     ]
     .boxed()
 }
@@ -235,22 +278,41 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
         20 => select(vec![0, 1, 32, 33, 13, 12]),
         1 => select(vec![2, 4097, 17]),
     ];
-    let map = (lni.clone(), place, len, flags);
+    // Kinds of mappings that an LNI does not have yet.
+    let missing: Vec<(u32, u32)> = lnis(state, file)
+        .into_iter()
+        .flat_map(|lni| {
+            let contexts = &state.lnis[&lni].contexts;
+            let kinds = [0, 1, 32, 33].into_iter();
+            let missing =
+                kinds.filter(|flags| !contexts.contains_key(&(flags & 1 != 0, flags & 32 != 0)));
+            missing.map(move |flags| (lni, flags))
+        })
+        .collect();
+    let any = (lni.clone(), flags);
+    let end = if missing.is_empty() {
+        any.boxed()
+    } else {
+        prop_oneof![1 => select(missing), 1 => any].boxed()
+    };
+    let map = (end, place, len);
     let own = state.mds.iter().filter(|(_, md)| md.file == file);
-    let md = pick(own.map(|(id, _)| *id).collect(), &[0, 1, 99]);
+    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let md = pick(own.clone(), &[0, 1, 99]);
     prop_oneof![
-        3 => map.prop_map(|(lni, va, len, flags)| Command::AtuMap { lni, va, len, flags }),
-        1 => md.prop_map(|md| Command::AtuUnmap { md }),
+        6 => map.prop_map(|((lni, flags), va, len)| Command::AtuMap { lni, va, len, flags }),
+        taken(&own, 2) => md.prop_map(|md| Command::AtuUnmap { md }),
     ]
     .boxed()
 }
 
 fn waits(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
     let own = state.waits.keys().filter(|(owner, _)| *owner == file);
-    let wait = pick(own.map(|(_, wait)| *wait).collect(), &[0, 99]);
+    let own: Vec<u32> = own.map(|(_, wait)| *wait).collect();
+    let wait = pick(own.clone(), &[0, 99]);
     prop_oneof![
-        2 => lni.clone().prop_map(|lni| Command::WaitAlloc { lni }),
-        1 => wait.prop_map(|wait| Command::WaitFree { wait }),
+        5 => lni.clone().prop_map(|lni| Command::WaitAlloc { lni }),
+        taken(&own, 2) => wait.prop_map(|wait| Command::WaitFree { wait }),
     ]
     .boxed()
 }
@@ -272,15 +334,7 @@ pub(super) fn filling(state: &Model, file: usize) -> Option<BoxedStrategy<Comman
             threshold: 0,
         })
     };
-    let lni = || select(lnis.clone());
-    Some(
-        prop_oneof![
-            4 => lni().prop_map(target),
-            1 => lni().prop_map(|lni| Command::CtAlloc { lni, writeback: 0 }),
-            1 => lni().prop_map(|lni| Command::PteAlloc { lni, eq: 0, ethernet: false }),
-        ]
-        .boxed(),
-    )
+    Some(select(lnis).prop_map(target).boxed())
 }
 
 /// Commands of a queue that there is, in flight or done.
@@ -290,10 +344,15 @@ pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
     if queues.is_empty() {
         return None;
     }
-    let commands = prop_oneof![Just(0), 1_u32..9];
+    let begun = (select(queues), 1_u32..9).boxed();
+    let in_flight: Vec<u32> = state.in_flight.iter().copied().collect();
+    let some = if in_flight.is_empty() {
+        begun
+    } else {
+        prop_oneof![3 => (select(in_flight), Just(0)), 1 => begun].boxed()
+    };
     Some(
-        (select(queues), commands)
-            .prop_map(|(queue, commands)| Operation::InFlight { queue, commands })
+        some.prop_map(|(queue, commands)| Operation::InFlight { queue, commands })
             .boxed(),
     )
 }
@@ -301,4 +360,9 @@ pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
 fn lnis(state: &Model, file: usize) -> Vec<u32> {
     let own = state.lnis.iter().filter(|(_, lni)| lni.file == Some(file));
     own.map(|(id, _)| *id).collect()
+}
+
+/// How often something is given back: seldom if there is nothing.
+fn taken(there: &[u32], weight: u32) -> u32 {
+    if there.is_empty() { 1 } else { weight }
 }

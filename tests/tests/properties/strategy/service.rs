@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::model::{LE, Model, TLE, TOTALS};
+use crate::model::{AC, LE, Model, Service, TLE, TOTALS};
 use crate::operation::{Command, Descriptor, Member};
 
 use super::pick;
@@ -13,25 +13,38 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     let service = pick(state.services.keys().copied().collect(), &[0, 99]);
     let unrestricted = state.services.values();
     let unrestricted = unrestricted.filter(|service| !service.descriptor.restricted_vnis);
-    let unrestricted = unrestricted.map(|service| service.descriptor.svc_id);
-    let ranged = pick(unrestricted.collect(), &[1, 2, 99]);
+    let (ranged, rangeless): (Vec<_>, Vec<_>) = unrestricted.partition(|service| service.has_range());
+    let ids = |services: Vec<&Service>| -> Vec<u32> {
+        let ids = services.iter().map(|service| service.descriptor.svc_id);
+        ids.collect()
+    };
+    let disabled = ranged.iter().filter(|service| !service.enabled);
+    let disabled = pick(ids(disabled.copied().collect()), &[1, 2, 99]);
+    let exclusive = prop_oneof![2 => disabled.clone(), 1 => pick(ids(ranged), &[1, 2, 99])];
+    let rangeless = pick(ids(rangeless), &[1, 2, 99]);
+    let idle = state.services.keys().copied();
+    let idle = idle.filter(|id| state.lnis.values().all(|lni| lni.svc_id != *id));
+    let idle = pick(idle.collect(), &[1, 99]);
+    let shared = prop_oneof![1 => idle, 1 => service.clone()];
+    let switched = prop_oneof![2 => disabled, 2 => service.clone()];
     let counts = state.clone();
     prop_oneof![
-        10 => descriptor().prop_map(|new| Command::SvcAlloc(Box::new(new))),
-        5 => usable().prop_map(|new| Command::SvcAlloc(Box::new(new))),
-        5 => pool_taker().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        6 => descriptor().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        8 => usable().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        2 => unrestricted_service().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        8 => pool_taker().prop_map(|new| Command::SvcAlloc(Box::new(new))),
         2 => (service.clone(), descriptor()).prop_map(move |(svc_id, new)| {
             Command::SvcUpdate(Box::new(keep_vnis(&counts, svc_id, new)))
         }),
         3 => service.clone().prop_map(|svc_id| Command::SvcDestroy { svc_id }),
-        4 => (service.clone(), prop::bool::weighted(0.7))
+        4 => (switched, prop::bool::weighted(0.7))
             .prop_map(|(svc_id, enable)| Command::SvcEnable { svc_id, enable }),
-        3 => (service.clone(), prop_oneof![4 => 2_u32..6, 1 => 0_u32..10])
+        4 => (shared, prop_oneof![4 => 2_u32..6, 1 => 0_u32..10])
             .prop_map(|(svc_id, lnis_per_rgid)| Command::SvcSetLpr { svc_id, lnis_per_rgid }),
-        3 => (ranged.clone(), range()).prop_map(|(svc_id, (min, max))| {
+        3 => (rangeless, range()).prop_map(|(svc_id, (min, max))| {
             Command::SvcSetVniRange { svc_id, min, max }
         }),
-        3 => (ranged, prop::bool::weighted(0.8)).prop_map(|(svc_id, exclusive)| {
+        3 => (exclusive, prop::bool::weighted(0.8)).prop_map(|(svc_id, exclusive)| {
             Command::SvcSetExclusiveCp { svc_id, exclusive }
         }),
     ]
@@ -42,6 +55,7 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
 fn usable() -> impl Strategy<Value = Descriptor> {
     let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| match kind {
         LE | TLE => Just((0, 0)).boxed(),
+        AC => (3_u16..30, 0_u16..3).boxed(),
         _ => (2_u16..7, 0_u16..3).boxed(),
     });
     (1_u16..20, limits).prop_map(|(vni, limits)| Descriptor {
@@ -51,6 +65,15 @@ fn usable() -> impl Strategy<Value = Descriptor> {
         vnis: [vni, vni + 20, 0, 0],
         limits,
         ..Descriptor::default()
+    })
+}
+
+/// A service that waits for a range of VNIs.
+fn unrestricted_service() -> impl Strategy<Value = Descriptor> {
+    usable().prop_map(|new| Descriptor {
+        restricted_vnis: false,
+        num_vld_vnis: 0,
+        ..new
     })
 }
 
@@ -153,5 +176,9 @@ fn range() -> impl Strategy<Value = (u32, u32)> {
         let min = index << shift;
         (min, min + (1 << shift) - 1)
     });
-    prop_oneof![20 => block, 3 => (0_u32..90, 0_u32..90), 1 => Just((65_536, 65_567))]
+    let far = (2_u32..5, 64_u32..72).prop_map(|(shift, index)| {
+        let min = index << shift;
+        (min, min + (1 << shift) - 1)
+    });
+    prop_oneof![10 => block, 10 => far, 3 => (0_u32..90, 0_u32..90), 1 => Just((65_536, 65_567))]
 }
