@@ -50,7 +50,10 @@ const WANTED: &[(&str, &str)] = &[
     // What happens without an answer of its own.
     ("cleanup", "nothing pending"),
     ("LNI", "pending finished shares-RGID"),
-    ("unit", "reused-EQ reused-PTE late-queue shared beyond-shared"),
+    (
+        "unit",
+        "reused-EQ reused-PTE late-queue shared beyond-shared",
+    ),
     ("numbers", "TGQ"),
     ("RGID", "full"),
     ("profile", "private orphan"),
@@ -89,7 +92,10 @@ fn kinds(before: &Model, operation: &Operation, after: &Model) -> Vec<String> {
             kinds.push(describe(command, &after.answer));
             if let Command::AtuMap { .. } = command
                 && matches!(after.answer, Answer::Failed(cxi_ioctl::Errno::ENOSPC))
-                && after.lnis.values().any(|lni| after.lacs(lni.rgid).len() == 8)
+                && after
+                    .lnis
+                    .values()
+                    .any(|lni| after.lacs(lni.rgid).len() == 8)
             {
                 kinds.push("RGID full".to_owned());
             }
@@ -134,10 +140,7 @@ fn effects(before: &Model, after: &Model) -> Vec<String> {
     let facts = [
         ("LNI pending", pending(after) > pending(before)),
         ("LNI finished", pending(after) < pending(before)),
-        (
-            "LNI shares-RGID",
-            after.rgids().len() < after.lnis.len(),
-        ),
+        ("LNI shares-RGID", after.rgids().len() < after.lnis.len()),
         ("unit reused-EQ", same_lnis && new.0 < old.0),
         ("unit reused-PTE", same_lnis && new.1 < old.1),
         ("unit late-queue", same_lnis && new.2 < old.2),

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cxi_ioctl::abi::service::{
-    RsrcUse, SvcDesc, SvcGetLprCmd, SvcListGetCmd, SvcRsrcListGetCmd,
-};
+use cxi_ioctl::abi::service::{RsrcUse, SvcDesc, SvcGetLprCmd, SvcListGetCmd, SvcRsrcListGetCmd};
 use cxi_mock::{Client, Credentials, Nic};
 use cxi_tests::device::Buffers;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
@@ -174,12 +172,16 @@ impl Machine {
             assert_eq!(rgid.lcids as usize, lcids.count(), "RGID {number}");
         }
         let rx = state.rx_profiles.iter();
-        let rx: Vec<_> = rx.map(|profile| (profile.id, profile.vni, profile.enabled)).collect();
+        let rx: Vec<_> = rx
+            .map(|profile| (profile.id, profile.vni, profile.enabled))
+            .collect();
         let expected = reference.rx.0.iter();
         let expected = expected.map(|(id, profile)| (*id, u32::from(profile.low), profile.enabled));
         assert_eq!(rx, expected.collect::<Vec<_>>());
         let tx = state.tx_profiles.iter();
-        let tx: Vec<_> = tx.map(|profile| (profile.id, profile.vni, profile.enabled)).collect();
+        let tx: Vec<_> = tx
+            .map(|profile| (profile.id, profile.vni, profile.enabled))
+            .collect();
         let expected = reference.tx.0.iter();
         let expected = expected.map(|(id, profile)| (*id, u32::from(profile.low), profile.enabled));
         assert_eq!(tx, expected.collect::<Vec<_>>());

@@ -35,14 +35,19 @@ impl StateMachineTest for Machine {
         let nic = Nic::new(NicConfig::new().release(reference.release)).unwrap();
         let observer = nic.open().unwrap();
         let loaded = Snapshot::take(&nic, &observer);
-        Self {
+        let mut machine = Self {
             nic,
             release: reference.release,
             files: [const { None }; FILES],
             observer,
             before: loaded.clone(),
             loaded,
+        };
+        for step in &reference.start {
+            machine.perform(step);
         }
+        machine.before = Snapshot::take(&machine.nic, &machine.observer);
+        machine
     }
 
     fn apply(mut machine: Self, reference: &Model, operation: Operation) -> Self {

@@ -62,7 +62,12 @@ pub(super) fn send(client: &Client, release: Release, caller: Caller, command: &
         Command::SvcUpdate(new) => written!(to, SvcUpdateCmd, svc_desc = to_abi(new)),
         Command::SvcDestroy { svc_id } => written!(to, SvcDestroyCmd, svc_id = *svc_id),
         Command::SvcEnable { svc_id, enable } => {
-            written!(to, SvcEnableCmd, svc_id = *svc_id, enable = (*enable).into())
+            written!(
+                to,
+                SvcEnableCmd,
+                svc_id = *svc_id,
+                enable = (*enable).into()
+            )
         }
         Command::SvcSetLpr {
             svc_id,
@@ -91,12 +96,13 @@ pub(super) fn send(client: &Client, release: Release, caller: Caller, command: &
         }
         Command::LniAlloc { svc_id } => written!(to, LniAllocCmdV1, svc_id = *svc_id),
         Command::LniFree { lni } => written!(to, LniFreeCmd, lni = *lni),
-        object => object_command(&to, object),
+        on_network => network_command(&to, on_network),
     };
     answer(command, result, response)
 }
 
-fn object_command(to: &(&Client, Credentials), command: &Command) -> Written {
+/// CPs and domains.
+fn network_command(to: &(&Client, Credentials), command: &Command) -> Written {
     match command {
         Command::CpAlloc {
             lni,
@@ -146,6 +152,13 @@ fn object_command(to: &(&Client, Credentials), command: &Command) -> Written {
             written!(to, DomainAllocCmd, lni = *lni, vni = *vni, pid = *pid)
         }
         Command::DomainFree { domain } => written!(to, DomainFreeCmd, domain = *domain),
+        of_lni => object_command(to, of_lni),
+    }
+}
+
+/// What an LNI has of its own.
+fn object_command(to: &(&Client, Credentials), command: &Command) -> Written {
+    match command {
         Command::CqAlloc(asked) => written!(
             to,
             CqAllocCmd,

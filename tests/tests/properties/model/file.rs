@@ -39,10 +39,7 @@ impl Model {
     }
 }
 
-fn keys<V>(
-    map: &std::collections::BTreeMap<u32, V>,
-    wanted: impl Fn(&V) -> bool,
-) -> Vec<u32> {
+fn keys<V>(map: &std::collections::BTreeMap<u32, V>, wanted: impl Fn(&V) -> bool) -> Vec<u32> {
     let found = map.iter().filter(|(_, value)| wanted(value));
     found.map(|(key, _)| *key).collect()
 }

@@ -47,10 +47,7 @@ impl Model {
         let shared = users
             .iter()
             .find(|(_, (owner, users))| share >= 2 && *owner == svc_id && *users < share);
-        let rgid = shared.map_or_else(
-            || lowest_free(1, users.keys().copied()),
-            |(rgid, _)| *rgid,
-        );
+        let rgid = shared.map_or_else(|| lowest_free(1, users.keys().copied()), |(rgid, _)| *rgid);
         if rgid > RGIDS {
             return Err(Errno::ENOSPC);
         }

@@ -91,6 +91,8 @@ pub(crate) struct Model {
     pub in_flight: BTreeSet<u32>,
     pub tles_in_use: [u16; 4],
     pub les_in_use: [[u16; 16]; 4],
+    /// What came before the first step.
+    pub start: Vec<Operation>,
     /// What the last step has to answer.
     pub answer: Answer,
     /// The last step failed, but the driver leaves a trace all the same.
@@ -99,7 +101,7 @@ pub(crate) struct Model {
 
 impl Model {
     /// The device as loaded, with no file open.
-    pub(crate) fn loaded(release: Release) -> Self {
+    fn loaded(release: Release) -> Self {
         let (device, held) = Reservations::loaded();
         let mut model = Self {
             release,
@@ -124,10 +126,23 @@ impl Model {
             in_flight: BTreeSet::new(),
             tles_in_use: [0; 4],
             les_in_use: [[0; 16]; 4],
+            start: Vec::new(),
             answer: Answer::Ok,
             leaves_trace: false,
         };
         model.add_default_service(held);
+        model
+    }
+
+    /// The device after some first steps.
+    pub(crate) fn started(release: Release, start: Vec<Operation>) -> Self {
+        let mut model = Self::loaded(release);
+        for step in &start {
+            model.apply(step);
+            let refused = matches!(model.answer, Answer::Failed(_));
+            assert!(!refused, "{step:?}: {:?}", model.answer);
+        }
+        model.start = start;
         model
     }
 
@@ -264,7 +279,9 @@ pub(crate) type Values = Result<Vec<u32>, Errno>;
 /// The lowest number from `first` that is not taken.
 pub(crate) fn lowest_free(first: u32, taken: impl IntoIterator<Item = u32>) -> u32 {
     let taken: BTreeSet<u32> = taken.into_iter().collect();
-    (first..)
-        .find(|number| !taken.contains(number))
-        .unwrap_or(u32::MAX)
+    let mut number = first;
+    while taken.contains(&number) {
+        number += 1;
+    }
+    number
 }

@@ -69,13 +69,7 @@ impl Model {
         }
     }
 
-    pub(super) fn pte_map(
-        &mut self,
-        file: usize,
-        number: u32,
-        domain: u32,
-        offset: u32,
-    ) -> Values {
+    pub(super) fn pte_map(&mut self, file: usize, number: u32, domain: u32, offset: u32) -> Values {
         let pte = self.own_pte(file, number)?;
         let found = self.domains.get(&domain);
         let found = found.filter(|found| found.file == file && found.lni == pte.lni);

@@ -24,12 +24,7 @@ pub(crate) struct Queue {
 }
 
 impl Model {
-    pub(super) fn cq_alloc(
-        &mut self,
-        file: usize,
-        caller: Caller,
-        asked: &QueueRequest,
-    ) -> Values {
+    pub(super) fn cq_alloc(&mut self, file: usize, caller: Caller, asked: &QueueRequest) -> Values {
         let lni = self.lni(file, asked.lni)?;
         let (svc_id, rgid) = (lni.svc_id, lni.rgid);
         self.own_eq(file, asked.eq)?;

@@ -119,13 +119,7 @@ impl Model {
         Ok(svc_id)
     }
 
-    fn add_profiles(
-        &mut self,
-        low: u16,
-        high: u16,
-        access: &Access,
-        tcs: [bool; 5],
-    ) -> (u32, u32) {
+    fn add_profiles(&mut self, low: u16, high: u16, access: &Access, tcs: [bool; 5]) -> (u32, u32) {
         let profile = Profile::new(low, high, access.clone(), tcs);
         (self.tx.add(profile.clone()), self.rx.add(profile))
     }

@@ -3,6 +3,7 @@
 mod defined;
 mod object;
 mod service;
+mod start;
 
 use cxi_ioctl::Release;
 use proptest::prelude::*;
@@ -38,8 +39,9 @@ impl ReferenceStateMachine for Model {
     type Transition = Operation;
 
     fn init_state() -> BoxedStrategy<Self> {
-        select(vec![Release::Main, Release::Main, Release::Shs14_0_1])
-            .prop_map(Self::loaded)
+        let releases = select(vec![Release::Main, Release::Main, Release::Shs14_0_1]);
+        (releases, select(start::all()))
+            .prop_map(|(release, steps)| Self::started(release, steps))
             .boxed()
     }
 

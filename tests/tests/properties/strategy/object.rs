@@ -19,8 +19,7 @@ pub(super) fn lni_command(state: &Model, file: usize) -> BoxedStrategy<Command> 
     let enabled: Vec<u32> = enabled.map(|(svc_id, _)| *svc_id).collect();
     let strange: Vec<u32> = state.services.keys().copied().chain([0, 99]).collect();
     let sharing = state.services.iter();
-    let sharing =
-        sharing.filter(|(_, service)| service.enabled && service.lnis_per_rgid >= 3);
+    let sharing = sharing.filter(|(_, service)| service.enabled && service.lnis_per_rgid >= 3);
     let sharing = pick(sharing.map(|(svc_id, _)| *svc_id).collect(), &strange);
     let service = prop_oneof![3 => pick(enabled, &strange), 1 => sharing, 1 => select(strange)];
     let own = lnis(state, file);
@@ -50,7 +49,10 @@ pub(super) fn command(state: &Model, file: usize) -> Option<BoxedStrategy<Comman
         (12, communication(state, file, &lni)),
         (10, domains(state, file, &lni)),
         (14, queues(state, file, &lni)),
-        (if has_memory { 18 } else { 1 }, event_queues(state, file, &lni)),
+        (
+            if has_memory { 18 } else { 1 },
+            event_queues(state, file, &lni),
+        ),
         (12, portals(state, file, &lni)),
         (8, counters(state, file, &lni)),
         (14, memory(state, file, &lni)),
@@ -145,7 +147,8 @@ fn queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
     let end = if sending.is_empty() {
         prop_oneof![10 => target, 1 => any].boxed()
     } else {
-        let fitting = (select(sending), transmit).prop_map(|((lni, lcid), flags)| (lni, lcid, flags));
+        let fitting =
+            (select(sending), transmit).prop_map(|((lni, lcid), flags)| (lni, lcid, flags));
         prop_oneof![10 => target, 14 => fitting, 1 => any].boxed()
     };
     let rare = |strange: u32| prop_oneof![20 => 0_u32..4, 1 => Just(strange)];
@@ -196,18 +199,20 @@ fn event_queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedSt
     let flags = prop_oneof![5 => Just(0_u64), 1 => Just(128)];
     let reserved = prop_oneof![20 => 0_u32..64, 1 => Just(64)];
     let fields = (place, (wait(), wait()), shift, len, flags, reserved);
-    let alloc = fields.prop_map(|((lni, md, va), waits, shift, len, flags, reserved_slots)| {
-        Command::EqAlloc(EventQueueRequest {
-            lni,
-            md,
-            event_wait: waits.0,
-            status_wait: waits.1,
-            queue: va + shift,
-            len,
-            flags,
-            reserved_slots,
-        })
-    });
+    let alloc = fields.prop_map(
+        |((lni, md, va), waits, shift, len, flags, reserved_slots)| {
+            Command::EqAlloc(EventQueueRequest {
+                lni,
+                md,
+                event_wait: waits.0,
+                status_wait: waits.1,
+                queue: va + shift,
+                len,
+                flags,
+                reserved_slots,
+            })
+        },
+    );
     let own = state.eqs.iter().filter(|(_, eq)| eq.file == file);
     let own: Vec<u32> = own.map(|(id, _)| *id).collect();
     let eq = pick(own.clone(), &[0, 1, 99]);

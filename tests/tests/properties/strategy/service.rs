@@ -13,7 +13,8 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     let service = pick(state.services.keys().copied().collect(), &[0, 99]);
     let unrestricted = state.services.values();
     let unrestricted = unrestricted.filter(|service| !service.descriptor.restricted_vnis);
-    let (ranged, rangeless): (Vec<_>, Vec<_>) = unrestricted.partition(|service| service.has_range());
+    let (ranged, rangeless): (Vec<_>, Vec<_>) =
+        unrestricted.partition(|service| service.has_range());
     let ids = |services: Vec<&Service>| -> Vec<u32> {
         let ids = services.iter().map(|service| service.descriptor.svc_id);
         ids.collect()
@@ -56,7 +57,7 @@ fn usable() -> impl Strategy<Value = Descriptor> {
     let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| match kind {
         LE | TLE => Just((0, 0)).boxed(),
         AC => (3_u16..30, 0_u16..3).boxed(),
-        _ => (2_u16..7, 0_u16..3).boxed(),
+        _ => prop_oneof![6 => (2_u16..7, 0_u16..3), 1 => Just((0, 0))].boxed(),
     });
     (1_u16..20, limits).prop_map(|(vni, limits)| Descriptor {
         restricted_vnis: true,
