@@ -5,6 +5,7 @@ mod common;
 use common::{alloc, cp, desc, lni, nic, root, send};
 use cxi_ioctl::abi::domain::DomainReserveCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
+use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAllocCmd};
 use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcFlags, SvcSetLprCmd, SvcSetVniRangeCmd};
 use cxi_ioctl::{Errno, Release};
 use cxi_mock::{HazardKind, Nic};
@@ -98,12 +99,18 @@ fn an_rgid_behind_a_hole_is_wrong_on_old_drivers() {
         send(&root, &free).unwrap();
         let late = lni(&root, two).unwrap();
         assert_eq!(cp(&root, late, 6).unwrap().lcid, 0);
+        let mut queue = CqAllocCmd::new();
+        queue.lni = late;
+        queue.opts.flags = CQ_IS_TX;
+        let queue = send(&root, &queue).map(drop);
         let lcids = nic.state().rgids[0].lcids;
         drop(root);
         let old = release <= Release::Shs13_0;
         let expected = HazardKind::WrongRgid { lni: late, rgid: 1 };
         assert_eq!(kinds(&nic) == [expected], old, "{release}");
         assert_eq!(lcids, u32::from(!old), "{release}");
+        let unregistered = if old { Err(Errno::EINVAL) } else { Ok(()) };
+        assert_eq!(queue, unregistered, "{release}");
         assert_eq!(nic.state().rgids, [], "{release}");
     }
 }

@@ -87,7 +87,8 @@ impl Device {
         opts: &CqAllocOpts,
     ) -> Result<NewCq, Errno> {
         let owner = self.lni_of(caller.file, lni)?;
-        let (svc, rgid) = (owner.svc, owner.rgid);
+        // With a wrong RGID the driver looks where nothing is registered.
+        let (svc, rgid) = (owner.svc, owner.wrong_rgid.unwrap_or(owner.rgid));
         if eq != 0 {
             self.eq_of(caller.file, eq)?;
         }
@@ -145,8 +146,8 @@ impl Device {
         })
     }
 
-    /// A number and a credit. When there is no credit, for whatever reason, the LNI's own freed queues are finalized;
-    /// when numbers are, LNIs that wait for their cleanup are.
+    /// A number and a credit. When there is no credit, for whatever reason, the LNI's own freed
+    /// queues are finalized; when there is no number, LNIs that wait for their cleanup are.
     fn take_cq(&mut self, lni: u32, svc: u32, transmit: bool) -> Result<u32, Errno> {
         if self.charge(svc, slot(transmit)).is_err() {
             self.finalize_cqs(lni);
