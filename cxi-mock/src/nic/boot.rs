@@ -10,7 +10,7 @@ use super::Device;
 use super::accounting::{Accounting, MIN_POOL_TLES};
 use super::atu::Atu;
 use super::counter::Cts;
-use super::cp::Cps;
+use super::cp_table::Cps;
 use super::domain::Domains;
 use super::event_queue::Eqs;
 use super::file::Files;

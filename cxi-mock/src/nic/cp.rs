@@ -1,6 +1,4 @@
-//! Communication profiles: the CP table of the device, LCIDs of an RGID, handles of a file.
-
-use std::collections::BTreeMap;
+//! Communication profiles: LCIDs of an RGID, handles of a file.
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::profile::{
@@ -8,16 +6,13 @@ use cxi_ioctl::abi::profile::{
     TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED,
 };
 
-use super::ids::Ids;
+use super::cp_table::Traffic;
 use super::profile::{Lookup, Profile, Tx};
 use super::rgid::{LCIDS, Lcid};
-use super::table::Table;
 use super::{Caller, Device, descriptor};
 use crate::HazardKind;
 use crate::rules::{CpReuse, VniAuthority};
 
-/// Entries of the CP table; entry 0 is not handed out.
-const CP_TABLE: u32 = 256;
 /// Traffic classes there are, Ethernet's included.
 const CLASSES: u32 = 8;
 const TYPES: u32 = 4;
@@ -26,25 +21,6 @@ const FIRST_ETHERNET_CLASS: u32 = 5;
 const LAST_ETHERNET_CLASS: u32 = 6;
 const MAX_PCP: u32 = 7;
 
-/// What a CP call asks for, once it is known to be plausible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Traffic {
-    vni: u16,
-    tc: u32,
-    tc_type: u32,
-}
-
-/// An entry of the CP table.
-#[derive(Clone, Debug)]
-struct Cp {
-    tx: Option<u32>,
-    traffic: Traffic,
-    /// LCIDs that stand for it.
-    lcids: u32,
-    /// Not for others to share.
-    exclusive: bool,
-}
-
 /// What a handle stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpHandle {
@@ -52,28 +28,6 @@ pub(crate) struct CpHandle {
     tx: Option<u32>,
     /// `None`: nothing was registered.
     place: Option<(u32, usize)>,
-}
-
-/// The CP table.
-#[derive(Clone, Debug)]
-pub(crate) struct Cps {
-    ids: Ids,
-    table: Table<Cp>,
-    shared: BTreeMap<(Option<u32>, Traffic), u32>,
-}
-
-impl Cps {
-    pub(crate) fn new() -> Self {
-        Self {
-            ids: Ids::new(1, CP_TABLE),
-            table: Table::default(),
-            shared: BTreeMap::new(),
-        }
-    }
-
-    pub(crate) fn used(&self) -> u32 {
-        self.table.count()
-    }
 }
 
 /// Whether the QoS profile has that class with that type.
@@ -270,57 +224,6 @@ impl Device {
             .find(|(index, lcid)| same(lcid) && fits(*index, lcid))?;
         lcid.handles += 1;
         Some(index)
-    }
-
-    /// An entry of the CP table for the traffic: one that may be shared, or a new one.
-    fn enter_cp(&mut self, tx: Option<u32>, traffic: Traffic) -> Result<u32, Errno> {
-        let exclusive = tx
-            .and_then(|id| self.tx.get(id))
-            .is_some_and(|tx| tx.extra.exclusive_cp);
-        let key = (tx, traffic);
-        if !exclusive
-            && let Some(id) = self.cps.shared.get(&key).copied()
-            && let Some(cp) = self.cps.table.get_mut(id)
-        {
-            cp.lcids += 1;
-            return Ok(id);
-        }
-        let id = self.cps.ids.alloc().ok_or(Errno::ENOSPC)?;
-        self.cps.table.put(
-            id,
-            Cp {
-                tx,
-                traffic,
-                lcids: 1,
-                exclusive,
-            },
-        );
-        if !exclusive {
-            self.cps.shared.insert(key, id);
-            if let Some(tx) = tx.and_then(|id| self.tx.get_mut(id)) {
-                tx.extra.cps += 1;
-            }
-        }
-        Ok(id)
-    }
-
-    fn leave_cp(&mut self, id: u32) {
-        let Some(cp) = self.cps.table.get_mut(id) else {
-            return;
-        };
-        cp.lcids = cp.lcids.saturating_sub(1);
-        if cp.lcids > 0 {
-            return;
-        }
-        if let Some(cp) = self.cps.table.remove(id) {
-            if !cp.exclusive {
-                self.cps.shared.remove(&(cp.tx, cp.traffic));
-                if let Some(tx) = cp.tx.and_then(|id| self.tx.get_mut(id)) {
-                    tx.extra.cps = tx.extra.cps.saturating_sub(1);
-                }
-            }
-            self.cps.ids.free(id);
-        }
     }
 
     /// CP_FREE.
