@@ -10,14 +10,19 @@ use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::node::reading;
 use crate::output::{self, Report};
-use crate::{demo, devices, generate, service, vni};
+use crate::{demo, devices, generate, job, service, vni};
 
 pub(crate) fn run() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &arguments),
     };
+    if cli.common.mock.is_none() {
+        // For scripts that call cxi: an empty variable is none.
+        let file = env::var_os("CXI_MOCK").filter(|file| !file.is_empty());
+        cli.common.mock = file.map(|file| Some(file.into()));
+    }
     let as_json = cli.common.json;
     match execute(&cli).and_then(|report| report.print(as_json)) {
         Ok(code) => ExitCode::from(code),
@@ -33,6 +38,7 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
     match &cli.command {
         Command::Devices => reading(&cli.common, devices::run),
         Command::Service(command) => service::run(command, &cli.common),
+        Command::Job(command) => job::run(command, &cli.common),
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use cxi::{LnisPerRgid, ServiceId, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Release;
+use cxi_mock::FaultSpec;
 
 use crate::args::{LimitArg, NetNsArg, NicChoice, lnis_per_rgid};
 use crate::exit::EXIT_CODES;
+use crate::job::cli::JobCommand;
 use crate::vni::cli::VniArgs;
 
 /// Services and resources of Cassini NICs (HPE Slingshot, CXI).
@@ -40,7 +42,8 @@ pub(crate) struct Common {
     /// Print JSON; errors too, one object a line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Work on a mock node, as root there. With a file its services live on between calls
+    /// Work on a mock node, as root there. With a file its services live on between calls; the
+    /// variable CXI_MOCK can name it too
     #[arg(
         long,
         global = true,
@@ -57,6 +60,17 @@ pub(crate) struct Common {
     /// [default: shs-14.0.1]
     #[arg(long, global = true, value_name = "RELEASE")]
     pub(crate) mock_release: Option<Release>,
+    /// Make the mock node fail: words with colons between, such as SVC_DESTROY:EBUSY:times=3 or
+    /// cxi1:EIO:after=100
+    #[arg(
+        long,
+        global = true,
+        value_name = "FAULT",
+        env = "CXI_MOCK_FAULT",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub(crate) mock_fault: Vec<FaultSpec>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,6 +81,9 @@ pub(crate) enum Command {
     /// Services: who may use how much of a NIC, on which VNIs
     #[command(subcommand, visible_alias = "svc")]
     Service(ServiceCommand),
+    /// A job on all NICs: its services, its environment, its end
+    #[command(subcommand)]
+    Job(Box<JobCommand>),
     /// A pool of VNIs: which job has which, and when one may be used again
     Vni(VniArgs),
     /// Walk through an allocation for a job, on a mock node of its own

@@ -27,6 +27,10 @@ pub(crate) enum Exit {
     NotEnough = 7,
     /// What was asked for was so already. No failure, but told apart from something done.
     NothingToDo = 8,
+    /// `job run`: the program cannot be started.
+    ProgramNotStarted = 126,
+    /// `job run`: there is no such program.
+    ProgramNotFound = 127,
 }
 
 /// The part of `--help` that explains them.
@@ -40,7 +44,8 @@ Exit codes:
   5  no such service or job
   6  not permitted
   7  not enough of a resource
-  8  nothing to do: it was so already";
+  8  nothing to do: it was so already
+job run ends with the exit code of its program, or 126 or 127 if that cannot be started.";
 
 /// A failure as it is told to the user.
 #[derive(Clone, Debug, Serialize)]

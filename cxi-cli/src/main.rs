@@ -13,6 +13,7 @@ mod demo;
 mod devices;
 mod exit;
 mod generate;
+mod job;
 mod node;
 mod output;
 mod service;

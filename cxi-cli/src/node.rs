@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, FoundDevice};
-use cxi_mock::{Credentials, MockNode, Nic, NicConfig, NodeSnapshot};
+use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
 use crate::cli::Common;
@@ -16,9 +16,12 @@ const DEFAULT_MOCK_NICS: u8 = 2;
 
 /// What a command is going to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Intent {
+pub(crate) enum Intent {
     Read,
+    /// Change something, on `cxi0` unless told otherwise.
     Change,
+    /// Change something on all NICs, unless told otherwise.
+    ChangeAll,
 }
 
 /// The NICs that a command works on, at least one, by number.
@@ -58,13 +61,9 @@ pub(crate) fn changing(
 
 impl Node {
     /// Opens the NICs that the options name.
-    fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
+    pub(crate) fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
+        no_stray_option(common)?;
         let Some(file) = &common.mock else {
-            if let Some(option) = mock_option(common) {
-                return Err(Failure::bad_input(format!(
-                    "{option} describes a mock node: add --mock"
-                )));
-            }
             return Self::open_real(common, intent);
         };
         let mock = match file {
@@ -74,6 +73,7 @@ impl Node {
             },
             Some(path) => Mock::open(path, common, intent)?,
         };
+        inject(&mock.node, &common.mock_fault);
         let there = (0..)
             .zip(mock.node.nics())
             .map(|(number, nic)| (DeviceId::new(number), nic));
@@ -102,7 +102,7 @@ impl Node {
             }
         }
         match unusable.first() {
-            Some(failure) if intent == Intent::Change || devices.is_empty() => Err(failure.clone()),
+            Some(failure) if intent != Intent::Read || devices.is_empty() => Err(failure.clone()),
             _ => Ok(Self {
                 devices,
                 unusable,
@@ -140,7 +140,7 @@ impl Node {
     }
 
     /// Keeps what was done to a mock node with a state file.
-    fn save(&self) -> Result<(), Failure> {
+    pub(crate) fn save(&self) -> Result<(), Failure> {
         match &self.mock {
             Some(Mock {
                 node,
@@ -148,6 +148,13 @@ impl Node {
             }) => file.save(&node.snapshot()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether it is a mock node with a state file.
+    pub(crate) fn has_file(&self) -> bool {
+        self.mock
+            .as_ref()
+            .is_some_and(|mock| mock.save_to.is_some())
     }
 }
 
@@ -171,7 +178,7 @@ impl Mock {
         };
         Ok(Self {
             node,
-            save_to: (intent == Intent::Change).then_some(file),
+            save_to: (intent != Intent::Read).then_some(file),
         })
     }
 }
@@ -230,44 +237,71 @@ fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNo
     Ok(node)
 }
 
-fn mock_option(common: &Common) -> Option<&'static str> {
-    if common.mock_nics.is_some() {
-        Some("--mock-nics")
-    } else if common.mock_release.is_some() {
-        Some("--mock-release")
-    } else {
-        None
+/// Refuses options that describe a mock node without one.
+pub(crate) fn no_stray_option(common: &Common) -> Result<(), Failure> {
+    let option = match common {
+        Common { mock: Some(_), .. } => None,
+        Common {
+            mock_nics: Some(_), ..
+        } => Some("--mock-nics"),
+        Common {
+            mock_release: Some(_),
+            ..
+        } => Some("--mock-release"),
+        Common { mock_fault, .. } if !mock_fault.is_empty() => Some("--mock-fault"),
+        _ => None,
+    };
+    option.map_or(Ok(()), |option| {
+        Err(Failure::bad_input(format!(
+            "{option} describes a mock node: add --mock"
+        )))
+    })
+}
+
+/// Makes the NICs of a mock node fail as asked.
+fn inject(node: &MockNode, faults: &[FaultSpec]) {
+    for fault in faults {
+        for (number, nic) in (0..).zip(node.nics()) {
+            if fault.concerns(number) {
+                fault.inject(nic);
+            }
+        }
     }
 }
 
 fn choose(common: &Common, intent: Intent, there: Vec<DeviceId>) -> Result<Vec<DeviceId>, Failure> {
-    let Some(first) = there.first() else {
+    if there.is_empty() {
         return Err(no_device());
-    };
+    }
     let wanted = match (&common.device, intent) {
-        (Some(NicChoice::All), _) | (None, Intent::Read) => return Ok(there),
+        (Some(NicChoice::All), _) | (None, Intent::Read | Intent::ChangeAll) => return Ok(there),
         (Some(NicChoice::These(ids)), _) => ids.clone(),
         (None, Intent::Change) => vec![DeviceId::new(0)],
     };
     match wanted.iter().find(|id| !there.contains(id)) {
         None => Ok(wanted),
-        Some(missing) => {
-            let names: Vec<_> = there.iter().map(DeviceId::to_string).collect();
-            Err(Failure::new(
-                Exit::NoDevice,
-                format!(
-                    "{missing}: there is no such NIC; there is {}",
-                    names.join(", ")
-                ),
-            )
-            .hint(format!(
-                "Choose with --device, such as --device {first} or --device all."
-            )))
-        }
+        Some(missing) => Err(no_such_nic(*missing, &there)),
     }
 }
 
-fn no_device() -> Failure {
+pub(crate) fn no_such_nic(missing: DeviceId, there: &[DeviceId]) -> Failure {
+    let names: Vec<_> = there.iter().map(DeviceId::to_string).collect();
+    let failure = Failure::new(
+        Exit::NoDevice,
+        format!(
+            "{missing}: there is no such NIC; there is {}",
+            names.join(", ")
+        ),
+    );
+    match there.first() {
+        Some(first) => failure.hint(format!(
+            "Choose with --device, such as --device {first} or --device all."
+        )),
+        None => failure,
+    }
+}
+
+pub(crate) fn no_device() -> Failure {
     Failure::new(
         Exit::NoDevice,
         "no CXI device on this machine: there is no /dev/cxi0 nor another /dev/cxiN",

@@ -22,7 +22,8 @@ pub(crate) struct Report {
     json: Result<String, Failure>,
     failures: Vec<Failure>,
     warnings: Vec<String>,
-    nothing_to_do: bool,
+    /// The exit code, if nothing failed or this is not 0.
+    code: Option<u8>,
 }
 
 impl Report {
@@ -35,7 +36,7 @@ impl Report {
             json,
             failures: Vec::new(),
             warnings: Vec::new(),
-            nothing_to_do: false,
+            code: None,
         }
     }
 
@@ -46,7 +47,7 @@ impl Report {
             text,
             failures: Vec::new(),
             warnings: Vec::new(),
-            nothing_to_do: false,
+            code: None,
         }
     }
 
@@ -64,7 +65,19 @@ impl Report {
 
     /// What was asked for was so already.
     pub(crate) fn nothing_to_do(mut self) -> Self {
-        self.nothing_to_do = true;
+        self.code = Some(Exit::NothingToDo as u8);
+        self
+    }
+
+    /// Ends with this code; if it is 0, with that of the first failure.
+    pub(crate) fn ending_with(mut self, code: u8) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// Tells people this first.
+    pub(crate) fn before(mut self, text: &str) -> Self {
+        self.text.insert_str(0, text);
         self
     }
 
@@ -84,11 +97,9 @@ impl Report {
         write_out(&text)?;
         print_warnings(&self.warnings, as_json);
         print_failures(&self.failures, as_json);
-        Ok(match self.failures.first() {
-            Some(failure) => failure.kind() as u8,
-            None if self.nothing_to_do => Exit::NothingToDo as u8,
-            None => 0,
-        })
+        let failed = self.failures.first().map(|failure| failure.kind() as u8);
+        let code = self.code.filter(|code| *code != 0);
+        Ok(code.or(failed).unwrap_or(0))
     }
 }
 

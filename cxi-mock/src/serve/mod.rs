@@ -12,7 +12,6 @@ mod control;
 mod credentials;
 mod device;
 mod error;
-mod fault_spec;
 mod fuse;
 mod interrupts;
 mod launch;

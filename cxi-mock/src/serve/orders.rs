@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::control::Order;
-use super::fault_spec::FaultSpec;
 use super::node::Node;
 use super::server::Windows;
-use crate::Nic;
+use crate::FaultSpec;
+use crate::{FaultSpec, Nic};
 
 impl Node {
     /// Does what is asked; an error is for a person to read.

@@ -9,8 +9,20 @@ use crate::{Fault, Nic};
 
 /// A fault as text: words with colons between them, such as `SVC_DESTROY:EBUSY:times=3`,
 /// `cxi1:EIO:after=100` or `LNI_ALLOC:delay=20ms`.
+///
+/// ```
+/// use cxi_mock::{FaultSpec, Nic, NicConfig};
+///
+/// let nic = Nic::new(NicConfig::new())?;
+/// let fault: FaultSpec = "cxi0:SVC_DESTROY:EBUSY:times=3".parse()?;
+/// if fault.concerns(0) {
+///     fault.inject(&nic);
+/// }
+/// assert!("SVC_DESTROY".parse::<FaultSpec>().is_err());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FaultSpec {
+pub struct FaultSpec {
     device: Option<u16>,
     opcode: Option<Opcode>,
     effect: Effect,
@@ -26,35 +38,43 @@ enum Effect {
 
 /// What is wrong with the text of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadFault {
+#[non_exhaustive]
+pub enum BadFault {
+    /// A word that means nothing.
     #[error(
         "'{0}' is no device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N or \
          delay=20ms"
     )]
     Word(String),
+    /// A count that is none.
     #[error("'{0}' is not a number from 0")]
     Number(String),
+    /// A delay that is none.
     #[error("'{0}' is no delay: expected a number with us, ms or s behind it")]
     Delay(String),
+    /// Nothing goes wrong.
     #[error("the fault says neither an errno such as EBUSY nor delay=20ms")]
     NoEffect,
+    /// A delay for some commands only.
     #[error("a delay holds for every command: after= and times= go with an errno")]
     CountedDelay,
 }
 
 impl FaultSpec {
     /// Whether the fault is about that device.
-    pub(super) fn concerns(&self, device: u16) -> bool {
+    #[must_use]
+    pub fn concerns(&self, device: u16) -> bool {
         self.device.is_none_or(|only| only == device)
     }
 
     /// The device that the fault is about, if it is about one only.
-    pub(super) fn device(&self) -> Option<u16> {
+    #[must_use]
+    pub fn device(&self) -> Option<u16> {
         self.device
     }
 
     /// Makes it happen.
-    pub(super) fn inject(&self, nic: &Nic) {
+    pub fn inject(&self, nic: &Nic) {
         match self.effect {
             Effect::Delay(delay) => nic.faults().delay(self.opcode, delay),
             Effect::Errno(errno) => {

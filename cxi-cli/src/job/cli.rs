@@ -1,0 +1,247 @@
+//! The command line of `cxi job`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use cxi::job::IdSet;
+use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
+
+use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// What a job of some size would get on each NIC, and how many such jobs fit
+    Plan {
+        #[command(flatten)]
+        size: SizeArgs,
+    },
+    /// Make a job's services, on all NICs or on none (needs CAP_SYS_ADMIN)
+    ///
+    /// Run twice it adopts what the first run made. With --json the grant is printed, which
+    /// `epilog` and `env` take with --grant.
+    Prolog {
+        #[command(flatten)]
+        who: WhoArgs,
+        #[command(flatten)]
+        size: SizeArgs,
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Only check and say what would be made
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Destroy a job's services on all NICs (needs CAP_SYS_ADMIN)
+    ///
+    /// Exit code 0: all are gone, its VNIs may be used again here. 4: still busy, try again
+    /// later. 8: there is none. Anything else: failed.
+    Epilog {
+        #[command(flatten)]
+        which: WhichArgs,
+        #[command(flatten)]
+        wait: WaitArgs,
+        /// Only say what would be destroyed
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Destroy what jobs left behind that have ended (needs CAP_SYS_ADMIN)
+    ///
+    /// Exit codes as of `epilog`. The default service and system services are spared.
+    Clean {
+        /// VNIs that the scheduler hands out: only services with one of them are destroyed
+        #[arg(long, value_name = "VNIS")]
+        vni_pool: IdSet,
+        /// VNIs of jobs that live: their services are spared
+        #[arg(long, value_name = "VNIS")]
+        live: Option<IdSet>,
+        #[command(flatten)]
+        wait: WaitArgs,
+        /// Only say what would be destroyed
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the environment of a job with services, for a shell
+    Env {
+        #[command(flatten)]
+        which: WhichArgs,
+    },
+    /// Run a program with services that live as long as it does (needs root)
+    ///
+    /// Ends with the program's exit code, or 128 and the number of the signal that ended it. If
+    /// the program ended well and a service is left, with the code of `epilog`; 126 and 127 if
+    /// the program cannot be started.
+    Run(RunArgs),
+    /// Become a user and that program
+    #[command(hide = true)]
+    Become {
+        #[arg(long)]
+        uid: u32,
+        #[arg(long)]
+        gid: Option<u32>,
+        #[arg(required = true, last = true)]
+        program: Vec<OsString>,
+    },
+}
+
+/// Whose services, on which VNIs.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "The job")]
+pub(crate) struct WhoArgs {
+    /// User who may use the services
+    #[arg(long, value_name = "UID")]
+    pub(crate) uid: Option<u32>,
+    /// Group that may use them
+    #[arg(long, value_name = "GID")]
+    pub(crate) gid: Option<u32>,
+    /// Network namespace that may use them: inode number or a file such as /proc/1/ns/net
+    #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
+    pub(crate) netns: Option<NetNsArg>,
+    /// VNIs, at most 4; the application's first
+    #[arg(
+        long,
+        visible_alias = "vnis",
+        value_name = "VNI",
+        value_delimiter = ','
+    )]
+    pub(crate) vni: Vec<Vni>,
+    /// Block of VNIs: a power of two long, on its own boundary
+    #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
+    pub(crate) vni_range: Option<VniRange>,
+}
+
+/// Which services: by what they are, or those of a grant.
+#[derive(Debug, Args)]
+pub(crate) struct WhichArgs {
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// What `cxi --json job prolog` printed, - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range"])]
+    pub(crate) grant: Option<PathBuf>,
+}
+
+/// How large the job is on this node, and what it gets for that.
+#[derive(Debug, Args)]
+#[command(
+    next_help_heading = "Its size",
+    group(ArgGroup::new("size").required(true).args(["cores", "tasks", "depth", "unlimited"]))
+)]
+pub(crate) struct SizeArgs {
+    /// Cores that it has on this node
+    #[arg(long, value_name = "N")]
+    pub(crate) cores: Option<u32>,
+    /// Tasks that it has on this node
+    #[arg(long, value_name = "N")]
+    pub(crate) tasks: Option<u32>,
+    /// CPUs of each task
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "tasks")]
+    pub(crate) cpus_per_task: u32,
+    /// A size that the user gives, as Slurm's --network=depth=N
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<u32>,
+    /// No limits: it may have all that the NIC has
+    #[arg(long)]
+    pub(crate) unlimited: bool,
+    /// How much for which size
+    #[arg(long, value_enum, default_value_t = Policy::Hpe)]
+    pub(crate) policy: Policy,
+    /// Reserve that much of a resource whatever the size (ptes, txqs, tgqs, eqs, cts, les, tles,
+    /// acs)
+    #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
+    pub(crate) limit: Vec<LimitArg>,
+    /// No TLEs, so that more than three jobs fit a NIC (no triggered operations)
+    #[arg(long)]
+    pub(crate) no_tles: bool,
+    /// What to do if there is not enough
+    #[arg(long, value_enum, default_value_t = ModeArg::Strict)]
+    pub(crate) mode: ModeArg,
+    /// With --mode=scale-back: not less than for a job of this size
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) floor: u32,
+    /// Whose share is taken off before the job gets its own
+    #[arg(long, value_enum, default_value_t = SubtractArg::System)]
+    pub(crate) subtract: SubtractArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Policy {
+    /// What HPE recommends, and Flux uses
+    Hpe,
+    /// What Slurm uses
+    Slurm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Refuse
+    Strict,
+    /// Reserve what there is, and warn
+    ScaleBack,
+    /// Reserve nothing, share everything
+    BestEffort,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SubtractArg {
+    /// Nobody's: the driver refuses what is not there
+    Nobody,
+    /// That of system services and the default service
+    System,
+    /// That of all services
+    All,
+}
+
+/// What else its services are.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Its services")]
+pub(crate) struct ServiceArgs {
+    /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default:
+    /// low-latency,best-effort]
+    #[arg(long, value_name = "CLASS", value_delimiter = ',')]
+    pub(crate) tc: Vec<TrafficClass>,
+    /// LNIs that may share an RGID, 0 to 8
+    #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
+    pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
+    /// Do without NICs that cannot be used, if so many can [default: all must be usable]
+    #[arg(long, value_name = "N")]
+    pub(crate) nics_at_least: Option<usize>,
+}
+
+/// How long to wait for services that are in use.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// Try that long to destroy services that are in use, such as 5s or 5m
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
+    pub(crate) retry_busy: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// User to run it as, who may use the services [default: you]
+    #[arg(long, value_name = "UID")]
+    pub(crate) uid: Option<u32>,
+    /// Group to run it as [default: the user's]
+    #[arg(long, value_name = "GID")]
+    pub(crate) gid: Option<u32>,
+    /// VNIs, at most 4 [default: one from 1024 on that no service of this node has]
+    #[arg(
+        long,
+        visible_alias = "vnis",
+        value_name = "VNI",
+        value_delimiter = ','
+    )]
+    pub(crate) vni: Vec<Vni>,
+    #[command(flatten)]
+    pub(crate) size: SizeArgs,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+    /// Try that long to destroy services that are still in use after it
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub(crate) retry_busy: Duration,
+    /// How long it may take to end after SIGTERM, before it is killed
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub(crate) grace: Duration,
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    pub(crate) program: Vec<OsString>,
+}

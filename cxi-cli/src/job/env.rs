@@ -1,0 +1,89 @@
+//! `cxi job env`.
+
+use std::collections::BTreeMap;
+
+use cxi::job::SlingshotEnv;
+use cxi::job::environment::{CLEAR, EnvironmentError, JobService};
+use cxi::{Service, TrafficClasses, Vni, VniAccess};
+use serde::Serialize;
+
+use super::cli::WhichArgs;
+use super::node::JobNode;
+use super::which::{filter, read_grant, selected};
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::Report;
+
+#[derive(Serialize)]
+struct Environment {
+    environment: BTreeMap<&'static str, String>,
+    /// Variables that the job must not have.
+    clear: Vec<&'static str>,
+}
+
+pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure> {
+    let found = match &which.grant {
+        // A grant says it all: no NIC is asked.
+        Some(path) => read_grant(path)?.env(),
+        None => {
+            let filter = filter(which)?;
+            let node = JobNode::open(common, false)?;
+            let services: Vec<JobService> = selected(&node, &filter)?
+                .into_iter()
+                .filter(|(_, service)| service.enabled())
+                .map(|(device, service)| JobService {
+                    device,
+                    service: service.id(),
+                    vnis: vnis(&service),
+                    tcs: service.traffic_classes().unwrap_or(TrafficClasses::all()),
+                })
+                .collect();
+            SlingshotEnv::of_services(&services)
+        }
+    };
+    Ok(told(&found.map_err(|error| failure(&error))?))
+}
+
+fn vnis(service: &Service) -> Vec<Vni> {
+    match service.vnis() {
+        VniAccess::List(list) => list.iter().collect(),
+        VniAccess::Range(range) => range.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn told(environment: &SlingshotEnv) -> Report {
+    let vars = environment.vars();
+    let clear: Vec<&'static str> = CLEAR
+        .into_iter()
+        .filter(|name| vars.iter().all(|(set, _)| set != name))
+        .collect();
+    // Values are numbers, names of NICs and commas: nothing that a shell looks at.
+    let mut text: String = vars
+        .iter()
+        .map(|(name, value)| format!("export {name}={value}\n"))
+        .collect();
+    text += &clear
+        .iter()
+        .map(|name| format!("unset {name}\n"))
+        .collect::<String>();
+    let json = Environment {
+        environment: vars.into_iter().collect(),
+        clear,
+    };
+    Report::new(text, &json)
+}
+
+fn failure(error: &EnvironmentError) -> Failure {
+    match error {
+        EnvironmentError::NoService => Failure::new(
+            Exit::NotFound,
+            "the job has no enabled service on this node",
+        )
+        .hint("See cxi service list for those that there are."),
+        EnvironmentError::RepeatedDevice { .. } => {
+            Failure::bad_input(error.to_string()).hint("Name the job's VNIs too, with --vni.")
+        }
+        _ => Failure::new(Exit::Failed, error.to_string()),
+    }
+}

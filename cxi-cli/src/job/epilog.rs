@@ -1,0 +1,144 @@
+//! `cxi job epilog`.
+
+use std::time::Duration;
+
+use cxi::job::release::{Outcome, Released};
+use cxi::job::{Release, ReleaseOptions, ReleaseStatus};
+use cxi::{DeviceId, ServiceId};
+use cxi_ioctl::Errno;
+use serde::Serialize;
+
+use super::cli::WhichArgs;
+use super::node::JobNode;
+use super::progress::Progress;
+use super::which::{filter, selected};
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::Report;
+
+pub(super) fn run(
+    which: &WhichArgs,
+    retry: Duration,
+    dry: bool,
+    common: &Common,
+) -> Result<Report, Failure> {
+    let filter = filter(which)?;
+    let node = JobNode::open(common, !dry)?;
+    if dry {
+        return dry_run(&selected(&node, &filter)?);
+    }
+    let progress = Progress::new(common.json);
+    let tell = |waiting: &cxi::job::release::Waiting| progress.tell(waiting);
+    let options = ReleaseOptions::until(retry).progress(&tell);
+    let release = node.nics.release(&filter, &options);
+    progress.end();
+    node.save()?;
+    let json = Done {
+        status: status(release.status()),
+        release: &release,
+    };
+    let mut text = gone(&release);
+    if release.status() == ReleaseStatus::NothingToDo {
+        text += "Nothing to do: the job has no service on this node\n";
+    }
+    Ok(report(text, &json, &release, retry))
+}
+
+#[derive(Serialize)]
+pub(super) struct Done<'a> {
+    pub(super) status: &'static str,
+    #[serde(flatten)]
+    pub(super) release: &'a Release,
+}
+
+pub(super) fn status(status: ReleaseStatus) -> &'static str {
+    match status {
+        ReleaseStatus::NothingToDo => "nothing_to_do",
+        ReleaseStatus::Done => "done",
+        ReleaseStatus::StillBusy => "still_busy",
+        _ => "failed",
+    }
+}
+
+/// What is gone, one line each.
+pub(super) fn gone(release: &Release) -> String {
+    let gone = release.services.iter().filter(|service| service.is_gone());
+    gone.map(|service| format!("{service}\n")).collect()
+}
+
+/// The report of a release: what is left are failures, those first that trying again does not help.
+pub(super) fn report(
+    text: String,
+    json: &impl Serialize,
+    release: &Release,
+    retry: Duration,
+) -> Report {
+    let report = Report::new(text, json).with_failures(left(release, retry));
+    if release.status() == ReleaseStatus::NothingToDo {
+        report.nothing_to_do()
+    } else {
+        report
+    }
+}
+
+pub(super) fn left(release: &Release, retry: Duration) -> Vec<Failure> {
+    let nics = release
+        .nics
+        .iter()
+        .map(|nic| Failure::new(Exit::Failed, nic.reason.clone()));
+    let mut failures: Vec<Failure> = nics.collect();
+    failures.extend(release.left().map(|service| of_service(service, retry)));
+    failures.sort_by_key(|failure| failure.kind() == Exit::Busy);
+    failures
+}
+
+fn of_service(released: &Released, retry: Duration) -> Failure {
+    match &released.outcome {
+        Outcome::Failed { errno, .. } => {
+            let errno = Errno::from_raw(*errno);
+            let exit = match errno {
+                Errno::EPERM | Errno::EACCES => Exit::NotPermitted,
+                _ => Exit::Failed,
+            };
+            Failure::new(exit, released.to_string()).errno(errno)
+        }
+        _ => {
+            let failure = Failure::new(Exit::Busy, released.to_string()).errno(Errno::EBUSY);
+            if retry.is_zero() {
+                failure
+                    .hint("--retry-busy TIME tries until it is idle; ending its processes helps.")
+            } else {
+                failure
+            }
+        }
+    }
+    .hint("Its VNIs must not be given to another job on this node before it is destroyed.")
+}
+
+fn dry_run(found: &[(DeviceId, cxi::Service)]) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Would {
+        would_destroy: Vec<One>,
+    }
+    #[derive(Serialize)]
+    struct One {
+        device: DeviceId,
+        service: ServiceId,
+    }
+    let text: String = found
+        .iter()
+        .map(|(device, service)| format!("Would destroy service {} on {device}\n", service.id()))
+        .collect();
+    let would_destroy = found.iter().map(|(device, service)| One {
+        device: *device,
+        service: service.id(),
+    });
+    let json = Would {
+        would_destroy: would_destroy.collect(),
+    };
+    if found.is_empty() {
+        let text = "Nothing to do: the job has no service on this node\n";
+        return Ok(Report::new(text, &json).nothing_to_do());
+    }
+    Ok(Report::new(text, &json))
+}

@@ -1,0 +1,53 @@
+//! `cxi job`: what a prolog, an epilog and a housekeeping script need.
+
+mod become_user;
+mod clean;
+pub(crate) mod cli;
+mod env;
+mod epilog;
+mod node;
+mod plan;
+mod progress;
+mod prolog;
+mod request;
+mod run;
+mod which;
+
+use crate::cli::Common;
+use crate::exit::Failure;
+use crate::output::Report;
+use cli::JobCommand;
+
+pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failure> {
+    match command {
+        JobCommand::Plan { size } => plan::run(size, common),
+        JobCommand::Prolog {
+            who,
+            size,
+            service,
+            dry_run,
+        } => {
+            // What is wrong with the request is said before a NIC is looked for.
+            let request = request::of_arguments(who, size, service)?;
+            if *dry_run {
+                prolog::dry_run(&request, size, common)
+            } else {
+                prolog::run(&request, common)
+            }
+        }
+        JobCommand::Epilog {
+            which,
+            wait,
+            dry_run,
+        } => epilog::run(which, wait.retry_busy, *dry_run, common),
+        JobCommand::Clean {
+            vni_pool,
+            live,
+            wait,
+            dry_run,
+        } => clean::run(vni_pool, live.as_ref(), wait.retry_busy, *dry_run, common),
+        JobCommand::Env { which } => env::run(which, common),
+        JobCommand::Run(arguments) => run::run(arguments, common),
+        JobCommand::Become { uid, gid, program } => Err(become_user::run(*uid, *gid, program)),
+    }
+}

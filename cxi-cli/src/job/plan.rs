@@ -1,0 +1,132 @@
+//! `cxi job plan`.
+
+use cxi::job::explain::Explanation;
+use cxi::job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
+use cxi::{Device, DeviceId, Limits};
+use serde::Serialize;
+
+use super::cli::SizeArgs;
+use super::node::JobNode;
+use super::request::planned;
+use crate::cli::Common;
+use crate::exit::{Exit, Failure, of_device};
+use crate::output::table::Columns;
+use crate::output::{Report, nics};
+
+#[derive(Serialize)]
+struct Plans {
+    plans: Vec<NicPlan>,
+}
+
+#[derive(Serialize)]
+struct NicPlan {
+    device: DeviceId,
+    #[serde(flatten)]
+    plan: One,
+}
+
+#[derive(PartialEq, Serialize)]
+struct One {
+    limits: Limits,
+    #[serde(skip)]
+    cut: Vec<String>,
+    cuts: Vec<Cut>,
+    /// How many such jobs fit; null for any number.
+    fits: Option<u32>,
+    /// What runs out first.
+    first_out: Option<String>,
+}
+
+pub(super) fn run(size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
+    let node = JobNode::open(common, false)?;
+    of_node(&node, size)
+}
+
+pub(super) fn of_node(node: &JobNode, size: &SizeArgs) -> Result<Report, Failure> {
+    let Some(planned) = planned(size)? else {
+        let plans = Plans { plans: Vec::new() };
+        return Ok(Report::new(
+            "No limits: the job may have what the NIC has. The driver reserves 8 TLEs for it and \
+             takes one of the NIC's 4 TLE pools.\n",
+            &plans,
+        ));
+    };
+    let (mut plans, mut failures) = (Vec::new(), Vec::new());
+    for nic in node.nics.nics() {
+        let (true, Some(device)) = (nic.is_usable(), nic.device()) else {
+            let problems: Vec<_> = nic.problems().iter().map(ToString::to_string).collect();
+            failures.push(Failure::new(
+                Exit::NoDevice,
+                format!("{}: {}", nic.id(), problems.join("; ")),
+            ));
+            continue;
+        };
+        let usage = NicUsage::read(device).map_err(|error| of_device(&error))?;
+        match plan(&planned.policy, planned.size, &usage, planned.mode) {
+            Ok(made) => plans.push((device.id(), one(device, &usage, made.limits, made.cuts))),
+            Err(error) => {
+                let short = Explanation::of_plan(&error, device);
+                failures.extend(
+                    short
+                        .iter()
+                        .map(|short| Failure::new(Exit::NotEnough, short.to_string())),
+                );
+            }
+        }
+    }
+    let plans: Vec<(DeviceId, One)> = plans;
+    let mut text = String::new();
+    let plain = plans.iter().map(|(device, plan)| (*device, plan));
+    for (devices, plan) in nics::merge(plain) {
+        text += &format!("{}:\n{}", nics::name(&devices), told(plan));
+    }
+    let plans = plans
+        .into_iter()
+        .map(|(device, plan)| NicPlan { device, plan })
+        .collect();
+    Ok(Report::new(text, &Plans { plans }).with_failures(failures))
+}
+
+fn one(device: &Device, usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
+    let Forecast {
+        fits, first_out, ..
+    } = forecast(usage, &limits);
+    let prefix = format!("{}: ", device.id());
+    let cut = cuts.iter().map(ToString::to_string);
+    One {
+        limits,
+        cut: cut
+            .map(|cut| cut.strip_prefix(&prefix).unwrap_or(&cut).to_owned())
+            .collect(),
+        cuts,
+        fits,
+        first_out: first_out.map(|out| match out {
+            Bottleneck::Resource(resource) => resource.to_string(),
+            Bottleneck::TlePools => "TLE pools".to_owned(),
+            Bottleneck::LePools => "LE pools".to_owned(),
+            _ => "another resource".to_owned(),
+        }),
+    }
+}
+
+fn told(plan: &One) -> String {
+    let mut table = Columns::new(&["RESOURCE", "RESERVED", "MAX"]).right(&[1, 2]);
+    for (resource, limit) in plan.limits.iter() {
+        table.row([
+            resource.to_string(),
+            limit.reserved().to_string(),
+            limit.max().to_string(),
+        ]);
+    }
+    let mut text = table.render(2);
+    for cut in &plan.cut {
+        text += &format!("  Less than the policy says: {cut}\n");
+    }
+    text += &match (plan.fits, &plan.first_out) {
+        (None, _) => "  Any number of such jobs fits: nothing is reserved\n".to_owned(),
+        (Some(0), Some(out)) => format!("  No such job fits: there are not enough {out}\n"),
+        (Some(fits), Some(out)) => format!("  {fits} such jobs fit, then {out} run out\n"),
+        (Some(fits), None) => format!("  {fits} such jobs fit\n"),
+    };
+    text
+}

@@ -1,0 +1,128 @@
+//! `cxi job prolog`.
+
+use std::collections::BTreeMap;
+
+use cxi::job::allocate::{AllocateError, Cause};
+use cxi::job::{Grant, JobRequest};
+use serde::Serialize;
+
+use super::cli::SizeArgs;
+use super::node::JobNode;
+use super::plan;
+use crate::cli::Common;
+use crate::exit::{Exit, Failure, of_device};
+use crate::output::{Report, nics};
+
+#[derive(Serialize)]
+struct Granted<'a> {
+    grant: &'a Grant,
+    environment: BTreeMap<&'static str, String>,
+}
+
+pub(super) fn run(request: &JobRequest, common: &Common) -> Result<Report, Failure> {
+    let node = JobNode::open(common, true)?;
+    let result = node.nics.allocate(request);
+    node.save()?;
+    told(&result.map_err(|error| failure(&error))?)
+}
+
+/// Says what would be made, and what speaks against it, as far as that can be seen without trying.
+pub(super) fn dry_run(
+    request: &JobRequest,
+    size: &SizeArgs,
+    common: &Common,
+) -> Result<Report, Failure> {
+    let node = JobNode::open(common, false)?;
+    let report = plan::of_node(&node, size)?;
+    let usable: Vec<_> = node.nics.usable().map(cxi::job::NodeNic::id).collect();
+    if report.failures().is_empty() {
+        return Ok(report.before(&format!(
+            "Would create one service on each of {}: for {}, {}\n",
+            nics::name(&usable),
+            request.members(),
+            vnis(request.vnis()),
+        )));
+    }
+    Ok(report)
+}
+
+fn told(grant: &Grant) -> Result<Report, Failure> {
+    let mut text = String::new();
+    let entries = grant
+        .services
+        .iter()
+        .map(|entry| (entry.device, (entry.service, entry.adopted, entry.vnis)));
+    for (devices, (service, adopted, access)) in nics::merge(entries) {
+        let what = if adopted { "Adopted" } else { "Created" };
+        text += &format!(
+            "{what} service {service} on {}: for {}, {}\n",
+            nics::name(&devices),
+            grant.members,
+            vnis(access)
+        );
+    }
+    let cuts = grant
+        .cuts()
+        .map(|cut| format!("less than the job's size asks for: {cut}"));
+    let left_out = grant.left_out.iter().map(|nic| {
+        let problems: Vec<_> = nic.problems.iter().map(ToString::to_string).collect();
+        format!(
+            "the job does not get {}: {}",
+            nic.device,
+            problems.join("; ")
+        )
+    });
+    let environment = grant
+        .env()
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    let json = Granted {
+        grant,
+        environment: environment.vars().into_iter().collect(),
+    };
+    Ok(Report::new(text, &json).with_warnings(cuts.chain(left_out)))
+}
+
+fn vnis(access: cxi::VniAccess) -> String {
+    match access {
+        cxi::VniAccess::List(list) if list.len() == 1 => format!("VNI {list}"),
+        access => format!("VNIs {access}"),
+    }
+}
+
+/// An allocation that failed, with everything that the NICs say about it; what is the same on
+/// several of them once.
+pub(super) fn failure(error: &AllocateError) -> Failure {
+    let first = error.failures().first();
+    let exit = match first.map(|failure| &failure.cause) {
+        Some(Cause::Plan(_)) => Exit::NotEnough,
+        Some(Cause::Service(error)) => of_device(error).kind(),
+        Some(Cause::Unusable(_) | Cause::NotThere) | None => Exit::NoDevice,
+        Some(_) => Exit::Failed,
+    };
+    if first.is_none() {
+        return Failure::new(exit, error.to_string());
+    }
+    let failures = error.failures().iter().map(|failure| {
+        let text = failure.to_string();
+        let prefix = format!("{}: ", failure.device);
+        (failure.device, text.replace(&prefix, ""))
+    });
+    let mut text: Vec<String> = nics::merge(failures)
+        .into_iter()
+        .map(|(devices, text)| format!("{}: {text}", nics::name(&devices)))
+        .collect();
+    if error.left().is_empty() {
+        text.push("The job has no service on any NIC.".to_owned());
+    } else {
+        text.push("Left behind:".to_owned());
+        text.extend(error.left().iter().map(|left| format!("  {left}")));
+    }
+    let failure = Failure::new(exit, text.join("\n"));
+    if exit == Exit::NotEnough {
+        failure
+            .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what there is.")
+            .hint("cxi job plan says how many jobs of a size fit, cxi service usage who has what.")
+    } else {
+        failure
+    }
+}

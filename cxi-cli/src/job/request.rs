@@ -1,0 +1,129 @@
+//! From the command line to what a job is to get.
+
+use cxi::Limit;
+use cxi::job::limits::{LimitPolicy, Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
+use cxi::job::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
+use cxi::{InvalidSpec, Member};
+
+use super::cli::{ModeArg, Policy, ServiceArgs, SizeArgs, SubtractArg, WhoArgs};
+use crate::exit::Failure;
+
+pub(super) fn of_arguments(
+    who: &WhoArgs,
+    size: &SizeArgs,
+    service: &ServiceArgs,
+) -> Result<JobRequest, Failure> {
+    let mut builder = JobRequest::builder().vnis(who.vni.iter().copied());
+    for member in members(who) {
+        builder = builder.member(member);
+    }
+    if let Some(range) = who.vni_range {
+        builder = builder.vni_range(range);
+    }
+    finish(builder, size, service)
+}
+
+pub(super) fn members(who: &WhoArgs) -> impl Iterator<Item = Member> {
+    let uid = who.uid.map(Member::Uid);
+    let gid = who.gid.map(Member::Gid);
+    let netns = who.netns.map(|netns| Member::NetNs(netns.0));
+    uid.into_iter().chain(gid).chain(netns)
+}
+
+pub(super) fn finish(
+    mut builder: JobRequestBuilder,
+    size: &SizeArgs,
+    service: &ServiceArgs,
+) -> Result<JobRequest, Failure> {
+    builder = builder.limits(limits(size)?);
+    if !service.tc.is_empty() {
+        builder = builder.traffic_classes(service.tc.iter().copied().collect());
+    }
+    if let Some(count) = service.lnis_per_rgid {
+        builder = builder.lnis_per_rgid(count);
+    }
+    if let Some(count) = service.nics_at_least {
+        builder = builder.nics(NicPolicy::AnyUsable(count));
+    }
+    builder.build().map_err(|error| match error {
+        InvalidJobRequest::NoMember => Failure::bad_input(
+            "no member: name who may use the services with --uid, --gid or --netns",
+        ),
+        InvalidJobRequest::Spec(InvalidSpec::NoVnis) => {
+            Failure::bad_input("no VNIs: name them with --vni, or a block of them with --vni-range")
+        }
+        error => Failure::bad_input(error.to_string()),
+    })
+}
+
+/// A size with its policy, and what to do if there is not enough.
+pub(super) struct Planned {
+    pub(super) policy: LimitPolicy,
+    pub(super) size: Multiplier,
+    pub(super) mode: Mode,
+}
+
+fn limits(size: &SizeArgs) -> Result<JobLimits, Failure> {
+    Ok(match planned(size)? {
+        None => JobLimits::Unlimited,
+        Some(Planned { policy, size, mode }) => JobLimits::Planned { policy, size, mode },
+    })
+}
+
+/// `None` for no limits.
+pub(super) fn planned(size: &SizeArgs) -> Result<Option<Planned>, Failure> {
+    let count = match size {
+        SizeArgs {
+            cores: Some(cores), ..
+        } => Multiplier::Cores(*cores),
+        SizeArgs {
+            tasks: Some(tasks),
+            cpus_per_task,
+            ..
+        } => Multiplier::Tasks {
+            tasks: *tasks,
+            cpus_per_task: *cpus_per_task,
+        },
+        SizeArgs {
+            depth: Some(depth), ..
+        } => Multiplier::Depth(*depth),
+        _ => return Ok(None),
+    };
+    let mut policy = match size.policy {
+        Policy::Hpe => LimitPolicy::hpe_recommended(),
+        Policy::Slurm => LimitPolicy::slurm(),
+    };
+    let mut named = Vec::new();
+    for given in &size.limit {
+        if named.contains(&given.resource) {
+            return Err(Failure::bad_input(format!(
+                "--limit names {} twice: expected each resource once",
+                given.resource
+            )));
+        }
+        named.push(given.resource);
+        policy = policy.with(given.resource, fixed(given.limit));
+    }
+    if size.no_tles {
+        policy = policy.tles(TleRule::Never);
+    }
+    let policy = policy.subtract(match size.subtract {
+        SubtractArg::Nobody => Subtract::Nobody,
+        SubtractArg::System => Subtract::System,
+        SubtractArg::All => Subtract::All,
+    });
+    let mode = match size.mode {
+        ModeArg::Strict => Mode::Strict,
+        ModeArg::ScaleBack => Mode::ScaleBack { floor: size.floor },
+        ModeArg::BestEffort => Mode::BestEffort,
+    };
+    Ok(Some(Planned {
+        policy,
+        size: count,
+        mode,
+    }))
+}
+
+fn fixed(limit: Limit) -> ResourcePolicy {
+    ResourcePolicy::fixed(limit.reserved().into(), limit.max().into())
+}

@@ -1,0 +1,89 @@
+//! Which services a command is about.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use cxi::job::{Filter, Grant};
+use cxi::{Device, DeviceId, Service, Vni};
+use serde::Deserialize;
+
+use super::cli::{WhichArgs, WhoArgs};
+use super::node::JobNode;
+use super::request::members;
+use crate::exit::{Failure, of_device};
+
+/// Selects the services of a job by what the command line says.
+pub(super) fn filter(which: &WhichArgs) -> Result<Filter, Failure> {
+    match &which.grant {
+        Some(path) => Ok(Filter::of(&read_grant(path)?)),
+        None => of_who(&which.who),
+    }
+}
+
+fn of_who(who: &WhoArgs) -> Result<Filter, Failure> {
+    let mut members = members(who);
+    let vnis: Option<Vec<Vni>> = match who.vni_range {
+        Some(range) => Some(range.iter().collect()),
+        None => (!who.vni.is_empty()).then(|| who.vni.clone()),
+    };
+    let filter = match vnis {
+        Some(vnis) => Filter::vnis(vnis),
+        None => match members.next() {
+            Some(member) => Filter::member(member),
+            None => {
+                return Err(Failure::bad_input(
+                    "no job: name its VNIs with --vni, its user with --uid, or both; or its \
+                     grant with --grant",
+                ));
+            }
+        },
+    };
+    Ok(members.fold(filter, Filter::and))
+}
+
+/// Reads what `cxi --json job prolog` printed.
+pub(super) fn read_grant(path: &Path) -> Result<Grant, Failure> {
+    #[derive(Deserialize)]
+    struct Printed {
+        grant: Grant,
+    }
+    let (name, text) = if path.as_os_str() == "-" {
+        ("standard input".to_owned(), io::read_to_string(io::stdin()))
+    } else {
+        (path.display().to_string(), fs::read_to_string(path))
+    };
+    let text =
+        text.map_err(|error| Failure::bad_input(format!("{name}: cannot be read: {error}")))?;
+    serde_json::from_str::<Printed>(&text)
+        .map(|printed| printed.grant)
+        .map_err(|error| {
+            Failure::bad_input(format!("{name}: this is no grant: {error}"))
+                .hint("Expected what cxi --json job prolog printed.")
+        })
+}
+
+/// The services that a filter selects now.
+pub(super) fn selected(
+    node: &JobNode,
+    filter: &Filter,
+) -> Result<Vec<(DeviceId, Service)>, Failure> {
+    let nics = node.nics.nics().iter();
+    let devices: Vec<Device> = nics
+        .filter(|nic| !nic.is_virtual_function())
+        .filter_map(|nic| nic.device().cloned())
+        .collect();
+    let mut found = Vec::new();
+    for device in &devices {
+        let services = device
+            .services()
+            .list()
+            .map_err(|error| of_device(&error))?;
+        let id = device.id();
+        let mine = services
+            .into_iter()
+            .filter(|service| filter.selects(id, service));
+        found.extend(mine.map(|service| (id, service)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,343 @@
+//! `cxi job`: a job's services from prolog to epilog.
+
+mod common;
+
+use std::fs;
+
+use common::{MockNode, Said};
+use serde_json::json;
+
+fn prolog(node: &MockNode, number: u32, options: &[&str]) -> Said {
+    let uid = format!("--uid=100{number}");
+    let vni = format!("--vni=102{number}");
+    let arguments = ["job", "prolog", &uid, &vni, "--cores=8"];
+    node.cxi(&[&arguments, options].concat())
+}
+
+fn epilog(node: &MockNode, number: u32, options: &[&str]) -> Said {
+    let uid = format!("--uid=100{number}");
+    let vni = format!("--vni=102{number}");
+    node.cxi(&[&["job", "epilog", &uid, &vni], options].concat())
+}
+
+fn services(node: &MockNode) -> usize {
+    let list = node.cxi(&["--json", "service", "list"]).json();
+    list["services"].as_array().unwrap().len()
+}
+
+#[test]
+fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
+    let node = MockNode::new();
+    for number in 1..=3 {
+        assert_eq!(
+            prolog(&node, number, &[]).done(),
+            format!(
+                "Created service {} on cxi0-1: for uid 100{number}, VNI 102{number}\n",
+                number + 1
+            )
+        );
+    }
+    prolog(&node, 4, &[]).refused(
+        7,
+        "error: cxi0-1: no TLE pool is left for the 8 TLEs of the job
+  A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at most 3 \
+         services with TLEs fit a NIC, however few TLEs they ask for. A service without limits \
+         has TLEs too.
+  Who has it:
+    service 1 (default service, VNIs 1,10, disabled): 512 TLEs reserved
+    service 2 (uid 1001, VNI 1021): 8 TLEs reserved, nothing in use
+    service 3 (uid 1002, VNI 1022): 8 TLEs reserved, nothing in use
+    service 4 (uid 1003, VNI 1023): 8 TLEs reserved, nothing in use
+  What to do:
+    - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \
+         operations.
+    - Wait for one of these jobs to end. If one has ended, release its services (cxi job clean \
+         finds what jobs left behind).
+The job has no service on any NIC.
+  --no-tles makes a job without TLEs, --mode=scale-back takes what there is.
+  cxi job plan says how many jobs of a size fit, cxi service usage who has what.",
+    );
+    assert_eq!(services(&node), 8);
+
+    // Each of the ways that it names works.
+    assert_eq!(
+        prolog(&node, 4, &["--no-tles"]).done(),
+        "Created service 5 on cxi0-1: for uid 1004, VNI 1024\n"
+    );
+    let said = prolog(&node, 5, &["--mode=scale-back"]);
+    let holders = "all 4 TLE pools are taken, by service 1 (default service), service 2 (uid \
+                   1001), service 3 (uid 1002), service 4 (uid 1003)";
+    assert_eq!(
+        (said.code, said.err),
+        (
+            0,
+            ["cxi0", "cxi1"]
+                .map(|nic| format!(
+                    "warning: less than the job's size asks for: {nic}: 8 TLEs wanted, 0 \
+                     available: {holders}\n"
+                ))
+                .concat()
+        )
+    );
+    epilog(&node, 1, &[]).done();
+    prolog(&node, 6, &[]).done();
+}
+
+#[test]
+fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
+    let node = MockNode::new();
+    assert_eq!(
+        node.cxi(&["job", "plan", "--cores=8"]).done(),
+        "cxi0-1:
+  RESOURCE  RESERVED    MAX
+  PTEs            48   2048
+  TXQs            16   1024
+  TGQs             8    512
+  EQs             16   2047
+  CTs              8   2047
+  LEs            128  16384
+  TLEs             8      8
+  ACs             16   1022
+  3 such jobs fit, then TLE pools run out\n"
+    );
+    let plan = node
+        .cxi(&["--json", "job", "plan", "--cores=200", "--no-tles"])
+        .json();
+    assert_eq!(plan["plans"][1]["device"], "cxi1");
+    assert_eq!(plan["plans"][1]["fits"], 1);
+    assert_eq!(plan["plans"][1]["first_out"], "PTEs");
+
+    assert_eq!(
+        prolog(&node, 1, &["--dry-run"]).done().lines().next(),
+        Some("Would create one service on each of cxi0-1: for uid 1001, VNI 1021")
+    );
+    assert_eq!(services(&node), 2);
+    // The driver would refuse what others have; who that is can be said before.
+    let large = ["--cores=300", "--no-tles"];
+    let first = ["job", "prolog", "--uid=1001", "--vni=1021"];
+    node.cxi(&[first, ["-d", "cxi1", large[0], large[1]]].concat())
+        .done();
+    let said = node.cxi(&["job", "plan", large[0], large[1], "--subtract=all"]);
+    assert_eq!(said.code, 7);
+    assert!(said.out.starts_with("cxi0:\n"), "{}", said.out);
+    assert!(
+        said.err
+            .contains("service 2 (uid 1001, VNI 1021): 1800 PTEs reserved"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said() {
+    let node = MockNode::new();
+    for (arguments, message) in [
+        (
+            &["job", "prolog", "--vni=7", "--cores=1"][..],
+            "error: no member: name who may use the services with --uid, --gid or --netns",
+        ),
+        (
+            &["job", "prolog", "--uid=7", "--cores=1"],
+            "error: no VNIs: name them with --vni, or a block of them with --vni-range",
+        ),
+        (
+            &["job", "epilog"],
+            "error: no job: name its VNIs with --vni, its user with --uid, or both; or its grant \
+             with --grant",
+        ),
+        (
+            &["job", "epilog", "--uid=1", "--retry-busy=5"],
+            "error: invalid value '5' for '--retry-busy <TIME>': time unit needed, for example \
+             5sec or 5ms: expected a time such as 500ms, 30s or 5m\n\nFor more information, try \
+             '--help'.",
+        ),
+    ] {
+        node.cxi(arguments).refused(2, message);
+    }
+    assert!(!node.file().exists());
+}
+
+#[test]
+fn a_prolog_runs_twice_and_an_epilog_too() {
+    let node = MockNode::new();
+    prolog(&node, 1, &[]).done();
+    assert_eq!(
+        prolog(&node, 1, &[]).done(),
+        "Adopted service 2 on cxi0-1: for uid 1001, VNI 1021\n"
+    );
+    assert_eq!(
+        epilog(&node, 1, &["--dry-run"]).done(),
+        "Would destroy service 2 on cxi0\nWould destroy service 2 on cxi1\n"
+    );
+    assert_eq!(
+        epilog(&node, 1, &[]).done(),
+        "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n\
+         cxi1: service 2 (uid 1001, VNI 1021): destroyed\n"
+    );
+    for options in [&[][..], &["--dry-run"]] {
+        let again = epilog(&node, 1, options);
+        assert_eq!(
+            (again.code, again.err.as_str(), again.out.as_str()),
+            (
+                8,
+                "",
+                "Nothing to do: the job has no service on this node\n"
+            )
+        );
+    }
+    assert_eq!(services(&node), 2);
+}
+
+#[test]
+fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
+    let node = MockNode::new();
+    prolog(&node, 1, &[]).done();
+    let busy = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
+    let left = "Its VNIs must not be given to another job on this node before it is destroyed.";
+    let said = epilog(&node, 1, &[busy]);
+    assert_eq!(
+        (said.code, said.out.as_str(), said.err.as_str()),
+        (
+            4,
+            "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n",
+            format!(
+                "error: cxi1: service 2 (uid 1001, VNI 1021): still in use after 0.0 s and 1 \
+                 attempts; no process that can be seen has the NIC open\n  --retry-busy TIME \
+                 tries until it is idle; ending its processes helps.\n  {left}\n"
+            )
+            .as_str()
+        )
+    );
+    let said = epilog(&node, 1, &[busy, "--retry-busy=60ms", "--json"]);
+    assert_eq!(said.code, 4);
+    let error: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+    assert_eq!(
+        (
+            &error["error"]["kind"],
+            &error["error"]["exit_code"],
+            &error["error"]["errno"]["name"]
+        ),
+        (&json!("busy"), &json!(4), &json!("EBUSY"))
+    );
+    let out: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(out["status"], "still_busy");
+
+    let busy = "--mock-fault=SVC_DESTROY:EBUSY:times=3";
+    assert_eq!(
+        epilog(&node, 1, &[busy, "--retry-busy=10s"]).done(),
+        "cxi1: service 2 (uid 1001, VNI 1021): destroyed\n"
+    );
+
+    // What trying again does not help with decides the exit code.
+    prolog(&node, 2, &[]).done();
+    let faults = "--mock-fault=cxi0:SVC_DESTROY:EBUSY,cxi1:SVC_DESTROY:EIO";
+    let said = epilog(&node, 2, &[faults]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.starts_with(
+            "error: cxi1: service 2 (uid 1002, VNI 1022): not destroyed: cxi1: SVC_DESTROY: the \
+             device has been removed\n"
+        ),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("error: cxi0: service 2"), "{}", said.err);
+}
+
+#[test]
+fn a_refusal_on_one_nic_leaves_nothing_on_the_other() {
+    let node = MockNode::new();
+    node.cxi(&[
+        "service",
+        "create",
+        "-d",
+        "cxi1",
+        "--uid=9",
+        "--vni-range=1016-1023",
+    ])
+    .done();
+    let said = prolog(&node, 1, &[]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains("service 2 (uid 9, VNIs 1016-1023)")
+            && said.err.contains("The job has no service on any NIC."),
+        "{}",
+        said.err
+    );
+    assert_eq!(services(&node), 3);
+}
+
+#[test]
+fn the_environment_is_that_of_the_grant_and_of_the_nics() {
+    let node = MockNode::new();
+    // The NICs' ids differ.
+    node.cxi(&["service", "create", "-d", "cxi1", "--uid=9", "--vni=9"])
+        .done();
+    let grant = prolog(&node, 1, &["--json"]).done();
+    let shell = "export SLINGSHOT_VNIS=1021\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \
+                 SLINGSHOT_SVC_IDS=2,3\nexport SLINGSHOT_TCS=0xa\n";
+    let file = node.write("grant.json", &grant);
+    assert_eq!(
+        node.cxi(&["job", "env", "--uid=1001", "--vni=1021"]).done(),
+        shell
+    );
+    let grant = format!("--grant={file}");
+    assert_eq!(node.cxi(&["job", "env", &grant]).done(), shell);
+    let environment = node.cxi(&["--json", "job", "env", &grant]).json();
+    assert_eq!(environment["environment"]["SLINGSHOT_SVC_IDS"], "2,3");
+    assert_eq!(environment["clear"], json!([]));
+
+    prolog(&node, 2, &[]).done();
+    node.cxi(&["job", "epilog", &grant]).done();
+    node.cxi(&["job", "env", "--uid=1001", "--vni=1021"])
+        .refused(
+            5,
+            "error: the job has no enabled service on this node\n  See cxi service list for those \
+             that there are.",
+        );
+    let bad = node.write("bad.json", "{\"grant\": 7}");
+    node.cxi(&["job", "epilog", &format!("--grant={bad}")])
+        .refused(
+            2,
+            &format!(
+                "error: {bad}: this is no grant: invalid type: integer `7`, expected struct Grant \
+                 at line 1 column 11\n  Expected what cxi --json job prolog printed."
+            ),
+        );
+    assert_eq!(services(&node), 5);
+}
+
+#[test]
+fn cleaning_spares_what_lives_and_what_is_not_the_schedulers() {
+    let node = MockNode::new();
+    for number in 1..=3 {
+        prolog(&node, number, &[]).done();
+    }
+    let before = fs::read(node.file()).unwrap();
+    let clean = ["job", "clean", "--vni-pool=1022-1100", "--live=1023", "-d"];
+    let clean = |options: &[&str]| node.cxi(&[&clean, options].concat());
+    assert_eq!(
+        clean(&["cxi0", "--dry-run"]).done(),
+        "Would destroy cxi0: service 3 (uid 1002, VNI 1022): its VNI is in the pool, and no live \
+         job has it\n\
+         Spares cxi0: service 1 (default service, VNIs 1,10, disabled): it is the default \
+         service\n\
+         Spares cxi0: service 2 (uid 1001, VNI 1021): it has no VNI of the pool\n\
+         Spares cxi0: service 4 (uid 1003, VNI 1023): a live job has it\n"
+    );
+    assert_eq!(fs::read(node.file()).unwrap(), before);
+    assert_eq!(
+        clean(&["all"]).done(),
+        "cxi0: service 3 (uid 1002, VNI 1022): destroyed\n\
+         cxi1: service 3 (uid 1002, VNI 1022): destroyed\n"
+    );
+    let again = clean(&["all"]);
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (
+            8,
+            "Nothing to do: no service is left of a job that has ended\n"
+        )
+    );
+    assert_eq!(services(&node), 6);
+}

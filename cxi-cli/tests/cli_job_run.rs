@@ -1,0 +1,184 @@
+//! `cxi job run`: the services end with the program, however that ends.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use common::{MockNode, Said, command};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+
+fn services(node: &MockNode) -> usize {
+    let list = node.cxi(&["--json", "service", "list"]).json();
+    list["services"].as_array().unwrap().len()
+}
+
+fn run(node: &MockNode, options: &[&str], script: &str) -> Said {
+    let program = ["--", "sh", "-c", script];
+    let arguments = [&["job", "run", "--cores=4"], options, &program].concat();
+    node.cxi(&arguments)
+}
+
+#[test]
+fn a_program_gets_the_services_and_they_end_with_it() {
+    let node = MockNode::new();
+    let state = node.file();
+    let script = format!(
+        "echo $SLINGSHOT_VNIS $SLINGSHOT_DEVICES $SLINGSHOT_SVC_IDS $SLINGSHOT_TCS; {} --mock={} \
+         --json service list",
+        env!("CARGO_BIN_EXE_cxi"),
+        state.display()
+    );
+    let said = run(&node, &["--vni=2000,2001"], &script).done();
+    let (environment, list) = said.split_once('\n').unwrap();
+    assert_eq!(environment, "2000,2001 cxi0,cxi1 2,2 0xa");
+    let list: serde_json::Value = serde_json::from_str(list).unwrap();
+    let list = list["services"].as_array().unwrap();
+    assert_eq!(list.len(), 4, "two of them the program's");
+    assert_eq!(list[1]["members"][0]["id"], geteuid().as_raw());
+    assert_eq!(services(&node), 2);
+
+    // Without a VNI it gets one that nobody has.
+    node.cxi(&["service", "create", "--uid=7", "--vni=1024"])
+        .done();
+    assert_eq!(run(&node, &[], "echo $SLINGSHOT_VNIS").done(), "1025\n");
+}
+
+#[test]
+fn the_programs_exit_code_is_passed_on() {
+    let node = MockNode::new();
+    for (script, code) in [("exit 3", 3), ("kill -9 $$", 137)] {
+        let said = run(&node, &[], script);
+        assert_eq!(
+            (said.code, said.out.as_str(), said.err.as_str()),
+            (code, "", "")
+        );
+        assert_eq!(services(&node), 2);
+    }
+    for (program, code, message) in [
+        (
+            "/no/such/program",
+            127,
+            "error: /no/such/program: No such file or directory (os error 2)",
+        ),
+        ("/", 126, "error: /: Permission denied (os error 13)"),
+    ] {
+        node.cxi(&["job", "run", "--cores=4", "--", program])
+            .refused(code, message);
+        assert_eq!(services(&node), 2);
+    }
+}
+
+#[test]
+fn no_services_no_program() {
+    let node = MockNode::new();
+    let file = node.folder().join("ran");
+    let touch = format!("touch {}", file.display());
+    let said = run(&node, &["--mock-fault=cxi1:SVC_ALLOC:EPERM"], &touch);
+    assert_eq!((said.code, said.out.as_str()), (6, ""));
+    assert!(
+        said.err.contains("The job has no service on any NIC."),
+        "{}",
+        said.err
+    );
+    assert!(!file.exists());
+    assert_eq!(services(&node), 2);
+}
+
+#[test]
+fn a_leftover_is_reported() {
+    let node = MockNode::new();
+    let faults = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
+    let said = run(&node, &[faults, "--retry-busy=50ms"], "true");
+    assert_eq!(said.code, 4);
+    assert!(
+        said.err.starts_with("error: cxi1: service 2 (uid ")
+            && said.err.contains("still in use after"),
+        "{}",
+        said.err
+    );
+    assert_eq!(services(&node), 3);
+    // The program's own failure is the more important code.
+    assert_eq!(run(&node, &[faults, "--retry-busy=0s"], "exit 9").code, 9);
+}
+
+#[test]
+fn a_signal_ends_the_program_and_the_services() {
+    for (options, script, code) in [
+        (&[][..], "echo ready; exec sleep 60", 128 + 15),
+        // A program that does not listen is killed.
+        (
+            &["--grace=100ms"],
+            "trap '' TERM; echo ready; sleep 60; sleep 60",
+            128 + 9,
+        ),
+        // One that ends in its own way says how.
+        (&[], "trap 'exit 5' TERM; echo ready; sleep 60 & wait", 5),
+    ] {
+        let node = MockNode::new();
+        let mock = format!("--mock={}", node.file().display());
+        let arguments = [
+            &[mock.as_str(), "job", "run", "--cores=4"],
+            options,
+            &["--", "sh", "-c", script],
+        ];
+        let mut child = command(&arguments.concat())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        assert_eq!(services(&node), 4);
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        kill(pid, Signal::SIGTERM).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(code), "{script}");
+        assert_eq!(services(&node), 2);
+    }
+}
+
+#[test]
+fn the_program_runs_as_the_user() {
+    if !geteuid().is_root() {
+        // Only root can become somebody else; what an ordinary user is told is checked instead.
+        let node = MockNode::new();
+        let said = run(&node, &["--uid=65534", "--gid=65534"], "true");
+        assert_eq!(said.code, 6);
+        assert!(
+            said.err
+                .starts_with("error: cannot become user 65534, group 65534: "),
+            "{}",
+            said.err
+        );
+        return;
+    }
+    let node = MockNode::new();
+    let script = "id -u; id -g; id -G; cat /proc/self/status | grep CapEff";
+    assert_eq!(
+        run(&node, &["--uid=65531", "--gid=65532"], script).done(),
+        "65531\n65532\n65532\nCapEff:\t0000000000000000\n"
+    );
+    let said = run(&node, &["--uid=65531"], script);
+    assert_eq!(
+        (said.code, said.err.as_str()),
+        (
+            2,
+            "error: user 65531 is unknown on this node: name its group with --gid\n"
+        )
+    );
+    assert_eq!(services(&node), 2);
+}
+
+#[test]
+fn the_file_can_name_the_mock_node_by_variable() {
+    let node = MockNode::new();
+    let mut list = command(&["service", "list"]);
+    let said = Said::from(list.env("CXI_MOCK", node.file()).output().unwrap());
+    assert!(said.done().starts_with("NICs    Service"));
+    assert!(fs::exists(node.file()).unwrap());
+}
