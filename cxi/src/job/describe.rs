@@ -24,6 +24,7 @@ pub(super) fn vnis(access: VniAccess) -> String {
         VniAccess::List(list) if list.is_empty() => "no VNI".to_owned(),
         VniAccess::List(list) if list.len() == 1 => format!("VNI {list}"),
         VniAccess::List(list) => format!("VNIs {list}"),
+        VniAccess::Range(range) if range.size() == 1 => format!("VNI {}", range.first()),
         VniAccess::Range(range) => format!("VNIs {range}"),
         VniAccess::Unrestricted => "VNIs not restricted".to_owned(),
     }

@@ -1,6 +1,8 @@
 //! The scheduler layer: what a job needs on every NIC of a node, and the books behind it.
 
 pub mod allocate;
+pub mod audit;
+pub mod check;
 pub mod clean;
 pub mod collectives;
 mod describe;
@@ -21,6 +23,8 @@ mod view;
 
 #[doc(inline)]
 pub use allocate::AllocateError;
+#[doc(inline)]
+pub use audit::AuditOptions;
 #[doc(inline)]
 pub use clean::CleanPolicy;
 #[doc(inline)]

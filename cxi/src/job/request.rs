@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::limits::{LimitPolicy, Mode, Multiplier};
+use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
 use crate::{
     DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
     VniAccess, VniRange,
@@ -71,6 +71,21 @@ pub enum JobLimits {
         /// What to do if there is not enough.
         mode: Mode,
     },
+}
+
+impl JobLimits {
+    /// The limits before any cut: what a NIC without other services would give.
+    pub(super) fn asked(&self, usage: &NicUsage) -> Option<Limits> {
+        match self {
+            Self::Unlimited => None,
+            Self::Fixed(limits) => Some(*limits),
+            Self::Planned { policy, size, .. } => {
+                let alone = NicUsage::new(usage.device, usage.totals, Vec::new());
+                let whole = plan(policy, *size, &alone, Mode::Strict);
+                whole.ok().map(|plan| plan.limits)
+            }
+        }
+    }
 }
 
 /// Which NICs a job is to get.

@@ -2,5 +2,9 @@
 
 mod accounting;
 mod allocate;
+mod audit;
+mod explain;
+mod node;
+mod parallel;
 mod release;
 mod support;

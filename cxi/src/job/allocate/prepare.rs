@@ -47,7 +47,7 @@ impl<'a> Prepared<'a> {
             .map_err(|error| fail(error, &request.spec))?;
         // A job whose services are there has them, whatever else has happened on the NIC since.
         let planned = match &adopt {
-            Some(_) => Ok((asked(request, &view.usage), Vec::new())),
+            Some(_) => Ok((request.limits.asked(&view.usage), Vec::new())),
             None => limits(request, &view.usage),
         };
         let (limits, cuts) = planned.map_err(|error| {
@@ -60,7 +60,7 @@ impl<'a> Prepared<'a> {
         Ok(Self {
             device,
             spec,
-            asked: asked(request, &view.usage),
+            asked: request.limits.asked(&view.usage),
             cuts,
             before: view.services.iter().map(Service::id).collect(),
             adopt,
@@ -90,19 +90,6 @@ impl<'a> Prepared<'a> {
 pub(super) fn refused(device: &Device, spec: &ServiceSpec, error: Error) -> NicFailure {
     let explanation = Inquiry::new(&error).device(device).spec(spec).explain();
     NicFailure::new(device.id(), Cause::Service(error)).explained(vec![explanation])
-}
-
-/// The limits before any cut: what a NIC without other services would give.
-fn asked(request: &JobRequest, usage: &NicUsage) -> Option<Limits> {
-    match &request.limits {
-        JobLimits::Unlimited => None,
-        JobLimits::Fixed(limits) => Some(*limits),
-        JobLimits::Planned { policy, size, .. } => {
-            let alone = NicUsage::new(usage.device, usage.totals, Vec::new());
-            let whole = plan(policy, *size, &alone, crate::job::limits::Mode::Strict);
-            whole.ok().map(|plan| plan.limits)
-        }
-    }
 }
 
 /// The limits that the NIC has room for, and what is cut.
@@ -196,7 +183,7 @@ fn scaled_back(request: &JobRequest, usage: &NicUsage, have: Limits) -> bool {
     let JobLimits::Planned { policy, mode, .. } = &request.limits else {
         return false;
     };
-    let Some(asked) = asked(request, usage).map(as_stored) else {
+    let Some(asked) = request.limits.asked(usage).map(as_stored) else {
         return false;
     };
     have.iter().all(|(resource, have)| {

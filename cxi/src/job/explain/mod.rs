@@ -30,6 +30,8 @@ mod rights;
 mod shortage;
 mod vni;
 
+pub(super) use shortage::is_idle;
+
 use std::fmt;
 
 use cxi_ioctl::{Errno, Opcode, Privilege};

@@ -39,11 +39,6 @@ pub(super) fn taken(
         || describe::vnis(service.vnis()),
         |held| describe::vnis(crate::VniAccess::Range(held)),
     );
-    let held = if exact {
-        held.replacen("VNIs", "VNI", 1)
-    } else {
-        held
-    };
     let explanation = explanation.held_by(vec![Holding {
         service: service.id(),
         name: describe::service(service),
