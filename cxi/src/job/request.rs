@@ -74,6 +74,12 @@ pub enum JobLimits {
 }
 
 impl JobLimits {
+    /// By the job's size and what each NIC has.
+    #[must_use]
+    pub const fn planned(policy: LimitPolicy, size: Multiplier, mode: Mode) -> Self {
+        Self::Planned { policy, size, mode }
+    }
+
     /// The limits before any cut: what a NIC without other services would give.
     pub(super) fn asked(&self, usage: &NicUsage) -> Option<Limits> {
         match self {

@@ -71,12 +71,12 @@ fn nics_for_ranks() {
     let round: Vec<u32> = node
         .round_robin(10)
         .into_iter()
-        .map(|nic| nic.number())
+        .map(cxi::DeviceId::number)
         .collect();
     assert_eq!(round, [0, 1, 2, 3, 4, 5, 6, 10, 0, 1]);
     let ranks = ["0-3", "4-7", "0-3", "24-31", "16", "17", "18"].map(set);
     let near = node.closest_for_ranks(&ranks);
-    let near: Vec<u32> = near.into_iter().map(|nic| nic.number()).collect();
+    let near: Vec<u32> = near.into_iter().map(cxi::DeviceId::number).collect();
     assert_eq!(near, [0, 1, 0, 6, 4, 5, 4]);
     let nobody = Node::of([]);
     assert!(nobody.round_robin(3).is_empty() && nobody.closest_for_ranks(&ranks).is_empty());
@@ -105,7 +105,7 @@ fn why_a_nic_cannot_be_used() {
         problems(3)[0].to_string(),
         "DEV_INFO_GET: the device has been removed"
     );
-    let usable: Vec<_> = node.usable().map(|nic| nic.id()).collect();
+    let usable: Vec<_> = node.usable().map(cxi::job::NodeNic::id).collect();
     assert_eq!(usable, [cxi(0)]);
 }
 

@@ -34,10 +34,9 @@ impl Transport for Meets {
             self.meeting.all_here.notify_all();
             let patience = Duration::from_secs(30);
             let met = &self.meeting.all_here;
-            let (_, waited) = met
-                .wait_timeout_while(arrived, patience, |arrived| *arrived < NICS)
-                .unwrap();
-            if waited.timed_out() {
+            let wait = met.wait_timeout_while(arrived, patience, |arrived| *arrived < NICS);
+            let timed_out = wait.unwrap().1.timed_out();
+            if timed_out {
                 return Err(Errno::ETIMEDOUT);
             }
         }
@@ -67,7 +66,8 @@ fn all_nics_get_their_command_before_any_is_answered() {
     let mock = mock(8);
     let request = job(1000, 1024).build().unwrap();
     let node = meeting(&mock, Opcode::SVC_ALLOC);
-    node.allocate(&request).unwrap_or_else(|error| panic!("{error}"));
+    node.allocate(&request)
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(user_services(&mock).len(), NICS);
     let node = meeting(&mock, Opcode::SVC_DESTROY);
     let release = node.release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());

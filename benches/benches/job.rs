@@ -1,0 +1,101 @@
+//! A job's services on one NIC and on eight, where each command takes 5 ms.
+//!
+//! The NICs are served at the same time: eight may take at most 1.5 times as long as one. Before
+//! the series, that is checked, each by its fastest of five runs.
+
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use cxi::job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi::job::{Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+use cxi::{Device, DeviceId, Vni};
+use cxi_mock::{Credentials, MockNode, NicConfig};
+
+const COMMAND: Duration = Duration::from_millis(5);
+const MOST: f64 = 1.5;
+
+fn slow_node(nics: u8) -> Node {
+    let mock = MockNode::alike(nics, &NicConfig::new()).expect("a mock node");
+    let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
+        nic.faults().delay(None, COMMAND);
+        let file = nic.open().expect("an open file");
+        let transport = file.transport(Credentials::root());
+        Device::with_transport(DeviceId::new(number), Arc::new(transport))
+    });
+    Node::of(devices)
+}
+
+fn vni() -> Vni {
+    Vni::new(4034).expect("a VNI")
+}
+
+fn allocate(node: &Node) -> Duration {
+    let size = Multiplier::Cores(16);
+    let limits = JobLimits::planned(LimitPolicy::hpe_recommended(), size, Mode::Strict);
+    let request = JobRequest::builder().uid(1000).vni(vni()).limits(limits);
+    let request = request.build().expect("a request");
+    let start = Instant::now();
+    node.allocate(&request).expect("room for one job");
+    start.elapsed()
+}
+
+fn release(node: &Node) -> Duration {
+    let filter = Filter::vnis([vni()]).uid(1000);
+    let start = Instant::now();
+    let release = node.release(&filter, &ReleaseOptions::once());
+    let time = start.elapsed();
+    assert_eq!(release.status(), ReleaseStatus::Done, "{release}");
+    time
+}
+
+fn check_ratio() {
+    let (one, eight) = (slow_node(1), slow_node(8));
+    let fastest = |node: &Node| {
+        let runs = (0..5).map(|_| (allocate(node), release(node)));
+        runs.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
+            .expect("five runs")
+    };
+    let (one, eight) = (fastest(&one), fastest(&eight));
+    for (act, one, eight) in [("allocate", one.0, eight.0), ("release", one.1, eight.1)] {
+        let ratio = eight.as_secs_f64() / one.as_secs_f64();
+        assert!(
+            ratio <= MOST,
+            "{act}: {eight:?} on eight NICs, {one:?} on one: {ratio:.2} times as long"
+        );
+    }
+}
+
+fn jobs(criterion: &mut Criterion) {
+    check_ratio();
+    let mut group = criterion.benchmark_group("job");
+    group.sample_size(10);
+    for nics in [1, 8] {
+        let node = slow_node(nics);
+        group.bench_function(BenchmarkId::new("allocate", nics), |bencher| {
+            bencher.iter_custom(|count| {
+                let rounds = (0..count).map(|_| {
+                    let time = allocate(&node);
+                    release(&node);
+                    time
+                });
+                rounds.sum()
+            });
+        });
+        group.bench_function(BenchmarkId::new("release", nics), |bencher| {
+            bencher.iter_custom(|count| {
+                let rounds = (0..count).map(|_| {
+                    allocate(&node);
+                    release(&node)
+                });
+                rounds.sum()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, jobs);
+criterion_main!(benches);
