@@ -9,6 +9,7 @@ use cxi_ioctl::{
     dev_properties, execute,
 };
 
+use crate::driver::{Driver, Hazards};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::NicFolder;
 use crate::{DeviceId, Host, ResourceMap, Services};
@@ -32,6 +33,7 @@ use crate::{DeviceId, Host, ResourceMap, Services};
 #[derive(Clone, Debug)]
 pub struct Device {
     open: Arc<Open>,
+    accepted: Hazards,
 }
 
 #[derive(Debug)]
@@ -40,6 +42,7 @@ struct Open {
     transport: Arc<dyn Transport>,
     folder: Option<NicFolder>,
     properties: OnceLock<DevProperties>,
+    driver: OnceLock<Driver>,
     lni_form: LniAllocForm,
 }
 
@@ -85,8 +88,10 @@ impl Device {
                 transport,
                 folder,
                 properties: OnceLock::new(),
+                driver: OnceLock::new(),
                 lni_form: LniAllocForm::new(),
             }),
+            accepted: Hazards::empty(),
         }
     }
 
@@ -135,11 +140,26 @@ impl Device {
 
     /// What GET_DEV_PROPERTIES answered first; for what does not change.
     pub(crate) fn properties(&self) -> Result<&DevProperties> {
+        self.try_properties()
+            .map_err(|error| self.refused(error, |_| None))
+    }
+
+    /// As [`properties`](Self::properties), with the error as it comes.
+    pub(crate) fn try_properties(&self) -> std::result::Result<&DevProperties, CommandError> {
         if let Some(properties) = self.open.properties.get() {
             return Ok(properties);
         }
-        let properties = self.fresh_properties()?;
+        let properties = dev_properties(&*self.open.transport)?;
         Ok(self.open.properties.get_or_init(|| properties))
+    }
+
+    /// The driver, found out the first time.
+    pub(crate) fn known_driver(&self, find: impl FnOnce() -> Result<Driver>) -> Result<&Driver> {
+        if let Some(driver) = self.open.driver.get() {
+            return Ok(driver);
+        }
+        let driver = find()?;
+        Ok(self.open.driver.get_or_init(|| driver))
     }
 
     pub(crate) fn fresh_properties(&self) -> Result<DevProperties> {

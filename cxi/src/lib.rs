@@ -85,6 +85,7 @@
 mod availability;
 mod clock;
 mod device;
+pub mod driver;
 pub mod error;
 mod host;
 mod id;
@@ -108,6 +109,7 @@ pub use availability::{Availability, Level};
 pub use clock::{Backoff, Clock, SystemClock};
 pub use cxi_ioctl::{CharDev, DeviceMemory, Errno, Mapping, Opcode, Release, Transport};
 pub use device::Device;
+pub use driver::Driver;
 pub use error::{Error, ErrorKind, Result};
 pub use host::{FoundDevice, Host, devices};
 pub use id::{DeviceId, InvalidDeviceId, InvalidServiceId, ServiceId};

@@ -17,6 +17,7 @@ const PF_WINDOW: u64 = 1 << 31;
 pub(crate) struct NicFolder {
     user: PathBuf,
     telemetry: PathBuf,
+    parameters: PathBuf,
 }
 
 impl NicFolder {
@@ -25,6 +26,7 @@ impl NicFolder {
         Self {
             user: class(sysfs).join(&name),
             telemetry: sysfs.join("class/cxi").join(name).join("device/telemetry"),
+            parameters: sysfs.join("module/cxi_ss1/parameters"),
         }
     }
 
@@ -36,6 +38,17 @@ impl NicFolder {
     /// A file of `properties`.
     pub(crate) fn property(&self, name: &str) -> PathBuf {
         self.device().join("properties").join(name)
+    }
+
+    /// The folder of the driver's module parameters.
+    pub(crate) fn parameters(&self) -> &Path {
+        &self.parameters
+    }
+
+    /// Whether the NIC tells about address translation services; `None` if it tells nothing.
+    pub(crate) fn ats_enabled(&self) -> Option<bool> {
+        fs::symlink_metadata(self.property("nid")).ok()?;
+        Some(fs::symlink_metadata(self.property("ats_enabled")).is_ok())
     }
 
     fn device(&self) -> PathBuf {

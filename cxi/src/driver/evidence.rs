@@ -1,0 +1,213 @@
+//! What was seen of a driver, and which releases that leaves.
+
+use cxi_ioctl::{Errno, LniForm, Release};
+
+use super::Capabilities;
+
+/// How a driver answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Answer {
+    /// With success.
+    Done,
+    /// With this errno.
+    Refused(Errno),
+    /// With a response of another length than this library knows.
+    Malformed,
+}
+
+/// Which form GET_DEV_PROPERTIES has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PropertiesForm {
+    /// 80 bytes, up to SHS 13.0.
+    Short,
+    /// 84 bytes, from SHS 13.1 on.
+    Long,
+    /// Neither.
+    Other(Answer),
+}
+
+/// Which traffic classes the default service names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DefaultClasses {
+    /// None, as SHS 12.0 makes it.
+    None,
+    /// The first four, as later drivers make it.
+    FirstFour,
+    /// Something else: somebody changed it, or it cannot be read.
+    Other,
+}
+
+/// Which module parameters sysfs shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Parameters {
+    /// `default_lnis_per_rgid`, from SHS 13.1 on.
+    pub default_lnis_per_rgid: bool,
+    /// `cass_sl_pml_rec_timeout_ms`, from SHS 14.0.1 on.
+    pub cass_sl_pml_rec_timeout_ms: bool,
+    /// `rmu_pf_max_clients`, newer than SHS 14.0.
+    pub rmu_pf_max_clients: bool,
+}
+
+/// What was seen of a driver. Each part that is not what a release shows rules that release out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// The answer to a command that no driver has. EINVAL, or nothing else can be judged.
+    pub unknown_command: Answer,
+    /// The form of GET_DEV_PROPERTIES.
+    pub properties: PropertiesForm,
+    /// The traffic classes of the default service (SVC_GET).
+    pub default_classes: DefaultClasses,
+    /// Whether the LEs that the default service uses are "not applicable" (SVC_RSRC_GET), as
+    /// drivers newer than SHS 14.0 say.
+    pub le_usage_not_applicable: Option<bool>,
+    /// SVC_GET_EXCLUSIVE_CP of the default service; EINVAL up to SHS 13.0.
+    pub exclusive_cp: Answer,
+    /// SVC_SET_NETNS of the default service with an id that is refused; EINVAL up to SHS 13.1.
+    pub set_netns: Answer,
+    /// The form of LNI_ALLOC, if an LNI was allocated before.
+    pub lni_form: Option<LniForm>,
+    /// The module parameters, if sysfs shows the module.
+    pub parameters: Option<Parameters>,
+    /// Whether sysfs has `properties/ats_enabled`, as newer than SHS 14.0; `None` if it has no
+    /// properties.
+    pub ats_enabled: Option<bool>,
+    /// Whether this is a virtual function, if sysfs tells. Those of older drivers do not answer
+    /// for services.
+    pub virtual_function: Option<bool>,
+}
+
+impl Evidence {
+    /// The releases that all of it fits, oldest first.
+    pub(super) fn candidates(&self) -> Vec<Release> {
+        Release::ALL
+            .into_iter()
+            .filter(|release| self.fits(*release))
+            .collect()
+    }
+
+    fn fits(&self, release: Release) -> bool {
+        let since = |seen: Option<bool>, first| seen.is_none_or(|seen| seen == (release >= first));
+        let parameters = self.parameters;
+        self.unknown_command == Answer::Refused(Errno::EINVAL)
+            && self.fits_properties(release)
+            && self.fits_default_classes(release)
+            && self.fits_exclusive_cp(release)
+            && self.fits_set_netns(release)
+            && since(self.le_usage_not_applicable, Release::Main)
+            && since(self.ats_enabled, Release::Main)
+            && self
+                .lni_form
+                .is_none_or(|form| form == LniForm::of(release))
+            && since(
+                parameters.map(|seen| seen.default_lnis_per_rgid),
+                Release::Shs13_1,
+            )
+            && since(
+                parameters.map(|seen| seen.cass_sl_pml_rec_timeout_ms),
+                Release::Shs14_0_1,
+            )
+            && since(
+                parameters.map(|seen| seen.rmu_pf_max_clients),
+                Release::Main,
+            )
+    }
+
+    fn fits_properties(&self, release: Release) -> bool {
+        match self.properties {
+            PropertiesForm::Short => release < Release::Shs13_1,
+            PropertiesForm::Long => release >= Release::Shs13_1,
+            PropertiesForm::Other(_) => false,
+        }
+    }
+
+    /// Only between 12.0 and 13.0: administrators may change the default service.
+    fn fits_default_classes(&self, release: Release) -> bool {
+        match release {
+            Release::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
+            Release::Shs13_0 => self.default_classes != DefaultClasses::None,
+            _ => true,
+        }
+    }
+
+    fn fits_exclusive_cp(&self, release: Release) -> bool {
+        match self.knows_exclusive_cp() {
+            Some(knows) => knows == (release >= Release::Shs13_1),
+            None => self.says_nothing(self.exclusive_cp),
+        }
+    }
+
+    fn fits_set_netns(&self, release: Release) -> bool {
+        match self.knows_netns() {
+            Some(knows) => knows == (release >= Release::Shs14_0_0),
+            None => self.says_nothing(self.set_netns),
+        }
+    }
+
+    /// Whether an answer is that of a virtual function that does not answer for services.
+    fn says_nothing(&self, answer: Answer) -> bool {
+        self.virtual_function != Some(false)
+            && matches!(answer, Answer::Refused(Errno::EOPNOTSUPP | Errno::EINVAL))
+    }
+
+    fn knows_exclusive_cp(&self) -> Option<bool> {
+        match self.exclusive_cp {
+            Answer::Done | Answer::Refused(Errno::ENOENT) => Some(true),
+            Answer::Refused(Errno::EINVAL) => self.not_known(),
+            _ => None,
+        }
+    }
+
+    fn knows_netns(&self) -> Option<bool> {
+        match self.set_netns {
+            // Without the privilege; a service open to everybody; enabled; an id of all ones.
+            Answer::Refused(Errno::EPERM | Errno::EEXIST | Errno::EBUSY | Errno::EBADR) => {
+                Some(true)
+            }
+            Answer::Refused(Errno::EINVAL) => self.not_known(),
+            _ => None,
+        }
+    }
+
+    /// What EINVAL for a service that exists means. For a virtual function it may not exist.
+    fn not_known(&self) -> Option<bool> {
+        (self.virtual_function != Some(true)).then_some(false)
+    }
+
+    /// What was asked for and did not answer.
+    pub(super) fn unproven(&self) -> Capabilities {
+        let mut unproven = Capabilities::empty();
+        unproven.set(
+            Capabilities::EXCLUSIVE_CPS,
+            self.knows_exclusive_cp() != Some(true),
+        );
+        unproven.set(Capabilities::NETNS, self.knows_netns() != Some(true));
+        unproven
+    }
+
+    /// What the answers alone prove, of a driver that is like none that is known.
+    pub(super) fn proven(&self) -> Capabilities {
+        let mut proven = Capabilities::empty();
+        if self.unknown_command != Answer::Refused(Errno::EINVAL) {
+            return proven;
+        }
+        proven.set(
+            Capabilities::NID_CONFIGURED,
+            self.properties == PropertiesForm::Long,
+        );
+        proven.set(
+            Capabilities::EXCLUSIVE_CPS,
+            self.knows_exclusive_cp() == Some(true),
+        );
+        proven.set(Capabilities::NETNS, self.knows_netns() == Some(true));
+        proven.set(
+            Capabilities::USAGE_NOT_APPLICABLE,
+            self.le_usage_not_applicable == Some(true),
+        );
+        proven
+    }
+}

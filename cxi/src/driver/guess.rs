@@ -1,0 +1,76 @@
+//! A release, as far as it can be told.
+
+use std::fmt;
+
+use cxi_ioctl::Release;
+
+/// Which release a driver behaves like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Guess {
+    /// Like this one and no other.
+    Release(Release),
+    /// Like one of these, which cannot be told apart from here.
+    Between {
+        /// The oldest that it may be.
+        oldest: Release,
+        /// The newest that it may be.
+        newest: Release,
+    },
+    /// Like no release that this library knows.
+    Unknown,
+}
+
+impl Guess {
+    /// The guess that these releases, oldest first, leave.
+    pub(super) fn of(candidates: &[Release]) -> Self {
+        match (candidates.first(), candidates.last()) {
+            (Some(oldest), Some(newest)) if oldest == newest => Self::Release(*oldest),
+            (Some(&oldest), Some(&newest)) => Self::Between { oldest, newest },
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The release, if there is no other that it may be.
+    #[must_use]
+    pub const fn release(self) -> Option<Release> {
+        match self {
+            Self::Release(release) => Some(release),
+            _ => None,
+        }
+    }
+
+    /// The oldest and the newest release that it may be.
+    #[must_use]
+    pub const fn bounds(self) -> Option<(Release, Release)> {
+        match self {
+            Self::Release(release) => Some((release, release)),
+            Self::Between { oldest, newest } => Some((oldest, newest)),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Whether it may be this one.
+    #[must_use]
+    pub fn may_be(self, release: Release) -> bool {
+        self.bounds()
+            .is_some_and(|(oldest, newest)| (oldest..=newest).contains(&release))
+    }
+}
+
+impl fmt::Display for Guess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = |oldest: Release, newest: Release| {
+            let neighbours = Release::ALL
+                .windows(2)
+                .any(|pair| pair == [oldest, newest].as_slice());
+            let word = if neighbours { "or" } else { "to" };
+            format!("{oldest} {word} {newest}")
+        };
+        match *self {
+            Self::Release(release) => release.fmt(f),
+            Self::Between { oldest, newest } => f.pad(&between(oldest, newest)),
+            Self::Unknown => f.pad("unknown"),
+        }
+    }
+}

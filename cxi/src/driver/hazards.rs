@@ -1,0 +1,106 @@
+//! What a driver answers with damage.
+
+use std::fmt;
+
+use cxi_ioctl::Release;
+
+bitflags::bitflags! {
+    /// What a driver answers with damage, or with less protection than was asked for.
+    ///
+    /// This library sends none of it unless told to; see
+    /// [`Device::accepting`](crate::Device::accepting).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Hazards: u32 {
+        /// A DOMAIN_RESERVE that cannot be satisfied corrupts the kernel's memory (SHS 13.0).
+        const REFUSED_RESERVE = 1 << 0;
+        /// An LNI that shares an RGID may get a wrong one; freeing it crashes the kernel
+        /// (SHS 12.0 and 13.0).
+        const SHARED_RGID = 1 << 1;
+        /// A service that is refused for want of TLEs keeps the LE pools it took, until the
+        /// driver is loaded again (SHS 12.0).
+        const REFUSED_SERVICE_LEAK = 1 << 2;
+        /// A service without a VNI list is enabled at once: on SHS 12.0 for every VNI, on 13.0
+        /// for none of its own.
+        const OPEN_VNIS = 1 << 3;
+        /// A member slot that is not used opens a restricted service to everybody (SHS 13.0).
+        const OPEN_MEMBER_SLOT = 1 << 4;
+        /// A communication profile of uid 0 on a VNI that no service has: when it goes, the
+        /// kernel uses memory that it has freed (from SHS 13.0 on).
+        const ORPHANED_PROFILE = 1 << 5;
+        /// A VNI range for a service that has one, or one that is refused: the kernel loses track
+        /// of VNIs, or uses memory that it has freed (from SHS 13.1 on).
+        const REFUSED_RANGE = 1 << 6;
+        /// More VNIs in a descriptor than a service can have, or an update that changes their
+        /// number (from SHS 13.0 on).
+        const VNI_COUNT = 1 << 7;
+    }
+}
+
+/// Name, in words, of each hazard.
+const WORDS: &[(Hazards, &str)] = &[
+    (
+        Hazards::REFUSED_RESERVE,
+        "a reservation of PIDs that cannot be satisfied corrupts the kernel's memory",
+    ),
+    (
+        Hazards::SHARED_RGID,
+        "an LNI that shares an RGID may get a wrong one, and freeing it crashes the kernel",
+    ),
+    (
+        Hazards::REFUSED_SERVICE_LEAK,
+        "a service that is refused for want of TLEs keeps LE pools until the driver is reloaded",
+    ),
+    (
+        Hazards::OPEN_VNIS,
+        "a service without a VNI list is enabled at once, for any VNI (shs-12.0) or none of its \
+         own (shs-13.0)",
+    ),
+    (
+        Hazards::OPEN_MEMBER_SLOT,
+        "a member slot that is not used opens a restricted service to everybody",
+    ),
+    (
+        Hazards::ORPHANED_PROFILE,
+        "a communication profile on a VNI that no service has makes the kernel use freed memory \
+         when it goes",
+    ),
+    (
+        Hazards::REFUSED_RANGE,
+        "a second or a refused VNI range makes the kernel lose track of VNIs or use freed memory",
+    ),
+    (
+        Hazards::VNI_COUNT,
+        "a wrong number of VNIs in a descriptor makes the kernel write or read behind its arrays",
+    ),
+];
+
+impl Hazards {
+    /// What a release answers with damage.
+    #[must_use]
+    pub fn of(release: Release) -> Self {
+        let from = |since, hazards: Self| {
+            if release >= since {
+                hazards
+            } else {
+                Self::empty()
+            }
+        };
+        let own = match release {
+            Release::Shs12_0 => Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS,
+            Release::Shs13_0 => {
+                Self::REFUSED_RESERVE | Self::SHARED_RGID | Self::OPEN_VNIS | Self::OPEN_MEMBER_SLOT
+            }
+            _ => Self::empty(),
+        };
+        own | from(Release::Shs13_0, Self::ORPHANED_PROFILE | Self::VNI_COUNT)
+            | from(Release::Shs13_1, Self::REFUSED_RANGE)
+    }
+}
+
+impl fmt::Display for Hazards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = WORDS.iter().filter(|(hazard, _)| self.contains(*hazard));
+        let text: Vec<_> = words.map(|(_, words)| *words).collect();
+        f.pad(&text.join("; "))
+    }
+}

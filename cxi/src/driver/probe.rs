@@ -1,0 +1,147 @@
+//! The commands that tell drivers apart. None of them changes anything, whoever sends it.
+
+use std::fs;
+
+use cxi_ioctl::abi::service::{
+    RSRC_LE, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcRsrcGetCmd, SvcSetNetnsCmd,
+};
+use cxi_ioctl::{Command, CommandError, Errno, Opcode, Pointers, Request};
+
+use super::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
+use crate::error::Result;
+use crate::sysfs::NicFolder;
+use crate::{Device, ServiceId};
+
+/// Far above the number of any command, and positive for a driver that takes it as signed.
+const NO_COMMAND: u32 = 0x7FFF_FF00;
+
+/// The default service: it always exists, and nobody can destroy it.
+const SERVICE: u32 = ServiceId::DEFAULT.get();
+
+/// "No id" to the kernel. A driver that knows SVC_SET_NETNS refuses it even for a service that
+/// could have a namespace, so the command cannot succeed.
+const NO_NAMESPACE: u32 = u32::MAX;
+
+/// How a driver says "not applicable".
+const NOT_APPLICABLE: u16 = 0xFFFF;
+
+/// Asks the driver, and looks at sysfs if there is one.
+pub(super) fn evidence(device: &Device) -> Result<Evidence> {
+    let folder = device.folder();
+    Ok(Evidence {
+        unknown_command: unknown_command(device)?,
+        properties: properties(device)?,
+        default_classes: default_classes(device)?,
+        le_usage_not_applicable: le_usage(device)?,
+        exclusive_cp: answer(
+            device,
+            &SvcGetExclusiveCpCmd {
+                svc_id: SERVICE,
+                ..SvcGetExclusiveCpCmd::new()
+            },
+        )?,
+        set_netns: answer(
+            device,
+            &SvcSetNetnsCmd {
+                svc_id: SERVICE,
+                netns: NO_NAMESPACE,
+                ..SvcSetNetnsCmd::new()
+            },
+        )?,
+        lni_form: device.lni_form().known(),
+        parameters: folder.and_then(parameters),
+        ats_enabled: folder.and_then(NicFolder::ats_enabled),
+        virtual_function: folder.and_then(NicFolder::virtual_function),
+    })
+}
+
+/// What an error says about the driver; the error itself if it says nothing.
+fn judge(device: &Device, error: CommandError) -> Result<Answer> {
+    match error {
+        CommandError::Refused { errno, .. } if passing(errno) => {
+            Err(device.refused(error, |_| None))
+        }
+        CommandError::Refused { errno, .. } => Ok(Answer::Refused(errno)),
+        _ => Ok(Answer::Malformed),
+    }
+}
+
+/// Whether an errno is about the moment, or about a device that is gone.
+fn passing(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EINTR | Errno::EAGAIN | Errno::ENOMEM | Errno::EIO | Errno::ENODEV
+    )
+}
+
+fn answer<C: Command>(device: &Device, command: &C) -> Result<Answer> {
+    match device.execute(command) {
+        Ok(_) => Ok(Answer::Done),
+        Err(error) => judge(device, error),
+    }
+}
+
+fn unknown_command(device: &Device) -> Result<Answer> {
+    let opcode = Opcode::from_number(NO_COMMAND);
+    let mut command = [0; 16];
+    for (byte, number) in command.iter_mut().zip(NO_COMMAND.to_ne_bytes()) {
+        *byte = number;
+    }
+    let request = Request {
+        opcode,
+        command: &command,
+        pointers: Pointers::default(),
+        response: &mut [],
+        list: &mut [],
+    };
+    match device.transport().submit(request) {
+        Ok(()) => Ok(Answer::Done),
+        Err(errno) => judge(device, CommandError::Refused { opcode, errno }),
+    }
+}
+
+fn properties(device: &Device) -> Result<PropertiesForm> {
+    match device.try_properties() {
+        Ok(properties) if properties.nid_configured.is_some() => Ok(PropertiesForm::Long),
+        Ok(_) => Ok(PropertiesForm::Short),
+        Err(error) => judge(device, error).map(PropertiesForm::Other),
+    }
+}
+
+fn default_classes(device: &Device) -> Result<DefaultClasses> {
+    let command = SvcGetCmd {
+        svc_id: SERVICE,
+        ..SvcGetCmd::new()
+    };
+    let desc = match device.execute(&command) {
+        Ok(desc) => desc,
+        Err(error) => return judge(device, error).map(|_| DefaultClasses::Other),
+    };
+    let restricted = SvcFlags::from_bits_truncate(desc.flags).contains(SvcFlags::RESTRICTED_TCS);
+    Ok(match desc.tcs {
+        [0, 0, 0, 0, 0] if !restricted => DefaultClasses::None,
+        [1, 1, 1, 1, 0] if !restricted => DefaultClasses::FirstFour,
+        _ => DefaultClasses::Other,
+    })
+}
+
+fn le_usage(device: &Device) -> Result<Option<bool>> {
+    let command = SvcRsrcGetCmd {
+        svc_id: SERVICE,
+        ..SvcRsrcGetCmd::new()
+    };
+    match device.execute(&command) {
+        Ok(usage) => Ok(usage.in_use.get(RSRC_LE).map(|les| *les == NOT_APPLICABLE)),
+        Err(error) => judge(device, error).map(|_| None),
+    }
+}
+
+fn parameters(folder: &NicFolder) -> Option<Parameters> {
+    let has = |name: &str| fs::symlink_metadata(folder.parameters().join(name)).is_ok();
+    // Every release has this one: without it there is nothing to see here.
+    has("disable_default_svc").then(|| Parameters {
+        default_lnis_per_rgid: has("default_lnis_per_rgid"),
+        cass_sl_pml_rec_timeout_ms: has("cass_sl_pml_rec_timeout_ms"),
+        rmu_pf_max_clients: has("rmu_pf_max_clients"),
+    })
+}

@@ -1,0 +1,117 @@
+//! What evidence leaves.
+
+use cxi_ioctl::Errno;
+
+use super::*;
+
+/// What a physical function shows without sysfs.
+fn shown_by(release: Release) -> Evidence {
+    let from = |since, answer| {
+        if release >= since {
+            answer
+        } else {
+            Answer::Refused(Errno::EINVAL)
+        }
+    };
+    Evidence {
+        unknown_command: Answer::Refused(Errno::EINVAL),
+        properties: if release < Release::Shs13_1 {
+            PropertiesForm::Short
+        } else {
+            PropertiesForm::Long
+        },
+        default_classes: match release {
+            Release::Shs12_0 => DefaultClasses::None,
+            _ => DefaultClasses::FirstFour,
+        },
+        le_usage_not_applicable: Some(release == Release::Main),
+        exclusive_cp: from(Release::Shs13_1, Answer::Done),
+        set_netns: from(Release::Shs14_0_0, Answer::Refused(Errno::EEXIST)),
+        lni_form: None,
+        parameters: None,
+        ats_enabled: None,
+        virtual_function: None,
+    }
+}
+
+#[test]
+fn guesses_read_well() {
+    let between = |oldest, newest| Guess::Between { oldest, newest }.to_string();
+    assert_eq!(
+        between(Release::Shs14_0_0, Release::Shs14_0_1),
+        "shs-14.0.0 or shs-14.0.1"
+    );
+    assert_eq!(between(Release::Shs13_1, Release::Main), "shs-13.1 to main");
+    assert_eq!(Guess::Release(Release::Main).to_string(), "main");
+    assert_eq!(Guess::Unknown.to_string(), "unknown");
+}
+
+#[test]
+fn nothing_relies_on_a_driver_being_12_0() {
+    let driver = Driver::of(shown_by(Release::Shs12_0));
+    assert_eq!(driver.guess(), Guess::Release(Release::Shs12_0));
+    assert!(driver.hazards().contains(Hazards::REFUSED_RESERVE));
+    assert!(driver.hazards().contains(Hazards::REFUSED_SERVICE_LEAK));
+    assert!(!driver.can(Capabilities::SHARED_VNIS));
+    let driver = Driver::of(shown_by(Release::Shs13_0));
+    assert!(!driver.hazards().contains(Hazards::REFUSED_SERVICE_LEAK));
+    assert!(driver.can(Capabilities::EXCLUSIVE_VNIS));
+}
+
+#[test]
+fn a_changed_default_service_leaves_two() {
+    for release in [Release::Shs12_0, Release::Shs13_0] {
+        let driver = Driver::of(Evidence {
+            default_classes: DefaultClasses::Other,
+            ..shown_by(release)
+        });
+        assert_eq!(driver.guess().to_string(), "shs-12.0 or shs-13.0");
+        assert_eq!(driver.hazards().bits(), {
+            let both = Hazards::of(Release::Shs12_0) | Hazards::of(Release::Shs13_0);
+            both.bits()
+        });
+    }
+    // It says nothing about later ones.
+    let main = Evidence {
+        default_classes: DefaultClasses::None,
+        ..shown_by(Release::Main)
+    };
+    assert_eq!(Driver::of(main).guess().release(), Some(Release::Main));
+}
+
+#[test]
+fn the_form_of_lni_alloc_counts() {
+    let long = Evidence {
+        lni_form: Some(LniForm::Long),
+        ..shown_by(Release::Shs14_0_1)
+    };
+    assert_eq!(Driver::of(long).guess(), Guess::Unknown);
+    assert_eq!(
+        Driver::of(shown_by(Release::Shs13_1)).lni_form(),
+        Some(LniForm::Short)
+    );
+    assert_eq!(
+        Driver::of(shown_by(Release::Main)).lni_form(),
+        Some(LniForm::Long)
+    );
+}
+
+#[test]
+fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
+    let silent = Answer::Refused(Errno::EOPNOTSUPP);
+    let function = |virtual_function| {
+        Driver::of(Evidence {
+            exclusive_cp: silent,
+            set_netns: silent,
+            le_usage_not_applicable: None,
+            default_classes: DefaultClasses::Other,
+            virtual_function,
+            ..shown_by(Release::Shs14_0_1)
+        })
+    };
+    let driver = function(Some(true));
+    assert_eq!(driver.guess().to_string(), "shs-13.1 to main");
+    assert!(!driver.can(Capabilities::EXCLUSIVE_CPS));
+    assert!(!driver.can(Capabilities::NETNS));
+    assert_eq!(function(Some(false)).guess(), Guess::Unknown);
+}
