@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::{
-    Command, CommandError, DevProperties, Errno, LniAllocForm, Opcode, Release, Transport,
-    dev_properties, execute,
+    Command, CommandError, DevProperties, Errno, LniAllocForm, Opcode, Transport, dev_properties,
+    execute,
 };
 
 use crate::driver::{Driver, Hazards};
@@ -33,7 +33,7 @@ use crate::{DeviceId, Host, ResourceMap, Services};
 #[derive(Clone, Debug)]
 pub struct Device {
     open: Arc<Open>,
-    accepted: Hazards,
+    pub(crate) accepted: Hazards,
 }
 
 #[derive(Debug)]
@@ -194,20 +194,6 @@ impl Device {
     /// Something of an open file that cannot be, and is not sent.
     pub(crate) fn invalid(&self, opcode: Opcode, what: impl Into<Cow<'static, str>>) -> Error {
         Error::invalid(ErrorKind::InvalidInput(what.into()))
-            .during(opcode)
-            .on(self.id())
-    }
-
-    /// Something that a driver older than SHS 13.1 cannot do, if this is one.
-    pub(crate) fn needs_13_1(&self, what: &'static str, opcode: Opcode) -> Result<()> {
-        if self.before_13_1()? {
-            return Err(self.unsupported(what, Release::Shs13_1, opcode));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn unsupported(&self, what: &'static str, since: Release, opcode: Opcode) -> Error {
-        Error::new(ErrorKind::Unsupported { what, since }, Errno::EOPNOTSUPP)
             .during(opcode)
             .on(self.id())
     }

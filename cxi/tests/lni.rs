@@ -74,11 +74,13 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
             ProfileOptions::new(vni(1024), TrafficClass::BestEffort).lcid(LcidChoice::Triggered);
         assert_eq!(
             lni.alloc_cp_with(&options).unwrap_err().to_string(),
-            "cxi0: TRIG_CP_ALLOC: asking for an LCID is not known to this driver: it needs SHS \
-             13.1 or later"
+            format!(
+                "cxi0: TRIG_CP_ALLOC: asking for an LCID is not known to this driver ({release}): \
+                 it needs SHS 13.1 or later"
+            )
         );
         let error = lni.reserve_pids(vni(1024), None, 4).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
+        assert!(matches!(error.kind(), ErrorKind::Hazard { .. }));
         assert_eq!(
             lni.alloc_cp(vni(77), TrafficClass::BestEffort)
                 .unwrap_err()

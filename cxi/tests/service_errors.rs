@@ -180,21 +180,27 @@ fn old_drivers_are_told_from_new_ones() {
         let services = root(&nic).services();
         let before = services.list().unwrap();
         let spec = ServiceSpec::builder;
-        for (builder, what) in [
-            (spec().vni_range("8-15".parse().unwrap()), "a range of VNIs"),
-            (spec().vnis([]), "a service without any VNI"),
-            (modest(5).members([]), "a service without any member"),
+        let range = "8-15".parse().unwrap();
+        for (builder, what, needs) in [
+            (spec().vni_range(range), "a range of VNIs", "13.1"),
+            (spec().vnis([]), "a service without any VNI", "13.1"),
+            (
+                modest(5).members([]),
+                "a service without any member",
+                "13.1",
+            ),
             (
                 modest(5).member(Member::NetNs(7)),
                 "a network namespace as member",
+                "14.0.0",
             ),
         ] {
             let error = services.create(&builder.build().unwrap()).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "cxi0: SVC_ALLOC: {what} is not known to this driver: it needs SHS 13.1 or \
-                     later"
+                    "cxi0: SVC_ALLOC: {what} is not known to this driver ({release}): it needs \
+                     SHS {needs} or later"
                 )
             );
         }
@@ -207,8 +213,8 @@ fn old_drivers_are_told_from_new_ones() {
     let error = services.create(&spec).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cxi0: SVC_SET_NETNS: a network namespace as member is not known to this driver: it needs \
-         SHS 14.0.0 or later"
+        "cxi0: SVC_ALLOC: a network namespace as member is not known to this driver (shs-13.1): \
+         it needs SHS 14.0.0 or later"
     );
     assert_eq!(services.list().unwrap(), before);
 }

@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod evidence;
+mod guard;
 mod guess;
 mod hazards;
 mod probe;

@@ -9,6 +9,7 @@ use cxi_ioctl::{CommandError, Errno, Opcode, Privilege, Release};
 
 use super::{Shortage, VniConflict};
 use crate::ServiceId;
+use crate::driver::{Guess, Hazards};
 use crate::service::InvalidSpec;
 
 /// What went wrong, for programs. [`Error`](crate::Error) adds where.
@@ -66,13 +67,36 @@ pub enum ErrorKind {
         /// How long and how often it was tried, if it was waited for.
         waited: Option<(Duration, u32)>,
     },
-    /// The driver is too old for this.
-    #[error("{what} is not known to this driver: it needs {} or later", words(*.since))]
+    /// The driver is too old for this, or not known to do it. Nothing was sent.
+    #[error(
+        "{what} is not known to this driver ({has}): it needs {} or later",
+        words(*.needs)
+    )]
     Unsupported {
         /// What was asked for.
         what: &'static str,
         /// First release that can do it.
-        since: Release,
+        needs: Release,
+        /// What the driver behaves like.
+        has: Guess,
+    },
+    /// The driver would accept it, but does not give the protection that was asked for. Nothing
+    /// was sent.
+    #[error("this driver ({has}) cannot promise {what}")]
+    Unpromised {
+        /// What was asked for, and what would do instead.
+        what: Cow<'static, str>,
+        /// What the driver behaves like.
+        has: Guess,
+    },
+    /// The driver may answer with damage. Nothing was sent;
+    /// [`Device::accepting`](crate::Device::accepting) sends it all the same.
+    #[error("not sent, as this driver ({has}) may be one where {hazard}")]
+    Hazard {
+        /// What may happen.
+        hazard: Hazards,
+        /// What the driver behaves like.
+        has: Guess,
     },
     /// EIO: the NIC is gone.
     #[error("the device has been removed")]

@@ -8,6 +8,7 @@ use cxi_ioctl::{Errno, Opcode};
 
 use super::object::{Object, closable};
 use super::{Lni, LniInner};
+use crate::driver::Hazards;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Vni};
 
@@ -155,8 +156,8 @@ impl Lni {
     /// EINVAL for a count of 0 or above 511, or a VNI the caller may not use; EEXIST when there is
     /// no run there, ENOSPC when there is none at all.
     ///
-    /// [`ErrorKind::Unsupported`] before SHS 13.1, and nothing is sent: on 13.0, which cannot be
-    /// told from 12.0, a reservation that the driver refuses corrupts the kernel's memory.
+    /// [`ErrorKind::Hazard`] before SHS 13.1, and nothing is sent: on 13.0, which cannot be told
+    /// from 12.0 for certain, a reservation that the driver refuses corrupts the kernel's memory.
     #[doc(alias = "cxil_reserve_domain")]
     pub fn reserve_pids(&self, vni: Vni, first: Option<Pid>, count: u16) -> Result<PidBlock> {
         const OPCODE: Opcode = Opcode::DOMAIN_RESERVE;
@@ -165,7 +166,7 @@ impl Lni {
             let text = format!("{count} PIDs to reserve: expected 1 to 511");
             return Err(device.invalid(OPCODE, text));
         }
-        device.needs_13_1("a safe reservation of PIDs", OPCODE)?;
+        device.guard(Hazards::REFUSED_RESERVE, OPCODE)?;
         let response = self.inner.send(
             &DomainReserveCmd {
                 lni: self.number(),

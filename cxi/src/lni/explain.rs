@@ -124,7 +124,7 @@ fn pids(errno: Errno) -> Option<ErrorKind> {
     }
 }
 
-fn no_service_has_vni() -> ErrorKind {
+pub(super) fn no_service_has_vni() -> ErrorKind {
     ErrorKind::Refused("no enabled service has this VNI (ENOENT)".into())
 }
 

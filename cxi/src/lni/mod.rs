@@ -28,6 +28,7 @@ mod object;
 mod portal;
 mod profile;
 mod queue;
+mod reach;
 mod wait;
 
 pub use counter::{Counter, CounterValue};
@@ -42,14 +43,14 @@ pub use profile::{
 pub use queue::{Tgq, TgqOptions, Txq, TxqOptions, UpdatePolicy};
 pub use wait::{Interrupt, WaitObject};
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::{Command, Opcode};
 
 use crate::error::Result;
-use crate::{Device, Resource, ServiceId};
+use crate::{Device, Resource, ServiceId, VniAccess};
 use object::{Object, closable};
 
 /// A logical network interface: an open file's part in a service.
@@ -84,6 +85,8 @@ pub struct Lni {
 pub(crate) struct LniInner {
     object: Object<LniFreeCmd>,
     service: ServiceId,
+    /// VNIs of the service, which nobody can change while it has an LNI.
+    vnis: OnceLock<VniAccess>,
 }
 
 impl LniInner {
@@ -136,6 +139,7 @@ impl Device {
             inner: Arc::new(LniInner {
                 object: Object::new(self, free),
                 service,
+                vnis: OnceLock::new(),
             }),
         })
     }

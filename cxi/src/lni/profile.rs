@@ -10,9 +10,10 @@ use cxi_ioctl::abi::profile::{
 use cxi_ioctl::{Command, Errno};
 
 use super::object::{Object, closable};
-use super::{Lni, LniInner, explain};
+use super::{Lni, LniInner, explain, reach};
+use crate::driver::Capabilities;
 use crate::error::{ErrorKind, Result};
-use crate::{TrafficClass, Vni};
+use crate::{Release, TrafficClass, Vni};
 
 /// Highest priority code point of Ethernet frames.
 const MAX_PRIORITY: u32 = 7;
@@ -202,6 +203,9 @@ impl Lni {
             let text = format!("priority code point {}: expected 0 to 7", options.vni);
             return Err(device.invalid(CpAllocCmd::OPCODE, text));
         }
+        if !options.ethernet {
+            reach::check(&self.inner, options.vni)?;
+        }
         let response = match options.lcid {
             None => {
                 let command = CpAllocCmd {
@@ -214,7 +218,12 @@ impl Lni {
                 device.call(&command, explain)
             }
             Some(choice) => {
-                device.needs_13_1("asking for an LCID", TrigCpAllocCmd::OPCODE)?;
+                device.needs(
+                    Capabilities::TRIGGERED_CPS,
+                    "asking for an LCID",
+                    Release::Shs13_1,
+                    TrigCpAllocCmd::OPCODE,
+                )?;
                 let command = TrigCpAllocCmd {
                     lni,
                     vni: options.vni,
@@ -258,7 +267,12 @@ impl CommunicationProfile {
     #[doc(alias = "cxil_modify_cp")]
     pub fn modify(&self, vni: Vni) -> Result<()> {
         let device = self.inner.lni.device();
-        device.needs_13_1("moving a profile to another VNI", CpModifyCmd::OPCODE)?;
+        device.needs(
+            Capabilities::CP_MODIFY,
+            "moving a profile to another VNI",
+            Release::Shs13_1,
+            CpModifyCmd::OPCODE,
+        )?;
         let command = CpModifyCmd {
             cp_hndl: self.inner.object.command().cp_hndl,
             vni: vni.into(),

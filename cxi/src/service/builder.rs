@@ -8,6 +8,10 @@ use crate::{
 /// Builds a [`ServiceSpec`].
 #[derive(Clone, Debug)]
 #[must_use]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own"
+)]
 pub struct ServiceSpecBuilder {
     members: Option<Vec<Member>>,
     vnis: Option<Vec<Vni>>,
@@ -18,6 +22,7 @@ pub struct ServiceSpecBuilder {
     enabled: bool,
     system: bool,
     counter_pool: u8,
+    exclusive_vnis: bool,
 }
 
 impl Default for ServiceSpecBuilder {
@@ -32,6 +37,7 @@ impl Default for ServiceSpecBuilder {
             enabled: true,
             system: false,
             counter_pool: 0,
+            exclusive_vnis: false,
         }
     }
 }
@@ -65,6 +71,17 @@ impl ServiceSpecBuilder {
     /// Gives access to a block of VNIs. From SHS 13.1 on.
     pub fn vni_range(mut self, range: VniRange) -> Self {
         self.range = Some(range);
+        self
+    }
+
+    /// Asks that no other service may get the VNIs, now or later.
+    ///
+    /// A block of two VNIs or more always has that. Single VNIs have it from SHS 13.0 to 14.0.0;
+    /// other drivers let any number of services list the same, and making the service is an
+    /// error then: [`ErrorKind::Unpromised`](crate::ErrorKind::Unpromised), also where it cannot
+    /// be told whether the driver is one of those. The driver stores nothing of this.
+    pub fn exclusive_vnis(mut self, exclusive: bool) -> Self {
+        self.exclusive_vnis = exclusive;
         self
     }
 
@@ -142,6 +159,11 @@ impl ServiceSpecBuilder {
                 ));
             }
         };
+        if self.exclusive_vnis && vnis == VniAccess::Unrestricted {
+            return Err(InvalidSpec::Contradiction(
+                "exclusive VNIs are asked for, but none are named",
+            ));
+        }
         if let Some(classes) = self.traffic_classes {
             if classes.is_empty() {
                 return Err(InvalidSpec::NoTrafficClass);
@@ -162,6 +184,7 @@ impl ServiceSpecBuilder {
             enabled: self.enabled,
             system: self.system,
             counter_pool: self.counter_pool,
+            exclusive_vnis: self.exclusive_vnis,
         })
     }
 }

@@ -4,8 +4,9 @@ use cxi_ioctl::abi::service::{SvcEnableCmd, SvcFlags, SvcUpdateCmd};
 use cxi_ioctl::{Errno, Opcode};
 
 use super::{Service, ServiceSpec, Services};
+use crate::driver::{Capabilities, Hazards};
 use crate::error::{Error, ErrorKind, Result, Shortage};
-use crate::{ServiceId, VniAccess};
+use crate::{Release, ServiceId, VniAccess};
 
 impl Services {
     /// Writes the specification over that of a service (SVC_UPDATE). Read what that does:
@@ -29,6 +30,7 @@ impl Services {
     #[doc(alias = "cxil_update_svc")]
     pub fn update(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
         let service = self.get(id)?;
+        self.check_vni_count(id, Opcode::SVC_UPDATE)?;
         let refuse = |text: String| {
             Err(Error::invalid(ErrorKind::InvalidInput(text.into()))
                 .during(Opcode::SVC_UPDATE)
@@ -85,6 +87,13 @@ impl Services {
             }
             return self.send_update(id, desc);
         }
+        self.device.needs(
+            Capabilities::SERVICE_ENABLE,
+            "enabling and disabling",
+            Release::Shs13_1,
+            Opcode::SVC_ENABLE,
+        )?;
+        self.check_vni_count(id, Opcode::SVC_ENABLE)?;
         let command = SvcEnableCmd {
             svc_id: id.get(),
             enable: enabled.into(),
@@ -92,6 +101,19 @@ impl Services {
         };
         self.device
             .call(&command, |errno| self.why_not_changed(id, errno))
+    }
+
+    /// Refuses to touch a service that is said to have more VNIs than a service can have: the
+    /// driver would read behind its arrays. Only programs that write descriptors of their own
+    /// make such services.
+    pub(super) fn check_vni_count(&self, id: ServiceId, opcode: Opcode) -> Result<()> {
+        // One that cannot be read is the driver's to refuse.
+        let most = cxi_ioctl::abi::service::SVC_MAX_VNIS;
+        let count = |service: Service| usize::from(service.descriptor().num_vld_vnis);
+        if self.read(id).is_ok_and(|service| count(service) > most) {
+            return self.device.guard(Hazards::VNI_COUNT, opcode);
+        }
+        Ok(())
     }
 
     fn send_update(&self, id: ServiceId, mut desc: cxi_ioctl::abi::service::SvcDesc) -> Result<()> {

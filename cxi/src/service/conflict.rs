@@ -23,6 +23,11 @@ impl Services {
         )
     }
 
+    /// Which service has one of the VNIs now, if any does.
+    pub(super) fn holder(&self, wanted: &[VniRange]) -> Option<VniConflict> {
+        self.find_holder(wanted, None, |_, _| true)
+    }
+
     /// A conflict that every driver refuses: two blocks overlap, not both of them single VNIs.
     pub(super) fn certain_conflict(&self, wanted: VniRange, id: ServiceId) -> Option<VniConflict> {
         let certain = |a: VniRange, b: VniRange| a.size() > 1 || b.size() > 1;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocResp, SvcDesc};
-use cxi_ioctl::{Errno, Opcode, Refusal, Release, execute_explained};
+use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
 use super::{ScopedService, ServiceSpec, Services};
-use crate::error::{Error, ErrorKind, Result};
+use crate::driver::Hazards;
+use crate::error::{Error, ErrorKind, Result, VniConflict};
 use crate::sysfs::NicFolder;
 use crate::{Backoff, ServiceId, SystemClock, VniAccess, VniRange};
 
@@ -18,11 +19,15 @@ impl Services {
     ///
     /// A VNI list is one command. A VNI range is three (allocate, set the range, enable), a
     /// network namespace four. If a later one fails, the service is destroyed again; should even
-    /// that fail, [`Error::leftover`] has its id.
+    /// that fail, or be dangerous, [`Error::leftover`] has its id.
     ///
-    /// The service is enabled unless [asked otherwise](super::ServiceSpecBuilder::enabled). One
-    /// with [unrestricted VNIs](VniAccess::Unrestricted) is enabled at once up to SHS 13.0, and
-    /// from 13.1 on disabled until it has a [VNI range](Self::set_vni_range).
+    /// The service is enabled unless [asked otherwise](super::ServiceSpecBuilder::enabled); one to
+    /// be disabled is enabled for the moment between two commands. One with
+    /// [unrestricted VNIs](VniAccess::Unrestricted) is disabled until it has a
+    /// [VNI range](Self::set_vni_range).
+    ///
+    /// The same specification gives the same protection with every driver, or an error. On SHS
+    /// 13.0 the VNIs of a disabled service can still be used through LNIs of others.
     ///
     /// # Errors
     ///
@@ -33,6 +38,10 @@ impl Services {
     /// - [`ErrorKind::NotPermitted`] (EPERM).
     /// - [`ErrorKind::Unsupported`]: the driver is too old for a range, a namespace, or a service
     ///   with no VNI or member.
+    /// - [`ErrorKind::Unpromised`]: [exclusive VNIs](super::ServiceSpecBuilder::exclusive_vnis),
+    ///   and the driver lets others list them.
+    /// - [`ErrorKind::Hazard`]: unrestricted VNIs up to SHS 13.0, where the service would be
+    ///   enabled at once.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn create(&self, spec: &ServiceSpec) -> Result<ServiceId> {
         let before_13_1 = self.check(spec)?;
@@ -60,11 +69,7 @@ impl Services {
         spec.fits(&totals)
             .map_err(|error| Error::invalid(error).during(Opcode::SVC_ALLOC).on(device))?;
         let before_13_1 = self.device.before_13_1()?;
-        if before_13_1 && let Some(what) = newer_than_13_0(spec) {
-            return Err(self
-                .device
-                .unsupported(what, Release::Shs13_1, Opcode::SVC_ALLOC));
-        }
+        self.check_release(spec, before_13_1)?;
         Ok(before_13_1)
     }
 
@@ -150,6 +155,12 @@ impl Services {
     }
 
     fn undo(&self, id: ServiceId, error: Error) -> Error {
+        if taken_by_nobody(&error) && !self.device.accepts(Hazards::REFUSED_RANGE) {
+            let stays = self
+                .device
+                .hazard(Hazards::REFUSED_RANGE, Opcode::SVC_DESTROY);
+            return error.leaving(id, stays);
+        }
         match self.destroy_when_idle_with(id, UNDO, Backoff::default(), &SystemClock::new()) {
             Ok(()) => error,
             Err(undo) => error.leaving(id, undo),
@@ -157,17 +168,13 @@ impl Services {
     }
 }
 
-/// What drivers up to 13.0 do not do, or not as asked.
-fn newer_than_13_0(spec: &ServiceSpec) -> Option<&'static str> {
-    match spec.vnis {
-        VniAccess::Range(_) => return Some("a range of VNIs"),
-        VniAccess::List(list) if list.is_empty() => return Some("a service without any VNI"),
-        _ => {}
-    }
-    match spec.members {
-        // SHS 13.0 would open it to everybody.
-        Some(members) if members.is_empty() => Some("a service without any member"),
-        Some(members) if members.netns().is_some() => Some("a network namespace as member"),
-        _ => None,
-    }
+/// Whether a range was refused for something else than another service: for a domain of uid 0 on
+/// one of the VNIs. The driver then keeps a profile that is freed, and destroying the service
+/// would use it.
+fn taken_by_nobody(error: &Error) -> bool {
+    error.command() == Some(Opcode::SVC_SET_VNI_RANGE)
+        && matches!(
+            error.kind(),
+            ErrorKind::VniTaken(VniConflict { holder: None, .. })
+        )
 }

@@ -27,6 +27,7 @@ impl Services {
                 .during(SvcDestroyCmd::OPCODE)
                 .on(self.device.id()));
         }
+        self.check_vni_count(id, SvcDestroyCmd::OPCODE)?;
         let command = SvcDestroyCmd {
             svc_id: id.get(),
             ..SvcDestroyCmd::new()

@@ -126,6 +126,8 @@ pub(super) struct Template {
     is_system_svc: Option<Switch>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cntr_pool_id: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exclusive_vnis: Option<Switch>,
 }
 
 /// What a switch and the list it is about say together.
@@ -189,6 +191,7 @@ impl TryFrom<Template> for ServiceSpec {
             .enabled(on(template.enable, true))
             .system(on(template.is_system_svc, false))
             .counter_pool(template.cntr_pool_id.unwrap_or_default())
+            .exclusive_vnis(on(template.exclusive_vnis, false))
             .build()
     }
 }
@@ -207,6 +210,7 @@ impl From<ServiceSpec> for Template {
             enable: (!spec.enabled).then_some(Switch(false)),
             is_system_svc: spec.system.then_some(Switch(true)),
             cntr_pool_id: (spec.counter_pool != 0).then_some(spec.counter_pool),
+            exclusive_vnis: spec.exclusive_vnis.then_some(Switch(true)),
             ..Self::default()
         }
     }

@@ -9,6 +9,7 @@ mod destroy;
 mod json;
 mod netns;
 mod read;
+mod release;
 mod scoped;
 mod settings;
 mod shortage;

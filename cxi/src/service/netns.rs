@@ -5,8 +5,12 @@ use cxi_ioctl::{Command, Errno, Release};
 
 use super::Services;
 use super::change::busy;
+use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Member, ServiceId};
+
+/// What older drivers do not know.
+pub(super) const NETNS_MEMBER: &str = "a network namespace as member";
 
 impl Services {
     /// Lets processes of a network namespace use a service (SVC_SET_NETNS); `inode` is the
@@ -29,6 +33,12 @@ impl Services {
             let kind = ErrorKind::InvalidInput(error.to_string().into());
             return Err(Error::invalid(kind).during(OPCODE).on(self.device.id()));
         }
+        self.device.needs(
+            Capabilities::NETNS,
+            NETNS_MEMBER,
+            Release::Shs14_0_0,
+            OPCODE,
+        )?;
         let command = SvcSetNetnsCmd {
             svc_id: id.get(),
             netns: inode,
@@ -49,14 +59,7 @@ impl Services {
                  allocated in the namespace all the same"
                     .into(),
             )),
-            Errno::EINVAL => Some(match self.read(id) {
-                // An unknown service is the command's only reason: the command is unknown.
-                Ok(_) => ErrorKind::Unsupported {
-                    what: "a network namespace as member",
-                    since: Release::Shs14_0_0,
-                },
-                Err(_) => ErrorKind::NoSuchService { service: id },
-            }),
+            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
             Errno::EPERM => self.on_virtual_function(),
             _ => None,
         };

@@ -128,7 +128,7 @@ impl Service {
     }
 
     /// The VNIs in the descriptor, whether they count or not.
-    pub(super) fn listed_vnis(&self) -> VniList {
+    pub(crate) fn listed_vnis(&self) -> VniList {
         let named = self.desc.vnis.iter().take(self.desc.num_vld_vnis.into());
         VniList::from_kernel(named.filter_map(|vni| Vni::new(*vni).ok()))
     }

@@ -5,8 +5,9 @@ use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
 use super::Services;
 use super::usage::no_such;
+use crate::driver::{Capabilities, Hazards};
 use crate::error::{ErrorKind, Result};
-use crate::{LnisPerRgid, ServiceId};
+use crate::{LnisPerRgid, Release, ServiceId};
 
 impl Services {
     /// Sets how many LNIs of a service may share one RGID (SVC_SET_LPR).
@@ -18,8 +19,14 @@ impl Services {
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI.
+    /// - [`ErrorKind::Hazard`] for more than one up to SHS 13.0, and nothing is sent: an LNI that
+    ///   shares may get a wrong RGID there, and freeing it crashes the kernel.
     #[doc(alias = "cxil_set_svc_lpr")]
     pub fn set_lnis_per_rgid(&self, id: ServiceId, count: LnisPerRgid) -> Result<()> {
+        if count.get() > 1 {
+            self.device
+                .guard(Hazards::SHARED_RGID, SvcSetLprCmd::OPCODE)?;
+        }
         let command = SvcSetLprCmd {
             svc_id: id.get(),
             lnis_per_rgid: count.get(),
@@ -56,8 +63,12 @@ impl Services {
     /// - [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_svc_set_exclusive_cp")]
     pub fn set_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
-        self.device
-            .needs_13_1("an exclusive CP", SvcSetExclusiveCpCmd::OPCODE)?;
+        self.device.needs(
+            Capabilities::EXCLUSIVE_CPS,
+            "an exclusive CP",
+            Release::Shs13_1,
+            SvcSetExclusiveCpCmd::OPCODE,
+        )?;
         let command = SvcSetExclusiveCpCmd {
             svc_id: id.get(),
             exclusive_cp: exclusive.into(),

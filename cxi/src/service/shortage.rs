@@ -1,8 +1,8 @@
 //! What an ENOSPC of SVC_ALLOC is about.
 
-use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo};
+use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo, SvcFlags};
 
-use super::spec::effective_limits;
+use super::spec::{effective_limits, flags};
 use super::{ServiceBuffer, Services};
 use crate::error::Shortage;
 use crate::error::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
@@ -70,6 +70,27 @@ impl Services {
         evidence.map_or(Shortage::Unclear { vni_slots: 0 }, |evidence| {
             evidence.unnamed(&wanted, own_slots)
         })
+    }
+
+    /// Whether a service with LEs would be refused for want of TLEs, as far as can be seen.
+    pub(super) fn short_of_tles(&self, desc: &SvcDesc) -> Option<Shortage> {
+        let wanted = effective_limits(desc);
+        let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
+        let (les, tles) = (wanted[Resource::Les], wanted[Resource::Tles]);
+        let asks_for_les = !limited || les.max() > 0;
+        if !asks_for_les || les.reserved() > 0 || tles.max() == 0 {
+            return None;
+        }
+        let evidence = self.evidence()?;
+        let available = evidence.reservable[Resource::Tles];
+        if tles.reserved() > available {
+            return Some(Shortage::Reservation {
+                resource: Resource::Tles,
+                requested: tles.reserved(),
+                available,
+            });
+        }
+        (evidence.with_tles >= TLE_POOLS).then_some(Shortage::TlePools)
     }
 
     fn evidence(&self) -> Option<Evidence> {

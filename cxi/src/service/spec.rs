@@ -43,6 +43,7 @@ pub struct ServiceSpec {
     pub(super) enabled: bool,
     pub(super) system: bool,
     pub(super) counter_pool: u8,
+    pub(super) exclusive_vnis: bool,
 }
 
 impl ServiceSpec {
@@ -91,6 +92,12 @@ impl ServiceSpec {
     #[must_use]
     pub fn counter_pool(&self) -> u8 {
         self.counter_pool
+    }
+
+    /// Whether no other service may get its VNIs.
+    #[must_use]
+    pub fn exclusive_vnis(&self) -> bool {
+        self.exclusive_vnis
     }
 
     /// The same with other limits.

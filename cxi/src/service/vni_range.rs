@@ -4,8 +4,9 @@ use cxi_ioctl::abi::service::{SvcGetVniRangeCmd, SvcSetVniRangeCmd};
 use cxi_ioctl::{Command, Errno, Opcode};
 
 use super::Services;
+use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{ServiceId, VniRange};
+use crate::{Release, ServiceId, VniRange};
 
 impl Services {
     /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). From SHS 13.1 on.
@@ -31,7 +32,12 @@ impl Services {
         let refuse = |kind: ErrorKind, errno| {
             Err(Error::new(kind, errno).during(OPCODE).on(self.device.id()))
         };
-        self.device.needs_13_1("a range of VNIs", OPCODE)?;
+        self.device.needs(
+            Capabilities::VNI_RANGES,
+            "a range of VNIs",
+            Release::Shs13_1,
+            OPCODE,
+        )?;
         let service = self.exists(id, OPCODE)?;
         if service.restricted_vnis() {
             let text = format!(

@@ -1,0 +1,96 @@
+//! What a specification needs of the driver.
+
+use cxi_ioctl::{Errno, Opcode};
+
+use super::netns::NETNS_MEMBER;
+use super::{ServiceSpec, Services};
+use crate::driver::{Capabilities, Hazards};
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Release, VniAccess, VniRange};
+
+const OPCODE: Opcode = Opcode::SVC_ALLOC;
+
+impl Services {
+    /// Refuses what this driver does not do, or not as asked.
+    pub(super) fn check_release(&self, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
+        let device = &self.device;
+        if spec.netns().is_some() {
+            device.needs(
+                Capabilities::NETNS,
+                NETNS_MEMBER,
+                Release::Shs14_0_0,
+                OPCODE,
+            )?;
+        }
+        match spec.vnis {
+            VniAccess::Range(_) => device.needs(
+                Capabilities::VNI_RANGES,
+                "a range of VNIs",
+                Release::Shs13_1,
+                OPCODE,
+            )?,
+            VniAccess::Unrestricted => device.guard(Hazards::OPEN_VNIS, OPCODE)?,
+            VniAccess::List(_) => {}
+        }
+        if spec.exclusive_vnis {
+            self.check_exclusive(spec.vnis)?;
+        }
+        if before_13_1 {
+            self.check_before_13_1(spec)?;
+        }
+        Ok(())
+    }
+
+    fn check_before_13_1(&self, spec: &ServiceSpec) -> Result<()> {
+        let what = match (spec.vnis, spec.members) {
+            (VniAccess::List(list), _) if list.is_empty() => "a service without any VNI",
+            // SHS 13.0 would open it to everybody.
+            (_, Some(members)) if members.is_empty() => "a service without any member",
+            _ => return self.check_pools(spec),
+        };
+        Err(self.device.unsupported(what, Release::Shs13_1, OPCODE))
+    }
+
+    /// SHS 12.0 keeps the LE pools of a service that it refuses for want of TLEs: do not ask.
+    fn check_pools(&self, spec: &ServiceSpec) -> Result<()> {
+        if !self.device.threatens(Hazards::REFUSED_SERVICE_LEAK)? {
+            return Ok(());
+        }
+        match self.short_of_tles(&spec.to_kernel(true)) {
+            Some(shortage) => Err(Error::new(ErrorKind::NotEnough(shortage), Errno::ENOSPC)
+                .during(OPCODE)
+                .on(self.device.id())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the driver keeps others from the VNIs.
+    fn check_exclusive(&self, vnis: VniAccess) -> Result<()> {
+        let single = match vnis {
+            VniAccess::List(list) => list.iter().map(VniRange::from).collect(),
+            VniAccess::Range(range) if range.size() == 1 => vec![range],
+            // Blocks never overlap anything.
+            _ => Vec::new(),
+        };
+        let Some(first) = single.first() else {
+            return Ok(());
+        };
+        let driver = self.device.driver()?;
+        if driver.can(Capabilities::EXCLUSIVE_VNIS) {
+            return Ok(());
+        }
+        let refuse = |kind, errno| Err(Error::new(kind, errno).during(OPCODE).on(self.device.id()));
+        if let Some(conflict) = self.holder(&single) {
+            return refuse(ErrorKind::VniTaken(conflict), Errno::EEXIST);
+        }
+        let has = driver.guess();
+        let instead = if driver.can(Capabilities::VNI_RANGES) {
+            "; a block of two VNIs or more would be exclusive"
+        } else {
+            ""
+        };
+        let what = format!("that no other service gets VNI {first}{instead}");
+        let what = what.into();
+        refuse(ErrorKind::Unpromised { what, has }, Errno::EOPNOTSUPP)
+    }
+}
