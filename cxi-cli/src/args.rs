@@ -101,9 +101,23 @@ impl FromStr for NetNsArg {
             ));
         }
         let metadata = fs::metadata(text).map_err(|error| format!("{text}: {error}"))?;
+        let other =
+            || format!("{text} is no network namespace: expected a file such as /proc/1/ns/net");
+        // All namespaces are on one file system of the kernel's, so that a mounted one, such as
+        // in /run/netns, is known by its device. A link in /proc also says which kind it is.
+        let here = fs::metadata("/proc/self/ns/net").map_err(|error| error.to_string())?;
+        let kind = fs::read_link(text).unwrap_or_default();
+        let other_kind = [
+            "cgroup:[", "ipc:[", "mnt:[", "pid:[", "time:[", "user:[", "uts:[",
+        ]
+        .iter()
+        .any(|kind_of_link| kind.to_string_lossy().starts_with(kind_of_link));
+        if metadata.st_dev() != here.st_dev() || other_kind {
+            return Err(other());
+        }
         u32::try_from(metadata.st_ino())
             .map(Self)
-            .map_err(|_| format!("{text} is no file of a network namespace"))
+            .map_err(|_| other())
     }
 }
 
@@ -132,6 +146,12 @@ impl FromStr for TenantArg {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}: expected a time such as 500ms, 30s or 5m"))
+}
+
+/// A number without sign; the standard library's error would not say what is expected.
+pub(crate) fn number(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is no number: expected 0 to {}", u32::MAX))
 }
 
 /// A number of LNIs.
@@ -217,5 +237,24 @@ mod tests {
                 .unwrap_err()
                 .starts_with("/nowhere: No such file")
         );
+        for other in ["/proc/self/ns/mnt", "/proc/self/stat", "/"] {
+            assert_eq!(
+                other.parse::<NetNsArg>(),
+                Err(format!(
+                    "{other} is no network namespace: expected a file such as /proc/1/ns/net"
+                ))
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_are_told_from_names() {
+        assert_eq!(number("4294967295"), Ok(u32::MAX));
+        for bad in ["root", "-1", "4294967296", "", "1e3"] {
+            assert_eq!(
+                number(bad),
+                Err(format!("'{bad}' is no number: expected 0 to 4294967295"))
+            );
+        }
     }
 }

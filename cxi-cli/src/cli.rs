@@ -7,7 +7,7 @@ use cxi::{LnisPerRgid, ServiceId, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Release;
 use cxi_mock::FaultSpec;
 
-use crate::args::{LimitArg, NetNsArg, NicChoice, lnis_per_rgid};
+use crate::args::{LimitArg, NetNsArg, NicChoice, lnis_per_rgid, number};
 use crate::exit::EXIT_CODES;
 use crate::job::cli::JobCommand;
 use crate::vni::cli::VniArgs;
@@ -125,7 +125,7 @@ pub(crate) enum ServiceCommand {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<ServiceId>,
         /// Wait up to that many seconds for a service that is in use
-        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
         wait: u32,
     },
     /// Let services be used (needs CAP_SYS_ADMIN)
@@ -169,10 +169,10 @@ pub(crate) struct CreateArgs {
 #[command(next_help_heading = "The service")]
 pub(crate) struct SpecArgs {
     /// User who may use it
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = number)]
     pub(crate) uid: Vec<u32>,
     /// Group that may use it
-    #[arg(long, value_name = "GID")]
+    #[arg(long, value_name = "GID", value_parser = number)]
     pub(crate) gid: Vec<u32>,
     /// Network namespace that may use it: inode number or a file such as /proc/1/ns/net
     #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]

@@ -1,7 +1,7 @@
 //! Specifications of services in files: YAML, and JSON, which is YAML too.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use cxi::ServiceSpec;
@@ -9,17 +9,36 @@ use serde_saphyr::Error as YamlError;
 
 use crate::exit::{Exit, Failure};
 
+/// Far more than a specification needs; what is longer, such as `/dev/zero`, is none.
+const LONGEST: u64 = 1 << 20;
+
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
     let (name, text) = if path.as_os_str() == "-" {
-        let text = io::read_to_string(io::stdin().lock());
-        ("standard input".to_owned(), text)
+        ("standard input".to_owned(), bounded(io::stdin().lock()))
     } else {
-        (path.display().to_string(), fs::read_to_string(path))
+        let text = File::open(path).and_then(bounded);
+        (path.display().to_string(), text)
     };
     let text =
         text.map_err(|error| Failure::bad_input(format!("{name}: cannot be read: {error}")))?;
     parse(&name, &text)
+}
+
+fn bounded(reader: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if reader.take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
+        let message = format!("expected a specification, at most {LONGEST} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
+        let message = format!("line {}: expected text in UTF-8", line + 1);
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
@@ -46,9 +65,12 @@ fn at(name: &str, error: &YamlError) -> String {
         YamlError::InvalidScalar { ty, .. } => match *ty {
             "u8" => "expected a number from 0 to 255".to_owned(),
             "u16" => "expected a number from 0 to 65535".to_owned(),
-            "u32" | "u64" => "expected a number, not negative".to_owned(),
+            "u32" | "u64" => "expected a whole number, not negative".to_owned(),
             other => format!("expected {other}"),
         },
+        YamlError::MultipleDocuments { .. } => {
+            "a second document starts here: expected one specification".to_owned()
+        }
         YamlError::DuplicateMappingKey { key, .. } => match key {
             Some(key) => format!("'{key}' stands here a second time: expected each key once"),
             None => "a key stands here a second time: expected each key once".to_owned(),
@@ -148,6 +170,14 @@ limits:
                 "line 2, column 1: 'vnis' stands here a second time: expected each key once",
             ),
             (
+                "vnis: [1]\n---\nvnis: [2]",
+                "line 3, column 1: a second document starts here: expected one specification",
+            ),
+            (
+                "vnis: [1.5]",
+                "line 1, column 8: expected a whole number, not negative",
+            ),
+            (
                 "tcs: [BEST_EFFORT",
                 "line 1, column 6: unclosed bracket '['",
             ),
@@ -172,6 +202,17 @@ limits:
         assert!(
             nothing.contains("no VNIs: name VNIs or a range"),
             "{nothing}"
+        );
+    }
+
+    #[test]
+    fn only_a_text_of_sane_length_is_read() {
+        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..]).unwrap_err();
+        assert_eq!(no_text.to_string(), "line 2: expected text in UTF-8");
+        let endless = bounded(io::repeat(b' ')).unwrap_err();
+        assert_eq!(
+            endless.to_string(),
+            "expected a specification, at most 1048576 bytes"
         );
     }
 }

@@ -166,7 +166,12 @@ impl StateFile {
 
 /// Reads a state file; `None` if there is none.
 pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
-    let text = match fs::read_to_string(path) {
+    // A pipe would keep the reader waiting, a device might never end.
+    let text = match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => return Err(no_regular_file(kind, path)),
+        _ => fs::read_to_string(path),
+    };
+    let text = match text {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
@@ -194,7 +199,17 @@ fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
     if text.trim().is_empty() {
         return Err(format!("the {name} is empty: expected {holds} as JSON"));
     }
-    let header: Header = serde_json::from_str(text).map_err(|error| damaged(name, &error))?;
+    let no_state =
+        || format!("line 1: this is no {name}: expected an object with \"format\": \"{format}\"");
+    let object = text.trim_start().starts_with('{');
+    let header = serde_json::from_str::<Header>(text);
+    let header = header.map_err(|error| {
+        if object {
+            damaged(name, &error)
+        } else {
+            no_state()
+        }
+    })?;
     match header.format.as_deref() {
         Some(found) if found == format => {}
         Some(other) => {
@@ -202,11 +217,7 @@ fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
                 "line 1: this is no {name}: format is \"{other}\", expected \"{format}\""
             ));
         }
-        None => {
-            return Err(format!(
-                "line 1: this is no {name}: expected an object with \"format\": \"{format}\""
-            ));
-        }
+        None => return Err(no_state()),
     }
     match header.version {
         Some(found) if found == version => {}
@@ -266,11 +277,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Refuses what a rename would happily replace: a file marked read-only, or no file at all.
 fn writable(kind: Kind, path: &Path) -> Result<Option<Permissions>, Failure> {
     match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(Failure::bad_input(format!(
-            "{}: cannot be used as {}: it is not a regular file",
-            path.display(),
-            kind.name
-        ))),
+        Ok(metadata) if !metadata.is_file() => Err(no_regular_file(kind, path)),
         Ok(metadata) if metadata.permissions().readonly() => Err(Failure::bad_input(format!(
             "{}: the {} is read-only, and this command changes the state",
             path.display(),
@@ -285,6 +292,14 @@ fn writable(kind: Kind, path: &Path) -> Result<Option<Permissions>, Failure> {
             kind.name
         ))),
     }
+}
+
+fn no_regular_file(kind: Kind, path: &Path) -> Failure {
+    Failure::bad_input(format!(
+        "{}: cannot be used as {}: it is not a regular file",
+        path.display(),
+        kind.name
+    ))
 }
 
 fn wait_for(kind: Kind, lock: &File, path: &Path) -> Result<(), Failure> {

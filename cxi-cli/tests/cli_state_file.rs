@@ -61,14 +61,16 @@ fn damaged_files_are_refused_and_kept() {
         &good.replace("\"version\": 1", "\"version\": 2"),
         &format!("the state file has version 2, this cxi reads version 1{LEFT}"),
     );
-    refused_and_kept(
-        &node,
-        "{\"nics\": []}",
-        &format!(
-            "line 1: this is no state file: expected an object with \"format\": \"cxi mock \
-             node\"{LEFT}"
-        ),
-    );
+    for other in ["{\"nics\": []}", "[]", "null"] {
+        refused_and_kept(
+            &node,
+            other,
+            &format!(
+                "line 1: this is no state file: expected an object with \"format\": \"cxi mock \
+                 node\"{LEFT}"
+            ),
+        );
+    }
 }
 
 #[test]
@@ -100,11 +102,15 @@ fn a_missing_folder_and_a_folder_are_no_state_files() {
              directory (os error 2)"
         ),
     );
-    let said = cxi(&[&format!("--mock={folder}"), "service", "create", "--vni=7"]);
-    said.refused(
-        2,
-        &format!("error: {folder}: cannot be used as state file: it is not a regular file"),
-    );
+    for command in [&["service", "create", "--vni=7"][..], &["devices"]] {
+        for other in [&*folder, "/dev/zero"] {
+            let mock = format!("--mock={other}");
+            cxi(&[&[&*mock], command].concat()).refused(
+                2,
+                &format!("error: {other}: cannot be used as state file: it is not a regular file"),
+            );
+        }
+    }
 }
 
 #[test]
