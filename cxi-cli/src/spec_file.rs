@@ -32,11 +32,9 @@ fn bounded(reader: impl Read) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
-        let message = format!("line {}: expected text in UTF-8", line + 1);
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.split(|byte| *byte == b'\n').count();
+        let message = format!("line {line}: expected text in UTF-8");
         io::Error::new(io::ErrorKind::InvalidData, message)
     })
 }

@@ -42,6 +42,10 @@
 //! are the exception: a memfd, made when the first one is mapped.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod client;
 mod config;
 mod credentials;

@@ -82,6 +82,10 @@
 //! through the same checks as building. Off by default.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod availability;
 mod clock;
 mod device;

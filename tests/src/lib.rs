@@ -2,6 +2,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::must_use_candidate, reason = "an unpublished package")]
 
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 pub mod agent;
 pub mod archive;
 pub mod client;
