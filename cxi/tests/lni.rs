@@ -213,10 +213,18 @@ fn event_queues_are_checked_and_resized() {
     let larger = events.resize(16384).unwrap();
     assert_eq!(larger.len(), 16384);
     assert_eq!(events.memory().len(), 4096);
-    assert_eq!(events.resize(8192).unwrap_err().errno(), Errno::EBUSY);
+    let again = events.resize(8192).unwrap_err();
+    assert_eq!(again.errno(), Errno::EBUSY);
+    assert_eq!(
+        again.to_string(),
+        "cxi0: EQ_RESIZE: an earlier resize is not complete: the event queue is still in use"
+    );
     events.complete_resize().unwrap();
     assert_eq!(events.memory().address(), larger.address());
-    assert_eq!(events.complete_resize().unwrap_err().errno(), Errno::EINVAL);
+    assert_eq!(
+        events.complete_resize().unwrap_err().to_string(),
+        "cxi0: EQ_RESIZE_COMPLETE: no resize is under way: resize comes first (EINVAL)"
+    );
     events.registers().unwrap();
     events.close().unwrap();
 }

@@ -42,6 +42,13 @@ pub(super) fn allocation(
              slots are reserved than the queue has (EINVAL)"
                 .into(),
         )),
+        (Opcode::EQ_RESIZE, Errno::EBUSY) => Some(ErrorKind::Busy {
+            what: "an earlier resize is not complete: the event queue".into(),
+            waited: None,
+        }),
+        (Opcode::EQ_RESIZE_COMPLETE, Errno::EINVAL) => Some(ErrorKind::Refused(
+            "no resize is under way: resize comes first (EINVAL)".into(),
+        )),
         (Opcode::ATU_MAP, Errno::EOPNOTSUPP) => Some(ErrorKind::Refused(
             "the node has no address translation services (EOPNOTSUPP)".into(),
         )),
