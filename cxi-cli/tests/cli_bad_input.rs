@@ -88,7 +88,7 @@ fn specification_files_are_checked() {
         (
             "b.yaml",
             "vnis: [1024]\nmembers:\n  - {type: uid, id: 1}\n  - {type: user, id: 2}\n",
-            "line 4, column 12: unknown variant `user`, expected one of uid, gid, netns",
+            "line 4, column 12: unknown variant `user`, expected one of uid, gid, net_ns, netns",
         ),
         (
             "c.yaml",
