@@ -155,6 +155,22 @@ fn capabilities_are_those_of_the_release() {
     }
 }
 
+#[test]
+fn on_a_virtual_function_nothing_wrong_is_said() {
+    for release in ALL {
+        for caller in CALLERS {
+            let config = NicConfig::new().release(release).virtual_functions(1);
+            let nic = Nic::new(config).unwrap();
+            let file = nic.open_vf(0).unwrap().transport(caller);
+            let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+            let driver = device.driver().unwrap();
+            assert!(driver.guess().may_be(release), "{release} {driver}");
+            assert!(Capabilities::of(release).contains(driver.capabilities()));
+            assert!(driver.hazards().contains(Hazards::of(release)));
+        }
+    }
+}
+
 /// A driver that answers some commands in its own way.
 #[derive(Debug)]
 struct Strange<T> {
