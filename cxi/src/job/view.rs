@@ -28,6 +28,16 @@ impl NicView {
     }
 }
 
+/// Whether services are for the same: the same members on the same VNIs.
+pub(super) fn is_alike(one: &Service, other: &Service) -> bool {
+    one.members() == other.members() && one.vnis() == other.vnis()
+}
+
+/// Whether an id still is that of the same service: ids are used again.
+pub(super) fn is_same(before: &Service, now: &Service) -> bool {
+    before.id() == now.id() && is_alike(before, now)
+}
+
 fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {
     let owner = describe::owner(service);
     let mut entry = ServiceUsage::new(service.id(), service.limits()).owned_by(owner);

@@ -3,6 +3,7 @@
 mod accounting;
 mod allocate;
 mod audit;
+mod clean;
 mod explain;
 mod node;
 mod parallel;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cxi::job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi::job::{JobLimits, JobRequest, JobRequestBuilder, Node};
+use cxi::job::{Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
 use cxi_ioctl::{Errno, Fault, Mapping, Request, Transport};
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
@@ -81,6 +81,11 @@ pub(crate) fn ids(services: &[(DeviceId, Service)]) -> Vec<(DeviceId, ServiceId)
 /// A job with that user and VNI.
 pub(crate) fn job(uid: u32, number: u16) -> JobRequestBuilder {
     JobRequest::builder().uid(uid).vni(vni(number))
+}
+
+pub(crate) fn allocate(node: &Node, request: JobRequestBuilder) -> Grant {
+    node.allocate(&request.build().unwrap())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {

@@ -2,6 +2,7 @@
 
 use super::{Code, Finding, Seen, Severity};
 use crate::job::describe;
+use crate::job::view::is_alike;
 use crate::{Service, ServiceId};
 
 /// Jobs have one service on each NIC: what is on one is to be on all, and alike.
@@ -39,9 +40,7 @@ fn jobs(nic: &Seen) -> impl Iterator<Item = &Service> {
 
 /// The services of a NIC for the same job: with the same members and VNIs.
 fn twins<'a>(nic: &'a Seen, service: &Service) -> Vec<&'a Service> {
-    let same =
-        |other: &&Service| other.members() == service.members() && other.vnis() == service.vnis();
-    jobs(nic).filter(same).collect()
+    jobs(nic).filter(|other| is_alike(other, service)).collect()
 }
 
 fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {

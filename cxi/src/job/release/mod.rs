@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::node::Node;
 use super::parallel;
 use super::proc::Users;
+use super::view::is_same;
 use crate::error::{Error, ErrorKind};
 use crate::{Device, DeviceId, Members, Service, VniAccess};
 
@@ -186,7 +187,7 @@ impl<'a> Pass<'a> {
     /// that follows will say why.
     fn is_same(&self, before: &Service) -> bool {
         match self.device.services().get(before.id()) {
-            Ok(now) => now.members() == before.members() && now.vnis() == before.vnis(),
+            Ok(now) => is_same(before, &now),
             Err(error) => !is_gone(&error),
         }
     }
@@ -256,13 +257,7 @@ pub(super) fn release_chosen(
             return Vec::new();
         }
         // What was chosen is destroyed only while it is still the same service.
-        let is_chosen = |service: &Service| {
-            mine.iter().any(|chosen| {
-                chosen.id() == service.id()
-                    && chosen.members() == service.members()
-                    && chosen.vnis() == service.vnis()
-            })
-        };
+        let is_chosen = |service: &Service| mine.iter().any(|chosen| is_same(chosen, service));
         let (mut done, failed) = Pass::new(device, options).run(&is_chosen);
         for service in &mine {
             if !done.iter().any(|released| released.service == service.id()) {
