@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::control::Order;
 use super::node::Node;
 use super::server::Windows;
-use crate::FaultSpec;
 use crate::{FaultSpec, Nic};
 
 impl Node {
