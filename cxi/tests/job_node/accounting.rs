@@ -148,6 +148,37 @@ fn a_nic_that_disappears_in_the_middle() {
 }
 
 #[test]
+fn a_service_that_is_dangerous_to_destroy_stays_and_is_named() {
+    let mock = mock(2);
+    let root = crate::support::devices(&mock).remove(1);
+    let spec = cxi::ServiceSpec::builder()
+        .member(Member::Uid(0))
+        .vni(vni(9));
+    let service = root.services().create(&spec.build().unwrap()).unwrap();
+    let lni = root.alloc_lni(service).unwrap();
+    // A VNI that no service has, which uid 0 gets all the same.
+    let _domain = lni.alloc_domain(vni(2050), None).unwrap();
+    let range = VniRange::new(vni(2048), 16).unwrap();
+    let request = JobRequest::builder().uid(1000).vni_range(range);
+    let (node, faults) = faulty(&mock);
+    let error = node.allocate(&request.build().unwrap()).unwrap_err();
+    let left: Vec<_> = error
+        .left()
+        .iter()
+        .map(|left| (left.device, left.service))
+        .collect();
+    assert_eq!(left, [(cxi(1), Some(crate::support::id(3)))], "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("still exists: cxi1: SVC_DESTROY: not sent"),
+        "{error}"
+    );
+    assert_eq!(user_services(&mock).len(), 2);
+    assert!(faults.iter().all(|fault| fault.injected() == 0));
+}
+
+#[test]
 fn two_failures_at_once() {
     // The first makes the allocation fail, the second hits what undoes it.
     let request = job(1000, 4034).build().unwrap();

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use cxi::driver::Hazards;
 use cxi::job::audit::{Audit, Code, Severity};
 use cxi::job::limits::Mode;
 use cxi::job::pool::Timestamp;
-use cxi::job::{AuditOptions, JobLimits, JobRequest, NicPolicy, SlingshotEnv};
+use cxi::job::{AuditOptions, JobLimits, NicPolicy, SlingshotEnv};
 use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{Errno, Injection, Opcode};
 use cxi_mock::{MockNode, NicConfig};
@@ -89,7 +90,8 @@ fn a_service_without_vnis_is_open_on_an_old_driver() {
         .member(Member::Uid(1))
         .unrestricted_vnis();
     let spec = spec.limits(Limits::default()).build().unwrap();
-    devices(&mock)[0].services().create(&spec).unwrap();
+    let device = devices(&mock).remove(0).accepting(Hazards::OPEN_VNIS);
+    device.services().create(&spec).unwrap();
     let audit = node(&mock).audit(&AuditOptions::new());
     assert_eq!(found(&audit), [(Code::NoVnis, 0, Some(2))]);
 }
@@ -282,7 +284,7 @@ fn an_environment_against_its_node() {
 #[cfg(feature = "serde")]
 #[test]
 fn results_are_plain_data() {
-    use cxi::job::Grant;
+    use cxi::job::{Grant, JobRequest};
     let mock = mock(2);
     let node = node(&mock);
     let range = cxi::VniRange::new(vni(2048), 4).unwrap();

@@ -32,10 +32,13 @@ impl Prepared<'_> {
             reason,
         };
         let mut behind = Vec::new();
-        if let Some(known) = error.leftover()
-            && let Err(error) = self.destroy(known.service)
-        {
-            behind.push(left(Some(known.service), LeftBehindReason::Stuck(error)));
+        if let Some(known) = error.leftover() {
+            if matches!(known.error.kind(), ErrorKind::Hazard { .. }) {
+                let reason = LeftBehindReason::Hazard(known.error.to_string());
+                behind.push(left(Some(known.service), reason));
+            } else if let Err(error) = self.destroy(known.service) {
+                behind.push(left(Some(known.service), LeftBehindReason::Stuck(error)));
+            }
         }
         if error.command().is_none() || was_not_sent(error) {
             return behind;
@@ -115,7 +118,11 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
 fn was_not_sent(error: &Error) -> bool {
     matches!(
         error.kind(),
-        ErrorKind::InvalidSpec(_) | ErrorKind::InvalidInput(_) | ErrorKind::Unsupported { .. }
+        ErrorKind::InvalidSpec(_)
+            | ErrorKind::InvalidInput(_)
+            | ErrorKind::Unsupported { .. }
+            | ErrorKind::Unpromised { .. }
+            | ErrorKind::Hazard { .. }
     )
 }
 

@@ -78,6 +78,8 @@ pub struct LeftBehind {
 pub enum LeftBehindReason {
     /// It could not be destroyed again.
     Stuck(Error),
+    /// It is not destroyed, because this driver may answer that with damage.
+    Hazard(String),
     /// It was there before, from an earlier run for the same job.
     Adopted,
     /// It appeared while this job's was made, and whose it is cannot be seen: the driver's answer
@@ -167,6 +169,7 @@ impl fmt::Display for LeftBehind {
             LeftBehindReason::Stuck(error) => {
                 write!(f, "still exists: destroying it failed: {error}")
             }
+            LeftBehindReason::Hazard(reason) => write!(f, "still exists: {reason}"),
             LeftBehindReason::Adopted => {
                 f.write_str("still exists: it was there before, from an earlier run for this job")
             }
