@@ -13,6 +13,7 @@ pub mod compare;
 pub mod decode;
 pub mod device;
 pub mod encode;
+pub mod library;
 pub mod mock;
 pub mod report;
 pub mod run;

@@ -16,6 +16,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client count DEVICE
        mock-client windows DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
+       mock-client library cxiN
        mock-client agent
        mock-client as UID PROGRAM ARGUMENT...";
 
@@ -45,6 +46,11 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
                 .gid(uid)
                 .exec();
             Err(format!("{program}: {error}"))
+        }
+        ["library", device] => {
+            let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
+            let checks = cxi_tests::library::run_all(&|| cxi::Device::open(id))?;
+            Ok(format!("{checks} checks"))
         }
         ["agent"] => {
             cxi_tests::agent::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
