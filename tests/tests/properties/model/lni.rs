@@ -103,7 +103,14 @@ impl Model {
             return;
         };
         lni.file = None;
-        if !lni.freed_queues.is_empty() {
+        let waits = !lni.freed_queues.is_empty();
+        // Reservations go with the call that frees the LNI; its numbers and credits may wait.
+        for profile in std::mem::take(&mut lni.reservations) {
+            let pids = &mut self.rx.get_mut(profile).reserved_pids;
+            pids.retain(|_, owner| *owner != id);
+            self.rx.release(profile);
+        }
+        if waits {
             return;
         }
         let Some(lni) = self.lnis.remove(&id) else {
@@ -121,11 +128,6 @@ impl Model {
         }
         for _ in lni.contexts {
             self.return_unit(svc_id, AC);
-        }
-        for profile in lni.reservations {
-            let pids = &mut self.rx.get_mut(profile).reserved_pids;
-            pids.retain(|_, owner| *owner != id);
-            self.rx.release(profile);
         }
     }
 
