@@ -72,3 +72,16 @@ pub(crate) fn all(max: u16) -> Limits {
         _ => Limit::at_most(max),
     })
 }
+
+/// Runs a check on each release; afterwards no kernel may have come to harm.
+pub(crate) fn for_each_release(check: impl Fn(Release, &Arc<Nic>)) {
+    for release in ALL {
+        let nic = nic(release);
+        check(release, &nic);
+        assert_eq!(nic.events(), [], "{release}");
+    }
+}
+
+pub(crate) fn range(text: &str) -> cxi::VniRange {
+    text.parse().unwrap()
+}
