@@ -10,7 +10,7 @@ use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::node::reading;
 use crate::output::{self, Report};
-use crate::{demo, devices, generate, job, service, vni};
+use crate::{audit, demo, devices, explain, generate, job, service, vni};
 
 pub(crate) fn run() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
@@ -39,6 +39,8 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Devices => reading(&cli.common, devices::run),
         Command::Service(command) => service::run(command, &cli.common),
         Command::Job(command) => job::run(command, &cli.common),
+        Command::Explain(command) => explain::run(command, &cli.common),
+        Command::Audit(arguments) => audit::run(arguments, &cli.common),
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),

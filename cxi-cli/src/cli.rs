@@ -8,7 +8,9 @@ use cxi_ioctl::Release;
 use cxi_mock::FaultSpec;
 
 use crate::args::{LimitArg, NetNsArg, NicChoice, lnis_per_rgid, number};
+use crate::audit::AuditArgs;
 use crate::exit::EXIT_CODES;
+use crate::explain::ExplainCommand;
 use crate::job::cli::JobCommand;
 use crate::vni::cli::VniArgs;
 
@@ -84,6 +86,11 @@ pub(crate) enum Command {
     /// A job on all NICs: its services, its environment, its end
     #[command(subcommand)]
     Job(Box<JobCommand>),
+    /// Why something does not work, who is in the way, and what to do
+    #[command(subcommand)]
+    Explain(ExplainCommand),
+    /// What is wrong with the services of the node, before a job finds out
+    Audit(AuditArgs),
     /// A pool of VNIs: which job has which, and when one may be used again
     Vni(VniArgs),
     /// Walk through an allocation for a job, on a mock node of its own

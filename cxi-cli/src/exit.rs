@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     NotEnough = 7,
     /// What was asked for was so already. No failure, but told apart from something done.
     NothingToDo = 8,
+    /// `audit` found something that should be put right.
+    Findings = 9,
     /// `job run`: the program cannot be started.
     ProgramNotStarted = 126,
     /// `job run`: there is no such program.
@@ -45,6 +47,7 @@ Exit codes:
   6  not permitted
   7  not enough of a resource
   8  nothing to do: it was so already
+  9  audit: something should be put right
 job run ends with the exit code of its program, or 126 or 127 if that cannot be started.";
 
 /// A failure as it is told to the user.

@@ -8,10 +8,12 @@
 
 mod app;
 mod args;
+mod audit;
 mod cli;
 mod demo;
 mod devices;
 mod exit;
+mod explain;
 mod generate;
 mod job;
 mod node;

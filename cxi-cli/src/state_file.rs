@@ -47,6 +47,15 @@ pub(crate) const VNI_POOL: Kind = Kind {
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
+/// The file of what an audit saw.
+pub(crate) const OBSERVATION: Kind = Kind {
+    name: "idle file",
+    format: "cxi idle services",
+    version: 1,
+    holds: "the services that an audit saw idle",
+    member: "observation",
+};
+
 /// A state file that no other `cxi` can change while this exists.
 ///
 /// It is replaced as a whole, so that a reader or a crash never sees half of it.
@@ -72,7 +81,7 @@ struct Contents<T> {
     _format: String,
     #[serde(rename = "version")]
     _version: u32,
-    #[serde(alias = "node", alias = "pool")]
+    #[serde(alias = "node", alias = "pool", alias = "observation")]
     kept: T,
 }
 

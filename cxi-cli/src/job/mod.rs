@@ -18,6 +18,8 @@ use crate::exit::Failure;
 use crate::output::Report;
 use cli::JobCommand;
 
+pub(crate) use node::JobNode;
+
 pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failure> {
     match command {
         JobCommand::Plan { size } => plan::run(size, common),

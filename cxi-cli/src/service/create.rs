@@ -12,7 +12,7 @@ use crate::spec_file;
 use crate::wanted::{Unfinished, Wanted};
 
 /// What the command line asks for.
-pub(super) fn wanted(arguments: &CreateArgs) -> Result<Wanted, Failure> {
+pub(crate) fn wanted(arguments: &CreateArgs) -> Result<Wanted, Failure> {
     let spec = match &arguments.from {
         Some(_) if arguments.spec != SpecArgs::default() => {
             return Err(Failure::bad_input(

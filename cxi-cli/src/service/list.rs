@@ -68,7 +68,7 @@ pub(super) fn state(service: &Service) -> String {
     format!("{enabled}{system}")
 }
 
-pub(super) fn who(service: &Service) -> String {
+pub(crate) fn who(service: &Service) -> String {
     match service.members() {
         None => "anybody".to_owned(),
         Some(members) if members.is_empty() => "nobody".to_owned(),
@@ -77,7 +77,7 @@ pub(super) fn who(service: &Service) -> String {
 }
 
 /// With its noun: `VNI 1024`, `VNIs 1024, 1025`.
-pub(super) fn vnis(service: &Service) -> String {
+pub(crate) fn vnis(service: &Service) -> String {
     match service.vnis() {
         VniAccess::List(list) if list.is_empty() => "no VNI".to_owned(),
         VniAccess::List(list) if list.len() == 1 => format!("VNI {list}"),

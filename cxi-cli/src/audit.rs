@@ -1,0 +1,109 @@
+//! `cxi audit`.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use cxi::job::audit::{Audit, Finding, Observation, Severity};
+use cxi::job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi::job::{AuditOptions, IdSet, JobLimits};
+use nix::unistd::{Uid, User};
+use serde::Serialize;
+
+use crate::args::duration;
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::job::JobNode;
+use crate::output::{Report, nics};
+use crate::state_file::{self, OBSERVATION, StateFile};
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// VNIs that the scheduler hands out: user services with others are found
+    #[arg(long, value_name = "VNIS")]
+    pub(crate) vni_pool: Option<IdSet>,
+    /// Cores of a usual job: NICs without room for one more are found
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) cores: u32,
+    /// NICs with room for only so many more usual jobs are found too
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) few: u32,
+    /// File that keeps which services are idle, for the next audit: those that stay so are found
+    #[arg(long, value_name = "FILE")]
+    pub(crate) idle_file: Option<PathBuf>,
+    /// How long a service may be idle
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "1h",
+        requires = "idle_file"
+    )]
+    pub(crate) idle_after: Duration,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    /// The worst of them; null if nothing was found.
+    worst: Option<Severity>,
+    findings: &'a [Finding],
+}
+
+pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Failure> {
+    let file = arguments.idle_file.as_deref();
+    let file = file
+        .map(|path| StateFile::lock(OBSERVATION, path))
+        .transpose()?;
+    let earlier: Option<Observation> = match &file {
+        Some(file) => state_file::load(OBSERVATION, file.path())?,
+        None => None,
+    };
+    // A lookup that fails says nothing about the user.
+    let exists = |uid: u32| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None));
+    let usual = JobLimits::planned(
+        LimitPolicy::hpe_recommended(),
+        Multiplier::Cores(arguments.cores),
+        Mode::Strict,
+    );
+    let mut options = AuditOptions::new()
+        .user_exists(&exists)
+        .idle(
+            SystemTime::now().into(),
+            earlier.as_ref(),
+            arguments.idle_after,
+        )
+        .room_for(usual, arguments.few);
+    if let Some(pool) = &arguments.vni_pool {
+        options = options.pool(pool.clone());
+    }
+    let node = JobNode::open(common, false)?;
+    let audit = node.nics.audit(&options);
+    if let Some(file) = &file {
+        file.save(&audit.observation)?;
+    }
+    Ok(told(&audit))
+}
+
+/// What is the same on several NICs once.
+fn told(audit: &Audit) -> Report {
+    let findings = audit.findings.iter();
+    let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
+    let mut text: String = nics::merge(lines)
+        .into_iter()
+        .map(|(devices, (severity, text))| {
+            format!("{severity}: {}: {text}\n", nics::name(&devices))
+        })
+        .collect();
+    if text.is_empty() {
+        "Nothing was found.\n".clone_into(&mut text);
+    }
+    let json = Found {
+        worst: audit.worst(),
+        findings: &audit.findings,
+    };
+    let report = Report::new(text, &json);
+    match audit.worst() {
+        Some(Severity::Warning | Severity::Error) => report.ending_with(Exit::Findings as u8),
+        _ => report,
+    }
+}

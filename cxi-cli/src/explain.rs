@@ -1,0 +1,205 @@
+//! `cxi explain`.
+
+use std::fmt;
+
+use clap::Subcommand;
+use cxi::job::ProcFs;
+use cxi::job::explain::{Explanation, Inquiry};
+use cxi::{Device, DeviceId, ServiceId};
+use serde::Serialize;
+
+use crate::cli::{Common, CreateArgs};
+use crate::exit::{Failure, of_device};
+use crate::node::{Node, changing, reading};
+use crate::output::{Report, nics};
+use crate::service::create::wanted;
+use crate::service::list;
+use crate::wanted::{Unfinished, Wanted};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExplainCommand {
+    /// Why a service cannot be created: tries it, and destroys it again (needs CAP_SYS_ADMIN)
+    Create(Box<CreateArgs>),
+    /// Why a service cannot be used by you: allocates an LNI, and frees it again
+    Open {
+        /// Service id
+        #[arg(value_name = "ID")]
+        id: ServiceId,
+    },
+    /// Why a service cannot be destroyed or disabled: who uses it. Changes nothing
+    Busy {
+        /// Service id
+        #[arg(value_name = "ID")]
+        id: ServiceId,
+    },
+}
+
+#[derive(Serialize)]
+struct Explained {
+    explained: Vec<One>,
+}
+
+#[derive(Serialize)]
+struct One {
+    device: DeviceId,
+    /// Whether something is in the way.
+    obstacle: bool,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation>,
+}
+
+pub(crate) fn run(command: &ExplainCommand, common: &Common) -> Result<Report, Failure> {
+    match command {
+        ExplainCommand::Create(arguments) => {
+            let wanted = wanted(arguments)?;
+            changing(common, |node| {
+                Ok(each(node, |device| create(device, &wanted)))
+            })
+        }
+        ExplainCommand::Open { id } => {
+            reading(common, |node| Ok(each(node, |device| open(device, *id))))
+        }
+        ExplainCommand::Busy { id } => {
+            reading(common, |node| Ok(each(node, |device| busy(device, *id))))
+        }
+    }
+}
+
+/// What stands in the way on a NIC, or in words that nothing does.
+enum Answer {
+    Free(String),
+    Refused(Failure, Explanation),
+    Failed(Failure),
+}
+
+fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
+    let (mut explained, mut refused, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for device in node.devices() {
+        let id = device.id();
+        match answer(device) {
+            Answer::Free(text) => explained.push(One {
+                device: id,
+                obstacle: false,
+                text,
+                explanation: None,
+            }),
+            Answer::Refused(failure, explanation) => {
+                let text = without(id, &explanation);
+                refused.push((id, text.clone()));
+                failures.push(failure);
+                explained.push(One {
+                    device: id,
+                    obstacle: true,
+                    text,
+                    explanation: Some(explanation),
+                });
+            }
+            Answer::Failed(failure) => failures.push(failure),
+        }
+    }
+    let free = explained.iter().filter(|one| !one.obstacle);
+    let free = free.map(|one| (one.device, one.text.clone()));
+    // The answer was asked for, so it goes to standard output; the exit code says what it is.
+    let text: String = nics::merge(free.chain(refused))
+        .into_iter()
+        .map(|(devices, text)| format!("{}: {text}\n", nics::name(&devices)))
+        .collect();
+    let code = failures.first().map_or(0, |failure| failure.kind() as u8);
+    let failed = failures
+        .into_iter()
+        .filter(|failure| {
+            !explained.iter().any(|one| {
+                one.explanation
+                    .as_ref()
+                    .is_some_and(|explanation| explanation.problem == failure.message())
+            })
+        })
+        .collect();
+    Report::new(text, &Explained { explained })
+        .with_failures(failed)
+        .ending_with(code)
+}
+
+fn without(device: DeviceId, explanation: &impl fmt::Display) -> String {
+    explanation.to_string().replace(&format!("{device}: "), "")
+}
+
+fn create(device: &Device, wanted: &Wanted) -> Answer {
+    match wanted.create(device) {
+        Ok(id) => match device.services().destroy(id) {
+            Ok(()) => Answer::Free(
+                "nothing is in the way: the service was created, and destroyed again".to_owned(),
+            ),
+            Err(error) => Answer::Failed(of_device(&error).hint(format!(
+                "Service {id} of {} was created for a try and is left.",
+                device.id()
+            ))),
+        },
+        Err(Unfinished { made, error }) => {
+            let explanation = Inquiry::new(&error)
+                .device(device)
+                .spec(&wanted.spec)
+                .explain();
+            if let Some(id) = made
+                && let Err(error) = device.services().destroy(id)
+            {
+                return Answer::Failed(of_device(&error).hint(format!(
+                    "Service {id} of {} was created for a try and is left.",
+                    device.id()
+                )));
+            }
+            Answer::Refused(of_device(&error), explanation)
+        }
+    }
+}
+
+fn open(device: &Device, id: ServiceId) -> Answer {
+    match device.alloc_lni(id) {
+        Ok(lni) => {
+            drop(lni);
+            Answer::Free(format!(
+                "you can use service {id}: an LNI was allocated, and freed again"
+            ))
+        }
+        Err(error) => {
+            let inquiry = Inquiry::new(&error).device(device).service(id);
+            Answer::Refused(of_device(&error), inquiry.explain())
+        }
+    }
+}
+
+fn busy(device: &Device, id: ServiceId) -> Answer {
+    let services = device.services();
+    let asked = services
+        .get(id)
+        .and_then(|service| Ok((service, services.usage(id)?)));
+    let (service, usage) = match asked {
+        Ok(asked) => asked,
+        Err(error) => {
+            let inquiry = Inquiry::new(&error).device(device).service(id);
+            return Answer::Refused(of_device(&error), inquiry.explain());
+        }
+    };
+    let used: Vec<String> = usage
+        .in_use
+        .iter()
+        .filter_map(|(resource, count)| {
+            let count = (*count).filter(|count| *count > 0)?;
+            Some(format!("{count} {resource}"))
+        })
+        .collect();
+    let used = if used.is_empty() {
+        "nothing of it is in use".to_owned()
+    } else {
+        format!("in use: {}", used.join(", "))
+    };
+    let users = ProcFs::system()
+        .users_of(device.id())
+        .among(service.members().as_ref());
+    Answer::Free(format!(
+        "service {id} (for {}, {}): {used}; {users}",
+        list::who(&service),
+        list::vnis(&service),
+    ))
+}

@@ -1,0 +1,120 @@
+//! `cxi explain` and `cxi audit`.
+
+mod common;
+
+use common::MockNode;
+
+#[test]
+fn a_service_that_cannot_be_made_is_explained_and_none_is_left() {
+    let node = MockNode::new();
+    let all = ["explain", "create", "-d", "all", "--uid=1001", "--vni=1024"];
+    assert_eq!(
+        node.cxi(&all).done(),
+        "cxi0-1: nothing is in the way: the service was created, and destroyed again\n"
+    );
+    for vni in ["1025", "1026", "1027"] {
+        let vni = format!("--vni={vni}");
+        let create = ["service", "create", "--uid=1001", &vni, "--limit=tles=8:8"];
+        node.cxi(&create).done();
+    }
+    let said = node.cxi(&[&all[..], &["--limit=tles=8:8"]].concat());
+    assert_eq!((said.code, said.err.as_str()), (7, ""));
+    assert!(
+        said.out.starts_with(
+            "cxi1: nothing is in the way: the service was created, and destroyed again\n\
+             cxi0: SVC_ALLOC: "
+        ),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("service 2 (uid 1001, VNI 1025)") && said.out.contains("What to do:"),
+        "{}",
+        said.out
+    );
+    let list = node.cxi(&["--json", "service", "list"]).json();
+    assert_eq!(list["services"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_service_that_cannot_be_used_is_explained() {
+    let node = MockNode::new();
+    node.cxi(&["service", "create", "--uid=0", "--vni=1024"])
+        .done();
+    assert_eq!(
+        node.cxi(&["explain", "open", "2", "-d", "cxi0"]).done(),
+        "cxi0: you can use service 2: an LNI was allocated, and freed again\n"
+    );
+    // The default service is disabled.
+    let said = node.cxi(&["explain", "open", "1"]);
+    assert_eq!((said.code, said.err.as_str()), (1, ""));
+    assert!(
+        said.out.starts_with("cxi0-1: LNI_ALLOC: ")
+            && said
+                .out
+                .contains("SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set"),
+        "{}",
+        said.out
+    );
+    assert_eq!(
+        node.cxi(&["explain", "busy", "2", "-d", "cxi0"]).done(),
+        "cxi0: service 2 (for uid 0, VNI 1024): nothing of it is in use; no process that can be \
+         seen has the NIC open\n"
+    );
+    assert_eq!(node.cxi(&["explain", "busy", "9"]).code, 5);
+}
+
+#[test]
+fn an_audit_finds_what_is_wrong() {
+    let node = MockNode::new();
+    let clean = node.cxi(&["audit"]);
+    assert_eq!(
+        (clean.code, clean.out.as_str()),
+        (0, "Nothing was found.\n")
+    );
+
+    node.cxi(&["service", "create", "-d", "all", "--vni=4000"])
+        .done();
+    let said = node.cxi(&["audit", "--vni-pool=1024-2047"]);
+    assert_eq!((said.code, said.err.as_str()), (9, ""));
+    for part in ["cxi0-1: ", "service 2", "4000"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let said = node.cxi(&["--json", "audit", "--vni-pool=1024-2047"]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let codes: Vec<&str> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|finding| finding["code"].as_str())
+        .collect();
+    assert!(
+        codes.contains(&"no_members") && codes.contains(&"outside_pool"),
+        "{codes:?}"
+    );
+}
+
+#[test]
+fn an_audit_remembers_what_was_idle() {
+    let node = MockNode::new();
+    node.cxi(&["service", "create", "-d", "all", "--uid=0", "--vni=1024"])
+        .done();
+    let file = node.folder().join("idle.json").display().to_string();
+    let file = format!("--idle-file={file}");
+    let audit = |after: &str| {
+        let after = format!("--idle-after={after}");
+        let said = node.cxi(&["--json", "audit", &file, &after]);
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        json["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["code"] == "idle")
+            .count()
+    };
+    assert_eq!(audit("1h"), 0);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(audit("1h"), 0);
+    assert_eq!(audit("1ms"), 2);
+    assert_eq!(node.cxi(&["audit", "--idle-after=1h"]).code, 2);
+}
