@@ -10,7 +10,7 @@ use cxi::job::{AuditOptions, IdSet, JobLimits};
 use nix::unistd::{Uid, User};
 use serde::Serialize;
 
-use crate::args::duration;
+use crate::args::{duration, number};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::job::JobNode;
@@ -23,10 +23,10 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "VNIS")]
     pub(crate) vni_pool: Option<IdSet>,
     /// Cores of a usual job: NICs without room for one more are found
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) cores: u32,
     /// NICs with room for only so many more usual jobs are found too
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number)]
     pub(crate) few: u32,
     /// File that keeps which services are idle, for the next audit: those that stay so are found
     #[arg(long, value_name = "FILE")]

@@ -15,6 +15,7 @@ mod devices;
 mod exit;
 mod explain;
 mod generate;
+mod input;
 mod job;
 mod node;
 mod output;

@@ -1,42 +1,20 @@
 //! Specifications of services in files: YAML, and JSON, which is YAML too.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use cxi::ServiceSpec;
 use serde_saphyr::Error as YamlError;
 
 use crate::exit::{Exit, Failure};
+use crate::input;
 
 /// Far more than a specification needs; what is longer, such as `/dev/zero`, is none.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
-    let (name, text) = if path.as_os_str() == "-" {
-        ("standard input".to_owned(), bounded(io::stdin().lock()))
-    } else {
-        let text = File::open(path).and_then(bounded);
-        (path.display().to_string(), text)
-    };
-    let text =
-        text.map_err(|error| Failure::bad_input(format!("{name}: cannot be read: {error}")))?;
-    parse(&name, &text)
-}
-
-fn bounded(reader: impl Read) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    if reader.take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
-        let message = format!("expected a specification, at most {LONGEST} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = good.split(|byte| *byte == b'\n').count();
-        let message = format!("line {line}: expected text in UTF-8");
-        io::Error::new(io::ErrorKind::InvalidData, message)
-    })
+    let input = input::read(path, "a specification", LONGEST)?;
+    parse(&input.name, &input.text)
 }
 
 fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
@@ -200,17 +178,6 @@ limits:
         assert!(
             nothing.contains("no VNIs: name VNIs or a range"),
             "{nothing}"
-        );
-    }
-
-    #[test]
-    fn only_a_text_of_sane_length_is_read() {
-        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..]).unwrap_err();
-        assert_eq!(no_text.to_string(), "line 2: expected text in UTF-8");
-        let endless = bounded(io::repeat(b' ')).unwrap_err();
-        assert_eq!(
-            endless.to_string(),
-            "expected a specification, at most 1048576 bytes"
         );
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn run(
             .map(|release| status(release.status())),
         clean: &clean,
     };
-    let none = "Nothing to do: no service is left of a job that has ended\n";
+    let nothing = "Nothing to do: no service is left of a job that has ended\n";
     let Some(release) = &clean.release else {
         let mut text: String = clean
             .orphans
@@ -54,7 +54,7 @@ pub(super) fn run(
             .map(|orphan| format!("Would destroy {orphan}\n"))
             .collect();
         if text.is_empty() {
-            text += none;
+            text += nothing;
         }
         text += &clean
             .spared
@@ -70,7 +70,7 @@ pub(super) fn run(
     };
     let mut text = gone(release);
     if clean.orphans.is_empty() && release.nics.is_empty() {
-        text += none;
+        text += nothing;
     }
     Ok(report(text, &json, release, retry))
 }

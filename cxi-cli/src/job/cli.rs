@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::job::IdSet;
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
 
-use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid};
+use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -89,10 +89,10 @@ pub(crate) enum JobCommand {
 #[command(next_help_heading = "The job")]
 pub(crate) struct WhoArgs {
     /// User who may use the services
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = number)]
     pub(crate) uid: Option<u32>,
     /// Group that may use them
-    #[arg(long, value_name = "GID")]
+    #[arg(long, value_name = "GID", value_parser = number)]
     pub(crate) gid: Option<u32>,
     /// Network namespace that may use them: inode number or a file such as /proc/1/ns/net
     #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
@@ -128,16 +128,16 @@ pub(crate) struct WhichArgs {
 )]
 pub(crate) struct SizeArgs {
     /// Cores that it has on this node
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) cores: Option<u32>,
     /// Tasks that it has on this node
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) tasks: Option<u32>,
     /// CPUs of each task
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "tasks")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number, requires = "tasks")]
     pub(crate) cpus_per_task: u32,
     /// A size that the user gives, as Slurm's --network=depth=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) depth: Option<u32>,
     /// No limits: it may have all that the NIC has
     #[arg(long)]
@@ -156,7 +156,7 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_enum, default_value_t = ModeArg::Strict)]
     pub(crate) mode: ModeArg,
     /// With --mode=scale-back: not less than for a job of this size
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) floor: u32,
     /// Whose share is taken off before the job gets its own
     #[arg(long, value_enum, default_value_t = SubtractArg::System)]
@@ -218,10 +218,10 @@ pub(crate) struct WaitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// User to run it as, who may use the services [default: you]
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = number)]
     pub(crate) uid: Option<u32>,
     /// Group to run it as [default: the user's]
-    #[arg(long, value_name = "GID")]
+    #[arg(long, value_name = "GID", value_parser = number)]
     pub(crate) gid: Option<u32>,
     /// VNIs, at most 4 [default: one from 1024 on that no service of this node has]
     #[arg(

@@ -22,24 +22,23 @@ struct Environment {
 }
 
 pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure> {
-    let found = match &which.grant {
+    let found = if let Some(path) = &which.grant {
         // A grant says it all: no NIC is asked.
-        Some(path) => read_grant(path)?.env(),
-        None => {
-            let filter = filter(which)?;
-            let node = JobNode::open(common, false)?;
-            let services: Vec<JobService> = selected(&node, &filter)?
-                .into_iter()
-                .filter(|(_, service)| service.enabled())
-                .map(|(device, service)| JobService {
-                    device,
-                    service: service.id(),
-                    vnis: vnis(&service),
-                    tcs: service.traffic_classes().unwrap_or(TrafficClasses::all()),
-                })
-                .collect();
-            SlingshotEnv::of_services(&services)
-        }
+        read_grant(path)?.env()
+    } else {
+        let filter = filter(which)?;
+        let node = JobNode::open(common, false)?;
+        let selected = selected(&node, &filter)?.into_iter();
+        let services: Vec<JobService> = selected
+            .filter(|(_, service)| service.enabled())
+            .map(|(device, service)| JobService {
+                device,
+                service: service.id(),
+                vnis: vnis(&service),
+                tcs: service.traffic_classes().unwrap_or(TrafficClasses::all()),
+            })
+            .collect();
+        SlingshotEnv::of_services(&services)
     };
     Ok(told(&found.map_err(|error| failure(&error))?))
 }

@@ -25,7 +25,7 @@ pub(super) fn run(
     let filter = filter(which)?;
     let node = JobNode::open(common, !dry)?;
     if dry {
-        return dry_run(&selected(&node, &filter)?);
+        return Ok(dry_run(&selected(&node, &filter)?));
     }
     let progress = Progress::new(common.json);
     let tell = |waiting: &cxi::job::release::Waiting| progress.tell(waiting);
@@ -93,29 +93,25 @@ pub(super) fn left(release: &Release, retry: Duration) -> Vec<Failure> {
 }
 
 fn of_service(released: &Released, retry: Duration) -> Failure {
-    match &released.outcome {
-        Outcome::Failed { errno, .. } => {
-            let errno = Errno::from_raw(*errno);
-            let exit = match errno {
-                Errno::EPERM | Errno::EACCES => Exit::NotPermitted,
-                _ => Exit::Failed,
-            };
-            Failure::new(exit, released.to_string()).errno(errno)
+    let failure = if let Outcome::Failed { errno, .. } = &released.outcome {
+        let errno = Errno::from_raw(*errno);
+        let exit = match errno {
+            Errno::EPERM | Errno::EACCES => Exit::NotPermitted,
+            _ => Exit::Failed,
+        };
+        Failure::new(exit, released.to_string()).errno(errno)
+    } else {
+        let failure = Failure::new(Exit::Busy, released.to_string()).errno(Errno::EBUSY);
+        if retry.is_zero() {
+            failure.hint("--retry-busy TIME tries until it is idle; ending its processes helps.")
+        } else {
+            failure
         }
-        _ => {
-            let failure = Failure::new(Exit::Busy, released.to_string()).errno(Errno::EBUSY);
-            if retry.is_zero() {
-                failure
-                    .hint("--retry-busy TIME tries until it is idle; ending its processes helps.")
-            } else {
-                failure
-            }
-        }
-    }
-    .hint("Its VNIs must not be given to another job on this node before it is destroyed.")
+    };
+    failure.hint("Its VNIs must not be given to another job on this node before it is destroyed.")
 }
 
-fn dry_run(found: &[(DeviceId, cxi::Service)]) -> Result<Report, Failure> {
+fn dry_run(found: &[(DeviceId, cxi::Service)]) -> Report {
     #[derive(Serialize)]
     struct Would {
         would_destroy: Vec<One>,
@@ -138,7 +134,7 @@ fn dry_run(found: &[(DeviceId, cxi::Service)]) -> Result<Report, Failure> {
     };
     if found.is_empty() {
         let text = "Nothing to do: the job has no service on this node\n";
-        return Ok(Report::new(text, &json).nothing_to_do());
+        return Report::new(text, &json).nothing_to_do();
     }
-    Ok(Report::new(text, &json))
+    Report::new(text, &json)
 }

@@ -19,7 +19,7 @@ pub(crate) struct JobNode {
 pub(crate) enum Paused {
     /// It lives in a file that others may change meanwhile.
     InFile,
-    Open(JobNode),
+    Open(Box<JobNode>),
 }
 
 impl JobNode {
@@ -53,7 +53,7 @@ impl JobNode {
         if self.mock.as_ref().is_some_and(Node::has_file) {
             Paused::InFile
         } else {
-            Paused::Open(self)
+            Paused::Open(Box::new(self))
         }
     }
 }
@@ -62,7 +62,7 @@ impl Paused {
     pub(crate) fn resume(self, common: &Common) -> Result<JobNode, Failure> {
         match self {
             Self::InFile => JobNode::open(common, true),
-            Self::Open(node) => Ok(node),
+            Self::Open(node) => Ok(*node),
         }
     }
 }
@@ -79,14 +79,12 @@ fn real(common: &Common) -> Result<Nics, Failure> {
     let mut chosen = Vec::new();
     for id in ids {
         let nic = all.nic(*id).ok_or_else(|| no_such_nic(*id, &there))?;
-        match nic.device() {
-            Some(device) => chosen.push(device.clone()),
-            None => {
-                let problems: Vec<_> = nic.problems().iter().map(ToString::to_string).collect();
-                let problems = problems.join("; ");
-                return Err(Failure::new(Exit::NoDevice, format!("{id}: {problems}")));
-            }
-        }
+        let Some(device) = nic.device() else {
+            let problems: Vec<_> = nic.problems().iter().map(ToString::to_string).collect();
+            let problems = problems.join("; ");
+            return Err(Failure::new(Exit::NoDevice, format!("{id}: {problems}")));
+        };
+        chosen.push(device.clone());
     }
     Ok(Nics::of(chosen))
 }

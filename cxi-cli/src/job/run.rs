@@ -101,24 +101,24 @@ fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
             }
         }
     }
-    let none = |error: &dyn std::fmt::Display| {
+    let refused = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::NotEnough, format!("no VNI for the program: {error}"))
             .hint("Name one with --vni.")
     };
     let mut usable = IdSet::new();
     usable.insert_range(1024..=u16::MAX);
-    let mut pool = VniPool::new(PoolConfig::new(usable)).map_err(|error| none(&error))?;
+    let mut pool = VniPool::new(PoolConfig::new(usable)).map_err(|error| refused(&error))?;
     let (this, job) = (NodeName::new("node"), JobId::new("run"));
     let (this, job) = (
-        this.map_err(|error| none(&error))?,
-        job.map_err(|error| none(&error))?,
+        this.map_err(|error| refused(&error))?,
+        job.map_err(|error| refused(&error))?,
     );
     let at = Timestamp::default();
     let _ = pool.reconcile(&this, &seen, at);
     let reserved = pool.reserve(&job, &Request::vnis(1), at);
-    let reserved = reserved.map_err(|error| none(&error))?;
+    let reserved = reserved.map_err(|error| refused(&error))?;
     let first = reserved.vnis.iter().next();
-    first.ok_or_else(|| none(&"the pool is empty"))
+    first.ok_or_else(|| refused(&"the pool is empty"))
 }
 
 fn asked_to_end(signals: &mut Signals) -> Option<i32> {

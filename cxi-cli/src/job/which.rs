@@ -1,7 +1,5 @@
 //! Which services a command is about.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use cxi::job::{Filter, Grant};
@@ -12,6 +10,10 @@ use super::cli::{WhichArgs, WhoArgs};
 use super::node::JobNode;
 use super::request::members;
 use crate::exit::{Failure, of_device};
+use crate::input;
+
+/// Far more than a grant for the NICs of a node needs.
+const LONGEST_GRANT: u64 = 1 << 24;
 
 /// Selects the services of a job by what the command line says.
 pub(super) fn filter(which: &WhichArgs) -> Result<Filter, Failure> {
@@ -48,13 +50,7 @@ pub(super) fn read_grant(path: &Path) -> Result<Grant, Failure> {
     struct Printed {
         grant: Grant,
     }
-    let (name, text) = if path.as_os_str() == "-" {
-        ("standard input".to_owned(), io::read_to_string(io::stdin()))
-    } else {
-        (path.display().to_string(), fs::read_to_string(path))
-    };
-    let text =
-        text.map_err(|error| Failure::bad_input(format!("{name}: cannot be read: {error}")))?;
+    let input::Input { name, text } = input::read(path, "a grant", LONGEST_GRANT)?;
     serde_json::from_str::<Printed>(&text)
         .map(|printed| printed.grant)
         .map_err(|error| {

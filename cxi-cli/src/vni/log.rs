@@ -1,12 +1,16 @@
 //! The log of a pool's changes: one JSON object a line.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use cxi::job::pool::Event;
 
 use crate::exit::{Exit, Failure};
+use crate::input;
+
+/// Some millions of changes.
+const LONGEST: u64 = 1 << 30;
 
 /// Appends a change, and does not return before it is on the disk.
 pub(super) fn append(path: &Path, event: &Event) -> Result<(), Failure> {
@@ -28,13 +32,7 @@ pub(super) fn append(path: &Path, event: &Event) -> Result<(), Failure> {
 
 /// Reads a whole log, or standard input for `-`.
 pub(super) fn read(path: &Path) -> Result<Vec<Event>, Failure> {
-    let (name, text) = if path.as_os_str() == "-" {
-        ("standard input".to_owned(), io::read_to_string(io::stdin()))
-    } else {
-        (path.display().to_string(), fs::read_to_string(path))
-    };
-    let text =
-        text.map_err(|error| Failure::bad_input(format!("{name}: cannot be read: {error}")))?;
+    let input::Input { name, text } = input::read(path, "a log", LONGEST)?;
     let lines = text.lines().enumerate();
     lines
         .filter(|(_, line)| !line.trim().is_empty())

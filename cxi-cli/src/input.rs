@@ -1,0 +1,63 @@
+//! Files that a command reads.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// A file that was read, with its name for messages.
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// Reads a file, or standard input for `-`. What is longer than `longest` bytes, such as
+/// `/dev/zero`, is not what is expected.
+pub(crate) fn read(path: &Path, what: &str, longest: u64) -> Result<Input, Failure> {
+    let (name, text) = if path.as_os_str() == "-" {
+        let text = bounded(io::stdin().lock(), what, longest);
+        ("standard input".to_owned(), text)
+    } else {
+        let text = File::open(path).and_then(|file| bounded(file, what, longest));
+        (path.display().to_string(), text)
+    };
+    match text {
+        Ok(text) => Ok(Input { name, text }),
+        Err(error) => Err(Failure::bad_input(format!(
+            "{name}: cannot be read: {error}"
+        ))),
+    }
+}
+
+fn bounded(reader: impl Read, what: &str, longest: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if reader.take(longest + 1).read_to_end(&mut bytes)? as u64 > longest {
+        let message = format!("expected {what}, at most {longest} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = error.as_bytes().iter().take(valid);
+        let line = before.filter(|byte| **byte == b'\n').count();
+        let message = format!("line {}: expected text in UTF-8", line + 1);
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_of_sane_length_is_read() {
+        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..], "a specification", 99).unwrap_err();
+        assert_eq!(no_text.to_string(), "line 2: expected text in UTF-8");
+        let endless = bounded(io::repeat(b' '), "a specification", 1024).unwrap_err();
+        assert_eq!(
+            endless.to_string(),
+            "expected a specification, at most 1024 bytes"
+        );
+        assert_eq!(bounded(&b"1234"[..], "four", 4).unwrap(), "1234");
+    }
+}
