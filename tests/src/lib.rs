@@ -6,7 +6,7 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-pub mod agent;
+pub mod actor;
 pub mod archive;
 pub mod client;
 pub mod compare;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use cxi_ioctl::{Errno, Release};
 use cxi_mock::{CallerMemory, Credentials};
-use cxi_tests::agent::{Answer, Caller, Task};
+use cxi_tests::actor::{Answer, Caller, Task};
 use cxi_tests::device::{Device, LoadFailure, Report};
 use cxi_tests::mock::InProcess;
 use cxi_tests::scenario::Setup;
@@ -27,32 +27,32 @@ const NAMESPACES: [&str; 3] = ["NETNS", "NET_NS", "\"netns\":4026531841"];
 
 struct Node {
     /// Ends before the node does.
-    agent: Arc<Mutex<Agent>>,
+    actor: Arc<Mutex<Actor>>,
     served: Served,
     release: Release,
 }
 
-struct Agent {
+struct Actor {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Agent {
+impl Actor {
     fn ask(&mut self, task: &Task) -> Answer {
         let mut line = serde_json::to_vec(task).expect("a task is JSON");
         line.push(b'\n');
         let mut input = self.input.as_ref().expect("it lives");
-        input.write_all(&line).expect("the agent listens");
+        input.write_all(&line).expect("the actor listens");
         let mut answer = String::new();
         self.output
             .read_line(&mut answer)
-            .expect("the agent answers");
+            .expect("the actor answers");
         serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
     }
 }
 
-impl Drop for Agent {
+impl Drop for Actor {
     fn drop(&mut self) {
         // It ends when there is nothing more to read.
         drop(self.input.take());
@@ -61,14 +61,14 @@ impl Drop for Agent {
 }
 
 struct File {
-    agent: Arc<Mutex<Agent>>,
+    actor: Arc<Mutex<Actor>>,
     number: u32,
 }
 
 impl Drop for File {
     fn drop(&mut self) {
-        let mut agent = self.agent.lock().expect("no test panicked");
-        agent.ask(&Task::Close { file: self.number });
+        let mut actor = self.actor.lock().expect("no test panicked");
+        actor.ask(&Task::Close { file: self.number });
     }
 }
 
@@ -105,19 +105,19 @@ impl Device for Node {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let served = Served::start(&options);
         let mut process = served
-            .command(&[CLIENT, "agent"])
+            .command(&[CLIENT, "actor"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server runs");
-        let agent = Agent {
+        let actor = Actor {
             input: Some(process.stdin.take().expect("a pipe")),
             output: BufReader::new(process.stdout.take().expect("a pipe")),
             process,
         };
         Ok(Self {
             served,
-            agent: Arc::new(Mutex::new(agent)),
+            actor: Arc::new(Mutex::new(actor)),
             release,
         })
     }
@@ -125,7 +125,7 @@ impl Device for Node {
     fn open(&self, caller: &Credentials, virtual_function: bool) -> Result<File, Errno> {
         let number = u8::from(virtual_function);
         let answer = self
-            .agent
+            .actor
             .lock()
             .expect("no test panicked")
             .ask(&Task::Open {
@@ -134,7 +134,7 @@ impl Device for Node {
             });
         match answer.file {
             Some(number) => Ok(File {
-                agent: Arc::clone(&self.agent),
+                actor: Arc::clone(&self.actor),
                 number,
             }),
             None => Err(Errno::from_raw(answer.errno.unwrap_or_default())),
@@ -148,8 +148,8 @@ impl Device for Node {
         command: &[u8],
         memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno> {
-        let mut agent = self.agent.lock().expect("no test panicked");
-        let answer = agent.ask(&Task::Write {
+        let mut actor = self.actor.lock().expect("no test panicked");
+        let answer = actor.ask(&Task::Write {
             file: file.number,
             caller: Caller::from(caller),
             release: self.release.name().to_owned(),

@@ -17,7 +17,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client windows DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client library cxiN
-       mock-client agent
+       mock-client actor
        mock-client as UID PROGRAM ARGUMENT...";
 
 fn main() -> ExitCode {
@@ -52,8 +52,8 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
             let checks = cxi_tests::library::run_all(&|| cxi::Device::open(id))?;
             Ok(format!("{checks} checks"))
         }
-        ["agent"] => {
-            cxi_tests::agent::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+        ["actor"] => {
+            cxi_tests::actor::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(String::new())
         }
         [what, device, rest @ ..] => with_device(what, &PathBuf::from(device), rest),

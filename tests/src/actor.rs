@@ -48,7 +48,7 @@ impl From<&Credentials> for Caller {
     }
 }
 
-/// What the agent is asked for.
+/// What the actor is asked for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
     /// Open a device.
