@@ -1,5 +1,6 @@
 //! `cxi devices`.
 
+use cxi::driver::{Capabilities, Driver, Guess};
 use cxi::{Availability, Device, DeviceInfo, Platform};
 use serde::Serialize;
 
@@ -22,6 +23,18 @@ struct Entry {
     info: DeviceInfo,
     #[serde(flatten)]
     availability: Availability,
+    release: DriverRelease,
+}
+
+/// What the driver behaves like, as a person and a program want to read it.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+struct DriverRelease {
+    /// Such as `shs-14.0.1`, or `shs-13.1 to shs-14.0.0`, or `unknown`.
+    guess: String,
+    /// What it cannot do for certain.
+    lacks: Vec<&'static str>,
+    /// What it answers with damage or less protection.
+    hazards: Vec<String>,
 }
 
 pub(crate) fn run(node: &Node) -> Result<Report, Failure> {
@@ -39,6 +52,12 @@ pub(crate) fn run(node: &Node) -> Result<Report, Failure> {
         text += &resources(&availability, palette);
     }
     text += &format!("\n{}\n", palette.legend());
+    let drivers = devices
+        .iter()
+        .map(|entry| (entry.info.device, entry.release.clone()));
+    for (ids, release) in nics::merge(drivers) {
+        text += &limits_of_driver(&nics::name(&ids), &release);
+    }
     Ok(Report::new(text, &List { devices }))
 }
 
@@ -46,7 +65,64 @@ fn ask(device: &Device) -> cxi::Result<Entry> {
     Ok(Entry {
         info: device.info()?,
         availability: device.availability()?,
+        release: DriverRelease::of(device.driver()?),
     })
+}
+
+/// What a user of services notices when it is missing.
+const NOTICED: [(Capabilities, &str); 7] = [
+    (Capabilities::VNI_RANGES, "VNI ranges"),
+    (Capabilities::NETNS, "network namespaces as members"),
+    (Capabilities::SERVICE_ENABLE, "enabling without an update"),
+    (
+        Capabilities::EXCLUSIVE_CPS,
+        "exclusive communication profiles",
+    ),
+    (
+        Capabilities::EXCLUSIVE_VNIS,
+        "VNIs that no other service can list",
+    ),
+    (Capabilities::POOL_FLAGS, "saying which pool is used up"),
+    (
+        Capabilities::USAGE_NOT_APPLICABLE,
+        "saying which usage is not known",
+    ),
+];
+
+impl DriverRelease {
+    fn of(driver: &Driver) -> Self {
+        Self {
+            guess: match driver.guess() {
+                Guess::Release(release) => release.to_string(),
+                Guess::Between { oldest, newest } => format!("{oldest} to {newest}"),
+                _ => "unknown".to_owned(),
+            },
+            lacks: NOTICED
+                .into_iter()
+                .filter(|(capability, _)| !driver.can(*capability))
+                .map(|(_, words)| words)
+                .collect(),
+            hazards: driver
+                .hazards()
+                .iter()
+                .map(|hazard| hazard.to_string())
+                .collect(),
+        }
+    }
+}
+
+fn limits_of_driver(nics: &str, release: &DriverRelease) -> String {
+    let mut text = format!(
+        "\n{HEADING}Driver of {nics}{HEADING:#}: behaves like {}\n",
+        release.guess
+    );
+    for lack in &release.lacks {
+        text += &format!("  lacks: {lack}\n");
+    }
+    for hazard in &release.hazards {
+        text += &format!("  kept away from: {hazard}\n");
+    }
+    text
 }
 
 fn nics_table(devices: &[Entry]) -> Columns {

@@ -38,7 +38,8 @@ impl Model {
         }
         let (queue, len) = (asked.queue, asked.len);
         let aligned = queue.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
-        let inside = queue >= md.va && queue + len <= md.va + md.len;
+        let end = queue.checked_add(len);
+        let inside = queue >= md.va && end.is_some_and(|end| end <= md.va + md.len);
         if queue == 0 || len == 0 || !aligned || !inside {
             return Err(Errno::EINVAL);
         }
