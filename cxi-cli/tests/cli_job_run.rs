@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use common::{MockNode, Said, command};
@@ -140,6 +140,58 @@ fn a_signal_ends_the_program_and_the_services() {
         assert_eq!(status.code(), Some(code), "{script}");
         assert_eq!(services(&node), 2);
     }
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_cleaned_up() {
+    let node = MockNode::new();
+    let mock = format!("--mock={}", node.file().display());
+    let script = "echo $$ $SLINGSHOT_VNIS; exec sleep 60";
+    let arguments = [&mock, "job", "run", "--cores=4", "--", "sh", "-c", script];
+    let mut child = command(&arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    let (program, vni) = line.trim().split_once(' ').unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    kill(Pid::from_raw(program.parse().unwrap()), Signal::SIGKILL).unwrap();
+    assert_eq!(services(&node), 4);
+    let clean = |live: &str| node.cxi(&["job", "clean", "--vni-pool=1024-65535", live]);
+    assert_eq!(clean(&format!("--live={vni}")).code, 8);
+    clean("--live=2000").done();
+    assert_eq!(services(&node), 2);
+}
+
+#[test]
+fn a_terminal_shows_what_is_waited_for() {
+    let node = MockNode::new();
+    let prolog = ["job", "prolog", "--uid=1001", "--vni=1021", "--cores=8"];
+    node.cxi(&prolog).done();
+    let mock = format!("--mock={}", node.file().display());
+    let busy = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
+    let epilog = ["job", "epilog", "--uid=1001", "--retry-busy=200ms"];
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut child = command(&[&[mock.as_str(), busy], &epilog[..]].concat())
+        .stdout(Stdio::null())
+        .stderr(terminal.slave)
+        .spawn()
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    // The other end is closed, so that reading ends, on Linux with EIO.
+    let mut seen = Vec::new();
+    let _ = fs::File::from(terminal.master).read_to_end(&mut seen);
+    let seen = String::from_utf8(seen).unwrap();
+    let waiting = "\r\x1b[K\x1b[?7lWaiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; \
+                   no process that can be seen has the NIC open; 1 s left\x1b[?7h";
+    assert!(seen.contains(waiting), "{seen:?}");
+    let (before, after) = seen.rsplit_once("\r\x1b[K").unwrap();
+    assert!(before.contains("Waiting") && !after.contains("Waiting"));
+    assert!(after.contains("still in use after"), "{seen:?}");
 }
 
 #[test]

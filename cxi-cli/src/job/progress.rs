@@ -5,6 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 use cxi::job::release::Waiting;
 
+/// What is wider than the terminal is cut, as only one line can be written over.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+
 /// One line on standard error that is written over.
 pub(super) struct Progress {
     shown: bool,
@@ -25,7 +29,7 @@ impl Progress {
         if self.shown {
             // Nobody is left to tell if standard error is closed.
             let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = write!(io::stderr(), "\r\x1b[KWaiting: {waiting}");
+            let _ = write!(io::stderr(), "\r\x1b[K{NO_WRAP}Waiting: {waiting}{WRAP}");
             *line = true;
         }
     }
