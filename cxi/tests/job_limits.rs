@@ -392,6 +392,31 @@ fn any_policy() -> impl Strategy<Value = LimitPolicy> {
         })
 }
 
+#[test]
+fn best_effort_says_that_nothing_is_reserved_where_there_is_nothing() {
+    let resource = Resource::Acs;
+    let policy = LimitPolicy::empty().with(
+        resource,
+        ResourcePolicy {
+            def: 1,
+            res: None,
+            max: 1,
+        },
+    );
+    let plan = plan(
+        &policy,
+        Multiplier::Cores(1),
+        &nic([0; 8], Vec::new()),
+        Mode::BestEffort,
+    );
+    let cuts = plan.expect("best effort takes what there is").cuts;
+    assert_eq!(cuts.len(), 1);
+    assert_eq!(
+        (cuts[0].resource, cuts[0].wanted, cuts[0].available),
+        (resource, 1, 0)
+    );
+}
+
 proptest! {
     #[test]
     fn no_plan_asks_for_what_the_driver_calls_invalid(nic in any_nic(), policy in any_policy(), size in 0..300_u32, mode in 0..4_u8) {

@@ -17,6 +17,10 @@ use crate::output::nics;
 pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, Failure> {
     match command {
         ServiceCommand::List => reading(common, list::run),
+        // The parser does not see the conflict when --json stands before the subcommand.
+        ServiceCommand::Show { yaml: true, .. } if common.json => Err(Failure::bad_input(
+            "--yaml and --json cannot be given together",
+        )),
         ServiceCommand::Show { ids, yaml } => reading(common, |node| show::run(node, ids, *yaml)),
         ServiceCommand::Usage { ids } => reading(common, |node| usage::run(node, ids)),
         ServiceCommand::Create(arguments) => {

@@ -159,7 +159,8 @@ impl Planner<'_> {
             available,
         } = self.bounds(resource);
         if self.mode == Mode::BestEffort {
-            if bounded > 0 {
+            // Also where the NIC has none at all.
+            if wanted.min(self.policy.get(resource).max) > 0 {
                 self.cut(resource, wanted, 0, CutReason::BestEffort);
             }
             return Limit::at_most(narrow(max));
