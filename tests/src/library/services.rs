@@ -1,5 +1,6 @@
 //! Services through the safe library.
 
+use cxi::driver::Hazards;
 use cxi::{
     ErrorKind, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, TrafficClasses, VniAccess,
 };
@@ -63,9 +64,12 @@ pub(super) fn settings_are_kept(open: Opener<'_>) -> Outcome {
     ensure(!services.get(service.id())?.enabled(), "disabled")?;
     services.set_enabled(service.id(), true)?;
     ensure(services.get(service.id())?.enabled(), "enabled again")?;
-    services.set_lnis_per_rgid(service.id(), LnisPerRgid::new(4)?)?;
+    // Old drivers mix up RGIDs that are shared; the library does not share them there.
+    let shared = !device.driver()?.hazards().contains(Hazards::SHARED_RGID);
+    let count = LnisPerRgid::new(if shared { 4 } else { 1 })?;
+    services.set_lnis_per_rgid(service.id(), count)?;
     ensure(
-        services.lnis_per_rgid(service.id())? == LnisPerRgid::new(4)?,
+        services.lnis_per_rgid(service.id())? == count,
         "LNIs per RGID",
     )
 }
