@@ -8,4 +8,5 @@ mod explain;
 mod node;
 mod parallel;
 mod release;
+mod releases;
 mod support;
