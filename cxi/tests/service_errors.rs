@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{ALL, modest, nic, root, user, vni, with};
-use cxi::{Backoff, Clock, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec};
+use cxi::{
+    Backoff, Clock, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses,
+};
 use cxi_ioctl::{Errno, Opcode, Release};
 use cxi_mock::Fault;
 
@@ -171,6 +173,41 @@ fn updates_that_would_break_a_service_are_refused() {
         .update(id, &modest(5).enabled(false).build().unwrap())
         .unwrap();
     assert!(!services.get(id).unwrap().enabled());
+}
+
+#[test]
+fn updates_that_would_only_be_noted_are_refused() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = || modest(5).member(Member::Uid(1000));
+        let id = services.create(&spec().build().unwrap()).unwrap();
+        let before = services.get(id).unwrap();
+        for (other, what) in [
+            (modest(5).member(Member::Uid(1001)), "members"),
+            (modest(6).member(Member::Uid(1000)), "VNIs"),
+            (
+                spec().traffic_classes(TrafficClasses::BULK_DATA),
+                "traffic classes",
+            ),
+        ] {
+            let error = services.update(id, &other.build().unwrap()).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Unpromised { .. }),
+                "{release}: {error}"
+            );
+            let expected = format!(
+                "cannot promise other {what} for service {id}, which drivers from shs-13.0 on \
+                 note and do not apply: destroy it and make another"
+            );
+            assert!(error.to_string().ends_with(&expected), "{release}: {error}");
+            assert_eq!(services.get(id).unwrap(), before, "{release}");
+        }
+        services
+            .update(id, &spec().enabled(false).build().unwrap())
+            .unwrap();
+        assert!(!services.get(id).unwrap().enabled(), "{release}");
+    }
 }
 
 #[test]

@@ -9,13 +9,13 @@ use crate::error::{Error, ErrorKind, Result, Shortage};
 use crate::{Release, ServiceId, VniAccess};
 
 impl Services {
-    /// Writes the specification over that of a service (SVC_UPDATE). Read what that does:
+    /// Writes the specification over that of a service (SVC_UPDATE).
     ///
-    /// - From SHS 13.0 on the driver only notes members, VNIs and traffic classes; in force stays
-    ///   what the service was made with. SHS 12.0 applies them. To change a service, destroy it
-    ///   and make another.
-    /// - Limits are not even noted.
-    /// - [`enabled`](ServiceSpec::enabled) is applied: the service is enabled or disabled.
+    /// Only [`enabled`](ServiceSpec::enabled) is certain to be applied. From SHS 13.0 on the
+    /// driver takes other members, VNIs and traffic classes and merely notes them: lists show
+    /// them, and in force stays what the service was made with. So a specification that changes
+    /// one of them is refused here. Limits are not even noted. To change a service, destroy it
+    /// and make another.
     ///
     /// # Errors
     ///
@@ -25,6 +25,7 @@ impl Services {
     ///   specification has none, or the other way round, which the driver refuses; or the number
     ///   of VNIs changes, which a driver from SHS 13.1 on accepts and then can neither enable the
     ///   service nor give all of its VNIs back.
+    /// - [`ErrorKind::Unpromised`], nothing was sent: members, VNIs or traffic classes change.
     /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is
     ///   disabled then.
     #[doc(alias = "cxil_update_svc")]
@@ -53,6 +54,19 @@ impl Services {
                 service.vnis(),
                 spec.vnis
             ));
+        }
+        if let Some(what) = merely_noted(&service, spec) {
+            let kind = ErrorKind::Unpromised {
+                what: format!(
+                    "other {what} for service {id}, which drivers from shs-13.0 on note and do not \
+                     apply: destroy it and make another"
+                )
+                .into(),
+                has: self.device.driver()?.guess(),
+            };
+            return Err(Error::invalid(kind)
+                .during(Opcode::SVC_UPDATE)
+                .on(self.device.id()));
         }
         self.store(id, spec)
     }
@@ -149,6 +163,19 @@ impl Services {
     /// Reads a service before a command whose EINVAL has several reasons.
     pub(super) fn exists(&self, id: ServiceId, opcode: Opcode) -> Result<Service> {
         self.read(id).map_err(|error| error.during(opcode))
+    }
+}
+
+/// What of a specification differs from the service and would not be put into force.
+fn merely_noted(service: &Service, spec: &ServiceSpec) -> Option<&'static str> {
+    if service.members().as_ref() != spec.members() {
+        Some("members")
+    } else if service.vnis() != spec.vnis() {
+        Some("VNIs")
+    } else if service.traffic_classes() != spec.traffic_classes() {
+        Some("traffic classes")
+    } else {
+        None
     }
 }
 
