@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use common::{MockNode, Said, command};
+use common::{MockNode, Said, command, without_hidden};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
@@ -185,7 +185,7 @@ fn a_terminal_shows_what_is_waited_for() {
     // The other end is closed, so that reading ends, on Linux with EIO.
     let mut seen = Vec::new();
     let _ = fs::File::from(terminal.master).read_to_end(&mut seen);
-    let seen = String::from_utf8(seen).unwrap();
+    let seen = without_hidden(&String::from_utf8(seen).unwrap());
     let waiting = "\r\x1b[K\x1b[?7lWaiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; \
                    no process that can be seen has the NIC open; 1 s left\x1b[?7h";
     assert!(seen.contains(waiting), "{seen:?}");

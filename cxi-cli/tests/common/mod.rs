@@ -42,10 +42,33 @@ impl From<Output> for Said {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
+            out: without_hidden(&String::from_utf8(output.stdout).unwrap()),
+            err: without_hidden(&String::from_utf8(output.stderr).unwrap()),
         }
     }
+}
+
+/// A text without how many processes could not be looked into: none for root, many for others.
+pub(crate) fn without_hidden(text: &str) -> String {
+    let mut parts = text.split("; ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        let rest = [
+            " processes could not be looked into",
+            " process could not be looked into",
+        ]
+        .into_iter()
+        .find_map(|words| digits.strip_prefix(words));
+        match rest {
+            Some(rest) if digits.len() < part.len() => kept += rest,
+            _ => {
+                kept += "; ";
+                kept += part;
+            }
+        }
+    }
+    kept
 }
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
