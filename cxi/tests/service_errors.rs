@@ -45,11 +45,11 @@ fn specifications_are_checked_before_anything_is_sent() {
             "gid 5 is named twice: name each member once",
         ),
         (
-            modest(7).traffic_classes(cxi::TrafficClasses::empty()),
+            modest(7).traffic_classes(TrafficClasses::empty()),
             "no traffic class: name at least one, or leave them unrestricted",
         ),
         (
-            modest(7).traffic_classes(cxi::TrafficClasses::from_bits_retain(0x21)),
+            modest(7).traffic_classes(TrafficClasses::from_bits_retain(0x21)),
             "traffic classes 0x21: expected bits below 0x20",
         ),
         (modest(7).counter_pool(4), "counter pool 4: expected 0 to 3"),
