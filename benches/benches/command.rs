@@ -22,26 +22,15 @@ const SINK: &str = "/dev/null";
 struct Answering(CharDev);
 
 impl Transport for Answering {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let Request {
-            opcode,
-            command,
-            pointers,
-            response,
-            list,
-        } = request;
-        self.0.submit(Request {
-            opcode,
-            command,
-            pointers,
-            response: &mut *response,
-            list,
-        })?;
-        let len = opcode
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        self.0.submit(request.reborrow())?;
+        let len = request
+            .opcode
             .info()
             .and_then(|info| info.handler)
             .map_or(0, |handler| handler.response_len);
-        response.get_mut(..len).ok_or(Errno::EINVAL)?.fill(1);
+        let response = request.response.get_mut(..len);
+        response.ok_or(Errno::EINVAL)?.fill(1);
         Ok(())
     }
 

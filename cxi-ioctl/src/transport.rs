@@ -31,6 +31,21 @@ pub struct Request<'a> {
     pub list: &'a mut [u8],
 }
 
+impl Request<'_> {
+    /// The same request with the same buffers, for a transport around another one that looks at
+    /// the buffers afterwards.
+    #[must_use]
+    pub fn reborrow(&mut self) -> Request<'_> {
+        Request {
+            opcode: self.opcode,
+            command: self.command,
+            pointers: self.pointers,
+            response: &mut *self.response,
+            list: &mut *self.list,
+        }
+    }
+}
+
 /// A way to a driver: a character device, a mock, or something around another transport.
 ///
 /// The trait is object safe. Commands may be submitted from several threads at once.

@@ -60,28 +60,15 @@ impl<T: Transport> Record<T> {
 }
 
 impl<T: Transport> Transport for Record<T> {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let Request {
-            opcode,
-            command,
-            pointers,
-            response,
-            list,
-        } = request;
-        let response_before = response.to_vec();
-        let list_before = list.to_vec();
-        let result = self.inner.submit(Request {
-            opcode,
-            command,
-            pointers,
-            response: &mut *response,
-            list: &mut *list,
-        });
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let response_before = request.response.to_vec();
+        let list_before = request.list.to_vec();
+        let result = self.inner.submit(request.reborrow());
         self.lock().exchanges.push(Exchange::Command {
-            command: command.to_vec(),
+            command: request.command.to_vec(),
             result,
-            response: changed(&response_before, response),
-            list: changed(&list_before, list),
+            response: changed(&response_before, request.response),
+            list: changed(&list_before, request.list),
         });
         result
     }

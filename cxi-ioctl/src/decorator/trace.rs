@@ -138,29 +138,16 @@ impl<T: fmt::Debug> fmt::Debug for Trace<T> {
 }
 
 impl<T: Transport> Transport for Trace<T> {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let Request {
-            opcode,
-            command,
-            pointers,
-            response,
-            list,
-        } = request;
-        let before = response.to_vec();
-        let list_len = list.len();
-        let result = self.inner.submit(Request {
-            opcode,
-            command,
-            pointers,
-            response: &mut *response,
-            list,
-        });
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let before = request.response.to_vec();
+        let result = self.inner.submit(request.reborrow());
+        let response = &*request.response;
         let (written, _) = response.split_at(touched(&before, response));
         (self.watcher)(&TraceEvent {
-            opcode,
-            command,
+            opcode: request.opcode,
+            command: request.command,
             response: written,
-            list_len,
+            list_len: request.list.len(),
             result,
         });
         result
