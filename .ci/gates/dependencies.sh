@@ -1,0 +1,22 @@
+# What users get with the crates.
+
+# What users build with no feature stays small: at most 20 crates, macro crates included.
+dependency_count() {
+    local count
+    count=$(cargo tree --package cxi --edges normal --no-default-features --prefix none \
+        | sed 's/ .*//' | sort -u | wc -l)
+    printf '    cxi builds %d crates (at most 20)\n' "$count"
+    [ "$count" -le 20 ]
+}
+
+packages() {
+    cargo package --workspace --exclude cxi-tests --exclude cxi-benches --allow-dirty --no-verify --quiet
+}
+
+step "dependency count" dependency_count
+step "packages" packages
+if cargo_has deny; then
+    step "licences, bans, sources" cargo deny --all-features check licenses bans sources
+else
+    skip "licences, bans, sources" "cargo-deny is not installed (cargo install --locked cargo-deny)"
+fi

@@ -1,0 +1,45 @@
+# What the gates share. Read by .ci/run.
+
+skipped=()
+failed=()
+
+# step NAME COMMAND...: runs a function or a command, and keeps its name if it fails.
+step() {
+    local name=$1
+    shift
+    printf '\n==> %s\n' "$name"
+    local start=$SECONDS
+    if "$@"; then
+        printf '    %s: ok (%d s)\n' "$name" $((SECONDS - start))
+    else
+        printf '    %s: FAILED (%d s)\n' "$name" $((SECONDS - start))
+        failed+=("$name")
+    fi
+}
+
+# skip NAME WHY: what is not run, and what would make it run.
+skip() {
+    printf '\n==> %s\n    skipped: %s\n' "$1" "$2"
+    skipped+=("$1: $2")
+}
+
+# long_step NAME COMMAND...: a step that takes too long for every change.
+long_step() {
+    if [ "${CXI_CI_LONG:-}" = 1 ]; then
+        step "$@"
+    else
+        skip "$1" "long (CXI_CI_LONG=1 .ci/run)"
+    fi
+}
+
+# cargo_has SUBCOMMAND: whether `cargo SUBCOMMAND` is installed.
+cargo_has() { cargo "$1" --version >/dev/null 2>&1; }
+
+summary() {
+    printf '\n==> summary (%d s)\n' "$SECONDS"
+    local line
+    for line in "${skipped[@]:+${skipped[@]}}"; do printf '    skipped: %s\n' "$line"; done
+    for line in "${failed[@]:+${failed[@]}}"; do printf '    failed:  %s\n' "$line"; done
+    [ ${#failed[@]} -eq 0 ] || return 1
+    printf '    all passed\n'
+}
