@@ -1,4 +1,5 @@
-//! Tests that cross crates: replay of recorded driver behaviour on a device.
+//! Tests that cross crates: replay of recorded driver behaviour on a device, and sequences of
+//! commands against a reference model.
 #![forbid(unsafe_code)]
 #![allow(clippy::must_use_candidate, reason = "an unpublished package")]
 
@@ -18,6 +19,7 @@ pub mod mock;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod sequence;
 mod step;
 pub mod suite;
 pub mod uapi;

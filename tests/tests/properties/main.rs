@@ -4,15 +4,10 @@
 //! `CXI_PROPERTY_CASES` sets the number of sequences; a long run takes 20,000. Sequences that
 //! found a bug are kept in `proptest-regressions`.
 #![forbid(unsafe_code)]
-#![allow(clippy::struct_excessive_bools, reason = "descriptors have flags")]
 
-mod machine;
-mod model;
-mod operation;
 mod reach;
-mod strategy;
 
-use machine::Machine;
+use cxi_tests::sequence::machine::Machine;
 use proptest::test_runner::{Config, FileFailurePersistence};
 use proptest_state_machine::prop_state_machine;
 

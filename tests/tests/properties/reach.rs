@@ -7,8 +7,8 @@ use proptest::test_runner::TestRunner;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::LENGTH;
-use crate::model::{Answer, Model};
-use crate::operation::{Command, Operation};
+use cxi_tests::sequence::model::{Answer, Model};
+use cxi_tests::sequence::operation::{Command, Operation};
 
 /// Commands, and the answers that each must get.
 const WANTED: &[(&str, &str)] = &[
@@ -132,11 +132,12 @@ fn effects(before: &Model, after: &Model) -> Vec<String> {
     let tgqs = after.numbers.held(2);
     let overused = (0..8).any(|kind| {
         u32::from(after.device.shared_use[kind]) + u32::from(after.device.reserved[kind])
-            > u32::from(crate::model::TOTALS[kind])
+            > u32::from(cxi_tests::sequence::model::TOTALS[kind])
     });
-    let users = |profile: &crate::model::Profile| !profile.has_creator && profile.users > 0;
-    let shared_lcid = |lcid: &crate::model::Lcid| lcid.users > 1;
-    let exclusive = |lcid: &crate::model::Lcid| after.tx.get(lcid.profile).exclusive;
+    let users =
+        |profile: &cxi_tests::sequence::model::Profile| !profile.has_creator && profile.users > 0;
+    let shared_lcid = |lcid: &cxi_tests::sequence::model::Lcid| lcid.users > 1;
+    let exclusive = |lcid: &cxi_tests::sequence::model::Lcid| after.tx.get(lcid.profile).exclusive;
     let facts = [
         ("LNI pending", pending(after) > pending(before)),
         ("LNI finished", pending(after) < pending(before)),

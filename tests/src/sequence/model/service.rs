@@ -5,14 +5,14 @@ use cxi_ioctl::Errno;
 use super::accounting::{FailInfo, Reservation, TOTALS};
 use super::profile::{Profile, vni};
 use super::{Access, Answer, Model, Values, access, lowest_free};
-use crate::operation::Descriptor;
+use crate::sequence::operation::Descriptor;
 
-pub(crate) const DEFAULT_SERVICE: u32 = 1;
+pub const DEFAULT_SERVICE: u32 = 1;
 const MEMBER_KINDS: u32 = 4;
 const ALL_CLASSES: [bool; 5] = [true; 5];
 
 #[derive(Clone, Debug)]
-pub(crate) struct Service {
+pub struct Service {
     pub descriptor: Descriptor,
     pub enabled: bool,
     pub access: Access,
@@ -28,7 +28,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// It has a range of VNIs.
-    pub(crate) fn has_range(&self) -> bool {
+    pub fn has_range(&self) -> bool {
         !self.descriptor.restricted_vnis && !self.profiles.is_empty()
     }
 }
@@ -239,7 +239,7 @@ impl Model {
 }
 
 /// The traffic classes that a service allows.
-pub(crate) fn classes(descriptor: &Descriptor) -> [bool; 5] {
+pub fn classes(descriptor: &Descriptor) -> [bool; 5] {
     if descriptor.restricted_tcs {
         descriptor.tcs
     } else {

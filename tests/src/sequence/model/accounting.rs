@@ -5,15 +5,15 @@ use cxi_ioctl::Errno;
 use super::{Model, Service};
 
 /// Device totals, in the order PTE, TXQ, TGQ, EQ, CT, LE (each processing element), TLE, AC.
-pub(crate) const TOTALS: [u16; 8] = [2048, 1024, 512, 2047, 2047, 16384, 2048, 1022];
-pub(crate) const PTE: usize = 0;
-pub(crate) const TXQ: usize = 1;
-pub(crate) const TGQ: usize = 2;
-pub(crate) const EQ: usize = 3;
-pub(crate) const CT: usize = 4;
-pub(crate) const LE: usize = 5;
-pub(crate) const TLE: usize = 6;
-pub(crate) const AC: usize = 7;
+pub const TOTALS: [u16; 8] = [2048, 1024, 512, 2047, 2047, 16384, 2048, 1022];
+pub const PTE: usize = 0;
+pub const TXQ: usize = 1;
+pub const TGQ: usize = 2;
+pub const EQ: usize = 3;
+pub const CT: usize = 4;
+pub const LE: usize = 5;
+pub const TLE: usize = 6;
+pub const AC: usize = 7;
 
 /// Not applicable, in a usage figure.
 const NOT_APPLICABLE: u16 = 0xFFFF;
@@ -23,7 +23,7 @@ const LEAST_TLES: u16 = 8;
 
 /// Why SVC_ALLOC failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FailInfo {
+pub struct FailInfo {
     pub rsrc_avail: [u16; 8],
     pub no_le_pools: bool,
     pub no_tle_pools: bool,
@@ -31,7 +31,7 @@ pub(crate) struct FailInfo {
 
 /// What one service holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     /// `(max, res)` per resource type, as adjusted.
     pub limits: [(u16, u16); 8],
     pub le_pool: Option<u32>,
@@ -40,7 +40,7 @@ pub(crate) struct Reservation {
 
 /// What is held on the device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reservations {
+pub struct Reservations {
     pub reserved: [u16; 8],
     /// Units in use beyond a reservation.
     pub shared_use: [u16; 8],
@@ -50,7 +50,7 @@ pub(crate) struct Reservations {
 
 impl Reservations {
     /// The device as loaded: the default service has TLEs and pool 0 of both kinds.
-    pub(crate) fn loaded() -> (Self, Reservation) {
+    pub fn loaded() -> (Self, Reservation) {
         let mut device = Self::default();
         let mut limits = TOTALS.map(|total| (total, 0));
         limits[TLE] = (512, 512);
@@ -66,7 +66,7 @@ impl Reservations {
     }
 
     /// Takes what a new service asks for; `None` is a service without limits.
-    pub(crate) fn take(&mut self, asked: Option<[(u16, u16); 8]>) -> Result<Reservation, FailInfo> {
+    pub fn take(&mut self, asked: Option<[(u16, u16); 8]>) -> Result<Reservation, FailInfo> {
         let mut limits = asked.unwrap_or_else(|| {
             let mut all = TOTALS.map(|total| (total, 0));
             all[TLE] = (LEAST_TLES, LEAST_TLES);
@@ -116,14 +116,14 @@ impl Reservations {
     }
 
     /// Gives everything back.
-    pub(crate) fn give_back(&mut self, held: &Reservation) {
+    pub fn give_back(&mut self, held: &Reservation) {
         for (total, (_, res)) in self.reserved.iter_mut().zip(held.limits) {
             *total -= res;
         }
         self.mark(held.le_pool, held.tle_pool, false);
     }
 
-    pub(crate) fn tle_pools_used(&self) -> usize {
+    pub fn tle_pools_used(&self) -> usize {
         self.tle_pools.iter().filter(|used| **used).count()
     }
 
@@ -189,7 +189,7 @@ impl Model {
     }
 
     /// The use that the driver reports for a service.
-    pub(crate) fn usage(&self, service: &Service) -> [u16; 8] {
+    pub fn usage(&self, service: &Service) -> [u16; 8] {
         let counts_hardware = self.release == cxi_ioctl::Release::Main;
         let mut usage = service.in_use;
         usage[LE] = match service.held.le_pool {

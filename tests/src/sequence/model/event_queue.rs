@@ -4,15 +4,15 @@ use cxi_ioctl::Errno;
 
 use super::accounting::EQ;
 use super::{Model, Values};
-use crate::operation::{Caller, EventQueueRequest};
+use crate::sequence::operation::{Caller, EventQueueRequest};
 
-pub(crate) const PCT: u64 = 128;
+pub const PCT: u64 = 128;
 const PAGE: u64 = 4096;
 /// An event's place in a queue.
 const SLOT: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     pub file: usize,
     pub lni: u32,
     pub md: u32,
@@ -70,7 +70,7 @@ impl Model {
     }
 
     /// The device's one queue for the events of its connections is there.
-    pub(crate) fn has_pct(&self) -> bool {
+    pub fn has_pct(&self) -> bool {
         self.eqs.values().any(|eq| eq.pct)
     }
 

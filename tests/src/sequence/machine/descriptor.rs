@@ -3,8 +3,8 @@
 use cxi_ioctl::abi::service::{Limits, RSRC_COUNT, SvcDesc, SvcMember};
 use zerocopy::FromZeros;
 
-use crate::model::TOTALS;
-use crate::operation::{Descriptor, Member};
+use crate::sequence::model::TOTALS;
+use crate::sequence::operation::{Descriptor, Member};
 
 pub(super) fn to_abi(from: &Descriptor) -> SvcDesc {
     let mut to = SvcDesc::new_zeroed();

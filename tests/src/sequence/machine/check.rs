@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use crate::device::Buffers;
 use cxi_ioctl::abi::service::{RsrcUse, SvcDesc, SvcGetLprCmd, SvcListGetCmd, SvcRsrcListGetCmd};
 use cxi_mock::{Client, Credentials, Nic};
-use cxi_tests::device::Buffers;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use super::Machine;
 use super::descriptor::from_abi;
 use super::send::write;
-use crate::model::{Model, Service, TOTALS};
-use crate::operation::Descriptor;
+use crate::sequence::model::{Model, Service, TOTALS};
+use crate::sequence::operation::Descriptor;
 
 /// How the driver's accounting names the types; LEs are counted by each processing element.
 const NAMES: [&[&str]; 8] = [

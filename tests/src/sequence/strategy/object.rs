@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 
-use crate::model::Model;
-use crate::operation::{Command, EventQueueRequest, Operation, QueueRequest};
+use crate::sequence::model::Model;
+use crate::sequence::operation::{Command, EventQueueRequest, Operation, QueueRequest};
 
 use super::pick;
 
@@ -94,7 +94,7 @@ fn communication(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedS
     .boxed()
 }
 
-fn numbers(profile: &crate::model::Profile) -> [u32; 2] {
+fn numbers(profile: &crate::sequence::model::Profile) -> [u32; 2] {
     let low = u32::from(profile.low);
     [low, (low + 1).min(u32::from(profile.high))]
 }

@@ -11,8 +11,8 @@ use proptest::sample::select;
 use proptest::strategy::Union;
 use proptest_state_machine::ReferenceStateMachine;
 
-use crate::model::{FILES, Model};
-use crate::operation::{Caller, Command, Operation};
+use crate::sequence::model::{FILES, Model};
+use crate::sequence::operation::{Caller, Command, Operation};
 
 const CALLERS: [Caller; 4] = [
     Caller::ROOT,

@@ -14,11 +14,11 @@ struct Pool {
 
 /// The numbers of each resource type.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers([Pool; 8]);
+pub struct Numbers([Pool; 8]);
 
 impl Numbers {
     /// The lowest free number of a type; `None` if they have run out.
-    pub(crate) fn take(&mut self, kind: usize) -> Option<u32> {
+    pub fn take(&mut self, kind: usize) -> Option<u32> {
         let pool = &mut self.0[kind];
         if let Some(number) = pool.returned.pop_first() {
             return Some(number);
@@ -32,7 +32,7 @@ impl Numbers {
         Some(number)
     }
 
-    pub(crate) fn give_back(&mut self, kind: usize, number: u32) {
+    pub fn give_back(&mut self, kind: usize, number: u32) {
         let pool = &mut self.0[kind];
         let was_taken = number < range(kind).start + pool.taken;
         assert!(
@@ -42,7 +42,7 @@ impl Numbers {
     }
 
     /// How many of a type are held.
-    pub(crate) fn held(&self, kind: usize) -> usize {
+    pub fn held(&self, kind: usize) -> usize {
         let pool = &self.0[kind];
         pool.taken as usize - pool.returned.len()
     }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::model::{AC, LE, Model, Service, TLE, TOTALS};
-use crate::operation::{Command, Descriptor, Member};
+use crate::sequence::model::{AC, LE, Model, Service, TLE, TOTALS};
+use crate::sequence::operation::{Command, Descriptor, Member};
 
 use super::pick;
 

@@ -14,10 +14,11 @@ use proptest_state_machine::StateMachineTest;
 use check::Snapshot;
 use send::send;
 
-use crate::model::{Answer, DEFAULT_SERVICE, FILES, FILL_LIMIT, Model};
-use crate::operation::{Caller, Command, Operation};
+use crate::sequence::model::{Answer, DEFAULT_SERVICE, FILES, FILL_LIMIT, Model};
+use crate::sequence::operation::{Caller, Command, Operation};
 
-pub(crate) struct Machine {
+#[derive(Debug)]
+pub struct Machine {
     nic: Arc<Nic>,
     release: Release,
     files: [Option<Client>; FILES],

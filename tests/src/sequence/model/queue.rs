@@ -4,11 +4,11 @@ use cxi_ioctl::Errno;
 
 use super::accounting::{TGQ, TXQ};
 use super::{Model, Values};
-use crate::operation::{Caller, QueueRequest};
+use crate::sequence::operation::{Caller, QueueRequest};
 
-pub(crate) const TRANSMIT: u32 = 2;
-pub(crate) const ETHERNET: u32 = 4;
-pub(crate) const WITH_TRIGGER: u32 = 8;
+pub const TRANSMIT: u32 = 2;
+pub const ETHERNET: u32 = 4;
+pub const WITH_TRIGGER: u32 = 8;
 const LARGEST: u32 = 65_536;
 const SMALLEST: u32 = 64;
 const LAST_POLICY: u32 = 3;
@@ -16,7 +16,7 @@ const LAST_THRESHOLD: u32 = 3;
 const FIRST_TARGET: u32 = 1024;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
+pub struct Queue {
     pub file: usize,
     pub lni: u32,
     /// 0: none.

@@ -5,19 +5,19 @@ use cxi_ioctl::{Errno, Release};
 use super::accounting::AC;
 use super::{Model, Values, lowest_free};
 
-pub(crate) const PIN: u32 = 1;
-pub(crate) const ATS: u32 = 2;
-pub(crate) const NOCACHE: u32 = 32;
+pub const PIN: u32 = 1;
+pub const ATS: u32 = 2;
+pub const NOCACHE: u32 = 32;
 /// Flags that a caller may set without changing the kind of mapping: write and read.
-pub(crate) const PERMISSIONS: u32 = 4 | 8;
+pub const PERMISSIONS: u32 = 4 | 8;
 const PAGE: u64 = 4096;
 const LACS: u32 = 8;
 
 /// A kind of mapping: pinned or not, cached or not.
-pub(crate) type Mapping = (bool, bool);
+pub type Mapping = (bool, bool);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Md {
+pub struct Md {
     pub file: usize,
     pub lni: u32,
     pub va: u64,
@@ -88,7 +88,7 @@ impl Model {
     }
 
     /// Address contexts of an RGID.
-    pub(crate) fn lacs(&self, rgid: u32) -> Vec<u32> {
+    pub fn lacs(&self, rgid: u32) -> Vec<u32> {
         let sharing = self.lnis.values().filter(|lni| lni.rgid == rgid);
         sharing
             .flat_map(|lni| lni.contexts.values().copied())

@@ -6,14 +6,14 @@ use cxi_ioctl::Errno;
 
 use super::profile::vni;
 use super::{Model, Values, lowest_free};
-use crate::operation::Caller;
+use crate::sequence::operation::Caller;
 
-pub(crate) const PID_ANY: u32 = 511;
+pub const PID_ANY: u32 = 511;
 /// Never chosen for somebody who does not care.
 const LAST_PID: u32 = 510;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Domain {
+pub struct Domain {
     pub file: usize,
     pub lni: u32,
     pub profile: u32,
@@ -76,11 +76,11 @@ impl Model {
     }
 
     /// The PID that somebody who does not care would get.
-    pub(crate) fn next_pid(&self, profile: u32) -> u32 {
+    pub fn next_pid(&self, profile: u32) -> u32 {
         lowest_free(0, self.taken_pids(profile))
     }
 
-    pub(crate) fn pid_is_elsewhere(&self, vni: u16, pid: u32) -> bool {
+    pub fn pid_is_elsewhere(&self, vni: u16, pid: u32) -> bool {
         self.domains
             .values()
             .any(|domain| (domain.vni, domain.pid) == (vni, pid))

@@ -4,12 +4,12 @@ use cxi_ioctl::Errno;
 
 use super::accounting::PTE;
 use super::{Model, Values, lowest_free};
-use crate::operation::Caller;
+use crate::sequence::operation::Caller;
 
 const OFFSETS: u32 = 256;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pte {
+pub struct Pte {
     pub file: usize,
     pub lni: u32,
     /// 0: none.
@@ -18,7 +18,7 @@ pub(crate) struct Pte {
 
 /// An entry at an offset of a domain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mapped {
+pub struct Mapped {
     pub pte: u32,
     pub domain: u32,
     pub offset: u32,

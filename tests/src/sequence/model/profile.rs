@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cxi_ioctl::Errno;
 
 use super::lowest_free;
-use crate::operation::{Caller, Descriptor, Member};
+use crate::sequence::operation::{Caller, Descriptor, Member};
 
 const IGNORE: u32 = 0;
 const UID: u32 = 1;
@@ -13,13 +13,13 @@ const GID: u32 = 2;
 
 /// Who may use a service or a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
     Open,
     Members(Vec<Member>),
 }
 
 impl Access {
-    pub(crate) fn admits(&self, caller: Caller) -> bool {
+    pub fn admits(&self, caller: Caller) -> bool {
         match self {
             Self::Open => true,
             Self::Members(members) => members.iter().any(|member| match member.kind {
@@ -32,7 +32,7 @@ impl Access {
 }
 
 /// Who may use a service with these members.
-pub(crate) fn access(asked: &Descriptor) -> Result<Access, Errno> {
+pub fn access(asked: &Descriptor) -> Result<Access, Errno> {
     if !asked.restricted_members {
         return Ok(Access::Open);
     }
@@ -46,7 +46,7 @@ pub(crate) fn access(asked: &Descriptor) -> Result<Access, Errno> {
 
 /// A profile of either direction.
 #[derive(Clone, Debug)]
-pub(crate) struct Profile {
+pub struct Profile {
     pub low: u16,
     pub high: u16,
     pub access: Access,
@@ -66,7 +66,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    pub(crate) fn new(low: u16, high: u16, access: Access, tcs: [bool; 5]) -> Self {
+    pub fn new(low: u16, high: u16, access: Access, tcs: [bool; 5]) -> Self {
         Self {
             low,
             high,
@@ -81,32 +81,32 @@ impl Profile {
         }
     }
 
-    pub(crate) fn matches(&self, vni: u16) -> bool {
+    pub fn matches(&self, vni: u16) -> bool {
         (self.low..=self.high).contains(&vni)
     }
 }
 
 /// All profiles of one direction, by number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Profiles(pub BTreeMap<u32, Profile>);
+pub struct Profiles(pub BTreeMap<u32, Profile>);
 
 impl Profiles {
     /// Some profile stands in the way of a new one: they overlap, and one of them is a range.
-    pub(crate) fn conflict(&self, low: u16, high: u16) -> bool {
+    pub fn conflict(&self, low: u16, high: u16) -> bool {
         self.0.values().any(|profile| {
             let exact = low == high && profile.low == profile.high;
             !exact && low <= profile.high && profile.low <= high
         })
     }
 
-    pub(crate) fn add(&mut self, profile: Profile) -> u32 {
+    pub fn add(&mut self, profile: Profile) -> u32 {
         let id = lowest_free(1, self.0.keys().copied());
         self.0.insert(id, profile);
         id
     }
 
     /// The profile by which a caller may use a VNI; EPERM if only others may, ENOENT if nobody.
-    pub(crate) fn find(&self, vni: u16, caller: Caller) -> Result<u32, Errno> {
+    pub fn find(&self, vni: u16, caller: Caller) -> Result<u32, Errno> {
         let mut errno = Errno::ENOENT;
         for (id, profile) in &self.0 {
             if !profile.enabled || !profile.matches(vni) {
@@ -121,7 +121,7 @@ impl Profiles {
     }
 
     /// As [`Self::find`]; uid 0 gets a profile of its own for a VNI that nobody has.
-    pub(crate) fn find_or_create(&mut self, vni: u16, caller: Caller) -> Result<u32, Errno> {
+    pub fn find_or_create(&mut self, vni: u16, caller: Caller) -> Result<u32, Errno> {
         match self.find(vni, caller) {
             Err(Errno::ENOENT) if caller.uid == 0 => {
                 if self.conflict(vni, vni) {
@@ -140,27 +140,27 @@ impl Profiles {
         }
     }
 
-    pub(crate) fn get(&self, id: u32) -> &Profile {
+    pub fn get(&self, id: u32) -> &Profile {
         &self.0[&id]
     }
 
-    pub(crate) fn get_mut(&mut self, id: u32) -> &mut Profile {
+    pub fn get_mut(&mut self, id: u32) -> &mut Profile {
         let profile = self.0.get_mut(&id);
         profile.unwrap_or_else(|| panic!("profile {id} is gone, and somebody has it"))
     }
 
-    pub(crate) fn hold(&mut self, id: u32) {
+    pub fn hold(&mut self, id: u32) {
         self.get_mut(id).users += 1;
     }
 
     /// One user less; the last one takes the profile along.
-    pub(crate) fn release(&mut self, id: u32) {
+    pub fn release(&mut self, id: u32) {
         self.get_mut(id).users -= 1;
         self.sweep(id);
     }
 
     /// The service goes: nobody else may use the profile, those who have it keep it.
-    pub(crate) fn orphan(&mut self, id: u32) {
+    pub fn orphan(&mut self, id: u32) {
         let profile = self.get_mut(id);
         profile.has_creator = false;
         profile.access = Access::Members(Vec::new());
@@ -168,7 +168,7 @@ impl Profiles {
     }
 
     /// Takes a profile away that nobody has.
-    pub(crate) fn sweep(&mut self, id: u32) {
+    pub fn sweep(&mut self, id: u32) {
         let profile = self.get(id);
         if !profile.has_creator && profile.users == 0 {
             self.0.remove(&id);
@@ -177,7 +177,7 @@ impl Profiles {
 }
 
 /// A VNI as callers give it.
-pub(crate) fn vni(number: u32) -> Result<u16, Errno> {
+pub fn vni(number: u32) -> Result<u16, Errno> {
     let vni = u16::try_from(number).ok().filter(|vni| *vni > 0);
     vni.ok_or(Errno::EINVAL)
 }

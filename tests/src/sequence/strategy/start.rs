@@ -1,7 +1,7 @@
 //! What sequences start from: what random steps seldom come to by themselves.
 
-use crate::model::{AC, LE};
-use crate::operation::{Caller, Command, Descriptor, Operation};
+use crate::sequence::model::{AC, LE};
+use crate::sequence::operation::{Caller, Command, Descriptor, Operation};
 
 /// The steps of each start; the first has none.
 pub(super) fn all() -> Vec<Vec<Operation>> {

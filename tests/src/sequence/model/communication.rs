@@ -6,7 +6,7 @@ use cxi_ioctl::Errno;
 
 use super::profile::vni;
 use super::{Model, Values, lowest_free};
-use crate::operation::Caller;
+use crate::sequence::operation::Caller;
 
 const LCIDS: u32 = 16;
 const TABLE: usize = 255;
@@ -14,15 +14,15 @@ const CLASSES: u32 = 8;
 const TYPES: u32 = 4;
 const FIRST_ETHERNET: u32 = 5;
 const LAST_PCP: u32 = 7;
-pub(crate) const TRIGGER: u32 = 0;
-pub(crate) const NON_TRIGGER: u32 = 1;
+pub const TRIGGER: u32 = 0;
+pub const NON_TRIGGER: u32 = 1;
 
 /// Class and type that the hardware is set up for.
 const PAIRS: [(u32, u32); 6] = [(1, 0), (1, 3), (2, 0), (3, 0), (3, 1), (3, 2)];
 
 /// A handle.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cp {
+pub struct Cp {
     pub lni: u32,
     pub rgid: u32,
     pub lcid: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Cp {
 
 /// An LCID of an RGID.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lcid {
+pub struct Lcid {
     pub vni: u16,
     pub class: (u32, u32),
     pub profile: u32,
@@ -124,7 +124,7 @@ impl Model {
     }
 
     /// The LCID that a CP would share.
-    pub(crate) fn reusable(
+    pub fn reusable(
         &self,
         rgid: u32,
         lni: u32,
@@ -145,7 +145,7 @@ impl Model {
     }
 
     /// Entries of the CP table in use.
-    pub(crate) fn cp_table_use(&self) -> usize {
+    pub fn cp_table_use(&self) -> usize {
         self.table_use_with(None)
     }
 

@@ -20,29 +20,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::{Errno, Release};
 
-use crate::operation::{Caller, Command, Operation};
+use crate::sequence::operation::{Caller, Command, Operation};
 
-pub(crate) use accounting::{AC, FailInfo, LE, Reservations, TLE, TOTALS};
-pub(crate) use communication::{Cp, Lcid};
-pub(crate) use domain::{Domain, PID_ANY};
-pub(crate) use event_queue::{EventQueue, PCT};
-pub(crate) use lni::Lni;
-pub(crate) use memory::Md;
-pub(crate) use numbers::Numbers;
-pub(crate) use portal::{Mapped, Pte};
-pub(crate) use profile::{Access, Profile, Profiles, access, vni as valid_vni};
-pub(crate) use queue::Queue;
-pub(crate) use service::{DEFAULT_SERVICE, Service, classes};
+pub use accounting::{AC, FailInfo, LE, Reservations, TLE, TOTALS};
+pub use communication::{Cp, Lcid};
+pub use domain::{Domain, PID_ANY};
+pub use event_queue::{EventQueue, PCT};
+pub use lni::Lni;
+pub use memory::Md;
+pub use numbers::Numbers;
+pub use portal::{Mapped, Pte};
+pub use profile::{Access, Profile, Profiles, access, vni as valid_vni};
+pub use queue::Queue;
+pub use service::{DEFAULT_SERVICE, Service, classes};
 
 /// Number of slots for open files.
-pub(crate) const FILES: usize = 3;
+pub const FILES: usize = 3;
 
 /// A command is repeated this often at most.
-pub(crate) const FILL_LIMIT: u32 = 2100;
+pub const FILL_LIMIT: u32 = 2100;
 
 /// What a step has to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     Ok,
     Failed(Errno),
     Allocated {
@@ -60,7 +60,7 @@ pub(crate) enum Answer {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
+pub struct Model {
     pub release: Release,
     pub services: BTreeMap<u32, Service>,
     /// Services in the order of their allocation.
@@ -135,7 +135,7 @@ impl Model {
     }
 
     /// The device after some first steps.
-    pub(crate) fn started(release: Release, start: Vec<Operation>) -> Self {
+    pub fn started(release: Release, start: Vec<Operation>) -> Self {
         let mut model = Self::loaded(release);
         for step in &start {
             model.apply(step);
@@ -147,7 +147,7 @@ impl Model {
     }
 
     /// Does a step.
-    pub(crate) fn apply(&mut self, operation: &Operation) {
+    pub fn apply(&mut self, operation: &Operation) {
         self.leaves_trace = false;
         self.answer = match operation {
             Operation::Open { file } => {
@@ -274,10 +274,10 @@ impl Model {
 }
 
 /// The numbers that a command answers with; none if it has no response.
-pub(crate) type Values = Result<Vec<u32>, Errno>;
+pub type Values = Result<Vec<u32>, Errno>;
 
 /// The lowest number from `first` that is not taken.
-pub(crate) fn lowest_free(first: u32, taken: impl IntoIterator<Item = u32>) -> u32 {
+pub fn lowest_free(first: u32, taken: impl IntoIterator<Item = u32>) -> u32 {
     let taken: BTreeSet<u32> = taken.into_iter().collect();
     let mut number = first;
     while taken.contains(&number) {

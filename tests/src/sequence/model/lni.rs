@@ -7,12 +7,12 @@ use cxi_ioctl::Errno;
 use super::accounting::{AC, CT, EQ, PTE};
 use super::memory::Mapping;
 use super::{Model, Values, lowest_free};
-use crate::operation::Caller;
+use crate::sequence::operation::Caller;
 
 const RGIDS: u32 = 255;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Lni {
+pub struct Lni {
     /// `None`: freed, but a queue was still busy.
     pub file: Option<usize>,
     pub svc_id: u32,
@@ -85,7 +85,7 @@ impl Model {
     }
 
     /// Objects of an LNI are in somebody's hands.
-    pub(crate) fn has_objects(&self, lni: u32) -> bool {
+    pub fn has_objects(&self, lni: u32) -> bool {
         self.cps.values().any(|cp| cp.lni == lni)
             || self.domains.values().any(|domain| domain.lni == lni)
             || self.queues.values().any(|queue| queue.lni == lni)
@@ -141,7 +141,7 @@ impl Model {
     }
 
     /// RGIDs in use.
-    pub(crate) fn rgids(&self) -> BTreeSet<u32> {
+    pub fn rgids(&self) -> BTreeSet<u32> {
         self.lnis.values().map(|lni| lni.rgid).collect()
     }
 }

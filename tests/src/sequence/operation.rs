@@ -2,7 +2,7 @@
 
 /// Who makes a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
     pub uid: u32,
     pub gid: u32,
     pub admin: bool,
@@ -10,7 +10,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) const ROOT: Self = Self {
+    pub const ROOT: Self = Self {
         uid: 0,
         gid: 0,
         admin: true,
@@ -20,14 +20,14 @@ impl Caller {
 
 /// Kind and id of a member slot, as raw numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Member {
+pub struct Member {
     pub kind: u32,
     pub id: u32,
 }
 
 /// A service descriptor as a caller gives it and as SVC_GET shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Descriptor {
+pub struct Descriptor {
     pub restricted_members: bool,
     pub restricted_vnis: bool,
     pub restricted_tcs: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Descriptor {
 
 /// One step; `file` is the slot of an open file.
 #[derive(Clone, Debug)]
-pub(crate) enum Operation {
+pub enum Operation {
     Open {
         file: usize,
     },
@@ -87,7 +87,7 @@ pub(crate) enum Operation {
 
 /// One command.
 #[derive(Clone, Debug)]
-pub(crate) enum Command {
+pub enum Command {
     SvcAlloc(Box<Descriptor>),
     SvcUpdate(Box<Descriptor>),
     SvcDestroy {
@@ -195,7 +195,7 @@ pub(crate) enum Command {
 
 /// What a command queue is asked for with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueRequest {
+pub struct QueueRequest {
     pub lni: u32,
     pub eq: u32,
     pub count: u32,
@@ -207,7 +207,7 @@ pub(crate) struct QueueRequest {
 
 /// What an event queue is asked for with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EventQueueRequest {
+pub struct EventQueueRequest {
     pub lni: u32,
     pub md: u32,
     pub event_wait: u32,
@@ -219,7 +219,7 @@ pub(crate) struct EventQueueRequest {
 }
 
 impl Command {
-    pub(crate) fn needs_admin(&self) -> bool {
+    pub fn needs_admin(&self) -> bool {
         matches!(
             self,
             Self::SvcAlloc(_)

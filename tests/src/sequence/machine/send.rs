@@ -1,5 +1,6 @@
 //! Commands as bytes, and what comes back.
 
+use crate::device::Buffers;
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtFreeCmd};
 use cxi_ioctl::abi::domain::{
     DomainAllocCmd, DomainAllocResp, DomainFreeCmd, DomainReserveCmd, DomainReserveResp,
@@ -20,12 +21,11 @@ use cxi_ioctl::abi::service::{
 use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitAllocResp, WaitFreeCmd};
 use cxi_ioctl::{Errno, Release};
 use cxi_mock::{Client, Credentials};
-use cxi_tests::device::Buffers;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::descriptor::to_abi;
-use crate::model::{Answer, FailInfo};
-use crate::operation::{Caller, Command};
+use crate::sequence::model::{Answer, FailInfo};
+use crate::sequence::operation::{Caller, Command};
 
 type Written = (Result<(), Errno>, Option<Vec<u8>>);
 

@@ -1,7 +1,7 @@
 //! Where the driver's behaviour is not defined, or not known.
 
-use crate::model::{Model, PCT, PID_ANY, access, classes, valid_vni};
-use crate::operation::{Caller, Command};
+use crate::sequence::model::{Model, PCT, PID_ANY, access, classes, valid_vni};
+use crate::sequence::operation::{Caller, Command};
 
 /// First class for Ethernet, and the last priority of one.
 const ETHERNET_CLASS: u32 = 5;
