@@ -1,8 +1,6 @@
 //! What a NIC says about itself.
 
-use std::fmt;
-use std::str::FromStr;
-
+use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::{CASSINI_2_0, PLATFORM_NETSIM};
 
 /// What a NIC says about itself in DEV_INFO_GET, GET_DEV_PROPERTIES and sysfs.
@@ -72,73 +70,5 @@ impl Default for Identity {
             rdzv_get_en: true,
             amo_remap_to_pcie_fadd: -1,
         }
-    }
-}
-
-/// A PCI address, written as `0000:41:00.0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(into = "String", try_from = "String"))]
-#[allow(clippy::exhaustive_structs, reason = "PCI addresses do not grow")]
-pub struct PciAddress {
-    /// Domain.
-    pub domain: u16,
-    /// Bus.
-    pub bus: u8,
-    /// Device, at most 31.
-    pub device: u8,
-    /// Function, at most 7.
-    pub function: u8,
-}
-
-impl fmt::Display for PciAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            domain,
-            bus,
-            device,
-            function,
-        } = self;
-        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
-    }
-}
-
-/// A text that is no PCI address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no PCI address: expected the form 0000:41:00.0")]
-pub struct NoPciAddress(String);
-
-impl FromStr for PciAddress {
-    type Err = NoPciAddress;
-
-    fn from_str(text: &str) -> Result<Self, NoPciAddress> {
-        let parse = || {
-            let (domain, rest) = text.split_once(':')?;
-            let (bus, rest) = rest.split_once(':')?;
-            let (device, function) = rest.split_once('.')?;
-            let device = u8::from_str_radix(device, 16).ok().filter(|d| *d < 32)?;
-            let function = u8::from_str_radix(function, 16).ok().filter(|f| *f < 8)?;
-            Some(Self {
-                domain: u16::from_str_radix(domain, 16).ok()?,
-                bus: u8::from_str_radix(bus, 16).ok()?,
-                device,
-                function,
-            })
-        };
-        parse().ok_or_else(|| NoPciAddress(text.to_owned()))
-    }
-}
-
-impl From<PciAddress> for String {
-    fn from(address: PciAddress) -> Self {
-        address.to_string()
-    }
-}
-
-impl TryFrom<String> for PciAddress {
-    type Error = NoPciAddress;
-
-    fn try_from(text: String) -> Result<Self, NoPciAddress> {
-        text.parse()
     }
 }

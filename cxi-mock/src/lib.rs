@@ -72,7 +72,7 @@ pub use fault::{Fault, Faults};
 pub use fault_spec::{BadFault, FaultSpec};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
-pub use identity::{Identity, NoPciAddress, PciAddress};
+pub use identity::Identity;
 pub use nic::Nic;
 pub use node::MockNode;
 pub use snapshot::{

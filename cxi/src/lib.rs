@@ -98,7 +98,6 @@ pub mod job;
 mod limits;
 pub mod lni;
 mod member;
-mod pci;
 mod properties;
 mod resource;
 pub mod service;
@@ -111,7 +110,10 @@ mod vni_range;
 
 pub use availability::{Availability, Level};
 pub use clock::{Backoff, Clock, SystemClock};
-pub use cxi_ioctl::{CharDev, DeviceMemory, Errno, Mapping, Opcode, Release, Transport};
+pub use cxi_ioctl::{
+    CharDev, DeviceMemory, Errno, InvalidPciAddress, Mapping, Opcode, PciAddress, Release,
+    Transport,
+};
 pub use device::Device;
 pub use driver::Driver;
 pub use error::{Error, ErrorKind, Result};
@@ -121,7 +123,6 @@ pub use info::{CassiniVersion, DeviceInfo, Platform};
 pub use limits::{InvalidLimit, InvalidLnisPerRgid, Limit, Limits, LnisPerRgid};
 pub use lni::Lni;
 pub use member::{InvalidMembers, Member, Members};
-pub use pci::{InvalidPciAddress, PciAddress};
 pub use resource::{InvalidResource, Resource, ResourceMap};
 pub use service::{
     InvalidSpec, ScopedService, Service, ServiceBuffer, ServiceSpec, ServiceSpecBuilder, Services,

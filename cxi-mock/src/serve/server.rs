@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fuser::BackingId;
 
-use cxi_ioctl::Errno;
+use cxi_ioctl::{Errno, PciAddress};
 
 use super::credentials::Authority;
 use super::interrupts::Interrupts;
@@ -14,7 +14,7 @@ use super::module;
 use super::sysfs;
 use super::trace::Trace;
 use super::tree::Tree;
-use crate::{Client, Nic, PciAddress};
+use crate::{Client, Nic};
 
 /// A PCI function that has a character device of its own.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoGetCmd, DevInfoUse};
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{Errno, PciAddress, Release};
 
 use super::tree::{Item, Tree};
-use crate::{Credentials, Nic, PciAddress};
+use crate::{Credentials, Nic};
 
 /// Names of the hardware counters.
 const TELEMETRY: &str = include_str!("telemetry.txt");
