@@ -1,17 +1,13 @@
-//! Who a caller is: what the request does not say is read from `/proc`.
+//! Who a caller is: what the request does not say is asked of the kernel.
 
 use std::fs;
 
 use nix::unistd::Pid;
+use rustix::thread::CapabilitySet;
 
 use cxi_ioctl::{Opcode, Privilege, Release};
 
 use crate::Credentials;
-
-/// Bit of `CAP_NET_RAW` in a capability set.
-pub(super) const CAP_NET_RAW: u32 = 13;
-/// Bit of `CAP_SYS_ADMIN` in a capability set.
-pub(super) const CAP_SYS_ADMIN: u32 = 21;
 
 /// Inode of the initial user namespace, the same on every Linux.
 const INITIAL_USER_NAMESPACE: u32 = 4_026_531_837;
@@ -87,22 +83,20 @@ pub(super) fn of_caller(
 ) -> Credentials {
     let wanted = wanted(opcode);
     let mut credentials = Credentials::user(uid, gid);
-    let groups = wanted.network_namespace && release == Release::Shs12_0;
-    if wanted.capabilities || groups {
-        let task = pid.to_string();
-        let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-        if wanted.capabilities
-            && namespace(&task, "user").is_some_and(|user| authority.covers(user))
-        {
-            credentials.sys_admin = has_capability(&status, CAP_SYS_ADMIN);
-            credentials.net_raw = has_capability(&status, CAP_NET_RAW);
-        }
-        if groups {
-            credentials.groups = supplementary_groups(&status);
+    let task = pid.to_string();
+    if wanted.capabilities {
+        let held = effective_capabilities(pid);
+        if !held.is_empty() && namespace(&task, "user").is_some_and(|user| authority.covers(user)) {
+            credentials.sys_admin = held.contains(CapabilitySet::SYS_ADMIN);
+            credentials.net_raw = held.contains(CapabilitySet::NET_RAW);
         }
     }
+    if wanted.network_namespace && release == Release::Shs12_0 {
+        let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+        credentials.groups = supplementary_groups(&status);
+    }
     if wanted.network_namespace
-        && let Some(netns) = namespace(&pid.to_string(), "net")
+        && let Some(netns) = namespace(&task, "net")
     {
         credentials.netns = netns;
     }
@@ -117,47 +111,55 @@ fn namespace(task: &str, kind: &str) -> Option<u32> {
     inode.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether the effective set of a `/proc/PID/status` has a capability.
-pub(super) fn has_capability(status: &str, bit: u32) -> bool {
-    field(status, "CapEff:")
-        .and_then(|set| u64::from_str_radix(set, 16).ok())
-        .is_some_and(|set| set >> bit & 1 == 1)
+/// The effective capabilities of a thread; none where it is unknown here. One system call, where
+/// `/proc/PID/status` would be three and a page of text.
+pub(super) fn effective_capabilities(thread: Pid) -> CapabilitySet {
+    let thread = Some(thread.as_raw()).filter(|thread| *thread > 0);
+    thread
+        .and_then(rustix::process::Pid::from_raw)
+        .and_then(|thread| rustix::thread::capabilities(Some(thread)).ok())
+        .map_or(CapabilitySet::empty(), |sets| sets.effective)
 }
 
+/// The groups in the text of a `/proc/PID/status`.
 fn supplementary_groups(status: &str) -> Vec<u32> {
-    let groups = field(status, "Groups:").unwrap_or_default();
+    let groups = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Groups:"))
+        .unwrap_or_default();
     groups
         .split_whitespace()
         .filter_map(|gid| gid.parse().ok())
         .collect()
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .map(str::trim)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STATUS: &str = "Name:\tsh\nUid:\t1000\t1000\t1000\t1000\nGroups:\t4 24 1000 \n\
-                          CapPrm:\t0000000000000000\nCapEff:\t0000000000202000\n";
+    #[test]
+    fn a_thread_that_is_not_there_holds_nothing() {
+        // 0 would be this thread to capget(2).
+        for absent in [0, -1, i32::MAX] {
+            let held = effective_capabilities(Pid::from_raw(absent));
+            assert_eq!(held, CapabilitySet::empty(), "{absent}");
+        }
+    }
 
     #[test]
-    fn capabilities_are_bits_of_the_effective_set() {
-        assert!(has_capability(STATUS, CAP_SYS_ADMIN));
-        assert!(has_capability(STATUS, CAP_NET_RAW));
-        assert!(!has_capability(STATUS, 0));
-        assert!(!has_capability("", CAP_SYS_ADMIN));
-        assert!(!has_capability("CapEff:\tnonsense\n", CAP_SYS_ADMIN));
+    fn capabilities_are_those_of_proc() {
+        let status = fs::read_to_string("/proc/thread-self/status").expect("proc is mounted");
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let bits = u64::from_str_radix(effective.expect("a set").trim(), 16).expect("a number");
+        assert_eq!(effective_capabilities(nix::unistd::gettid()).bits(), bits);
     }
 
     #[test]
     fn groups_are_numbers() {
-        assert_eq!(supplementary_groups(STATUS), [4, 24, 1000]);
+        assert_eq!(
+            supplementary_groups("Name:\tsh\nGroups:\t4 24 1000 \nCapEff:\t0\n"),
+            [4, 24, 1000]
+        );
         assert_eq!(supplementary_groups("Groups:\t\n"), [0_u32; 0]);
     }
 

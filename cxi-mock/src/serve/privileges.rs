@@ -4,7 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
-use super::credentials::{CAP_SYS_ADMIN, has_capability};
+use nix::unistd::gettid;
+use rustix::thread::CapabilitySet;
+
+use super::credentials::effective_capabilities;
 use super::error::ServeError;
 use super::memory;
 
@@ -21,13 +24,7 @@ pub(super) enum Route {
 pub(super) fn check() -> Result<Route, ServeError> {
     check_memory_access()?;
     open_fuse()?;
-    let status = fs::read_to_string("/proc/self/status").map_err(|error| {
-        ServeError::missing(
-            format!("/proc/self/status cannot be read: {error}"),
-            "Mount proc: mount -t proc proc /proc",
-        )
-    })?;
-    if has_capability(&status, CAP_SYS_ADMIN) {
+    if effective_capabilities(gettid()).contains(CapabilitySet::SYS_ADMIN) {
         return Ok(Route::Privileged);
     }
     check_user_namespaces()?;
