@@ -12,6 +12,7 @@ mod control;
 mod credentials;
 mod device;
 mod error;
+mod files;
 mod fuse;
 mod interrupts;
 mod launch;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fuser::{Config, Session, SessionACL};
 
 use super::error::{Doing, ServeError};
-use super::fuse::Files;
+use super::files::Files;
 use super::mount::{self, LinkFolder, Places, Stage};
 use super::server::{Function, Server};
 use super::sysfs::network_device;
