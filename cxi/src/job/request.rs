@@ -103,7 +103,8 @@ impl JobLimits {
 )]
 #[non_exhaustive]
 pub enum NicPolicy {
-    /// Every NIC of the node; one that cannot be used is an error.
+    /// Every NIC of the node; one that cannot be used is an error. A virtual function is no NIC of
+    /// its own: services are made on its physical function.
     #[default]
     All,
     /// Those that can be used; fewer than so many are an error. The others are listed in the

@@ -1,15 +1,20 @@
 //! One act over all NICs.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
 
 use cxi::job::allocate::{Cause, LeftBehindReason};
 use cxi::job::limits::{CutReason, Mode};
 use cxi::job::{Grant, JobLimits, JobRequest, NicPolicy, Node};
-use cxi::{Limit, Limits, LnisPerRgid, Member, Resource, TrafficClasses, VniAccess, VniRange};
+use cxi::{
+    Device, Limit, Limits, LnisPerRgid, Member, Resource, TrafficClasses, VniAccess, VniRange,
+};
 use cxi_ioctl::{Errno, Injection, Opcode};
-use cxi_mock::{MockNode, NicConfig};
+use cxi_mock::{Credentials, MockNode, NicConfig};
 
-use crate::support::{cxi, faulty, id, ids, job, mock, node, planned, user_services, vni};
+use crate::support::{cxi, devices, faulty, id, ids, job, mock, node, planned, user_services, vni};
 
 fn allocate(node: &Node, request: &JobRequest) -> Grant {
     node.allocate(request)
@@ -188,6 +193,28 @@ fn unusable_nics_by_policy() {
     );
     let env = grant.env().unwrap();
     assert_eq!(env.service_on(cxi(1)), None);
+}
+
+#[test]
+fn every_nic_means_every_physical_function() {
+    let mock = MockNode::alike(1, &NicConfig::new().virtual_functions(1)).unwrap();
+    let sysfs = tempfile::tempdir().unwrap();
+    let folder = sysfs.path().join("class/cxi_user/cxi1/device");
+    fs::create_dir_all(&folder).unwrap();
+    symlink("../pf", folder.join("physfn")).unwrap();
+    let file = Arc::new(
+        mock.nics()[0]
+            .open_vf(0)
+            .unwrap()
+            .transport(Credentials::root()),
+    );
+    let function = Device::with_sysfs(cxi(1), file, sysfs.path());
+    let node = Node::of(devices(&mock).into_iter().chain([function]));
+
+    let grant = allocate(&node, &job(1000, 4034).build().unwrap());
+    assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);
+    assert_eq!(grant.left_out.len(), 1);
+    assert_eq!(grant.left_out[0].device, cxi(1));
 }
 
 #[test]

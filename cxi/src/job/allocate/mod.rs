@@ -74,7 +74,7 @@ impl Node {
     /// The NICs that the policy asks for, and the others.
     fn choose(&self, request: &JobRequest) -> Result<(Vec<&NodeNic>, Vec<LeftOut>), AllocateError> {
         let wanted = |nic: &&NodeNic| match request.nics() {
-            NicPolicy::All => true,
+            NicPolicy::All => !nic.is_virtual_function(),
             NicPolicy::AnyUsable(_) => nic.is_usable(),
             NicPolicy::Listed(listed) => listed.contains(&nic.id()),
         };
