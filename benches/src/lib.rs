@@ -1,6 +1,7 @@
 //! What the benchmarks share.
 #![forbid(unsafe_code)]
 
+pub mod instructions;
 pub mod mock;
 
 use std::os::fd::AsFd;
