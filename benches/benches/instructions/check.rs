@@ -88,16 +88,15 @@ fn difference(
 fn count_all(all: &[Series]) -> Result<BTreeMap<String, u32>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
-    // A series is made where it is counted, in a process of its own: names are all that is shared.
-    let names: Vec<&str> = all.iter().map(|series| series.name.as_str()).collect();
     let workers = thread::available_parallelism()?.get();
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let count = count::count(name).map_err(|error| format!("{name}: {error}"));
+                while let Some(series) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let count =
+                        count::count(series).map_err(|error| format!("{}: {error}", series.name));
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    results.push(count.map(|count| ((*name).to_owned(), count)));
+                    results.push(count.map(|count| (series.name.clone(), count)));
                 }
             });
         }

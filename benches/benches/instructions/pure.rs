@@ -35,8 +35,8 @@ pub(crate) fn all() -> [Series; 8] {
         }),
         Series::new("service/to specification", specification),
         Series::new("job/allocate + release, 1 NIC", || job(1)),
-        Series::new("job/allocate + release, 4 NICs", || job(4)),
-        Series::new("job/allocate + release, 8 NICs", || job(8)),
+        Series::new("job/allocate + release, 4 NICs", || job(4)).with_threads(),
+        Series::new("job/allocate + release, 8 NICs", || job(8)).with_threads(),
     ]
 }
 

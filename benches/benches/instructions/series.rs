@@ -18,18 +18,26 @@ pub(crate) type Act = Box<dyn FnMut()>;
 /// One series.
 pub(crate) struct Series {
     pub(crate) name: String,
-    prepare: Box<dyn Fn() -> Result<Act>>,
+    /// Whether it starts threads.
+    pub(crate) threads: bool,
+    prepare: Box<dyn Fn() -> Result<Act> + Sync>,
 }
 
 impl Series {
     pub(crate) fn new(
         name: impl Into<String>,
-        prepare: impl Fn() -> Result<Act> + 'static,
+        prepare: impl Fn() -> Result<Act> + Sync + 'static,
     ) -> Self {
         Self {
             name: name.into(),
+            threads: false,
             prepare: Box::new(prepare),
         }
+    }
+
+    pub(crate) fn with_threads(mut self) -> Self {
+        self.threads = true;
+        self
     }
 
     /// Something to call again and again, each time at the same cost.
