@@ -9,6 +9,7 @@ use super::idset::IdSet;
 use super::node::Node;
 use super::parallel;
 use super::release::{FailedNic, Release, ReleaseOptions, overlaps, release_chosen};
+use crate::driver::Hazards;
 use crate::{Device, DeviceId, Service, ServiceId, VniAccess};
 
 /// What is to be cleaned up, and what is not.
@@ -126,6 +127,9 @@ pub enum Spared {
     Alive,
     /// No VNI of it is in the pool.
     OutsidePool,
+    /// The driver refused its VNI range, and destroying it may make the kernel use memory that it
+    /// has freed; see [`Hazards::REFUSED_RANGE`].
+    RangeRefused,
 }
 
 /// A service, and what is done about it for which reason.
@@ -220,11 +224,15 @@ impl Node {
         let lists = parallel::each(&nics, |device| device.services().list());
         let (mut orphans, mut spared) = (Vec::new(), Vec::new());
         let mut failed = self.unopened();
-        for (device, list) in nics.iter().map(|nic| nic.id()).zip(lists) {
+        for (nic, list) in nics.into_iter().zip(lists) {
+            let device = nic.id();
             match list {
                 Ok(list) => {
                     for service in list {
-                        match policy.judge(device, &service) {
+                        match policy
+                            .judge(device, &service)
+                            .and_then(|why| safe(nic, &service, why))
+                        {
                             Ok(why) => orphans.push(Found {
                                 device,
                                 service,
@@ -247,6 +255,18 @@ impl Node {
         failed.sort_by_key(|nic| nic.device);
         (orphans, spared, failed)
     }
+}
+
+/// Spares what destroying may do harm.
+fn safe(nic: &Device, service: &Service, why: Orphaned) -> Result<Orphaned, Spared> {
+    let lost = || nic.services().has_lost_range(service.id());
+    if why == Orphaned::Unfinished
+        && !nic.accepts(Hazards::REFUSED_RANGE)
+        && lost().is_ok_and(|lost| lost)
+    {
+        return Err(Spared::RangeRefused);
+    }
+    Ok(why)
 }
 
 struct Found<W> {
@@ -286,6 +306,11 @@ impl fmt::Display for Spared {
             Self::System => "it is a system service",
             Self::Alive => "a live job has it",
             Self::OutsidePool => "it has no VNI of the pool",
+            Self::RangeRefused => {
+                "the driver refused its VNI range, and destroying it may make the kernel use memory \
+                 that it has freed: destroy it by hand if another service was in the way, or leave \
+                 it until the driver is loaded again"
+            }
         })
     }
 }

@@ -109,6 +109,17 @@ impl Services {
         }
     }
 
+    /// Whether a driver refused the range of a service: for another service, and destroying it does
+    /// no harm, or for a domain of uid 0, and the driver keeps a profile that it has freed. Nothing
+    /// tells one from the other later.
+    pub(crate) fn has_lost_range(&self, id: ServiceId) -> Result<bool> {
+        match self.vni_range(id) {
+            Ok(_) => Ok(false),
+            Err(error) if error.errno() == Errno::ENOENT => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The range of a service that is known to be there; `None` also if it was lost.
     pub(super) fn range_of(&self, id: ServiceId) -> Result<Option<VniRange>> {
         let command = SvcGetVniRangeCmd {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use cxi::driver::Hazards;
 use cxi::job::clean::{Orphaned, Spared};
-use cxi::job::{CleanPolicy, JobRequest, ReleaseOptions, ReleaseStatus};
-use cxi::{Device, Member, ServiceSpec, VniRange};
+use cxi::job::{CleanPolicy, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+use cxi::{Device, Limits, Member, ServiceSpec, VniRange};
 
 use crate::support::{
     FakeClock, allocate, cxi, devices, id, job, mock, mortal, node, user_services, vni,
@@ -25,7 +26,7 @@ fn clean_spares_what_is_not_an_orphan() {
         .vni(vni(1030))
         .system(true);
     services
-        .create(&system.limits(cxi::Limits::default()).build().unwrap())
+        .create(&system.limits(Limits::default()).build().unwrap())
         .unwrap();
     let policy = CleanPolicy::new("1024-65535".parse().unwrap());
     let policy = policy
@@ -141,4 +142,41 @@ fn an_unfinished_service_gets_time_to_be_finished() {
     let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock));
     assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
     assert!(user_services(&mock).is_empty());
+}
+
+#[test]
+fn a_service_whose_range_was_refused_is_named_and_left() {
+    let mock = mock(1);
+    let device = devices(&mock).remove(0);
+    let services = device.services();
+    let list = ServiceSpec::builder()
+        .member(Member::Uid(0))
+        .vni(vni(200))
+        .limits(Limits::default());
+    let holder = services.create(&list.build().unwrap()).unwrap();
+    let lni = device.alloc_lni(holder).unwrap();
+    let domain = lni.alloc_domain(vni(70), None).unwrap();
+    let wanted = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .vni_range(VniRange::new(vni(64), 64).unwrap());
+    let error = services.create(&wanted.build().unwrap()).unwrap_err();
+    let left = error.leftover().expect("it stays").service;
+    domain.close().unwrap();
+    lni.close().unwrap();
+
+    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let clock = FakeClock::default();
+    let once = ReleaseOptions::once().clock(&clock);
+    let clean = node(&mock).clean(&policy, &once);
+    assert!(clean.orphans.is_empty());
+    let why = clean.spared.iter().find(|judged| judged.service == left);
+    assert_eq!(why.map(|judged| judged.why), Some(Spared::RangeRefused));
+    assert!(services.get(left).is_ok());
+    assert_eq!(mock.nics()[0].events(), []);
+
+    // Who accepts the damage may have it.
+    let accepting = Node::of([device.accepting(Hazards::REFUSED_RANGE)]);
+    let clean = accepting.clean(&policy, &once);
+    assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
+    assert!(services.get(left).is_err());
 }
