@@ -2,24 +2,36 @@
 //!
 //! Both write to `/dev/null`, so that the kernel's share is the same and smallest. Nobody answers
 //! there, so a thin transport around the library's puts an answer into the response buffer.
+//!
+//! On a NIC nobody but the transport can say where the answer belongs: there `execute` stands
+//! beside the transport with buffers that are there already.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use cxi_benches::raw_write;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use cxi_benches::nic::{self, device};
+use cxi_benches::{bare, run};
+use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::abi::memory::AtuMapCmd;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcGetCmd, SvcRsrcGetCmd};
 use cxi_ioctl::{CharDev, Command, Errno, Mapping, Request, Transport, execute};
+use cxi_tests::commands::{Visitor, visit_all};
 
 const SINK: &str = "/dev/null";
 
 /// A device that answers every command with ones.
 #[derive(Debug)]
 struct Answering(CharDev);
+
+impl Answering {
+    fn new() -> Self {
+        Self(CharDev::open(SINK).expect("a null device"))
+    }
+}
 
 impl Transport for Answering {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
@@ -39,42 +51,66 @@ impl Transport for Answering {
     }
 }
 
-/// One series: the raw write and the library, in the same group.
-fn pair<C: Command>(criterion: &mut Criterion, command: &C) {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(SINK)
-        .expect("a null device");
-    let device = Answering(CharDev::open(SINK).expect("a null device"));
-    execute(&device, command).expect("an answer");
-    let mut group = criterion.benchmark_group(C::OPCODE.to_string());
-    group.bench_function("write(2)", |bencher| {
-        bencher.iter(|| raw_write(&file, black_box(command)));
+/// One series on the null device.
+fn written<C: Command>(criterion: &mut Criterion, file: &File, command: &C) {
+    let device = Answering::new();
+    let mut group = criterion.benchmark_group("command");
+    group.bench_function(BenchmarkId::new("write(2)", C::OPCODE), |bencher| {
+        bencher.iter(|| bare::write(file, black_box(command)));
     });
-    group.bench_function("library", |bencher| {
+    group.bench_function(BenchmarkId::new("library", C::OPCODE), |bencher| {
         bencher.iter(|| execute(black_box(&device), black_box(command)));
     });
     group.finish();
-    let allocations = allocation_counter::measure(|| {
-        black_box(execute(&device, command)).expect("an answer");
+}
+
+/// One series on a NIC.
+fn answered<C: Command>(criterion: &mut Criterion, device: &cxi::Device, command: &C) {
+    let transport = &**device.transport();
+    let mut group = criterion.benchmark_group("command");
+    let mut response = [0; 256];
+    group.bench_function(BenchmarkId::new("transport", C::OPCODE), |bencher| {
+        bencher.iter(|| bare::submit(transport, black_box(command), &mut response, &mut []));
     });
-    assert_eq!(
-        allocations.count_total,
-        0,
-        "{} allocates on the heap",
-        C::OPCODE
-    );
+    group.bench_function(BenchmarkId::new("library", C::OPCODE), |bencher| {
+        bencher.iter(|| execute(black_box(transport), black_box(command)));
+    });
+    group.finish();
+}
+
+/// No command allocates on the heap.
+struct Allocations(Answering);
+
+impl Visitor for Allocations {
+    fn visit<C: Command>(&mut self, name: &'static str, command: &C) {
+        let allocations = allocation_counter::measure(|| {
+            black_box(execute(&self.0, command)).expect("an answer");
+        });
+        assert_eq!(allocations.count_total, 0, "{name} allocates on the heap");
+    }
 }
 
 fn commands(criterion: &mut Criterion) {
-    pair(criterion, &SvcDestroyCmd::new());
-    pair(criterion, &LniFreeCmd::new());
-    pair(criterion, &SvcGetCmd::new());
-    pair(criterion, &SvcRsrcGetCmd::new());
-    pair(criterion, &SvcAllocCmd::new());
-    pair(criterion, &AtuMapCmd::new());
+    visit_all(&mut Allocations(Answering::new()));
+    if nic::named().is_some() {
+        let device = device().expect("the named NIC");
+        answered(criterion, &device, &DevInfoGetCmd::new());
+        let mut get = SvcGetCmd::new();
+        get.svc_id = 1;
+        answered(criterion, &device, &get);
+        let mut usage = SvcRsrcGetCmd::new();
+        usage.svc_id = 1;
+        return answered(criterion, &device, &usage);
+    }
+    let file = OpenOptions::new().read(true).write(true).open(SINK);
+    let file = file.expect("a null device");
+    written(criterion, &file, &SvcDestroyCmd::new());
+    written(criterion, &file, &LniFreeCmd::new());
+    written(criterion, &file, &SvcGetCmd::new());
+    written(criterion, &file, &SvcRsrcGetCmd::new());
+    written(criterion, &file, &SvcAllocCmd::new());
+    written(criterion, &file, &AtuMapCmd::new());
 }
 
-criterion_group!(benches, commands);
+criterion_group!(name = benches; config = run::criterion(); targets = commands);
 criterion_main!(benches);

@@ -1,7 +1,8 @@
-//! A job's services on one NIC and on eight, where each command takes 5 ms.
+//! A job's services on 1 to 8 NICs, where each command takes 5 ms.
 //!
 //! The NICs are served at the same time: eight may take at most 1.5 times as long as one. Before
-//! the series, that is checked, each by its fastest of five runs.
+//! the series, that is checked, each by its fastest of five runs. A NIC that is named is the only
+//! one, with no delay.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
@@ -11,7 +12,8 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use cxi::job::limits::{LimitPolicy, Mode, Multiplier};
 use cxi::job::{Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
-use cxi::{Device, DeviceId, Vni};
+use cxi::{Device, DeviceId};
+use cxi_benches::{nic, run};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
 const COMMAND: Duration = Duration::from_millis(5);
@@ -28,14 +30,11 @@ fn slow_node(nics: u8) -> Node {
     Node::of(devices)
 }
 
-fn vni() -> Vni {
-    Vni::new(4034).expect("a VNI")
-}
-
 fn allocate(node: &Node) -> Duration {
     let size = Multiplier::Cores(16);
     let limits = JobLimits::planned(LimitPolicy::hpe_recommended(), size, Mode::Strict);
-    let request = JobRequest::builder().uid(1000).vni(vni()).limits(limits);
+    let vni = nic::vni(0).expect("a VNI");
+    let request = JobRequest::builder().uid(1000).vni(vni).limits(limits);
     let request = request.build().expect("a request");
     let start = Instant::now();
     node.allocate(&request).expect("room for one job");
@@ -43,7 +42,7 @@ fn allocate(node: &Node) -> Duration {
 }
 
 fn release(node: &Node) -> Duration {
-    let filter = Filter::vnis([vni()]).uid(1000);
+    let filter = Filter::vnis([nic::vni(0).expect("a VNI")]).uid(1000);
     let start = Instant::now();
     let release = node.release(&filter, &ReleaseOptions::once());
     let time = start.elapsed();
@@ -68,12 +67,23 @@ fn check_ratio() {
     }
 }
 
+fn nodes() -> Vec<(u8, Node)> {
+    let Some(id) = nic::named() else {
+        return run::sizes(&[1_u8, 2, 4, 8])
+            .map(|nics| (nics, slow_node(nics)))
+            .collect();
+    };
+    run::skip("job on several NICs", format_args!("{id} is one"));
+    vec![(1, Node::of(nic::device()))]
+}
+
 fn jobs(criterion: &mut Criterion) {
-    check_ratio();
+    if nic::named().is_none() && !run::only_tried() {
+        check_ratio();
+    }
     let mut group = criterion.benchmark_group("job");
     group.sample_size(10);
-    for nics in [1, 8] {
-        let node = slow_node(nics);
+    for (nics, node) in nodes() {
         group.bench_function(BenchmarkId::new("allocate", nics), |bencher| {
             bencher.iter_custom(|count| {
                 let rounds = (0..count).map(|_| {
@@ -97,5 +107,5 @@ fn jobs(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, jobs);
+criterion_group!(name = benches; config = run::criterion(); targets = jobs);
 criterion_main!(benches);

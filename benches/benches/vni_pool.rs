@@ -8,6 +8,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cxi::job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
 use cxi::job::{JobId, NodeName};
+use cxi_benches::{nic, run};
 
 const VNIS: u32 = 64_000;
 
@@ -53,8 +54,8 @@ fn end(pool: &mut VniPool, job: &JobId, log: Option<&mut Vec<Event>>) {
 }
 
 fn cycle(c: &mut Criterion) {
-    let mut group = c.benchmark_group("reserve_release_confirm");
-    for used in [0, 32_000, 60_000, 63_990] {
+    let mut group = c.benchmark_group("vni_pool");
+    for used in run::sizes(&[0_u32, 32_000, 60_000, 63_990]) {
         let mut pool = filled(used);
         let new = JobId::new("new").expect("a job id");
         for (kind, request) in [("one", Request::vnis(1)), ("four", Request::vnis(4))] {
@@ -74,11 +75,13 @@ fn cycle(c: &mut Criterion) {
 fn block(c: &mut Criterion) {
     let mut pool = filled(32_000);
     let new = JobId::new("new").expect("a job id");
+    let mut group = c.benchmark_group("vni_pool");
     for size in [2, 256] {
-        c.bench_function(&format!("no_block/{size}"), |b| {
+        group.bench_function(BenchmarkId::new("no block", size), |b| {
             b.iter(|| black_box(pool.reserve(&new, &Request::block(size), now(0)).is_err()));
         });
     }
+    group.finish();
 }
 
 fn log(events: u32) -> Vec<Event> {
@@ -96,12 +99,13 @@ fn log(events: u32) -> Vec<Event> {
 }
 
 fn replay(c: &mut Criterion) {
-    let mut group = c.benchmark_group("replay");
+    let mut group = c.benchmark_group("vni_pool log");
     group.sample_size(10);
-    for events in [100_000, 300_000, 1_000_000] {
-        let log = log(events + 2 * VNIS);
-        group.throughput(Throughput::Elements(log.len() as u64));
-        group.bench_function(BenchmarkId::from_parameter(log.len()), |b| {
+    for events in run::sizes(&[100_000_u32, 300_000, 1_000_000]) {
+        let mut log = log(events + 2 * VNIS);
+        log.truncate(events as usize);
+        group.throughput(Throughput::Elements(events.into()));
+        group.bench_function(BenchmarkId::new("replay", events), |b| {
             b.iter_batched(
                 config,
                 |config| VniPool::replay(config, &log).expect("a pool"),
@@ -112,5 +116,14 @@ fn replay(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, cycle, block, replay);
+fn pool(c: &mut Criterion) {
+    if nic::named().is_some() {
+        return run::skip("vni_pool", "a pool has no NIC");
+    }
+    cycle(c);
+    block(c);
+    replay(c);
+}
+
+criterion_group!(name = benches; config = run::criterion(); targets = pool);
 criterion_main!(benches);

@@ -1,18 +1,12 @@
 //! What the benchmarks share.
+//!
+//! Every benchmark runs on a mock. Those that make sense on a NIC run on the one that
+//! `CXI_BENCH_DEVICE` names (`CXI_BENCH_DEVICE=cxi0`): see [`nic`].
 #![forbid(unsafe_code)]
 
+pub mod bare;
+pub mod bare_file;
 pub mod instructions;
 pub mod mock;
-
-use std::os::fd::AsFd;
-
-use cxi_ioctl::Command;
-
-/// The least a command can cost: one `write(2)` of its bytes, nothing around it.
-///
-/// # Errors
-///
-/// What `write(2)` says.
-pub fn raw_write<C: Command>(file: impl AsFd, command: &C) -> nix::Result<usize> {
-    nix::unistd::write(file, command.as_bytes())
-}
+pub mod nic;
+pub mod run;

@@ -3,9 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use cxi::{
-    Device, DeviceId, Limit, Lni, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder, Vni,
-};
+use cxi::{Device, DeviceId, Lni, ServiceId, ServiceSpec, Vni};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 /// Anything that can go wrong on the way to a measurement.
@@ -29,17 +27,6 @@ pub fn device() -> Result<Device> {
     let nic = Nic::new(NicConfig::new())?;
     let file = nic.open()?.transport(Credentials::root());
     Ok(Device::with_transport(DeviceId::new(0), Arc::new(file)))
-}
-
-/// What a service without a TLE pool is like: as many fit a NIC as it has numbers.
-///
-/// # Errors
-///
-/// None.
-pub fn modest() -> Result<ServiceSpecBuilder> {
-    Ok(ServiceSpec::builder()
-        .vni(vni()?)
-        .limit(Resource::Tles, Limit::new(0, 0)?))
 }
 
 /// An LNI of an unlimited service of its own.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::{
@@ -44,7 +45,12 @@ struct Open {
     properties: OnceLock<DevProperties>,
     driver: OnceLock<Driver>,
     lni_form: LniAllocForm,
+    /// How many services there were at the last look.
+    services: AtomicUsize,
 }
+
+/// Services that a list has room for at first.
+const SERVICES: usize = 32;
 
 impl Device {
     /// Opens `/dev/cxiN`.
@@ -90,6 +96,7 @@ impl Device {
                 properties: OnceLock::new(),
                 driver: OnceLock::new(),
                 lni_form: LniAllocForm::new(),
+                services: AtomicUsize::new(0),
             }),
             accepted: Hazards::empty(),
         }
@@ -136,6 +143,18 @@ impl Device {
 
     pub(crate) fn lni_form(&self) -> &LniAllocForm {
         &self.open.lni_form
+    }
+
+    /// Room for a list with an entry for each service, and for some that are new: a list is one
+    /// command then.
+    pub(crate) fn room_for_services<T>(&self) -> Vec<T> {
+        let last = self.open.services.load(Ordering::Relaxed);
+        Vec::with_capacity((last + last / 4).max(SERVICES))
+    }
+
+    /// Remembers how many services there are.
+    pub(crate) fn services_seen(&self, count: usize) {
+        self.open.services.store(count, Ordering::Relaxed);
     }
 
     /// What GET_DEV_PROPERTIES answered first; for what does not change.

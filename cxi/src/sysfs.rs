@@ -1,7 +1,7 @@
 //! What the kernel's sysfs tells about a NIC.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use cxi_ioctl::Errno;
@@ -11,6 +11,9 @@ use crate::{DeviceId, PciAddress};
 
 /// A PF's first window is at least this large, a VF's is smaller.
 const PF_WINDOW: u64 = 1 << 31;
+
+/// Length that an attribute of sysfs has at most where pages are smallest.
+const PAGE: usize = 4096;
 
 /// The folder of one NIC in sysfs.
 #[derive(Clone, Debug)]
@@ -55,15 +58,15 @@ impl NicFolder {
         self.user.join("device")
     }
 
-    /// The PCI address; `None` if there is no such folder or its name is none.
+    /// The PCI address; `None` if there is no link to such a folder or its name is none.
     pub(crate) fn pci_address(&self) -> Option<PciAddress> {
-        let folder = fs::canonicalize(self.device()).ok()?;
+        let folder = fs::read_link(self.device()).ok()?;
         folder.file_name()?.to_str()?.parse().ok()
     }
 
     /// Name of the kernel driver.
     pub(crate) fn driver(&self) -> Option<String> {
-        let folder = fs::canonicalize(self.device().join("driver")).ok()?;
+        let folder = fs::read_link(self.device().join("driver")).ok()?;
         Some(folder.file_name()?.to_str()?.to_owned())
     }
 
@@ -79,15 +82,37 @@ impl NicFolder {
 
     /// The NUMA node; `None` if the platform has none.
     pub(crate) fn numa_node(&self) -> Option<u32> {
-        let text = fs::read_to_string(self.device().join("numa_node")).ok()?;
+        let text = attribute(&self.device().join("numa_node")).ok()?;
         text.trim().parse().ok()
     }
 
     /// The CPUs next to the NIC, as the kernel writes lists: `0-15,32-47`.
     pub(crate) fn local_cpus(&self) -> Option<String> {
-        let text = fs::read_to_string(self.device().join("local_cpulist")).ok()?;
+        let text = attribute(&self.device().join("local_cpulist")).ok()?;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+/// A file of sysfs. The kernel gives all of it at the first read, so that neither its length is
+/// asked for nor its end looked for.
+pub(crate) fn attribute(path: &Path) -> io::Result<String> {
+    let mut page = [0; PAGE];
+    let mut file = File::open(path)?;
+    let len = loop {
+        match file.read(&mut page) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    match page.get(..len) {
+        Some(text) if len < PAGE => {
+            let text = str::from_utf8(text)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            Ok(text.to_owned())
+        }
+        // Larger pages, or no sysfs.
+        _ => fs::read_to_string(path),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::{NicFolder, malformed, unreadable};
+use crate::sysfs::{NicFolder, attribute, malformed, unreadable};
 
 /// A reading of a hardware counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +49,7 @@ impl Device {
             return Err(Error::invalid(ErrorKind::InvalidInput(text.into())).on(self.id()));
         }
         let path = self.telemetry_folder()?.join(counter);
-        let text =
-            fs::read_to_string(&path).map_err(|error| unreadable(&path, &error).on(self.id()))?;
+        let text = attribute(&path).map_err(|error| unreadable(&path, &error).on(self.id()))?;
         parse(text.trim()).ok_or_else(|| {
             let reason = format!(
                 "'{}' is no reading: expected value@seconds.nanoseconds",

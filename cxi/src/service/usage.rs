@@ -115,8 +115,13 @@ impl Services {
     pub fn list_into(&self, buffer: &mut ServiceBuffer) -> Result<()> {
         let ServiceBuffer { raw, services } = buffer;
         services.clear();
+        if raw.capacity() == 0 {
+            *raw = self.device.room_for_services();
+        }
         fetch_list::<SvcListGetCmd>(&**self.device.transport(), raw)
             .map_err(|error| self.device.refused(error, |_| None))?;
+        self.device.services_seen(raw.len());
+        services.reserve(raw.len());
         for desc in &*raw {
             match Service::from_kernel(*desc) {
                 Ok(service) => services.push(service),
@@ -153,9 +158,10 @@ impl Services {
     /// EIO if the device has been removed.
     #[doc(alias = "cxil_get_svc_rsrc_list")]
     pub fn usage_all(&self) -> Result<Vec<Usage>> {
-        let mut raw = Vec::new();
+        let mut raw = self.device.room_for_services();
         fetch_list::<SvcRsrcListGetCmd>(&**self.device.transport(), &mut raw)
             .map_err(|error| self.device.refused(error, |_| None))?;
+        self.device.services_seen(raw.len());
         Ok(raw
             .iter()
             .filter_map(|entry| {

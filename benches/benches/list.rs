@@ -1,0 +1,88 @@
+//! A list of services beside the same bytes from the same transport with no library: what a
+//! service costs to fetch, check and decode.
+//!
+//! The transport copies a list that a mock has made before, which is the least that anything can
+//! do. On a NIC it is the driver's own list, with services made to fill it.
+
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use cxi::{Device, DeviceId, ServiceBuffer};
+use cxi_benches::bare::{self, Listing};
+use cxi_benches::mock::{self, Result};
+use cxi_benches::nic::{self, Modest, device};
+use cxi_benches::run;
+use cxi_ioctl::abi::service::{SvcDesc, SvcListGetCmd};
+use cxi_ioctl::fetch_list;
+use zerocopy::IntoBytes;
+
+/// The services of a NIC, as the driver lists them.
+fn raw(device: &Device) -> Result<Vec<SvcDesc>> {
+    let mut raw = Vec::new();
+    fetch_list::<SvcListGetCmd>(&**device.transport(), &mut raw)?;
+    Ok(raw)
+}
+
+/// A NIC with that many services.
+fn listing(count: u32) -> Result<(Device, Option<Modest>)> {
+    if nic::named().is_some() {
+        let device = device()?;
+        let missing = (count as usize).saturating_sub(raw(&device)?.len());
+        let made = Modest::create(&device, missing)?;
+        return Ok((device, Some(made)));
+    }
+    let device = mock::device()?;
+    // The default service is one of them.
+    Modest::create(&device, count as usize - 1)?;
+    let list = raw(&device)?.as_bytes().to_vec();
+    let transport = Arc::new(Listing::new(list, count));
+    Ok((Device::with_transport(DeviceId::new(0), transport), None))
+}
+
+fn lists(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("list");
+    for count in run::sizes(&[1_u32, 8, 64, 512, 4096]) {
+        let (device, _made) = match listing(count) {
+            Ok(listing) => listing,
+            Err(error) if nic::named().is_some() => {
+                run::skip(format_args!("list/{count}"), error);
+                continue;
+            }
+            Err(error) => panic!("{count} services: {error}"),
+        };
+        let services = device.services();
+        group.throughput(Throughput::Elements(count.into()));
+
+        let raw = raw(&device).expect("a list");
+        let mut room = vec![0; raw.as_bytes().len()];
+        let mut response = [0; 256];
+        let mut command = SvcListGetCmd::new();
+        command.count = u32::try_from(raw.len()).expect("a count");
+        let transport = &**device.transport();
+        group.bench_function(BenchmarkId::new("transport", count), |bencher| {
+            bencher.iter(|| {
+                bare::submit(transport, black_box(&command), &mut response, &mut room)
+                    .expect("a list");
+                black_box(&mut room);
+            });
+        });
+
+        let mut buffer = ServiceBuffer::new();
+        group.bench_function(BenchmarkId::new("list_into", count), |bencher| {
+            bencher.iter(|| {
+                services.list_into(black_box(&mut buffer)).expect("a list");
+                assert_eq!(buffer.len(), raw.len());
+            });
+        });
+        group.bench_function(BenchmarkId::new("list", count), |bencher| {
+            bencher.iter(|| services.list().expect("a list"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(name = benches; config = run::criterion(); targets = lists);
+criterion_main!(benches);

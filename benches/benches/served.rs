@@ -1,0 +1,147 @@
+//! A command through the served mock beside a write to a FUSE file that does nothing: both are
+//! served by a process of their own.
+//!
+//! This program starts a node and runs itself on it; there it starts itself once more, to serve
+//! the bare file.
+
+#![allow(missing_docs, reason = "a benchmark has no users")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use criterion::{BenchmarkId, Criterion};
+use cxi::{Device, DeviceId};
+use cxi_benches::nic::Modest;
+use cxi_benches::{bare, bare_file, nic, run};
+use cxi_ioctl::abi::device::DevInfoGetCmd;
+use cxi_ioctl::abi::service::{SvcGetCmd, SvcGetLprCmd, SvcSetLprCmd};
+use cxi_ioctl::{CharDev, Command as Typed, execute};
+
+const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
+/// What this program does: nothing for the start, or one of the two below.
+const PART: &str = "CXI_BENCH_SERVED";
+const MEASURE: &str = "measure";
+/// Followed by the folder to mount the bare file on.
+const BARE: &str = "bare:";
+/// Exit status of a machine that cannot serve a node.
+const MISSING: i32 = 77;
+
+fn main() -> ExitCode {
+    let part = std::env::var(PART).unwrap_or_default();
+    if let Some(folder) = part.strip_prefix(BARE) {
+        return serve_bare(Path::new(folder));
+    }
+    if part == MEASURE {
+        let mut criterion = run::criterion();
+        measure(&mut criterion);
+        criterion.final_summary();
+        return ExitCode::SUCCESS;
+    }
+    if nic::only_on_a_mock("served") {
+        return ExitCode::SUCCESS;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let mut node = Command::new(NODE);
+    node.args(["run", "--"]).arg(program);
+    node.args(std::env::args_os().skip(1)).env(PART, MEASURE);
+    match node.status().expect("the server runs").code() {
+        Some(0) => ExitCode::SUCCESS,
+        Some(MISSING) => {
+            run::skip("served", "no node can be served here");
+            ExitCode::SUCCESS
+        }
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Serves the bare file until nobody reads what this says any more.
+fn serve_bare(folder: &Path) -> ExitCode {
+    let mounted = match bare_file::mount(folder) {
+        Ok(mounted) => mounted,
+        Err(why) => {
+            let _ = writeln!(std::io::stdout(), "{why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let _ = writeln!(std::io::stdout(), "ok");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    drop(mounted);
+    ExitCode::SUCCESS
+}
+
+/// The process that serves the bare file; it ends when its input does.
+struct Bare {
+    process: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Bare {
+    fn start() -> Result<(Self, CharDev), String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let process = Command::new(program)
+            .env(PART, format!("{BARE}{}", folder.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut process = process.map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        if let Some(output) = process.stdout.take() {
+            let read = BufReader::new(output).read_line(&mut line);
+            read.map_err(|error| error.to_string())?;
+        }
+        let path = folder.path().join(bare_file::NAME);
+        let bare = Self {
+            process,
+            _folder: folder,
+        };
+        if line.trim() != "ok" {
+            return Err(line.trim().to_owned());
+        }
+        let file = CharDev::open(path).map_err(|error| error.to_string())?;
+        Ok((bare, file))
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+fn measure(criterion: &mut Criterion) {
+    let (_bare, bare) = match Bare::start() {
+        Ok(bare) => bare,
+        Err(why) => return run::skip("served", format_args!("no bare FUSE file: {why}")),
+    };
+    let device = Device::open(DeviceId::new(0)).expect("the NIC of the node");
+    let made = Modest::create(&device, 1).expect("a service");
+    let service = made.first().expect("a service").get();
+
+    pair(criterion, &bare, &device, &DevInfoGetCmd::new());
+    let mut get = SvcGetCmd::new();
+    get.svc_id = service;
+    pair(criterion, &bare, &device, &get);
+    let mut get = SvcGetLprCmd::new();
+    get.svc_id = service;
+    pair(criterion, &bare, &device, &get);
+    // Takes the privilege, and answers nothing.
+    let mut set = SvcSetLprCmd::new();
+    set.svc_id = service;
+    set.lnis_per_rgid = 1;
+    pair(criterion, &bare, &device, &set);
+}
+
+fn pair<C: Typed>(criterion: &mut Criterion, file: &CharDev, device: &Device, command: &C) {
+    let mut group = criterion.benchmark_group("served");
+    group.bench_function(BenchmarkId::new("bare FUSE file", C::OPCODE), |bencher| {
+        bencher.iter(|| bare::write(file, command).expect("a write"));
+    });
+    let transport = &**device.transport();
+    group.bench_function(BenchmarkId::new("mock", C::OPCODE), |bencher| {
+        bencher.iter(|| execute(transport, command).expect("an answer"));
+    });
+    group.finish();
+}

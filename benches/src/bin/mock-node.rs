@@ -1,0 +1,7 @@
+//! The command `cxi-mock` for the benchmarks of this package.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cxi_mock::serve::main()
+}

@@ -1,0 +1,41 @@
+//! How a series is run.
+
+use std::fmt;
+use std::io::Write;
+use std::time::Duration;
+
+use criterion::Criterion;
+
+use crate::nic;
+
+/// Settings of every series: short, as there are many, and the fastest sample is what counts.
+#[must_use]
+pub fn criterion() -> Criterion {
+    Criterion::default()
+        .without_plots()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(700))
+        .nresamples(2000)
+        .configure_from_args()
+}
+
+/// Whether each series is only to be tried, as by `cargo test`.
+#[must_use]
+pub fn only_tried() -> bool {
+    !std::env::args().any(|argument| argument == "--bench")
+}
+
+/// The sizes of a series, smallest first: all of them on a mock, those that leave room for others
+/// on a NIC, the smallest where a series is only tried.
+pub fn sizes<N: Copy + Into<u64>>(all: &[N]) -> impl Iterator<Item = N> {
+    const ON_A_NIC: u64 = 100;
+    let count = if only_tried() { 1 } else { all.len() };
+    let fits = |size: &N| nic::named().is_none() || (*size).into() <= ON_A_NIC;
+    all.iter().copied().take(count).filter(fits)
+}
+
+/// Says what is not measured, and why.
+pub fn skip(series: impl fmt::Display, why: impl fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED {series}: {why}");
+}

@@ -1,0 +1,92 @@
+//! What calls of the safe library cost in system calls: counted, so that no noise is in it.
+//!
+//! A child does each call between two marks, and its parent counts what happens in between. The
+//! child is any program that calls [`act`] with the rest of its arguments, so that a test and a
+//! benchmark can both be it.
+
+mod operations;
+mod scene;
+mod trace;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+pub use operations::{OPERATIONS, Operation};
+pub use scene::{Carrier, Scene, files};
+pub use trace::{Call, Uncounted};
+
+/// Where calls are made.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// On files in an empty folder, and a mock in the same process.
+    Files(&'a Path),
+    /// On a NIC of this node, by name.
+    Node(&'a str),
+}
+
+impl Place<'_> {
+    fn arguments(&self) -> [&OsStr; 2] {
+        match self {
+            Self::Files(folder) => ["files".as_ref(), folder.as_os_str()],
+            Self::Node(name) => ["node".as_ref(), name.as_ref()],
+        }
+    }
+
+    /// Everything that the calls need.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written, or the NIC not opened.
+    pub fn scene(&self) -> Result<Scene, String> {
+        match self {
+            Self::Files(folder) => Scene::on_files(folder, &|transport| transport),
+            Self::Node(name) => Scene::on_node(name),
+        }
+    }
+}
+
+/// The system calls of each of [`OPERATIONS`] when all is warm. `program` is to call [`act`] with
+/// the arguments that are added to its own.
+///
+/// # Errors
+///
+/// Tracing is not allowed here, or a call failed.
+pub fn count(mut program: Command, place: Place<'_>) -> Result<Vec<Vec<Call>>, Uncounted> {
+    program.args(place.arguments());
+    let between = trace::between_marks(&mut program)?;
+    // Every other interval is what lies between two operations.
+    let counted: Vec<_> = between.into_iter().step_by(2).collect();
+    if counted.len() == OPERATIONS.len() {
+        Ok(counted)
+    } else {
+        let text = format!("{} of {} calls were made", counted.len(), OPERATIONS.len());
+        Err(Uncounted::Failed(text))
+    }
+}
+
+/// The part of the child: does everything once, waits for the parent, and does it between marks.
+///
+/// # Errors
+///
+/// The arguments are wrong, or a call failed.
+pub fn act(arguments: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let place = match words.as_slice() {
+        ["files", folder] => Place::Files(Path::new(folder)),
+        ["node", name] => Place::Node(name),
+        _ => return Err("expected: files FOLDER, or node NAME".to_owned()),
+    };
+    let mut scene = place.scene()?;
+    for operation in OPERATIONS {
+        drop(operation.run(&mut scene)?);
+    }
+    trace::wait_for_parent()?;
+    for operation in OPERATIONS {
+        trace::mark();
+        let kept = operation.run(&mut scene);
+        trace::mark();
+        drop(kept?);
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What the counted calls are made on.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use cxi::lni::CommunicationProfile;
+use cxi::{Device, DeviceId, Host, Limits, Lni, ServiceBuffer, ServiceId, ServiceSpec, Vni};
+use cxi_ioctl::{CharDev, Errno, Mapping, Request, Transport};
+use cxi_mock::{Credentials, Nic, NicConfig};
+
+/// A NIC, and what is there of its services.
+#[derive(Debug)]
+pub struct Scene {
+    pub(super) host: Host,
+    pub(super) device: Device,
+    pub(super) spec: ServiceSpec,
+    pub(super) vni: Vni,
+    pub(super) buffer: ServiceBuffer,
+    pub(super) service: Option<ServiceId>,
+    pub(super) lni: Option<Lni>,
+    pub(super) profile: Option<CommunicationProfile>,
+}
+
+/// Puts something around the transport of a scene.
+pub type Carrier<'a> = &'a dyn Fn(Arc<dyn Transport>) -> Arc<dyn Transport>;
+
+impl Scene {
+    /// On the NIC of that name; needs the privilege to change services.
+    pub(super) fn on_node(name: &str) -> Result<Self, String> {
+        let id: DeviceId = name.parse().map_err(|error| format!("{name}: {error}"))?;
+        let host = Host::system();
+        let device = host.open(id).map_err(|error| error.to_string())?;
+        Self::on(host, device)
+    }
+
+    /// On files in a folder that look like those of the kernel. A file answers no command: each is
+    /// written to one and then answered by a mock in this process, which makes no system call.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written.
+    pub fn on_files(folder: &Path, carrier: Carrier<'_>) -> Result<Self, String> {
+        let (dev, sysfs) = (folder.join("dev"), folder.join("sys"));
+        files(&dev, &sysfs).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let nic = Nic::new(NicConfig::new()).map_err(|error| text(&error))?;
+        let file = nic.open().map_err(|error| text(&error))?;
+        let transport = Written {
+            file: CharDev::open(dev.join("cxi0")).map_err(|error| text(&error))?,
+            mock: file.transport(Credentials::root()),
+        };
+        let transport = carrier(Arc::new(transport));
+        let device = Device::with_sysfs(DeviceId::new(0), transport, &sysfs);
+        Self::on(Host::with_roots(dev, sysfs), device)
+    }
+
+    fn on(host: Host, device: Device) -> Result<Self, String> {
+        let vni = Vni::new(64_100).map_err(|error| error.to_string())?;
+        let spec = ServiceSpec::builder().vni(vni).limits(Limits::default());
+        Ok(Self {
+            host,
+            device,
+            spec: spec.build().map_err(|error| error.to_string())?,
+            vni,
+            buffer: ServiceBuffer::new(),
+            service: None,
+            lni: None,
+            profile: None,
+        })
+    }
+}
+
+impl Drop for Scene {
+    /// Leaves nothing behind, whatever failed.
+    fn drop(&mut self) {
+        drop((self.profile.take(), self.lni.take()));
+        if let Some(service) = self.service.take() {
+            let _ = self.device.services().destroy(service);
+        }
+    }
+}
+
+/// Makes what libraries open and read of `cxi0`; the device is an ordinary file.
+///
+/// # Errors
+///
+/// The folders cannot be written.
+pub fn files(dev: &Path, sysfs: &Path) -> std::io::Result<()> {
+    let function = sysfs.join("devices/pci0000:40/0000:41:00.0");
+    let class = sysfs.join("class/cxi_user/cxi0");
+    let driver = sysfs.join("bus/pci/drivers/cxi_ss1");
+    for folder in [dev, &function, &class, &driver] {
+        fs::create_dir_all(folder)?;
+    }
+    symlink(&function, class.join("device"))?;
+    symlink(&driver, function.join("driver"))?;
+    fs::write(function.join("numa_node"), "0\n")?;
+    fs::write(function.join("local_cpulist"), "0-15\n")?;
+    fs::File::create(function.join("resource0"))?.set_len(1 << 31)?;
+    fs::write(dev.join("cxi0"), "")
+}
+
+/// A command is written to a file, and then answered.
+#[derive(Debug)]
+struct Written<T> {
+    file: CharDev,
+    mock: T,
+}
+
+impl<T: Transport> Transport for Written<T> {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        self.file.submit(request.reborrow())?;
+        self.mock.submit(request)
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.mock.map(offset, len)
+    }
+}

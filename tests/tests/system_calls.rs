@@ -1,0 +1,45 @@
+//! How many system calls the safe library makes, call by call.
+
+mod node;
+
+use std::process::Command;
+
+use cxi_tests::counted::{OPERATIONS, Place, Uncounted, count};
+use node::{printed, run, skip};
+
+const COUNTED: &str = env!("CARGO_BIN_EXE_counted");
+
+#[test]
+fn on_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(COUNTED);
+    child.arg("act");
+    let counts = match count(child, Place::Files(folder.path())) {
+        Err(Uncounted::Refused(why)) => return skip(&why),
+        counts => counts.unwrap(),
+    };
+    for (operation, calls) in OPERATIONS.iter().zip(counts) {
+        let name = operation.name;
+        assert_eq!(calls.len(), operation.system_calls, "{name}: {calls:?}");
+    }
+}
+
+/// The kernel's own files and a device that answers: nothing is different from plain files.
+#[test]
+fn on_a_served_node() {
+    need_node!();
+    let output = run(&["--", COUNTED, "node", "cxi0"]);
+    if String::from_utf8_lossy(&output.stderr).contains("ptrace(2) is not possible") {
+        return skip("ptrace(2) is not possible on a served node here");
+    }
+    let lines: Vec<_> = printed(&output).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), OPERATIONS.len());
+    for (operation, line) in OPERATIONS.iter().zip(lines) {
+        let calls = line.strip_prefix(&format!("{}: ", operation.name)).unwrap();
+        let count = match calls {
+            "[]" => 0,
+            calls => calls.split(", ").count(),
+        };
+        assert_eq!(count, operation.system_calls, "{line}");
+    }
+}
