@@ -1,5 +1,6 @@
 //! What a NIC has, what is reserved, and what is in use.
 
+use crate::driver::Capabilities;
 use crate::error::{LE_POOLS, Result, TLE_POOLS};
 use crate::{Device, Resource, ResourceMap, ServiceBuffer, ServiceId};
 
@@ -30,7 +31,8 @@ pub struct Availability {
     /// Each resource.
     pub resources: ResourceMap<Level>,
     /// LE pools that services can still get: one for each that reserves LEs. Up to SHS 14.0.0
-    /// each that may have LEs at all takes one.
+    /// each that may have LEs at all takes one, and is counted as if it did where the driver may
+    /// be that old.
     pub le_pools: usize,
     /// TLE pools that services can still get: one for each with TLEs.
     pub tle_pools: usize,
@@ -81,24 +83,24 @@ impl Device {
             level.reservable = total.saturating_sub(level.reserved);
             level
         });
-        let old = self.before_13_1()?;
-        let holds_pool = |resource: Resource| {
-            services
-                .iter()
-                .filter(|service| {
-                    let limit = service.limits()[resource];
-                    match resource {
-                        Resource::Les if !old => limit.reserved() > 0,
-                        Resource::Les => limit.max() > 0 && !service.id().is_default(),
-                        _ => limit.max() > 0,
-                    }
-                })
-                .count()
-        };
+        let by_maximum = self.le_pool_by_maximum()?;
+        let le_holders = services.iter().filter(|service| {
+            // The default service has the pool that all others share.
+            service.limits()[Resource::Les].takes_le_pool(by_maximum) && !service.id().is_default()
+        });
+        let tle_holders = services
+            .iter()
+            .filter(|service| service.limits()[Resource::Tles].max() > 0);
         Ok(Availability {
             resources,
-            le_pools: LE_POOLS.saturating_sub(holds_pool(Resource::Les)),
-            tle_pools: TLE_POOLS.saturating_sub(holds_pool(Resource::Tles)),
+            le_pools: LE_POOLS.saturating_sub(le_holders.count()),
+            tle_pools: TLE_POOLS.saturating_sub(tle_holders.count()),
         })
+    }
+
+    /// Whether a service that may have LEs takes an LE pool without a reservation, or may do so:
+    /// that of 14.0.0 cannot always be told from later drivers.
+    pub(crate) fn le_pool_by_maximum(&self) -> Result<bool> {
+        Ok(!self.driver()?.can(Capabilities::LE_POOL_BY_RESERVATION))
     }
 }

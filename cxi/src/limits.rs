@@ -76,6 +76,12 @@ impl Limit {
         self.max
     }
 
+    /// Whether a service with this limit of LEs takes an LE pool. `by_maximum`: for a driver where
+    /// it takes no reservation.
+    pub(crate) const fn takes_le_pool(self, by_maximum: bool) -> bool {
+        self.reserved > 0 || (by_maximum && self.max > 0)
+    }
+
     pub(crate) const fn from_kernel(RawLimit { max, res }: RawLimit) -> Self {
         Self { reserved: res, max }
     }
@@ -105,7 +111,7 @@ pub struct InvalidLimit {
 /// A limit for each kind of resource.
 ///
 /// A kind with [`Limit::NONE`] is one that the service cannot have at all. TLEs come in pools:
-/// if any are asked for, the driver reserves at least 8 and reserves all of the maximum.
+/// if any are asked for, the driver reserves at least 8, and the service gets no more than that.
 pub type Limits = ResourceMap<Limit>;
 
 impl Limits {

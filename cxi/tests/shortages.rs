@@ -130,8 +130,8 @@ fn le_pools_run_out() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cxi0: SVC_ALLOC: no LE pool is left: 15 services have one each; a service that \
-             reserves no LEs needs none",
+            "cxi0: SVC_ALLOC: no LE pool is left: 15 services have one each; from SHS 14.0.1 on a \
+             service that reserves no LEs needs none",
             "{release}"
         );
     }
@@ -185,6 +185,27 @@ fn tles_themselves_run_out_without_a_number_of_the_drivers() {
             "cxi0: SVC_ALLOC: not enough TLEs: 100 requested, 28 available",
             "{release}"
         );
+    }
+}
+
+#[test]
+fn fewer_tles_than_the_driver_reserves_are_asked_for() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        services
+            .create(&with(100, Resource::Tles, 1530, 1530))
+            .unwrap();
+        let error = services
+            .create(&with(101, Resource::Tles, 1, 1))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cxi0: SVC_ALLOC: not enough TLEs: 8 requested, 6 available",
+            "{release}"
+        );
+        // None are wanted, so none are missing.
+        services.create(&with(102, Resource::Les, 0, 1)).unwrap();
     }
 }
 

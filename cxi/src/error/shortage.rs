@@ -70,7 +70,7 @@ impl fmt::Display for Shortage {
             Self::LePools => write!(
                 f,
                 "no LE pool is left: {LE_POOLS} services have one each; \
-                 a service that reserves no LEs needs none"
+                 from SHS 14.0.1 on a service that reserves no LEs needs none"
             ),
             Self::TlePools => write!(
                 f,

@@ -19,7 +19,8 @@ impl NicView {
         let in_use = list.usage_all()?;
         let totals = device.totals()?.map(|_, total| u32::from(total));
         let entries = services.iter().map(|service| entry(service, &in_use));
-        let usage = NicUsage::new(device.id(), totals, entries.collect());
+        let mut usage = NicUsage::new(device.id(), totals, entries.collect());
+        usage.le_pool_by_maximum = device.le_pool_by_maximum()?;
         Ok(Self { services, usage })
     }
 

@@ -159,13 +159,10 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
         JobLimits::Fixed(_) => None,
         JobLimits::Planned { policy, size, mode } => {
             // As it was planned then: without the service itself.
-            let others = view.usage.services.iter();
-            let others = others.filter(|other| other.service != service.id());
-            let before = NicUsage::new(
-                view.usage.device,
-                view.usage.totals,
-                others.cloned().collect(),
-            );
+            let mut before = view.usage.clone();
+            before
+                .services
+                .retain(|other| other.service != service.id());
             let plan = plan(policy, *size, &before, *mode).ok();
             if let Some(plan) = plan
                 && as_stored(plan.limits) == have

@@ -50,6 +50,7 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
 fn unlimited() -> Limits {
     let mut limits = Limits::default();
     limits[Resource::Tles] = Limit::exactly(MIN_TLES);
+    limits[Resource::Les] = Limit::at_most(u16::MAX);
     limits
 }
 

@@ -191,11 +191,17 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
             "A NIC has 15 LE pools for services that reserve LEs, however few, and one that all \
              others share. Up to SHS 14.0.0 every service that may have LEs takes one.",
         )
-        .held_by(holders(view, |_, usage| {
+        .held_by(holders(view, |view, usage| {
             let les = usage.limits[Resource::Les];
-            (les.reserved() > 0).then(|| format!("{} LEs reserved", les.reserved()))
+            let holds = view.usage.holds_le_pool(usage);
+            holds.then(|| match les.reserved() {
+                0 => format!("up to {} LEs", les.max()),
+                reserved => format!("{reserved} LEs reserved"),
+            })
         }))
-        .advise("Reserve no LEs for the job: it shares what is not reserved then.")
+        .advise(
+            "Reserve no LEs for the job: from SHS 14.0.1 on it shares what is not reserved then.",
+        )
         .advise(RELEASE)
 }
 

@@ -57,7 +57,8 @@ pub fn forecast(nic: &NicUsage, limits: &Limits) -> Forecast {
             Bottleneck::TlePools,
         )
     });
-    let les = (limits[Resource::Les].reserved() > 0)
+    let les = nic
+        .takes_le_pool(limits)
         .then(|| pools(LE_POOLS, nic.le_pool_holders().count(), Bottleneck::LePools));
     let least = resources
         .chain(tles)

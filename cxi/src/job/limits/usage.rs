@@ -24,10 +24,14 @@ pub struct NicUsage {
     pub totals: ResourceMap<u32>,
     /// Its services, the default one too.
     pub services: Vec<ServiceUsage>,
+    /// Whether every service that may have LEs takes an LE pool, as drivers up to SHS 14.0.0 have it. Otherwise it takes a
+    /// reservation.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub le_pool_by_maximum: bool,
 }
 
 impl NicUsage {
-    /// A NIC with these totals and services.
+    /// A NIC with these totals and services, whose LE pools go to reservations.
     #[must_use]
     pub const fn new(
         device: DeviceId,
@@ -38,6 +42,7 @@ impl NicUsage {
             device,
             totals,
             services,
+            le_pool_by_maximum: false,
         }
     }
 
@@ -58,8 +63,19 @@ impl NicUsage {
 
     /// The services that hold an LE pool.
     pub fn le_pool_holders(&self) -> impl Iterator<Item = &ServiceUsage> {
-        let services = self.services.iter();
-        services.filter(|service| service.limits[Resource::Les].reserved() > 0)
+        self.services
+            .iter()
+            .filter(|service| self.holds_le_pool(service))
+    }
+
+    pub(in crate::job) fn holds_le_pool(&self, service: &ServiceUsage) -> bool {
+        // The default service has the pool that all others share.
+        self.takes_le_pool(&service.limits) && !service.service.is_default()
+    }
+
+    /// Whether another service with these limits would take an LE pool.
+    pub(super) fn takes_le_pool(&self, limits: &Limits) -> bool {
+        limits[Resource::Les].takes_le_pool(self.le_pool_by_maximum)
     }
 }
 
