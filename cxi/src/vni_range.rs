@@ -288,6 +288,11 @@ mod tests {
             }
         }
         assert_eq!(
+            VniRange::new(vni(40000), 32768).unwrap_err().to_string(),
+            "VNI range of 32768 from 40000: expected a start that is a multiple of 32768, \
+             such as 32768"
+        );
+        assert_eq!(
             VniRange::new(vni(5), 0).unwrap_err().to_string(),
             "VNI range of 0 from 5: expected a size that is a power of two, at most 32768"
         );

@@ -1,6 +1,7 @@
 //! Id sets: syntax in and out, set operations against a model, and the place of every error.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cxi::job::{IdSet, ParseIdSetErrorKind};
 use proptest::prelude::*;
@@ -120,6 +121,55 @@ fn gaps_and_ends_of_the_full_set() {
     assert!(IdSet::new().is_subset(&full) && IdSet::new().is_disjoint(&full));
 }
 
+fn hash(set: &IdSet) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    set.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn sets_are_equal_if_their_ids_are() {
+    // However far they once reached.
+    let mut shrunk = set("1,65,40000");
+    shrunk.remove(40000);
+    assert_eq!(shrunk, set("1,65"));
+    assert_eq!(hash(&shrunk), hash(&set("1,65")));
+    for other in ["1,66", "2,65", "1", "1,65,66", "1,40000"] {
+        assert_ne!(shrunk, set(other), "{other}");
+        assert_ne!(hash(&shrunk), hash(&set(other)), "{other}");
+    }
+}
+
+#[test]
+fn blocks_start_at_multiples_of_their_size() {
+    let ids = set("1,3-5,62-67,100-107,128-255,1024-65535");
+    for (from, size, block) in [
+        (0, 1, Some(1)),
+        (2, 1, Some(3)),
+        (0, 2, Some(4)),
+        (5, 2, Some(62)),
+        (5, 4, Some(64)),
+        (65, 4, Some(100)),
+        (0, 8, Some(128)),
+        (0, 32, Some(128)),
+        (0, 64, Some(128)),
+        (129, 64, Some(192)),
+        (0, 128, Some(128)),
+        (129, 128, Some(1024)),
+        (0, 512, Some(1024)),
+        (0, 2048, Some(2048)),
+        (2049, 2048, Some(4096)),
+        (0, 32768, Some(32768)),
+        (32769, 32768, None),
+        (65535, 1, Some(65535)),
+        (65535, 2, None),
+        (0, 0, None),
+        (0, 3, None),
+    ] {
+        assert_eq!(ids.next_block_from(from, size), block, "{size} from {from}");
+    }
+}
+
 fn model() -> impl Strategy<Value = BTreeSet<u16>> {
     // Dense near the word boundaries and at the ends, where the bit arithmetic can go wrong.
     let id = prop_oneof![0..200_u16, 65_400..=u16::MAX, any::<u16>()];
@@ -167,6 +217,24 @@ proptest! {
         set.remove_range(low..=low.saturating_add(100));
         ids.retain(|id| !(low..=low.saturating_add(100)).contains(id));
         prop_assert_eq!(set, bits(&ids));
+    }
+
+    #[test]
+    fn blocks_agree_with_a_plain_set(
+        runs in proptest::collection::vec((0..1024_u16, 1..400_u16), 0..6),
+        low in 0..1200_u16,
+        power in 0..10_u32,
+    ) {
+        let mut ids = IdSet::new();
+        for (first, length) in runs {
+            ids.insert_range(first..=first + length);
+        }
+        let size = 1 << power;
+        let starts = (0..=u16::MAX).step_by(size.into()).skip_while(|start| *start < low);
+        let block = starts
+            .take_while(|start| *start < 2048)
+            .find(|start| (*start..*start + size).all(|id| ids.contains(id)));
+        prop_assert_eq!(ids.next_block_from(low, size), block);
     }
 
     #[test]

@@ -61,6 +61,20 @@ fn specifications_have_the_form_of_hpe_templates() {
         .build()
         .unwrap();
     assert_eq!(read(template), Ok(spec));
+    // What is off or none by default is said only where it is not.
+    let text = serde_json::to_value(spec).unwrap();
+    for (name, value) in [
+        ("enable", json!(false)),
+        ("is_system_svc", json!(true)),
+        ("cntr_pool_id", json!(2)),
+    ] {
+        assert_eq!(text[name], value);
+    }
+    assert_eq!(read(&text.to_string()), Ok(spec));
+    let exclusive = modest(1024).exclusive_vnis(true).build().unwrap();
+    let text = serde_json::to_value(exclusive).unwrap();
+    assert_eq!(text["exclusive_vnis"], json!(true));
+    assert_eq!(read(&text.to_string()), Ok(exclusive));
 }
 
 #[test]

@@ -210,6 +210,33 @@ fn an_unrestricted_service_waits_or_is_an_error() {
 }
 
 #[test]
+fn a_disabled_service_without_vnis_is_disabled() {
+    for_each_release(|release, nic| {
+        let spec = ServiceSpec::builder().unrestricted_vnis().enabled(false);
+        let services = root(nic).accepting(Hazards::OPEN_VNIS).services();
+        let id = services.create(&spec.build().unwrap()).unwrap();
+        assert!(!services.get(id).unwrap().enabled(), "{release}");
+    });
+}
+
+#[test]
+fn a_block_of_one_vni_is_as_exclusive_as_a_single_one() {
+    let nic = common::nic(Release::Main);
+    let services = root(&nic).services();
+    let spec = ServiceSpec::builder()
+        .vni_range(range("64-64"))
+        .exclusive_vnis(true)
+        .build()
+        .unwrap();
+    let error = services.create(&spec).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_ALLOC: this driver (main) cannot promise that no other service gets VNI 64-64; \
+         a block of two VNIs or more would be exclusive"
+    );
+}
+
+#[test]
 fn disabled_is_disabled() {
     for_each_release(|release, nic| {
         let services = root(nic).services();

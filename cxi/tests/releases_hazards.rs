@@ -9,8 +9,8 @@ use cxi::driver::Hazards;
 use cxi::{ErrorKind, Limit, LnisPerRgid, Release, Resource, ServiceId, ServiceSpec, TrafficClass};
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcFlags};
-use cxi_ioctl::{Errno, execute};
-use cxi_mock::{Credentials, Nic};
+use cxi_ioctl::{Errno, Opcode, execute};
+use cxi_mock::{Credentials, Fault, Nic};
 
 #[test]
 fn pids_are_not_reserved_where_a_refusal_does_harm() {
@@ -102,6 +102,36 @@ fn a_refused_service_costs_nothing() {
         }
         assert_eq!(nic.state(), before, "{release}");
     });
+}
+
+#[test]
+fn only_a_service_that_would_leak_is_not_sent() {
+    let nic = nic(Release::Shs12_0);
+    let services = root(&nic).services();
+    for number in 0..4 {
+        services
+            .create(&modest(100 + number).build().unwrap())
+            .unwrap();
+    }
+    let tles = Limit::exactly(2048 - 512 - 8);
+    let most = modest(200).limit(Resource::Tles, tles).build().unwrap();
+    services.create(&most).unwrap();
+    nic.faults()
+        .add(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+    for (les, tles, sent) in [
+        (Limit::at_most(1), Limit::exactly(9), false),
+        (Limit::at_most(1), Limit::exactly(8), true),
+        (Limit::at_most(1), Limit::NONE, true),
+        (Limit::exactly(1), Limit::exactly(9), true),
+        (Limit::NONE, Limit::exactly(9), true),
+    ] {
+        let spec = modest(300)
+            .limit(Resource::Les, les)
+            .limit(Resource::Tles, tles);
+        let error = services.create(&spec.build().unwrap()).unwrap_err();
+        let expected = if sent { Errno::ENOMEM } else { Errno::ENOSPC };
+        assert_eq!(error.errno(), expected, "{les} {tles}");
+    }
 }
 
 #[test]

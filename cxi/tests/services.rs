@@ -324,36 +324,17 @@ fn scoped_services_end_or_are_kept() {
 }
 
 #[test]
-fn availability_is_the_drivers_arithmetic() {
+fn as_many_vnis_as_a_service_can_have() {
     for release in ALL {
         let nic = nic(release);
-        let device = root(&nic);
-        let services = device.services();
-        let id = services.create(&with(5, Resource::Txqs, 100, 200)).unwrap();
-        services.create(&with(6, Resource::Tles, 1, 1)).unwrap();
-        let have = device.availability().unwrap();
-        let txqs = have.resources[Resource::Txqs];
-        assert_eq!(
-            (txqs.total, txqs.reserved, txqs.reservable, txqs.in_use),
-            (1024, 100, 924, 0)
-        );
-        assert!(txqs.in_use_complete);
-        assert_eq!(have.tle_pools, 2);
-        assert_eq!(have.resources[Resource::Tles].reservable, 2048 - 512 - 8);
-        let state = nic.state();
-        // What can be reserved fits, and one more does not.
+        let services = root(&nic).services();
+        let spec = modest(5).vnis([6, 7, 8].map(vni));
+        let id = services.create(&spec.clone().build().unwrap()).unwrap();
+        let disabled = spec.enabled(false).counter_pool(3).build().unwrap();
+        services.update(id, &disabled).unwrap();
+        let service = services.get(id).unwrap();
+        assert_eq!(service.vnis().to_string(), "5,6,7,8");
+        assert_eq!(service.counter_pool(), 3, "{release}");
         services.destroy(id).unwrap();
-        let have = device.availability().unwrap().resources[Resource::Txqs].reservable;
-        services
-            .create(&with(7, Resource::Txqs, have, have))
-            .unwrap();
-        assert_eq!(
-            services
-                .create(&with(8, Resource::Txqs, 1, 1))
-                .unwrap_err()
-                .to_string(),
-            "cxi0: SVC_ALLOC: not enough TXQs: 1 requested, 0 available"
-        );
-        drop(state);
     }
 }

@@ -176,3 +176,38 @@ fn open_reason(error: &io::Error) -> String {
         _ => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_command_of_the_administrators_takes_the_capability() {
+        let text = |opcode| ErrorKind::of(opcode, Errno::EPERM).to_string();
+        assert!(text(Opcode::SVC_ALLOC).starts_with("not permitted: it takes CAP_SYS_ADMIN"));
+        assert_eq!(
+            text(Opcode::CP_ALLOC),
+            "the driver refused with EPERM (Operation not permitted)"
+        );
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_opened_says_why() {
+        let text = |errno: Errno| {
+            let path = PathBuf::from("/dev/cxi0");
+            let error = io::Error::from_raw_os_error(errno.raw());
+            ErrorKind::Open { path, error }.to_string()
+        };
+        for (errno, reason) in [
+            (Errno::ENOENT, "there is no such device"),
+            (
+                Errno::EACCES,
+                "permission denied: read and write access to the device node is needed",
+            ),
+            (Errno::EIO, "the device has been removed"),
+            (Errno::EMFILE, "Too many open files (os error 24)"),
+        ] {
+            assert_eq!(text(errno), format!("cannot open /dev/cxi0: {reason}"));
+        }
+    }
+}

@@ -190,6 +190,8 @@ mod tests {
             "cxi3: SVC_DESTROY: the driver refused with errno 4242 (Unknown error 4242)"
         );
         assert_eq!(error.errno().raw(), 4242);
+        assert_eq!(error.device(), Some(DeviceId::new(3)));
+        assert_eq!(error.command(), Some(Opcode::SVC_DESTROY));
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
     }
 

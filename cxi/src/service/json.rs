@@ -264,3 +264,26 @@ impl Serialize for Service {
         .serialize(serializer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, I64Deserializer};
+
+    use super::*;
+
+    /// JSON has unsigned numbers where others have signed ones.
+    #[test]
+    fn switches_are_read_from_signed_numbers_too() {
+        let read = |number: i64| {
+            let deserializer: I64Deserializer<Error> = number.into_deserializer();
+            Switch::deserialize(deserializer).map(|Switch(on)| on)
+        };
+        assert_eq!(read(0), Ok(false));
+        assert_eq!(read(1), Ok(true));
+        assert_eq!(
+            read(-1).unwrap_err().to_string(),
+            "invalid value: integer `-1`, expected true, false, 1 or 0"
+        );
+    }
+}

@@ -177,3 +177,82 @@ impl Evidence {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A NIC with room for everything.
+    fn room(before_13_1: bool) -> Evidence {
+        Evidence {
+            reservable: ResourceMap::from_fn(|_| 100),
+            with_les: 0,
+            with_tles: 0,
+            vni_slots: 0,
+            before_13_1,
+        }
+    }
+
+    fn wanting(resource: Resource, limit: Limit) -> ResourceMap<Limit> {
+        let mut wanted = ResourceMap::default();
+        wanted[resource] = limit;
+        wanted
+    }
+
+    #[test]
+    fn pools_are_out_only_where_the_driver_does_not_say_so_itself() {
+        let (les, tles) = (Limit::at_most(1), Limit::exactly(8));
+        let les = wanting(Resource::Les, les);
+        let tles = wanting(Resource::Tles, tles);
+        let none = ResourceMap::default();
+        let unclear = Shortage::Unclear { vni_slots: 0 };
+        // The default service may have LEs, and its pool is not one of the fifteen.
+        for (with_les, wanted, old, expected) in [
+            (LE_POOLS, &les, true, &unclear),
+            (LE_POOLS + 1, &les, true, &Shortage::LePools),
+            (LE_POOLS + 1, &les, false, &unclear),
+            (LE_POOLS + 1, &none, true, &unclear),
+        ] {
+            let evidence = Evidence {
+                with_les,
+                ..room(old)
+            };
+            assert_eq!(&evidence.unnamed(wanted, 0), expected, "{with_les} {old}");
+        }
+        for (with_tles, wanted, old, expected) in [
+            (TLE_POOLS - 1, &tles, true, &unclear),
+            (TLE_POOLS, &tles, true, &Shortage::TlePools),
+            (TLE_POOLS, &tles, false, &unclear),
+            (TLE_POOLS, &none, true, &unclear),
+        ] {
+            let evidence = Evidence {
+                with_tles,
+                ..room(old)
+            };
+            assert_eq!(&evidence.unnamed(wanted, 0), expected, "{with_tles} {old}");
+        }
+    }
+
+    #[test]
+    fn what_just_fits_is_not_short() {
+        let tles = |count| wanting(Resource::Tles, Limit::exactly(count));
+        let unclear = Shortage::Unclear { vni_slots: 0 };
+        assert_eq!(room(false).unnamed(&tles(100), 0), unclear);
+        let short = Shortage::Reservation {
+            resource: Resource::Tles,
+            requested: 101,
+            available: 100,
+        };
+        assert_eq!(room(false).unnamed(&tles(101), 0), short);
+
+        let evidence = Evidence {
+            vni_slots: VNI_SLOTS - 2,
+            ..room(false)
+        };
+        let none = ResourceMap::default();
+        let vni_slots = VNI_SLOTS - 2;
+        assert_eq!(evidence.unnamed(&none, 2), Shortage::Unclear { vni_slots });
+        let full = Shortage::VniTable { used: vni_slots };
+        assert_eq!(evidence.unnamed(&none, 3), full);
+    }
+}

@@ -278,3 +278,38 @@ pub enum InvalidSpec {
     #[error("{0}")]
     Contradiction(&'static str),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, Vni};
+
+    fn builder() -> ServiceSpecBuilder {
+        ServiceSpec::builder().vni(Vni::new(5).unwrap())
+    }
+
+    #[test]
+    fn a_specification_says_what_was_asked_for() {
+        let plain = builder().build().unwrap();
+        assert!(plain.enabled() && !plain.system() && !plain.exclusive_vnis());
+        assert_eq!(plain.counter_pool(), 0);
+        let other = builder().enabled(false).system(true).exclusive_vnis(true);
+        let other = other.counter_pool(3).build().unwrap();
+        assert!(!other.enabled() && other.system() && other.exclusive_vnis());
+        assert_eq!(other.counter_pool(), 3);
+    }
+
+    #[test]
+    fn tles_are_counted_as_the_driver_counts_them() {
+        let tles = |builder: ServiceSpecBuilder| {
+            let desc = builder.build().unwrap().to_kernel(false);
+            effective_limits(&desc)[Resource::Tles]
+        };
+        let limited = |limit| tles(builder().limit(Resource::Tles, limit));
+        assert_eq!(limited(Limit::NONE), Limit::NONE);
+        assert_eq!(limited(Limit::at_most(3)), Limit::exactly(8));
+        assert_eq!(limited(Limit::exactly(8)), Limit::exactly(8));
+        assert_eq!(limited(Limit::new(9, 20).unwrap()), Limit::exactly(9));
+        assert_eq!(tles(builder()), Limit::exactly(8));
+    }
+}

@@ -43,8 +43,7 @@ fn place(id: u16) -> (usize, u32) {
 }
 
 fn id_at(word: usize, bit: u32) -> Option<u16> {
-    let high = u16::try_from(word).ok().filter(|high| *high < 1024)?;
-    Some((high << 6) | u16::try_from(bit).ok()?)
+    u16::try_from(word * 64 + bit as usize).ok()
 }
 
 impl IdSet {
@@ -285,9 +284,7 @@ impl IdSet {
 
 /// The bits of a word at multiples of `size`, a power of two below 64.
 fn aligned(size: u16) -> u64 {
-    (0..64)
-        .step_by(usize::from(size))
-        .fold(0, |mask, bit| mask | 1 << bit)
+    (0..64).step_by(usize::from(size)).map(|bit| 1 << bit).sum()
 }
 
 /// The words a range touches, each with the bits of the range in it.
