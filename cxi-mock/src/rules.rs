@@ -25,9 +25,8 @@ pub(crate) enum VniAuthority {
 /// What a service without `restricted_vnis` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnrestrictedMeans {
-    /// Any VNI, enabled at once.
-    AnyVni,
-    /// Enabled at once, with profiles for whatever its VNI list says, unchecked.
+    /// Enabled at once, with profiles, where there are some, for whatever its VNI list says,
+    /// unchecked.
     ListUnchecked,
     /// Disabled, until a range is set and it is enabled.
     RangeToCome,
@@ -74,8 +73,8 @@ pub(crate) enum PrivateRxProfile {
 /// When a service takes an LE pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LePoolWhen {
-    /// With a maximum or a reservation of LEs.
-    MaxOrReserved,
+    /// With a maximum of LEs, and so with a reservation, which is never larger.
+    Max,
     /// With a reservation of LEs.
     Reserved,
 }
@@ -271,7 +270,7 @@ impl Rules {
         Self {
             release: Release::Shs14_0_0,
             vni_exclusivity: VniExclusivity::Everything,
-            le_pool_when: LePoolWhen::MaxOrReserved,
+            le_pool_when: LePoolWhen::Max,
             tle_usage_without_pool: TleUsageWithoutPool::Zero,
             no_pool: -1,
             ..Self::shs_14_0_1()
@@ -311,9 +310,8 @@ impl Rules {
     fn shs_12_0() -> Self {
         Self {
             release: Release::Shs12_0,
+            // No profiles and no access entries, so no rule of those matters.
             vni_authority: VniAuthority::Descriptor,
-            unrestricted_means: UnrestrictedMeans::AnyVni,
-            ignore_slot: IgnoreSlot::Nobody,
             member_check: MemberCheck::None,
             supplementary_groups: true,
             failed_reserve: FailedReserve::Harmless,
@@ -322,6 +320,18 @@ impl Rules {
             default_tcs_shown: false,
             group_references: 2,
             ..Self::shs_13_0()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_those_of_the_release() {
+        for release in Release::ALL {
+            assert_eq!(Rules::of(release).release, release);
         }
     }
 }

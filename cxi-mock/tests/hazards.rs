@@ -63,6 +63,18 @@ fn five_vnis_overrun_on_allocation_or_destruction() {
 }
 
 #[test]
+fn four_vnis_overrun_nothing() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let mut destroy = SvcDestroyCmd::new();
+        destroy.svc_id = alloc(&root, desc(&[5, 6, 7, 8])).unwrap();
+        assert_eq!(send(&root, &destroy), Ok(()));
+        assert_eq!(kinds(&nic), [], "{release}");
+    }
+}
+
+#[test]
 fn a_refused_reservation_corrupts_on_13_0_only() {
     for release in Release::ALL {
         let nic = nic(release);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{alloc, cp, desc, domain, lni, md, nic, only, root, send};
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtWbUpdateCmd};
-use cxi_ioctl::abi::domain::{DomainFreeCmd, PID_ANY};
+use cxi_ioctl::abi::domain::{DomainFreeCmd, DomainReserveCmd, PID_ANY};
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{
     PTLTE_DISABLED, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus,
@@ -259,6 +259,23 @@ fn a_pid_that_another_profile_uses_is_lost_to_those_who_ask_for_any() {
     assert_eq!(domain(&ann, one, 50, PID_ANY).unwrap().pid, 0);
     assert_eq!(domain(&bob, two, 50, PID_ANY).unwrap_err(), Errno::EEXIST);
     assert_eq!(domain(&bob, two, 50, PID_ANY).unwrap().pid, 1);
+}
+
+#[test]
+fn a_reserved_pid_stays_reserved_when_its_domain_goes() {
+    let (root, lni) = with_lni(Release::Main);
+    let other = common::lni(&root, 2).unwrap();
+    let mut reserve = DomainReserveCmd::new();
+    (reserve.lni, reserve.vni, reserve.pid, reserve.count) = (lni, 5, 7, 3);
+    send(&root, &reserve).unwrap();
+    for pid in [7, 9] {
+        let mut free = DomainFreeCmd::new();
+        free.domain = domain(&root, lni, 5, pid).unwrap().domain;
+        send(&root, &free).unwrap();
+        assert_eq!(domain(&root, other, 5, pid).unwrap_err(), Errno::EEXIST);
+        assert!(domain(&root, lni, 5, pid).is_ok());
+    }
+    assert!(domain(&root, other, 5, 10).is_ok());
 }
 
 #[test]

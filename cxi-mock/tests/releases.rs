@@ -6,7 +6,7 @@ use common::{alloc, desc, domain, lni, nic, only, root, send};
 use cxi_ioctl::abi::domain::PID_ANY;
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{
-    Limits, RSRC_LE, RSRC_TLE, SvcDestroyCmd, SvcFlags, SvcGetLprCmd, SvcUpdateCmd,
+    Limits, RSRC_LE, RSRC_TLE, SvcDestroyCmd, SvcFlags, SvcGetLprCmd, SvcRsrcGetCmd, SvcUpdateCmd,
 };
 use cxi_ioctl::{Errno, Release};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
@@ -108,6 +108,64 @@ fn the_default_for_sharing_rgids_is_for_user_services() {
         });
         let known = release >= Release::Shs13_1;
         assert_eq!(shared, [1, if known { 4 } else { 1 }, 1], "{release}");
+    }
+}
+
+#[test]
+fn members_are_looked_at_before_or_after_vnis() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        alloc(&root, desc(&[50])).unwrap();
+        // A member that no driver with access entries takes, on a VNI that may be taken.
+        let both = only(desc(&[50]), u32::MAX - 100_000);
+        let expected = match release {
+            Release::Shs12_0 => Ok(3),
+            Release::Shs13_0 => Err(Errno::EEXIST),
+            _ => Err(Errno::EBADR),
+        };
+        assert_eq!(alloc(&root, both), expected, "{release}");
+    }
+}
+
+#[test]
+fn a_maximum_of_les_takes_a_pool_up_to_14_0_0() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let by_maximum = release <= Release::Shs14_0_0;
+        let mut used = nic.state().le_pools_used;
+        for (vni, max, res, takes) in [
+            (50, 0, 0, false),
+            (51, 9, 0, by_maximum),
+            (52, 9, 9, true),
+            (53, 1, 0, by_maximum),
+        ] {
+            let mut desc = desc(&[vni]);
+            desc.limits.types[RSRC_LE] = Limits { max, res };
+            alloc(&root, desc).unwrap();
+            used = used.map(|used| used + u32::from(takes));
+            assert_eq!(nic.state().le_pools_used, used, "{release} {max}/{res}");
+        }
+    }
+}
+
+#[test]
+fn tles_in_use_of_a_service_without_any() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let svc_id = alloc(&root, desc(&[50])).unwrap();
+        nic.hardware().set_tles_in_use(0, 5).unwrap();
+        let mut get = SvcRsrcGetCmd::new();
+        get.svc_id = svc_id;
+        let tles = send(&root, &get).unwrap().in_use[RSRC_TLE];
+        let expected = match release {
+            Release::Main => u16::MAX,
+            Release::Shs14_0_1 => 5,
+            _ => 0,
+        };
+        assert_eq!(tles, expected, "{release}");
     }
 }
 

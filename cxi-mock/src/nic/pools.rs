@@ -131,4 +131,29 @@ mod tests {
         );
         assert_eq!(pools.take_tle(), None);
     }
+
+    #[test]
+    fn pools_are_claimed_once_and_only_those_there_are() {
+        let mut pools = Pools::default();
+        assert!(pools.claim_le([3, 4, 5, 15]));
+        assert_eq!(pools.taken(), ([1 << 3, 1 << 4, 1 << 5, 1 << 15], 0));
+        // One that is taken, or is not there, and nothing is taken.
+        for refused in [[3, 1, 1, 1], [1, 1, 1, 15], [1, 16, 1, 1]] {
+            assert!(!pools.claim_le(refused), "{refused:?}");
+        }
+        assert!(pools.claim_le([4, 3, 6, 14]));
+        assert!(pools.claim_tle(3) && !pools.claim_tle(3) && !pools.claim_tle(4));
+        assert!(pools.claim_tle(2));
+        assert_eq!(pools.tle_used(), 2);
+        assert_eq!(pools.take_tle(), Some(1));
+    }
+
+    #[test]
+    fn pools_that_are_marked_are_taken_too() {
+        let mut pools = Pools::default();
+        pools.take_default_le();
+        pools.take_default_tle();
+        pools.mark(&[2, 4, 0x1_0000, 0], 0x14);
+        assert_eq!(pools.taken(), ([3, 5, 1, 1], 5));
+    }
 }

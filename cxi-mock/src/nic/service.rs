@@ -110,7 +110,7 @@ impl Device {
     fn takes_le_pool(&self, les: Limits) -> bool {
         match self.rules.le_pool_when {
             LePoolWhen::Reserved => les.res > 0,
-            LePoolWhen::MaxOrReserved => les.res > 0 || les.max > 0,
+            LePoolWhen::Max => les.max > 0,
         }
     }
 
