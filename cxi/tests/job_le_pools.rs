@@ -4,7 +4,10 @@ mod common;
 
 use common::{nic, root, with};
 use cxi::job::explain::Inquiry;
-use cxi::job::limits::{Bottleneck, LE_POOLS, NicUsage, ServiceUsage, forecast};
+use cxi::job::limits::{
+    Bottleneck, LE_POOLS, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage,
+    forecast, plan,
+};
 use cxi::{DeviceId, Limit, Limits, Release, Resource, ResourceMap, ServiceId};
 
 fn les(limit: Limit) -> Limits {
@@ -48,6 +51,19 @@ fn by_maximum_it_takes_a_pool() {
         assert_eq!(forecast.first_out, Some(Bottleneck::LePools));
     }
     assert_eq!(forecast(&nic, &les(Limit::NONE)).fits, None);
+}
+
+#[test]
+fn a_job_that_reserves_no_les_is_planned_without_a_pool() {
+    let mut nic = ten_services();
+    for id in 20..40 {
+        let service = ServiceId::new(id).unwrap();
+        let usage = ServiceUsage::new(service, les(Limit::exactly(1)));
+        nic.services.push(usage);
+    }
+    let policy = LimitPolicy::slurm().with(Resource::Les, ResourcePolicy::fixed(0, 64));
+    let plan = plan(&policy, Multiplier::Cores(1), &nic, Mode::Strict).unwrap();
+    assert_eq!(plan.limits[Resource::Les], Limit::at_most(64));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use cxi::Vni;
 use cxi::job::pool::{Allotment, Change, Event, PoolConfig, Request, Timestamp, VniPool};
-use cxi::job::{IdSet, JobId};
+use cxi::job::{IdSet, JobId, NodeName};
 
 fn ids(text: &str) -> IdSet {
     text.parse().unwrap()
@@ -14,6 +14,10 @@ fn pool(vnis: &str) -> VniPool {
 
 fn job(name: &str) -> JobId {
     JobId::new(name).unwrap()
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
 }
 
 fn seconds(seconds: u64) -> Timestamp {
@@ -99,6 +103,42 @@ fn a_log_may_be_older_than_the_range() {
         pool.reserve(&job("d"), &Request::vnis(1), seconds(3))
             .is_err()
     );
+}
+
+#[test]
+fn what_a_node_showed_outside_the_range_is_nobodys() {
+    let seen = Change::Observed {
+        node: node("n1"),
+        vnis: ids("500,1024"),
+    };
+    let log = [Event::new(seconds(0), seen)];
+    let pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
+    let metrics = pool.metrics(seconds(1));
+    assert_eq!((metrics.free, metrics.draining, metrics.outside), (1, 1, 0));
+}
+
+#[test]
+fn each_job_that_waits_for_a_node_is_named_once() {
+    let mut pool = pool("1024-1030");
+    for name in ["a", "b"] {
+        reserve(&mut pool, name, &Request::vnis(2), seconds(0));
+    }
+    pool.release(&job("a"), &[node("n1")], seconds(1)).unwrap();
+    // Job b lives: nothing is expected of it. Job a has a service on another node still.
+    let seen = pool.reconcile(&node("n2"), &ids("1024,1025,1026"), seconds(2));
+    assert_eq!(seen.waiting_again, [job("a")]);
+    assert!(seen.event.is_some() && seen.unseen.is_empty());
+    let again = pool.reconcile(&node("n2"), &ids("1024,1025"), seconds(3));
+    assert!(again.event.is_none() && again.waiting_again.is_empty());
+    // One of its VNIs is enough to be seen; a node that it does not wait for proves nothing.
+    for (name, shown, unseen) in [
+        ("n1", "1025", vec![]),
+        ("n1", "1026", vec![job("a")]),
+        ("n3", "", vec![]),
+    ] {
+        let result = pool.reconcile(&node(name), &ids(shown), seconds(4));
+        assert_eq!(result.unseen, unseen, "{name} shows {shown:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod allocate;
 mod audit;
 mod clean;
 mod explain;
+mod explain_holders;
+mod meanwhile;
 mod node;
 mod parallel;
 mod release;

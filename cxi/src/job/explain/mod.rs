@@ -326,3 +326,6 @@ fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
         _ => explanation,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,3 +99,23 @@ fn sentences(short: &[Cut]) -> String {
     let lines: Vec<String> = short.iter().map(Cut::to_string).collect();
     lines.join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_is_known_to_hold_is_not_there() {
+        let cut = Cut {
+            device: DeviceId::new(1),
+            resource: Resource::Cts,
+            wanted: 9,
+            available: 5,
+            reason: CutReason::Held(Vec::new()),
+        };
+        assert_eq!(
+            cut.to_string(),
+            "cxi1: 9 CTs wanted, 5 available: the NIC has no more"
+        );
+    }
+}
