@@ -3,6 +3,11 @@
 skipped=()
 failed=()
 
+published=(cxi-ioctl cxi cxi-mock cxi-cli)
+# The same as options of cargo, with and without the command.
+packages_libraries=(--package cxi-ioctl --package cxi --package cxi-mock)
+packages_published=("${packages_libraries[@]}" --package cxi-cli)
+
 # step NAME COMMAND...: runs a function or a command, and keeps its name if it fails.
 step() {
     local name=$1
@@ -34,6 +39,15 @@ long_step() {
 
 # cargo_has SUBCOMMAND: whether `cargo SUBCOMMAND` is installed.
 cargo_has() { cargo "$1" --version >/dev/null 2>&1; }
+
+has_toolchain() { RUSTUP_AUTO_INSTALL=0 rustc "+$1" --version >/dev/null 2>&1; }
+
+has_target() { [ -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]; }
+
+has_llvm_tools() { ls "$(rustc --print target-libdir)/../bin/llvm-profdata" >/dev/null 2>&1; }
+
+# promised_rust MANIFEST: the oldest compiler that it names.
+promised_rust() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$1"; }
 
 summary() {
     printf '\n==> summary (%d s)\n' "$SECONDS"

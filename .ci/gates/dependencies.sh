@@ -17,6 +17,11 @@ step "dependency count" dependency_count
 step "packages" packages
 if cargo_has deny; then
     step "licences, bans, sources" cargo deny --all-features check licenses bans sources
+    if timeout 60 cargo deny fetch db >/dev/null 2>&1; then
+        step "advisories" cargo deny --all-features check --disable-fetch advisories
+    else
+        skip "advisories" "their database cannot be reached from here"
+    fi
 else
-    skip "licences, bans, sources" "cargo-deny is not installed (cargo install --locked cargo-deny)"
+    skip "licences, bans, sources, advisories" "cargo-deny is not installed (cargo install --locked cargo-deny)"
 fi

@@ -1,3 +1,17 @@
+# Documentation without warnings: of the workspace as it is built, of the libraries with no
+# feature, and with all of them as docs.rs builds it.
+
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
 
+docs_of_libraries() {
+    RUSTDOCFLAGS="-D warnings $1" cargo doc --no-deps --quiet --target-dir target/ci/docs "${packages_libraries[@]}" "$2"
+}
+
+# docs.rs has a nightly toolchain; RUSTC_BOOTSTRAP gives its features to any.
+docs_rs() {
+    RUSTC_BOOTSTRAP=1 docs_of_libraries "--cfg docsrs" --all-features
+}
+
 step "docs" docs
+step "docs with no feature" docs_of_libraries "" --no-default-features
+step "docs as on docs.rs" docs_rs

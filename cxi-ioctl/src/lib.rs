@@ -8,6 +8,8 @@
 //!
 //! For services, LNIs and the rest as safe objects use the crate `cxi`.
 
+// docs.rs says at an item which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 #[cfg(doctest)]

@@ -40,6 +40,8 @@
 //!
 //! The model does no I/O of its own, has no clock and no randomness. Windows of device memory
 //! are the exception: a memfd, made when the first one is mapped.
+// docs.rs says at an item which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

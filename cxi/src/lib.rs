@@ -80,6 +80,8 @@
 //!
 //! `serde`: specifications, services, usage and device information as JSON or YAML; reading goes
 //! through the same checks as building. Off by default.
+// docs.rs says at an item which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

@@ -1,0 +1,42 @@
+# The oldest compiler and the oldest dependencies that Cargo.toml promises.
+
+# A copy, so that the lock file of the repository stays as it is.
+oldest=target/ci/oldest
+
+copy_sources() {
+    mkdir -p "$oldest" && rm -rf "${oldest:?}/src" && mkdir "$oldest/src" || return 1
+    git ls-files -z --cached --others --exclude-standard | xargs -0 tar --create --ignore-failed-read 2>/dev/null \
+        | tar --extract --directory "$oldest/src"
+}
+
+# Cargo's option is unstable; RUSTC_BOOTSTRAP gives it to any toolchain, for this one command.
+lock_oldest() {
+    RUSTC_BOOTSTRAP=1 cargo -Z direct-minimal-versions generate-lockfile --quiet --manifest-path "$oldest/src/Cargo.toml"
+}
+
+oldest_dependencies() {
+    copy_sources && lock_oldest && cargo check --quiet --locked --manifest-path "$oldest/src/Cargo.toml" \
+        --target-dir "$oldest/target" --all-features "${packages_published[@]}"
+}
+
+oldest_compiler() {
+    local version=$1
+    shift
+    cargo "+$version" check --quiet --locked --target-dir "target/ci/rust-$version" --all-features "$@"
+}
+
+step "oldest dependencies" oldest_dependencies
+
+# compiler VERSION PACKAGES...
+compiler() {
+    local version=$1
+    shift
+    if has_toolchain "$version"; then
+        step "Rust $version" oldest_compiler "$version" "$@"
+    else
+        skip "Rust $version" "it is not installed (rustup toolchain install --profile minimal $version)"
+    fi
+}
+
+compiler "$(promised_rust Cargo.toml)" "${packages_libraries[@]}"
+compiler "$(promised_rust cxi-cli/Cargo.toml)" --package cxi-cli
