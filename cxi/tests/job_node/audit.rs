@@ -302,3 +302,34 @@ fn results_are_plain_data() {
     let json = serde_json::to_string(&audit).unwrap();
     assert_eq!(serde_json::from_str::<Audit>(&json).unwrap(), audit);
 }
+
+#[test]
+fn how_few_is_few() {
+    let mock = mock(1);
+    let node = node(&mock);
+    let best_effort = AuditOptions::default().room_for(planned(16, Mode::BestEffort), 100);
+    let text = node.audit(&best_effort).findings[0].to_string();
+    assert!(
+        text.starts_with("warning: cxi0: 3 more such jobs fit: of 4 TLE pools 1 are taken by"),
+        "{text}"
+    );
+    let shown = format!("{best_effort:?}");
+    assert!(shown.contains("few: 100"), "{shown}");
+    assert_eq!(Severity::Info.to_string(), "info");
+
+    let mut les = Limits::default();
+    les[Resource::Les] = Limit::exactly(1);
+    let les = JobLimits::Fixed(les);
+    for number in 1030..1043 {
+        let request = job(1000, number).limits(les);
+        node.allocate(&request.build().unwrap()).unwrap();
+    }
+    let text = node.audit(&AuditOptions::new().room_for(les, 5)).findings[0].to_string();
+    assert!(
+        text.starts_with(
+            "warning: cxi0: two more such jobs fit: of 15 LE pools 13 are taken by service 2 (uid \
+             1000, VNI 1030), service 3 "
+        ),
+        "{text}"
+    );
+}

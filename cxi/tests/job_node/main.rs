@@ -9,6 +9,7 @@ mod explain_holders;
 mod meanwhile;
 mod node;
 mod parallel;
+mod rare;
 mod release;
 mod releases;
 mod support;

@@ -133,3 +133,22 @@ fn a_node_is_found_by_its_files() {
     assert!(problems[0].ends_with("there is no such device"));
     assert!(problems[1].starts_with("cxi10: "));
 }
+
+#[test]
+fn problems_of_a_nic_are_said_in_words() {
+    let said = [
+        NicProblem::VirtualFunction,
+        NicProblem::LinkDown,
+        NicProblem::NoRetryHandler,
+    ];
+    let said = said.map(|problem| problem.to_string());
+    assert!(
+        said[0].starts_with("it is a virtual function: "),
+        "{said:?}"
+    );
+    assert_eq!(said[1], "its link is down");
+    assert!(
+        said[2].starts_with("no retry handler (cxi_rh) runs"),
+        "{said:?}"
+    );
+}
