@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cxi_ioctl::abi::service::{Limits as RawLimit, RsrcLimits};
+use cxi_ioctl::abi::service::{Limits as RawLimit, RSRC_COUNT, RsrcLimits};
 
 use crate::ResourceMap;
 
@@ -120,7 +120,7 @@ impl Limits {
     }
 
     pub(crate) fn to_kernel(self) -> RsrcLimits {
-        let mut types = [RawLimit { max: 0, res: 0 }; _];
+        let mut types = [RawLimit { max: 0, res: 0 }; RSRC_COUNT];
         for (slot, (_, limit)) in types.iter_mut().zip(self.iter()) {
             *slot = limit.to_kernel();
         }

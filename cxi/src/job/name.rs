@@ -172,5 +172,7 @@ name! {
     TenantName, "tenant name"
 }
 
-const fn assert_send_sync<T: Send + Sync>() {}
-const _: () = assert_send_sync::<JobId>();
+const _: () = {
+    const fn send_sync<T: Send + Sync>() {}
+    send_sync::<JobId>();
+};

@@ -1,6 +1,6 @@
 //! What an ENOSPC of SVC_ALLOC is about.
 
-use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo, SvcFlags};
+use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 
 use super::spec::{effective_limits, flags};
 use super::{ServiceBuffer, Services};
@@ -37,7 +37,7 @@ impl Services {
     pub(super) fn shortage(&self, desc: &SvcDesc, fail_info: Option<SvcFailInfo>) -> Shortage {
         let wanted = effective_limits(desc);
         let fail_info = fail_info.unwrap_or(SvcFailInfo {
-            rsrc_avail: [0; _],
+            rsrc_avail: [0; RSRC_COUNT],
             no_le_pools: 0,
             no_tle_pools: 0,
             no_cntr_pools: 0,
@@ -54,7 +54,7 @@ impl Services {
         if let Some((resource, limit, available)) = named {
             // SHS 13.0 finds its table of VNIs full before it looks at resources, and then names
             // nothing at all: all zeros. Trust zeros unless the list proves that there is room.
-            let nothing_named = fail_info.rsrc_avail == [0; _];
+            let nothing_named = fail_info.rsrc_avail == [0; RSRC_COUNT];
             let proven_wrong = evidence.as_ref().is_some_and(|evidence| {
                 evidence.before_13_1 && evidence.reservable[resource] >= limit.reserved()
             });

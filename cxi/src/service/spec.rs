@@ -1,7 +1,7 @@
 //! What a service is to be.
 
 use cxi_ioctl::abi::profile::TC_COUNT;
-use cxi_ioctl::abi::service::{RsrcLimits, SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
+use cxi_ioctl::abi::service::{RSRC_COUNT, RsrcLimits, SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
 
 use super::{Service, ServiceSpecBuilder};
 use crate::{
@@ -191,7 +191,7 @@ pub(super) fn counter_pool(desc: &SvcDesc) -> u8 {
 /// What the driver makes of the limits of a specification: what it would reserve.
 pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
     let unlimited = RsrcLimits {
-        types: [cxi_ioctl::abi::service::Limits { max: 0, res: 0 }; _],
+        types: [cxi_ioctl::abi::service::Limits { max: 0, res: 0 }; RSRC_COUNT],
     };
     let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
     let mut limits = Limits::from_kernel(if limited { &desc.limits } else { &unlimited });
