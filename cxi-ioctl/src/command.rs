@@ -132,7 +132,8 @@ pub fn execute_list<C: Command>(
 ///
 /// # Errors
 ///
-/// As [`execute`]. A response that is too short cannot be noticed here.
+/// As [`execute`]. A response that is too short cannot be noticed here;
+/// [`pte_status`](crate::pte_status) can.
 pub fn execute_inout<C: Command>(
     transport: &dyn Transport,
     command: &C,
@@ -163,9 +164,9 @@ const HEADROOM: usize = 64;
 /// How many bytes at the end of a response may be taken for untouched by mistake.
 ///
 /// A byte of a response that equals its canary looks untouched, so the end of what was written is
-/// not known to the byte. No struct of the interface changed by fewer than four bytes between
-/// releases.
-const SLACK: usize = 3;
+/// not known to the byte. A number of half the width must be told from a whole one; nothing in the
+/// interface is one byte shorter than a number.
+const SLACK: usize = 1;
 
 /// A byte that differs from its neighbours and is neither zero, a small number, all ones nor
 /// ASCII, so that what the driver wrote can be told from what it left alone.
@@ -193,6 +194,12 @@ pub(crate) const CANARIES: [u8; RESPONSE_ROOM] = {
 #[cold]
 fn written(room: &[u8]) -> usize {
     touched(&CANARIES, room)
+}
+
+/// Whether the end of a response of that length was left alone.
+fn looks_short(room: &[u8], expected: usize) -> bool {
+    let tail = expected.saturating_sub(SLACK + 1)..expected;
+    expected > 0 && room[tail.clone()] == CANARIES[tail]
 }
 
 /// How many bytes from the start up to the last one that changed.
@@ -253,8 +260,7 @@ fn submit<C: Command>(
 
     // Comparing slices is a `memcmp`; the exact count is wanted only for the message.
     let too_long = room[expected..] != CANARIES[expected..room.len()];
-    let tail = expected.saturating_sub(SLACK + 1)..expected;
-    let too_short = expected > 0 && room[tail.clone()] == CANARIES[tail];
+    let too_short = looks_short(room, expected);
     let response = if too_long || too_short {
         None
     } else {

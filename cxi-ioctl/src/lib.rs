@@ -30,6 +30,7 @@ pub mod memory;
 mod opcode;
 mod pci;
 mod properties;
+mod pte_status;
 mod release;
 mod transport;
 
@@ -50,6 +51,7 @@ pub use memory::DeviceMemory;
 pub use opcode::{Handler, Opcode, OpcodeInfo, Privilege, RequestLen};
 pub use pci::{InvalidPciAddress, PciAddress};
 pub use properties::{DevProperties, dev_properties};
+pub use pte_status::pte_status;
 pub use release::{Release, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
 // Its traits are bounds of `Command`.

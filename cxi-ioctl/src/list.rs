@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 use crate::abi::service::{
     RsrcUse, SvcDesc, SvcListGetCmd, SvcListGetResp, SvcRsrcListGetCmd, SvcRsrcListGetResp,
 };
-use crate::command::execute_list;
+use crate::command::{CANARIES, RESPONSE_ROOM, execute_list};
 use crate::{Command, CommandError, Transport};
 
 /// Most entries that [`fetch_list`] makes room for: the count sizes an allocation in the kernel.
@@ -16,6 +16,13 @@ pub const LIST_ROUNDS: u32 = 8;
 
 /// Entries to make room for when the caller's buffer has none.
 const FIRST_ROOM: usize = 32;
+
+/// Bytes at the end of a list that are not all like canaries; no entry has a shorter number there.
+const TAIL: usize = 4;
+
+/// Room for so many entries for each one that the driver is told of: its entries may be longer
+/// than those of this crate, and it does not say how long they are.
+const HEADROOM: usize = 2;
 
 /// A command that answers with a list: it says how many entries there is room for, and the driver
 /// says how many there are, and copies them if all fit.
@@ -62,9 +69,13 @@ impl ListCommand for SvcRsrcListGetCmd {
 
 /// Fetches a whole list into `items`, whose old contents go.
 ///
-/// One command if the buffer's capacity suffices, so keep the buffer; an empty one starts with
-/// room for 32 entries. If the list has grown in between, the room grows and the command is sent
+/// One command if the buffer has room for twice the list, so keep the buffer; an empty one starts
+/// with 32 entries. If the list has grown in between, the room grows and the command is sent
 /// again. The driver's count is never trusted for more than the room that was given to it.
+///
+/// The other half of the room is for a driver whose entries are longer. Nothing tells how long
+/// they are but what was written, and where that is not as many entries as it says there are, of
+/// the length that this crate knows, the list is refused.
 ///
 /// On an error `items` is empty.
 ///
@@ -81,7 +92,8 @@ impl ListCommand for SvcRsrcListGetCmd {
 ///
 /// # Errors
 ///
-/// As [`execute`](crate::execute), and [`CommandError::ListTooLong`] if the driver names more than
+/// As [`execute`](crate::execute), also [`CommandError::AbiMismatch`] for entries of another
+/// length; and [`CommandError::ListTooLong`] if the driver names more than
 /// [`LIST_MAX`] entries or the list outgrew the room [`LIST_ROUNDS`] times.
 pub fn fetch_list<C: ListCommand>(
     transport: &dyn Transport,
@@ -100,11 +112,12 @@ fn fetch<C: ListCommand>(
 ) -> Result<(), CommandError> {
     let mut room = match items.capacity() {
         0 => FIRST_ROOM,
-        capacity => capacity.min(LIST_MAX as usize),
+        capacity => (capacity / HEADROOM).clamp(1, LIST_MAX as usize),
     };
     let mut rounds = 0;
     loop {
-        items.resize_with(room, C::Item::new_zeroed);
+        items.resize_with(room * HEADROOM, C::Item::new_zeroed);
+        fill(items.as_mut_slice().as_mut_bytes());
         let offered = u32::try_from(room).unwrap_or(LIST_MAX);
         let response = execute_list(
             transport,
@@ -114,6 +127,7 @@ fn fetch<C: ListCommand>(
         rounds += 1;
         let count = C::count(&response);
         if count <= offered {
+            check::<C>(items.as_slice().as_bytes(), count as usize)?;
             items.truncate(count as usize);
             return Ok(());
         }
@@ -127,6 +141,47 @@ fn fetch<C: ListCommand>(
         // A little more than there is: a list that grows meanwhile does not cost another round.
         room = (count as usize + count as usize / 4).min(LIST_MAX as usize);
     }
+}
+
+fn fill(bytes: &mut [u8]) {
+    for chunk in bytes.chunks_mut(RESPONSE_ROOM) {
+        chunk.copy_from_slice(&CANARIES[..chunk.len()]);
+    }
+}
+
+/// Refuses a list that ends before the last entry does, or behind it.
+fn check<C: ListCommand>(bytes: &[u8], count: usize) -> Result<(), CommandError> {
+    let expected = count * size_of::<C::Item>();
+    let untouched = |(index, byte): (usize, &u8)| *byte == CANARIES[index % RESPONSE_ROOM];
+    let tail = expected.saturating_sub(TAIL)..expected;
+    let too_short = count > 0
+        && bytes
+            .iter()
+            .enumerate()
+            .take(tail.end)
+            .skip(tail.start)
+            .all(untouched);
+    let too_long = bytes
+        .chunks(RESPONSE_ROOM)
+        .enumerate()
+        .any(|(index, chunk)| {
+            let behind = expected
+                .saturating_sub(index * RESPONSE_ROOM)
+                .min(chunk.len());
+            chunk[behind..] != CANARIES[behind..chunk.len()]
+        });
+    if !too_short && !too_long {
+        return Ok(());
+    }
+    let last = bytes
+        .iter()
+        .enumerate()
+        .rposition(|place| !untouched(place));
+    Err(CommandError::AbiMismatch {
+        opcode: C::OPCODE,
+        expected,
+        written: last.map_or(0, |last| last + 1),
+    })
 }
 
 #[cfg(test)]
@@ -164,10 +219,11 @@ mod tests {
             self.commands.fetch_add(1, Ordering::Relaxed);
             let count = self.count.load(Ordering::Relaxed);
             self.count.store((self.growth)(count), Ordering::Relaxed);
-            assert_eq!(request.list.len(), command.count as usize * 68);
+            assert_eq!(request.list.len(), HEADROOM * command.count as usize * 68);
             if count <= command.count {
                 for (id, entry) in (1..=count).zip(request.list.chunks_exact_mut(68)) {
-                    entry[64..68].copy_from_slice(&id.to_ne_bytes());
+                    entry.fill(0);
+                    entry[64..].copy_from_slice(&id.to_ne_bytes());
                 }
             }
             request.response[..4].copy_from_slice(&count.to_ne_bytes());
@@ -191,7 +247,7 @@ mod tests {
         assert_eq!((ids(&items), device.commands()), (vec![1, 2, 3], 1));
 
         let device = Services::new(100, |count| count);
-        let mut items = Vec::with_capacity(100);
+        let mut items = Vec::with_capacity(200);
         items.push(SvcDesc::new_zeroed());
         fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
         assert_eq!((items.len(), device.commands()), (100, 1));
@@ -248,5 +304,53 @@ mod tests {
         let mut items = vec![SvcDesc::new_zeroed(); 4];
         fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
         assert_eq!(items, []);
+    }
+    /// A driver with three services, whose entries have another length.
+    #[derive(Debug)]
+    struct Entries(usize);
+
+    impl Transport for Entries {
+        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+            let len = (3 * self.0).min(request.list.len());
+            request.list[..len].fill(1);
+            request.response[..4].copy_from_slice(&3_u32.to_ne_bytes());
+            Ok(())
+        }
+
+        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
+            Err(Errno::ENODEV)
+        }
+    }
+
+    #[test]
+    fn entries_of_another_length_are_no_services() {
+        for capacity in [0, 3, 6, 8, 100] {
+            let fetch = |len| {
+                let mut items = Vec::with_capacity(capacity);
+                let result = fetch_list::<SvcListGetCmd>(&Entries(len), &mut items);
+                result.map(|()| items.len())
+            };
+            assert_eq!(fetch(68), Ok(3));
+            for len in (0..=64).step_by(4).chain((72..=136).step_by(4)) {
+                let mismatch = CommandError::AbiMismatch {
+                    opcode: SvcListGetCmd::OPCODE,
+                    expected: 3 * 68,
+                    written: 3 * len,
+                };
+                assert_eq!(fetch(len), Err(mismatch), "room for {capacity}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_room_does_not_grow_when_it_is_used_again() {
+        let device = Services::new(33, |count| count);
+        let mut items = Vec::new();
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let capacity = items.capacity();
+        for _ in 0..10 {
+            fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        }
+        assert_eq!((items.capacity(), device.commands()), (capacity, 12));
     }
 }

@@ -287,6 +287,10 @@ mod tests {
         file.write_all(&7_u64.to_ne_bytes()).unwrap();
         assert_eq!(two.read_u64(0), Ok(7));
         assert_eq!(Mapping::of_file(&file, 0, 0).unwrap_err(), Errno::EINVAL);
+        // What a response of a driver of another version may ask for.
+        for (offset, len) in [(4095, usize::MAX), (u64::MAX, 1), (u64::MAX, usize::MAX)] {
+            assert!(Mapping::of_file(&file, offset, len).is_err());
+        }
         let (read_only, _other) = std::io::pipe().unwrap();
         assert_eq!(
             Mapping::of_file(&read_only, 0, 4096).unwrap_err(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
 use cxi_ioctl::{DeviceMemory, Mapping};
 
-use super::object::{Object, Window, closable, device_memory};
+use super::object::{Object, Window, closable, device_memory, keep_if_reachable};
 use super::{Lni, LniInner};
 use crate::Resource;
 use crate::error::Result;
@@ -81,14 +81,18 @@ impl Lni {
     pub fn alloc_ct(&self) -> Result<Counter> {
         let device = self.device();
         let memory = device_memory(device, size_of::<u64>())?;
-        let response = self.inner.send(
-            &CtAllocCmd {
-                lni: self.number(),
-                wb: memory.address(),
-                ..CtAllocCmd::new()
-            },
-            Some(Resource::Cts),
-        )?;
+        let command = CtAllocCmd {
+            lni: self.number(),
+            wb: memory.address(),
+            ..CtAllocCmd::new()
+        };
+        let response = match self.inner.send(&command, Some(Resource::Cts)) {
+            Ok(response) => response,
+            Err(error) => {
+                keep_if_reachable(&error, memory);
+                return Err(error);
+            }
+        };
         let free = CtFreeCmd {
             ctn: response.ctn,
             ..CtFreeCmd::new()

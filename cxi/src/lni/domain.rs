@@ -85,13 +85,13 @@ impl DomainInner {
 }
 
 /// A driver that hands out what it should not.
-fn strange_answer(device: &Device, error: &InvalidPid) -> Error {
-    Error::new(
-        ErrorKind::Refused(format!("the driver's answer makes no sense: {error}").into()),
-        Errno::EPROTO,
-    )
-    .on(device.id())
-    .during(Opcode::DOMAIN_RESERVE)
+fn strange_answer(device: &Device, first: u32, count: u16) -> Error {
+    let text = format!(
+        "the driver's answer makes no sense: {count} PIDs from {first} on, where 510 is the last"
+    );
+    Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
+        .on(device.id())
+        .during(Opcode::DOMAIN_RESERVE)
 }
 
 fn number(pid: Option<Pid>) -> u32 {
@@ -177,8 +177,11 @@ impl Lni {
             },
             None,
         )?;
-        let first = Pid::new(response.pid).map_err(|error| strange_answer(device, &error))?;
-        Ok(PidBlock { vni, first, count })
+        let last = response.pid.checked_add(u32::from(count) - 1);
+        match (Pid::new(response.pid), last.map(Pid::new)) {
+            (Ok(first), Some(Ok(_))) => Ok(PidBlock { vni, first, count }),
+            _ => Err(strange_answer(device, response.pid, count)),
+        }
     }
 }
 

@@ -4,12 +4,12 @@ use cxi_ioctl::{Errno, Opcode};
 
 use super::LniInner;
 use crate::error::{ErrorKind, Shortage};
-use crate::{Resource, ServiceId};
+use crate::{Device, Resource, ServiceId};
 
 /// LNI_ALLOC.
-pub(super) fn lni(service: ServiceId, errno: Errno) -> Option<ErrorKind> {
+pub(super) fn lni(device: &Device, service: ServiceId, errno: Errno) -> Option<ErrorKind> {
     Some(match errno {
-        Errno::EINVAL => ErrorKind::NoSuchService { service },
+        Errno::EINVAL => return device.services().why_invalid(service, errno),
         Errno::EKEYREVOKED => ErrorKind::ServiceDisabled { service },
         Errno::EPERM => ErrorKind::NotPermitted(
             format!(

@@ -7,7 +7,7 @@ pub use cxi_ioctl::abi::memory::MapFlags;
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MdHints};
 use cxi_ioctl::{Command, DeviceMemory};
 
-use super::object::{Object, closable};
+use super::object::{Object, closable, keep_if_reachable};
 use super::{Lni, LniInner};
 use crate::Resource;
 use crate::error::Result;
@@ -119,21 +119,22 @@ impl Lni {
     /// when the memory cannot be pinned.
     #[doc(alias = "cxil_map")]
     pub fn map_memory(&self, memory: &Arc<DeviceMemory>, options: &MapOptions) -> Result<Md> {
-        let response = self.inner.send(
-            &AtuMapCmd {
-                lni: self.number(),
-                va: memory.address(),
-                len: memory.len() as u64,
-                flags: options.flags.bits(),
-                hints: MdHints {
-                    page_shift: options.page_shift,
-                    huge_shift: options.huge_shift,
-                    ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
-                },
-                ..AtuMapCmd::new()
+        let command = AtuMapCmd {
+            lni: self.number(),
+            va: memory.address(),
+            len: memory.len() as u64,
+            flags: options.flags.bits(),
+            hints: MdHints {
+                page_shift: options.page_shift,
+                huge_shift: options.huge_shift,
+                ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
             },
-            Some(Resource::Acs),
-        )?;
+            ..AtuMapCmd::new()
+        };
+        let response = self
+            .inner
+            .send(&command, Some(Resource::Acs))
+            .inspect_err(|error| keep_if_reachable(error, Arc::clone(memory)))?;
         let free = AtuUnmapCmd {
             id: response.id,
             ..AtuUnmapCmd::new()

@@ -123,14 +123,15 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// EINVAL without such a service, EKEYREVOKED when it is disabled, EPERM when the caller is no
+    /// EINVAL without such a service (one that is there, and a driver that takes neither form of the
+    /// command, is [`ErrorKind::Refused`](crate::ErrorKind::Refused)), EKEYREVOKED when it is disabled, EPERM when the caller is no
     /// member, ENOSPC when all RGIDs of the NIC are in use.
     #[doc(alias = "cxil_alloc_lni")]
     pub fn alloc_lni(&self, service: ServiceId) -> Result<Lni> {
         let lni = self
             .lni_form()
             .alloc(&**self.transport(), service.get())
-            .map_err(|error| self.refused(error, |errno| explain::lni(service, errno)))?;
+            .map_err(|error| self.refused(error, |errno| explain::lni(self, service, errno)))?;
         let free = LniFreeCmd {
             lni,
             ..LniFreeCmd::new()

@@ -114,8 +114,22 @@ pub(crate) fn device_memory(device: &Device, len: usize) -> Result<DeviceMemory>
 }
 
 fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
-    let reason = format!("cannot map the {what} of the device: {errno}");
-    Error::new(ErrorKind::Refused(reason.into()), errno).on(device.id())
+    let kind = match errno {
+        Errno::EIO => ErrorKind::Removed,
+        _ => {
+            let reason = format!("cannot map the {what} of the device: {errno}");
+            ErrorKind::Refused(reason.into())
+        }
+    };
+    Error::new(kind, errno).on(device.id())
+}
+
+/// Keeps memory for ever whose address the device may have got from a command that failed: one
+/// that was carried out, and whose answer cannot be read.
+pub(crate) fn keep_if_reachable<T>(error: &Error, memory: T) {
+    if matches!(error.kind(), ErrorKind::Protocol(_)) {
+        std::mem::forget(memory);
+    }
 }
 
 /// A handle that could not be closed, and why. The handle is still good.

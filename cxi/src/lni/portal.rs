@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::zerocopy::{FromZeros, IntoBytes};
-use cxi_ioctl::{Command, Errno, Opcode, execute_inout};
+use cxi_ioctl::{Command, Errno, Opcode, pte_status};
 
 pub use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::abi::portal::{
     LIST_OVERFLOW, LIST_PRIORITY, LIST_REQUEST, LIST_UNEXPECTED, PTLTE_DISABLED, PTLTE_ENABLED,
     PTLTE_ETHERNET, PTLTE_RESET, PTLTE_SOFTWARE_MANAGED, PtAllocOpts, PteAllocCmd, PteFreeCmd,
-    PteLeInvalidateCmd, PteMapCmd, PteStatus as PteStatusRaw, PteStatusCmd, PteTransitionSmCmd,
-    PteUnmapCmd,
+    PteLeInvalidateCmd, PteMapCmd, PteTransitionSmCmd, PteUnmapCmd,
 };
 
 use super::domain::DomainInner;
@@ -271,22 +269,10 @@ impl Pte {
     #[doc(alias = "cxil_pte_status")]
     pub fn status(&self, offsets: u16) -> Result<PteStatus> {
         let mut unexpected_offsets = vec![0_u64; offsets.into()];
-        let input = PteStatusRaw {
-            ule_count: offsets,
-            ..FromZeros::new_zeroed()
-        };
-        let command = PteStatusCmd {
-            pte_index: self.number(),
-            ..PteStatusCmd::new()
-        };
         let device = self.inner.object.device();
-        let status = execute_inout(
-            &**device.transport(),
-            &command,
-            &input,
-            unexpected_offsets.as_mut_bytes(),
-        )
-        .map_err(|error| device.refused(error, |_| None))?;
+        let transport = &**device.transport();
+        let status = pte_status(transport, self.number(), &mut unexpected_offsets)
+            .map_err(|error| device.refused(error, |_| None))?;
         unexpected_offsets.truncate(status.ule_count.into());
         Ok(PteStatus {
             drop_count: status.drop_count,

@@ -3,6 +3,7 @@
 use cxi_ioctl::abi::service::{SvcEnableCmd, SvcFlags, SvcUpdateCmd};
 use cxi_ioctl::{Errno, Opcode};
 
+use super::presence::Presence;
 use super::{Service, ServiceSpec, Services};
 use crate::driver::{Capabilities, Hazards};
 use crate::error::{Error, ErrorKind, Result, Shortage};
@@ -147,14 +148,15 @@ impl Services {
             Errno::ENOSPC => Some(ErrorKind::NotEnough(Shortage::VniTable {
                 used: self.vni_slots().unwrap_or_default(),
             })),
-            Errno::EINVAL => Some(match self.read(id) {
-                Err(_) => ErrorKind::NoSuchService { service: id },
-                Ok(_) => ErrorKind::Refused(
+            Errno::EINVAL => match self.presence(id) {
+                Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
+                Presence::There => Some(ErrorKind::Refused(
                     "the VNIs that the service is said to have are not there (EINVAL): setting \
                      its range, or an update, went wrong; destroy it and make another"
                         .into(),
-                ),
-            }),
+                )),
+                Presence::Unknown => None,
+            },
             Errno::EPERM => self.on_virtual_function(),
             _ => None,
         }
@@ -162,7 +164,10 @@ impl Services {
 
     /// Reads a service before a command whose EINVAL has several reasons.
     pub(super) fn exists(&self, id: ServiceId, opcode: Opcode) -> Result<Service> {
-        self.read(id).map_err(|error| error.during(opcode))
+        self.read(id).map_err(|error| match error.kind() {
+            ErrorKind::NoSuchService { .. } => error.during(opcode),
+            _ => error,
+        })
     }
 }
 

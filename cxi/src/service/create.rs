@@ -5,6 +5,7 @@ use std::time::Duration;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocResp, SvcDesc};
 use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
+use super::read::numbered;
 use super::{ScopedService, ServiceSpec, Services};
 use crate::driver::Hazards;
 use crate::error::{Error, ErrorKind, Result, VniConflict};
@@ -20,6 +21,10 @@ impl Services {
     /// A VNI list is one command. A VNI range is three (allocate, set the range, enable), a
     /// network namespace four. If a later one fails, the service is destroyed again; should even
     /// that fail, or be dangerous, [`Error::leftover`] has its id.
+    ///
+    /// A driver that made the service and whose answer cannot be had ([`ErrorKind::Protocol`], or
+    /// EFAULT) keeps it, and its id is lost: look for it in the [list](Self::list). The layer for
+    /// jobs does ([`Node::allocate`](crate::job::Node::allocate)).
     ///
     /// The service is enabled unless [asked otherwise](super::ServiceSpecBuilder::enabled); one to
     /// be disabled is enabled for the moment between two commands. One with
@@ -89,10 +94,8 @@ impl Services {
             ..SvcAllocCmd::new()
         };
         match execute_explained(&**self.device.transport(), &command) {
-            Ok(response) => ServiceId::new(response.svc_id).map_err(|_| {
-                let text = "the driver made a service with id 0";
-                Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO).on(self.device.id())
-            }),
+            Ok(response) => numbered(response.svc_id)
+                .map_err(|error| error.during(Opcode::SVC_ALLOC).on(self.device.id())),
             Err(refusal) => Err(self.explain(&svc_desc, refusal)),
         }
     }

@@ -15,7 +15,9 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// - [`ErrorKind::NoSuchService`] (EINVAL): somebody else may have been faster.
+    /// - [`ErrorKind::NoSuchService`] (EINVAL): somebody else may have been faster. A driver that
+    ///   gives EINVAL and has the service does not know the command in this form: that is
+    ///   [`ErrorKind::Refused`].
     /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI, be it of a process that is just
     ///   ending; or its usage is being read at this moment.
     /// - [`ErrorKind::InvalidInput`]: the default service cannot be destroyed. Nothing was sent.
@@ -33,7 +35,7 @@ impl Services {
             ..SvcDestroyCmd::new()
         };
         self.device.call(&command, |errno| match errno {
-            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EINVAL => self.why_invalid(id, errno),
             Errno::EBUSY => Some(busy(id)),
             Errno::EPERM => self.on_virtual_function(),
             _ => None,

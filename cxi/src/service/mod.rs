@@ -8,6 +8,7 @@ mod destroy;
 #[cfg(feature = "serde")]
 mod json;
 mod netns;
+mod presence;
 mod read;
 mod release;
 mod scoped;

@@ -59,7 +59,7 @@ impl Services {
                  allocated in the namespace all the same"
                     .into(),
             )),
-            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EINVAL => self.why_invalid(id, errno),
             Errno::EPERM => self.on_virtual_function(),
             _ => None,
         };

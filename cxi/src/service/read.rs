@@ -22,12 +22,17 @@ pub struct Service {
     range: Option<VniRange>,
 }
 
+/// The id of a service that the driver names.
+pub(super) fn numbered(id: u32) -> Result<ServiceId> {
+    ServiceId::new(id).map_err(|_| {
+        let text = "the driver's answer holds a service with id 0";
+        Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
+    })
+}
+
 impl Service {
     pub(super) fn from_kernel(desc: SvcDesc) -> Result<Self> {
-        let id = ServiceId::new(desc.svc_id).map_err(|_| {
-            let text = "the driver's answer holds a service with id 0";
-            Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
-        })?;
+        let id = numbered(desc.svc_id)?;
         Ok(Self {
             id,
             desc,
@@ -131,6 +136,12 @@ impl Service {
     pub(crate) fn listed_vnis(&self) -> VniList {
         let named = self.desc.vnis.iter().take(self.desc.num_vld_vnis.into());
         VniList::from_kernel(named.filter_map(|vni| Vni::new(*vni).ok()))
+    }
+
+    /// Whether it has a VNI range by what the driver counts: one VNI that is in no list. A driver
+    /// that then says that there is none does not know the question, or not in this form.
+    pub(super) fn counts_a_range(&self) -> bool {
+        !self.restricted_vnis() && self.desc.num_vld_vnis == 1 && self.listed_vnis().is_empty()
     }
 
     fn has(&self, flag: SvcFlags) -> bool {

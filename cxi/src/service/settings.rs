@@ -4,7 +4,7 @@ use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSet
 use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
 use super::Services;
-use super::usage::no_such;
+use super::presence::Presence;
 use crate::driver::{Capabilities, Hazards};
 use crate::error::{ErrorKind, Result};
 use crate::{LnisPerRgid, Release, ServiceId};
@@ -33,7 +33,7 @@ impl Services {
             ..SvcSetLprCmd::new()
         };
         self.device.call(&command, |errno| match errno {
-            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EINVAL => self.why_invalid(id, errno),
             Errno::EPERM => self.on_virtual_function(),
             errno => Self::is_busy(id, errno),
         })
@@ -48,7 +48,10 @@ impl Services {
     pub fn lnis_per_rgid(&self, id: ServiceId) -> Result<LnisPerRgid> {
         svc_get_lpr(&**self.device.transport(), id.get())
             .map(LnisPerRgid::from_kernel)
-            .map_err(|error| self.device.refused(error, no_such(id)))
+            .map_err(|error| {
+                self.device
+                    .refused(error, |errno| self.why_invalid(id, errno))
+            })
     }
 
     /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
@@ -79,12 +82,13 @@ impl Services {
                 what: format!("service {id} is enabled: it").into(),
                 waited: None,
             }),
-            Errno::EINVAL => Some(match self.read(id) {
-                Err(_) => ErrorKind::NoSuchService { service: id },
-                Ok(_) => ErrorKind::Refused(
+            Errno::EINVAL => match self.presence(id) {
+                Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
+                Presence::There => Some(ErrorKind::Refused(
                     "only a service with a VNI range has exclusive CPs (EINVAL)".into(),
-                ),
-            }),
+                )),
+                Presence::Unknown => None,
+            },
             Errno::EPERM => self.on_virtual_function(),
             _ => None,
         })
@@ -111,7 +115,9 @@ impl Services {
             Ok(found) => Ok(found.exclusive_cp != 0),
             // No VNIs yet, so no profile that could be exclusive.
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),
-            Err(error) => Err(self.device.refused(error, no_such(id))),
+            Err(error) => Err(self
+                .device
+                .refused(error, |errno| self.why_invalid(id, errno))),
         }
     }
 }

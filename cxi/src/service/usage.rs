@@ -3,10 +3,11 @@
 use cxi_ioctl::abi::service::{
     RsrcUse, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
 };
-use cxi_ioctl::{Errno, fetch_list};
+use cxi_ioctl::{Command, Errno, fetch_list};
 
+use super::read::numbered;
 use super::{Service, ServiceBuffer, Services};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::{ResourceMap, ServiceId};
 
 /// How the driver says "not applicable".
@@ -59,15 +60,33 @@ impl Services {
             svc_id: id.get(),
             ..SvcGetCmd::new()
         };
-        let desc = self.device.call(&command, no_such(id))?;
-        Service::from_kernel(desc).map_err(|error| error.on(self.device.id()))
+        let desc = self
+            .device
+            .call(&command, |errno| self.why_not_read(id, errno))?;
+        let service =
+            Service::from_kernel(desc).map_err(|error| self.strange::<SvcGetCmd>(error))?;
+        if service.id() == id {
+            return Ok(service);
+        }
+        let text = format!(
+            "asked for service {id}, the driver answers about {}",
+            service.id()
+        );
+        let error = Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO);
+        Err(self.strange::<SvcGetCmd>(error))
+    }
+
+    /// An answer to a command that makes no sense.
+    fn strange<C: Command>(&self, error: Error) -> Error {
+        error.during(C::OPCODE).on(self.device.id())
     }
 
     fn with_range(&self, service: Service) -> Result<Service> {
         if service.restricted_vnis() {
             return Ok(service);
         }
-        Ok(service.with_range(self.range_of(service.id())?))
+        let range = self.range_of(&service)?;
+        Ok(service.with_range(range))
     }
 
     /// All services with their VNI ranges: SVC_LIST_GET, and SVC_GET_VNI_RANGE for each that
@@ -127,7 +146,7 @@ impl Services {
                 Ok(service) => services.push(service),
                 Err(error) => {
                     services.clear();
-                    return Err(error.on(self.device.id()));
+                    return Err(self.strange::<SvcListGetCmd>(error));
                 }
             }
         }
@@ -147,7 +166,9 @@ impl Services {
             svc_id: id.get(),
             ..SvcRsrcGetCmd::new()
         };
-        let raw = self.device.call(&command, no_such(id))?;
+        let raw = self
+            .device
+            .call(&command, |errno| self.why_invalid(id, errno))?;
         Ok(Usage::from_kernel(id, &raw))
     }
 
@@ -162,17 +183,12 @@ impl Services {
         fetch_list::<SvcRsrcListGetCmd>(&**self.device.transport(), &mut raw)
             .map_err(|error| self.device.refused(error, |_| None))?;
         self.device.services_seen(raw.len());
-        Ok(raw
-            .iter()
-            .filter_map(|entry| {
-                let id = ServiceId::new(entry.svc_id).ok()?;
-                Some(Usage::from_kernel(id, entry))
+        raw.iter()
+            .map(|entry| {
+                let id = numbered(entry.svc_id)
+                    .map_err(|error| self.strange::<SvcRsrcListGetCmd>(error))?;
+                Ok(Usage::from_kernel(id, entry))
             })
-            .collect())
+            .collect()
     }
-}
-
-/// EINVAL of a command that has no other reason for it.
-pub(super) fn no_such(service: ServiceId) -> impl FnOnce(Errno) -> Option<ErrorKind> {
-    move |errno| (errno == Errno::EINVAL).then_some(ErrorKind::NoSuchService { service })
 }

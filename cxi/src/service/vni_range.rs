@@ -1,9 +1,9 @@
 //! Blocks of VNIs.
 
-use cxi_ioctl::abi::service::{SvcGetVniRangeCmd, SvcSetVniRangeCmd};
+use cxi_ioctl::abi::service::{SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcSetVniRangeCmd};
 use cxi_ioctl::{Command, Errno, Opcode};
 
-use super::Services;
+use super::{Service, Services};
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Release, ServiceId, VniRange};
@@ -65,7 +65,7 @@ impl Services {
         };
         self.device.call(&command, |errno| match errno {
             Errno::EEXIST => self.conflict(&[range], Some(id)).map(ErrorKind::VniTaken),
-            Errno::EINVAL => Some(ErrorKind::NoSuchService { service: id }),
+            Errno::EINVAL => self.why_invalid(id, errno),
             Errno::EPERM => self.on_virtual_function(),
             _ => None,
         })
@@ -85,18 +85,13 @@ impl Services {
             ..SvcGetVniRangeCmd::new()
         };
         match self.device.execute(&command) {
-            Ok(found) => VniRange::from_bounds(found.vni_min.into(), found.vni_max.into())
-                .map(Some)
-                .map_err(|error| {
-                    let text = format!("the driver answers what is no range: {error}");
-                    Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
-                        .during(SvcGetVniRangeCmd::OPCODE)
-                        .on(self.device.id())
-                }),
-            // A group that was not made as a service.
-            Err(error) if error.errno() == Errno::EOPNOTSUPP => Ok(None),
-            Err(error) if error.errno() == Errno::EINVAL => {
-                self.exists(id, SvcGetVniRangeCmd::OPCODE)?;
+            Ok(found) => self.bounds(found).map(Some),
+            // EOPNOTSUPP: a group that was not made as a service.
+            Err(error) if matches!(error.errno(), Errno::EINVAL | Errno::EOPNOTSUPP) => {
+                let service = self.exists(id, SvcGetVniRangeCmd::OPCODE)?;
+                if service.counts_a_range() {
+                    return Err(self.device.refused(error, |_| None));
+                }
                 Ok(None)
             }
             Err(error) => Err(self.device.refused(error, |errno| {
@@ -120,16 +115,26 @@ impl Services {
         }
     }
 
-    /// The range of a service that is known to be there; `None` also if it was lost.
-    pub(super) fn range_of(&self, id: ServiceId) -> Result<Option<VniRange>> {
+    fn bounds(&self, found: SvcGetVniRangeResp) -> Result<VniRange> {
+        VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).map_err(|error| {
+            let text = format!("the driver answers what is no range: {error}");
+            Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
+                .during(SvcGetVniRangeCmd::OPCODE)
+                .on(self.device.id())
+        })
+    }
+
+    /// The range of a service that was read; `None` also if it was lost.
+    pub(super) fn range_of(&self, service: &Service) -> Result<Option<VniRange>> {
         let command = SvcGetVniRangeCmd {
-            svc_id: id.get(),
+            svc_id: service.id().get(),
             ..SvcGetVniRangeCmd::new()
         };
         match self.device.execute(&command) {
-            Ok(found) => Ok(VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).ok()),
+            Ok(found) => self.bounds(found).map(Some),
             Err(error) => match error.errno() {
-                Errno::EINVAL | Errno::ENOENT | Errno::EOPNOTSUPP => Ok(None),
+                Errno::ENOENT => Ok(None),
+                Errno::EINVAL | Errno::EOPNOTSUPP if !service.counts_a_range() => Ok(None),
                 _ => Err(self.device.refused(error, |_| None)),
             },
         }

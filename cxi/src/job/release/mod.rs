@@ -63,9 +63,12 @@ impl Node {
             services: Vec::new(),
             nics: self.unopened(),
         };
-        for (services, failed) in done {
+        for (device, (services, failed)) in nics.iter().zip(done) {
             release.services.extend(services);
-            release.nics.extend(failed);
+            release.nics.extend(failed.map(|error| FailedNic {
+                device: device.id(),
+                reason: error.to_string(),
+            }));
         }
         release.nics.sort_by_key(|nic| nic.device);
         release
@@ -113,16 +116,10 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn run(mut self, selects: &dyn Fn(&Service) -> bool) -> (Vec<Released>, Option<FailedNic>) {
+    fn run(mut self, selects: &dyn Fn(&Service) -> bool) -> (Vec<Released>, Option<Error>) {
         let services = match self.device.services().list() {
             Ok(services) => services,
-            Err(error) => {
-                let failed = FailedNic {
-                    device: self.device.id(),
-                    reason: error.to_string(),
-                };
-                return (Vec::new(), Some(failed));
-            }
+            Err(error) => return (Vec::new(), Some(error)),
         };
         let mut pending: Vec<Pending> = services
             .into_iter()
@@ -199,6 +196,8 @@ impl<'a> Pass<'a> {
         // The driver may have done it, and only its answer got lost.
         match self.device.services().get(service.id()) {
             Err(asking) if is_gone(&asking) => Outcome::Destroyed,
+            // Somebody else was faster, and another service has the id.
+            Ok(now) if !is_same(service, &now) => Outcome::AlreadyGone,
             _ => Outcome::Failed {
                 reason: error.to_string(),
                 errno: error.errno().raw(),
@@ -262,9 +261,9 @@ pub(super) fn release_chosen(
         for service in &mine {
             if !done.iter().any(|released| released.service == service.id()) {
                 let outcome = match &failed {
-                    Some(nic) => Outcome::Failed {
-                        reason: nic.reason.clone(),
-                        errno: cxi_ioctl::Errno::EIO.raw(),
+                    Some(error) => Outcome::Failed {
+                        reason: error.to_string(),
+                        errno: error.errno().raw(),
                     },
                     None => Outcome::AlreadyGone,
                 };

@@ -1,0 +1,78 @@
+//! What EINVAL of a command about a service means.
+//!
+//! A driver gives EINVAL for a service that is not there. A driver of another version gives it too,
+//! for a command that it does not know, or not in this form. The one must not be taken for the
+//! other: a service that is thought to be gone is forgotten, and holds its VNIs for ever.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{SvcDesc, SvcGetCmd};
+
+use super::Services;
+use crate::ServiceId;
+use crate::error::ErrorKind;
+
+/// Whether a service is there.
+pub(super) enum Presence {
+    There,
+    Gone,
+    /// The driver does not say.
+    Unknown,
+}
+
+impl Services {
+    /// Asks whether a service is there.
+    pub(super) fn presence(&self, id: ServiceId) -> Presence {
+        match self.ask(id) {
+            Ok(_) => Presence::There,
+            Err(Errno::EINVAL) => self.absence(id),
+            Err(_) => Presence::Unknown,
+        }
+    }
+
+    /// What it means that SVC_GET gives EINVAL for a service. There is always a default service:
+    /// only a driver that answers for that one knows the command.
+    fn absence(&self, id: ServiceId) -> Presence {
+        if !id.is_default() && self.ask(ServiceId::DEFAULT).is_ok() {
+            Presence::Gone
+        } else {
+            Presence::Unknown
+        }
+    }
+
+    fn ask(&self, id: ServiceId) -> Result<SvcDesc, Errno> {
+        let command = SvcGetCmd {
+            svc_id: id.get(),
+            ..SvcGetCmd::new()
+        };
+        self.device.execute(&command).map_err(|error| error.errno())
+    }
+
+    /// EINVAL of SVC_GET.
+    pub(super) fn why_not_read(&self, id: ServiceId, errno: Errno) -> Option<ErrorKind> {
+        if errno != Errno::EINVAL {
+            return None;
+        }
+        match self.absence(id) {
+            Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
+            _ => None,
+        }
+    }
+
+    /// EINVAL of another command that has no other reason for it than a service that is not there.
+    pub(crate) fn why_invalid(&self, id: ServiceId, errno: Errno) -> Option<ErrorKind> {
+        if errno != Errno::EINVAL {
+            return None;
+        }
+        match self.presence(id) {
+            Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
+            Presence::There => Some(ErrorKind::Refused(
+                format!(
+                    "service {id} is there, and the driver refuses the command all the same \
+                     (EINVAL): it does not know it, or not in this form"
+                )
+                .into(),
+            )),
+            Presence::Unknown => None,
+        }
+    }
+}

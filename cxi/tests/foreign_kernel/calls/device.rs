@@ -1,0 +1,51 @@
+//! What a NIC is and has.
+
+use cxi_ioctl::Opcode;
+
+use super::Call;
+use crate::stage::shown;
+
+pub(super) const CALLS: &[Call] = &[
+    Call::new("Device::info", |stage| {
+        stage.arm();
+        stage.device.info().map(shown)
+    })
+    .like(&["cxil_devinfo", "cxil_rh_running"]),
+    Call::new("Device::totals", |stage| {
+        stage.arm();
+        stage.device.totals().map(shown)
+    }),
+    Call::new("Device::availability", |stage| {
+        let _service = stage.listed();
+        stage.arm();
+        stage.device.availability().map(shown)
+    }),
+    // A command that the driver refuses is evidence too.
+    Call::new("Device::driver", |stage| {
+        stage.arm();
+        let driver = stage.device.driver()?;
+        Ok(shown((driver.guess(), driver.capabilities())))
+    })
+    .taking_for_an_answer(&[
+        Opcode::from_number(0x7FFF_FF00),
+        Opcode::GET_DEV_PROPERTIES,
+        Opcode::SVC_GET,
+        Opcode::SVC_RSRC_GET,
+        Opcode::SVC_GET_EXCLUSIVE_CP,
+        Opcode::SVC_SET_NETNS,
+    ]),
+    Call::new("Device::inbound_wait", |stage| {
+        stage.arm();
+        stage.device.inbound_wait().map(shown)
+    })
+    .like(&["cxil_inbound_wait"]),
+    Call::new("Device::alloc_lni", |stage| {
+        let service = stage.listed();
+        stage.arm();
+        stage
+            .device
+            .alloc_lni(service)
+            .map(|lni| shown(lni.number()))
+    })
+    .like(&["cxil_alloc_lni"]),
+];

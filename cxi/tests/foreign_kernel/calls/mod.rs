@@ -1,0 +1,64 @@
+//! The calls of the library, one by one. Each prepares what it needs on a file that works, arms
+//! the stage, and makes one call.
+
+mod device;
+mod lni;
+mod objects;
+mod services;
+
+use cxi::Release;
+use cxi_ioctl::Opcode;
+
+use crate::stage::{Stage, Value};
+
+/// One call of the library.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    /// The functions of libcxi whose place it takes.
+    pub(crate) aliases: &'static [&'static str],
+    /// Whether a release has what it needs.
+    pub(crate) possible: fn(Release) -> bool,
+    /// Commands whose refusal the call is documented to take for an answer: there is none.
+    pub(crate) takes_for_an_answer: &'static [Opcode],
+    pub(crate) act: fn(&Stage) -> cxi::Result<Value>,
+}
+
+impl Call {
+    pub(crate) const fn new(name: &'static str, act: fn(&Stage) -> cxi::Result<Value>) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            possible: |_| true,
+            takes_for_an_answer: &[],
+            act,
+        }
+    }
+
+    const fn like(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    const fn from_13_1(mut self) -> Self {
+        self.possible = |release| release >= Release::Shs13_1;
+        self
+    }
+
+    const fn from_14_0(mut self) -> Self {
+        self.possible = |release| release >= Release::Shs14_0_0;
+        self
+    }
+
+    const fn taking_for_an_answer(mut self, opcodes: &'static [Opcode]) -> Self {
+        self.takes_for_an_answer = opcodes;
+        self
+    }
+}
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Call> {
+    [device::CALLS, services::CALLS, lni::CALLS, objects::CALLS]
+        .into_iter()
+        .flatten()
+}

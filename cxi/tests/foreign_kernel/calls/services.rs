@@ -1,0 +1,229 @@
+//! Services.
+
+use std::time::Duration;
+
+use cxi::{LnisPerRgid, Member, Service, ServiceBuffer, ServiceId, ServiceSpecBuilder};
+use cxi_ioctl::Opcode;
+
+use super::Call;
+use crate::stage::{Stage, Value, block, shown, spec, vni};
+
+const NAMESPACE: u32 = 4_026_532_000;
+
+fn create(stage: &Stage, spec: ServiceSpecBuilder) -> cxi::Result<Value> {
+    let spec = spec.build().unwrap();
+    stage.arm();
+    stage.device.services().create(&spec).map(|id| Value {
+        text: id.to_string(),
+        made: vec![id],
+    })
+}
+
+/// Everything that is known of a service.
+fn seen(service: &Service) -> (ServiceId, String) {
+    (
+        service.id(),
+        format!("{service:?} {:?}", service.descriptor()),
+    )
+}
+
+pub(super) const CALLS: &[Call] = &[
+    Call::new("Services::create, VNI list", |stage| {
+        create(stage, spec().vni(vni(1024)))
+    })
+    .like(&["cxil_alloc_svc"]),
+    Call::new("Services::create, disabled", |stage| {
+        create(stage, spec().vni(vni(1024)).enabled(false))
+    }),
+    Call::new("Services::create, VNI range", |stage| {
+        create(stage, spec().vni_range(block()))
+    })
+    .from_13_1(),
+    Call::new("Services::create, exclusive VNI", |stage| {
+        create(stage, spec().vni_range(block()).exclusive_vnis(true))
+    })
+    .from_13_1(),
+    Call::new("Services::create, namespace", |stage| {
+        let namespace = cxi::ServiceSpec::builder().member(Member::NetNs(NAMESPACE));
+        create(stage, namespace.vni(vni(1024)))
+    })
+    .from_14_0(),
+    Call::new("Services::create_scoped", |stage| {
+        let spec = spec().vni(vni(1024)).build().unwrap();
+        stage.arm();
+        let scoped = stage.device.services().create_scoped(&spec)?;
+        let id = scoped.id();
+        match scoped.destroy() {
+            Ok(()) => Ok(shown(id)),
+            Err((scoped, error)) => {
+                // Kept, for the check of what an error leaves behind.
+                let _id = scoped.keep();
+                stage.keep(id);
+                Err(error)
+            }
+        }
+    }),
+    Call::new("Services::get", |stage| {
+        let id = stage.listed();
+        stage.arm();
+        stage
+            .device
+            .services()
+            .get(id)
+            .map(|service| shown(seen(&service)))
+    })
+    .like(&["cxil_get_svc"]),
+    Call::new("Services::get, VNI range", |stage| {
+        let id = stage.ranged();
+        stage.arm();
+        stage
+            .device
+            .services()
+            .get(id)
+            .map(|service| shown(seen(&service)))
+    })
+    .from_13_1(),
+    Call::new("Services::list", |stage| {
+        let _list = stage.listed();
+        stage.arm();
+        let services = stage.device.services().list()?;
+        Ok(shown(services.iter().map(seen).collect::<Vec<_>>()))
+    })
+    .like(&["cxil_get_svc_list"]),
+    Call::new("Services::list, VNI range", |stage| {
+        let _range = stage.ranged();
+        stage.arm();
+        let services = stage.device.services().list()?;
+        Ok(shown(services.iter().map(seen).collect::<Vec<_>>()))
+    })
+    .from_13_1(),
+    Call::new("Services::list_into", |stage| {
+        let _list = stage.listed();
+        let mut buffer = ServiceBuffer::new();
+        stage.arm();
+        let result = stage.device.services().list_into(&mut buffer);
+        assert!(
+            result.is_ok() || buffer.is_empty(),
+            "old services are shown"
+        );
+        result.map(|()| shown(buffer.iter().map(seen).collect::<Vec<_>>()))
+    }),
+    Call::new("Services::usage", |stage| {
+        let id = stage.listed();
+        stage.arm();
+        stage.device.services().usage(id).map(shown)
+    })
+    .like(&["cxil_get_svc_rsrc_use"]),
+    Call::new("Services::usage_all", |stage| {
+        let _list = stage.listed();
+        stage.arm();
+        stage.device.services().usage_all().map(shown)
+    })
+    .like(&["cxil_get_svc_rsrc_list"]),
+    Call::new("Services::update", |stage| {
+        let id = stage.listed();
+        let spec = spec().vni(vni(1024)).enabled(false).build().unwrap();
+        stage.arm();
+        stage.device.services().update(id, &spec).map(shown)
+    })
+    .like(&["cxil_update_svc"]),
+    Call::new("Services::set_enabled", |stage| {
+        let id = stage.listed();
+        stage.arm();
+        stage.device.services().set_enabled(id, false).map(shown)
+    })
+    .like(&["cxil_svc_enable"]),
+    Call::new("Services::set_vni_range", |stage| {
+        let id = stage.waiting();
+        stage.arm();
+        stage
+            .device
+            .services()
+            .set_vni_range(id, block())
+            .map(shown)
+    })
+    .from_13_1()
+    .like(&["cxil_svc_set_vni_range"])
+    // No range is what the service is to have, and what others have is only looked up early.
+    .taking_for_an_answer(&[Opcode::SVC_GET_VNI_RANGE, Opcode::SVC_LIST_GET]),
+    Call::new("Services::vni_range", |stage| {
+        let id = stage.ranged();
+        stage.arm();
+        stage.device.services().vni_range(id).map(shown)
+    })
+    .from_13_1()
+    .like(&["cxil_svc_get_vni_range"]),
+    Call::new("Services::set_netns", |stage| {
+        let id = stage.service(
+            cxi::ServiceSpec::builder()
+                .members([])
+                .vni(vni(1024))
+                .enabled(false),
+        );
+        stage.arm();
+        stage.device.services().set_netns(id, NAMESPACE).map(shown)
+    })
+    .from_14_0()
+    .like(&["cxil_svc_set_netns"]),
+    Call::new("Services::netns", |stage| {
+        let namespace = cxi::ServiceSpec::builder().member(Member::NetNs(NAMESPACE));
+        let id = stage.service(namespace.vni(vni(1024)));
+        stage.arm();
+        stage.device.services().netns(id).map(shown)
+    })
+    .from_14_0()
+    .like(&["cxil_svc_get_netns"])
+    .taking_for_an_answer(&[Opcode::SVC_GET_NETNS]),
+    Call::new("Services::set_lnis_per_rgid", |stage| {
+        let id = stage.listed();
+        let count = LnisPerRgid::new(4).unwrap();
+        stage.arm();
+        stage
+            .device
+            .services()
+            .set_lnis_per_rgid(id, count)
+            .map(shown)
+    })
+    .from_13_1()
+    .like(&["cxil_set_svc_lpr"]),
+    Call::new("Services::lnis_per_rgid", |stage| {
+        let id = stage.listed();
+        stage.arm();
+        stage.device.services().lnis_per_rgid(id).map(shown)
+    })
+    .like(&["cxil_get_svc_lpr"]),
+    Call::new("Services::set_exclusive_cp", |stage| {
+        let id = stage.ranged();
+        stage.arm();
+        stage
+            .device
+            .services()
+            .set_exclusive_cp(id, true)
+            .map(shown)
+    })
+    .from_13_1()
+    .like(&["cxil_svc_set_exclusive_cp"]),
+    Call::new("Services::exclusive_cp", |stage| {
+        let id = stage.ranged();
+        stage.arm();
+        stage.device.services().exclusive_cp(id).map(shown)
+    })
+    .from_13_1()
+    .like(&["cxil_svc_get_exclusive_cp"]),
+    Call::new("Services::destroy", |stage| {
+        let id = stage.listed();
+        stage.arm();
+        stage.device.services().destroy(id).map(shown)
+    })
+    .like(&["cxil_destroy_svc"]),
+    Call::new("Services::destroy_when_idle", |stage| {
+        let id = stage.listed();
+        stage.arm();
+        let patience = Duration::from_secs(1);
+        stage
+            .device
+            .services()
+            .destroy_when_idle(id, patience)
+            .map(shown)
+    }),
+];

@@ -1,0 +1,66 @@
+//! Commands and answers that have two forms, and drivers that know a third one.
+
+use cxi::ErrorKind;
+use cxi_ioctl::{Errno, Injection, LniForm, Opcode, Release};
+
+use crate::calls;
+use crate::stage::{Plan, Run, nic, run};
+
+fn run_named(release: Release, name: &str, plan: Plan) -> Run {
+    let call = calls::all().find(|call| call.name == name).unwrap();
+    run(&nic(release), call, plan).unwrap()
+}
+
+/// Lengths and answers of a command, oldest first.
+fn sent(run: &Run, opcode: Opcode) -> Vec<(usize, Result<(), Errno>)> {
+    let log = run.log.iter().filter(|entry| entry.opcode == opcode);
+    log.map(|entry| (entry.command.len(), entry.result))
+        .collect()
+}
+
+#[test]
+fn each_release_gets_the_forms_that_it_knows() {
+    for release in Release::ALL {
+        let run = run_named(release, "Device::alloc_lni", Plan::Fine);
+        let expected = match LniForm::of(release) {
+            LniForm::Long => vec![(24, Ok(()))],
+            _ => vec![(24, Err(Errno::EINVAL)), (16, Ok(()))],
+        };
+        assert_eq!(sent(&run, Opcode::LNI_ALLOC), expected, "{release}");
+
+        let run = run_named(release, "EventQueue::adjust_reserved_slots", Plan::Fine);
+        assert_eq!(sent(&run, Opcode::EQ_ADJUST_RESERVED_FC), [(24, Ok(()))]);
+        let command = &run.log[0].command;
+        let (number, value) = match LniForm::of(release) {
+            LniForm::Long => (16, 20),
+            _ => (4, 8),
+        };
+        assert_ne!(command[number..number + 4], [0; 4], "{release}");
+        assert_eq!(command[value..value + 4], 3_i32.to_ne_bytes(), "{release}");
+        assert_eq!(run.result.unwrap().text, "3");
+
+        let run = run_named(release, "Device::totals", Plan::Fine);
+        let len = if release < Release::Shs13_1 { 80 } else { 84 };
+        assert_eq!(run.log[0].response.len(), len, "{release}");
+    }
+}
+
+#[test]
+fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_service() {
+    for release in Release::ALL {
+        let refuse = Injection::errno(Errno::EINVAL).on(Opcode::LNI_ALLOC);
+        let run = run_named(release, "Device::alloc_lni", Plan::Fail(refuse));
+        let lengths: Vec<usize> = sent(&run, Opcode::LNI_ALLOC)
+            .iter()
+            .map(|(len, _)| *len)
+            .collect();
+        assert_eq!(lengths, [24, 16]);
+        let error = run.result.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Refused(_)), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "cxi0: LNI_ALLOC: service 2 is there, and the driver refuses the command all the same \
+             (EINVAL): it does not know it, or not in this form"
+        );
+    }
+}

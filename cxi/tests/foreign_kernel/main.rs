@@ -1,0 +1,22 @@
+//! The library on a kernel of another version: answers of other lengths, unknown values, unknown
+//! errors, commands that are missing, a NIC that goes away in the middle.
+//!
+//! Whatever comes, there is a typed error that names device and command and keeps the errno, or
+//! the right value; nothing panics, nothing is left behind that nobody names. Each call of the
+//! library is a line of a table ([`calls`]), and the tests find out by themselves which commands
+//! it sends. `complete` compares the table with what the library has.
+
+#![allow(missing_docs, reason = "a test has no users")]
+
+mod calls;
+mod complete;
+mod forms;
+mod job;
+mod lengths;
+mod moments;
+mod problems;
+mod raw;
+mod refusals;
+mod stage;
+mod twist;
+mod values;

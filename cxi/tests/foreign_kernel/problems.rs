@@ -1,0 +1,66 @@
+//! What is wrong, all of it: a table of calls has more than one thing to say.
+
+use cxi::{ErrorKind, ServiceId};
+use cxi_ioctl::Errno;
+
+use crate::stage::{DEVICE, Run};
+
+/// Most that are shown.
+const SHOWN: usize = 40;
+
+/// Fails at the end, with everything that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<String>);
+
+impl Problems {
+    /// Notes a case that is not as it should be.
+    pub(crate) fn ensure(&mut self, holds: bool, case: &str, what: impl std::fmt::Display) {
+        if !holds {
+            self.0.push(format!("{case}: {what}"));
+        }
+    }
+
+    /// What every error has, and what its kind must not claim: service and NIC are there.
+    pub(crate) fn check_error(&mut self, error: &cxi::Error, case: &str) {
+        let wrong = match error.kind() {
+            ErrorKind::NoSuchService { .. } | ErrorKind::ServiceDisabled { .. } => true,
+            ErrorKind::Removed => error.errno() != Errno::EIO,
+            _ => false,
+        };
+        self.ensure(!wrong, case, format!("the error is wrong: {error}"));
+        let start = error
+            .command()
+            .map(|opcode| format!("{DEVICE}: {opcode}: "));
+        let named = start.is_some_and(|start| error.to_string().starts_with(&start));
+        self.ensure(
+            named && error.device() == Some(DEVICE),
+            case,
+            format!("names no device or command: {error}"),
+        );
+    }
+
+    /// What was made is what the call says, or what its error names.
+    pub(crate) fn check_made(&mut self, run: &Run, case: &str) {
+        let named = named(run);
+        let text = format!("made {:?}, named {named:?}: {:?}", run.made, run.result);
+        self.ensure(run.made == named, case, text);
+    }
+
+    pub(crate) fn report(self) {
+        let shown: Vec<&str> = self.0.iter().take(SHOWN).map(String::as_str).collect();
+        assert!(
+            self.0.is_empty(),
+            "{} problems:\n{}",
+            self.0.len(),
+            shown.join("\n")
+        );
+    }
+}
+
+/// The services that the call says it made, or left behind.
+pub(crate) fn named(run: &Run) -> Vec<ServiceId> {
+    match &run.result {
+        Ok(value) => value.made.clone(),
+        Err(error) => error.leftover().iter().map(|left| left.service).collect(),
+    }
+}

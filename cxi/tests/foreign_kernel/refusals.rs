@@ -1,0 +1,64 @@
+//! A kernel that does not know a command, or not in this form.
+
+use cxi::ErrorKind;
+use cxi_ioctl::{Errno, Injection};
+
+use crate::calls;
+use crate::problems::Problems;
+use crate::stage::{Plan, nic, releases, run};
+
+/// How kernels refuse what they do not know, and an error that nobody knows.
+const ERRNOS: [Errno; 5] = [
+    Errno::EINVAL,
+    Errno::EOPNOTSUPP,
+    Errno::ENOTTY,
+    Errno::ENOSYS,
+    Errno::from_raw(4242),
+];
+
+/// Whether the library did not even ask, because it no longer knows what the driver can do.
+fn is_cautious(error: &cxi::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unsupported { .. } | ErrorKind::Unpromised { .. } | ErrorKind::Hazard { .. }
+    )
+}
+
+#[test]
+fn a_command_that_is_always_refused_gives_an_error_with_its_errno_or_is_not_needed() {
+    let mut problems = Problems::default();
+    for release in releases() {
+        let nic = nic(*release);
+        for call in calls::all() {
+            let Some(fine) = run(&nic, call, Plan::Fine) else {
+                continue;
+            };
+            let mut opcodes: Vec<_> = fine.log.iter().map(|entry| entry.opcode).collect();
+            opcodes.sort_unstable();
+            opcodes.dedup();
+            let expected = fine.result.unwrap();
+            for opcode in opcodes {
+                for errno in ERRNOS {
+                    let case = format!("{release}: {}: {opcode} gives {errno}", call.name);
+                    let injection = Injection::errno(errno).on(opcode);
+                    let run = run(&nic, call, Plan::Fail(injection)).unwrap();
+                    problems.check_made(&run, &case);
+                    match &run.result {
+                        Ok(value) => problems.ensure(
+                            value.text == expected.text
+                                || call.takes_for_an_answer.contains(&opcode),
+                            &case,
+                            format!("{value:?} instead of {expected:?}"),
+                        ),
+                        Err(error) => {
+                            problems.check_error(error, &case);
+                            let kept = error.errno() == errno || is_cautious(error);
+                            problems.ensure(kept, &case, error);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    problems.report();
+}
