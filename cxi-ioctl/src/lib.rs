@@ -43,7 +43,7 @@ pub use decorator::{
     TraceEntry, TraceEvent, TraceLog,
 };
 pub use errno::{Errno, UnknownErrno};
-pub use list::{LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list};
+pub use list::{LIST_HEADROOM, LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list};
 pub use lni_form::{LniAllocForm, LniForm, eq_adjust_reserved_fc};
 pub use lpr::svc_get_lpr;
 pub use mapping::{Mapping, SLOT_SIZE};

@@ -20,9 +20,9 @@ const FIRST_ROOM: usize = 32;
 /// Bytes at the end of a list that are not all like canaries; no entry has a shorter number there.
 const TAIL: usize = 4;
 
-/// Room for so many entries for each one that the driver is told of: its entries may be longer
-/// than those of this crate, and it does not say how long they are.
-const HEADROOM: usize = 2;
+/// Room in a buffer of [`fetch_list`] for so many entries for each one that the driver is told of:
+/// its entries may be longer than those of this crate, and it does not say how long they are.
+pub const LIST_HEADROOM: usize = 2;
 
 /// A command that answers with a list: it says how many entries there is room for, and the driver
 /// says how many there are, and copies them if all fit.
@@ -112,11 +112,11 @@ fn fetch<C: ListCommand>(
 ) -> Result<(), CommandError> {
     let mut room = match items.capacity() {
         0 => FIRST_ROOM,
-        capacity => (capacity / HEADROOM).clamp(1, LIST_MAX as usize),
+        capacity => (capacity / LIST_HEADROOM).clamp(1, LIST_MAX as usize),
     };
     let mut rounds = 0;
     loop {
-        items.resize_with(room * HEADROOM, C::Item::new_zeroed);
+        items.resize_with(room * LIST_HEADROOM, C::Item::new_zeroed);
         fill(items.as_mut_slice().as_mut_bytes());
         let offered = u32::try_from(room).unwrap_or(LIST_MAX);
         let response = execute_list(
@@ -219,7 +219,10 @@ mod tests {
             self.commands.fetch_add(1, Ordering::Relaxed);
             let count = self.count.load(Ordering::Relaxed);
             self.count.store((self.growth)(count), Ordering::Relaxed);
-            assert_eq!(request.list.len(), HEADROOM * command.count as usize * 68);
+            assert_eq!(
+                request.list.len(),
+                LIST_HEADROOM * command.count as usize * 68
+            );
             if count <= command.count {
                 for (id, entry) in (1..=count).zip(request.list.chunks_exact_mut(68)) {
                     entry.fill(0);

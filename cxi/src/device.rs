@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::{
-    Command, CommandError, DevProperties, Errno, LniAllocForm, Opcode, Transport, dev_properties,
-    execute,
+    Command, CommandError, DevProperties, Errno, LIST_HEADROOM, LniAllocForm, Opcode, Transport,
+    dev_properties, execute,
 };
 
 use crate::driver::{Driver, Hazards};
@@ -149,7 +149,7 @@ impl Device {
     /// command then.
     pub(crate) fn room_for_services<T>(&self) -> Vec<T> {
         let last = self.open.services.load(Ordering::Relaxed);
-        Vec::with_capacity((last + last / 4).max(SERVICES))
+        Vec::with_capacity(LIST_HEADROOM * (last + last / 4).max(SERVICES))
     }
 
     /// Remembers how many services there are.

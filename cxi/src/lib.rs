@@ -48,6 +48,17 @@
 //! looked up after it refused. The driver stops at the first short resource, so no more than that
 //! one is ever named.
 //!
+//! No command is sent twice, but for a service that is waited for
+//! ([`Services::destroy_when_idle`], EBUSY alone) and by the layer for jobs when it undoes
+//! something. EINTR, EAGAIN and ENOMEM, which no known driver gives, are reported as they come; what
+//! was made on the way is given back, and the call can be made again. After EIO nothing can be
+//! given back: a service that was made is named ([`Error::leftover`]), everything else goes with
+//! the file.
+//!
+//! A driver of a version that this library does not know gives an error or the right value. An
+//! answer of another length is [`ErrorKind::Protocol`], kinds that nobody knows yet survive as
+//! numbers, and a command that is refused is not taken for a service that is not there.
+//!
 //! # Clean-up
 //!
 //! A service belongs to the NIC: it stays when the process ends, and a [`ServiceId`] is plain data.

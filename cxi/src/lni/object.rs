@@ -114,12 +114,11 @@ pub(crate) fn device_memory(device: &Device, len: usize) -> Result<DeviceMemory>
 }
 
 fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
-    let kind = match errno {
-        Errno::EIO => ErrorKind::Removed,
-        _ => {
-            let reason = format!("cannot map the {what} of the device: {errno}");
-            ErrorKind::Refused(reason.into())
-        }
+    let kind = if errno == Errno::EIO {
+        ErrorKind::Removed
+    } else {
+        let reason = format!("cannot map the {what} of the device: {errno}");
+        ErrorKind::Refused(reason.into())
     };
     Error::new(kind, errno).on(device.id())
 }

@@ -4,8 +4,8 @@
 //! for a command that it does not know, or not in this form. The one must not be taken for the
 //! other: a service that is thought to be gone is forgotten, and holds its VNIs for ever.
 
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{SvcDesc, SvcGetCmd};
+use cxi_ioctl::{CommandError, Errno};
 
 use super::Services;
 use crate::ServiceId;
@@ -44,7 +44,7 @@ impl Services {
             svc_id: id.get(),
             ..SvcGetCmd::new()
         };
-        self.device.execute(&command).map_err(|error| error.errno())
+        self.device.execute(&command).map_err(CommandError::errno)
     }
 
     /// EINVAL of SVC_GET.

@@ -105,11 +105,19 @@ impl Services {
             .services
             .into_iter()
             .map(|service| match self.with_range(service) {
-                // It may have been destroyed in between: then it was there when it was listed.
-                Err(error) if error.errno() == Errno::EINVAL => Ok(service),
+                Err(error) if error.errno() == Errno::EINVAL => self.again(service),
                 result => result,
             })
             .collect()
+    }
+
+    /// A service whose range the driver denies: it may be gone, or another one may have its id.
+    fn again(&self, listed: Service) -> Result<Service> {
+        match self.get(listed.id()) {
+            // It was there when it was listed.
+            Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => Ok(listed),
+            result => result,
+        }
     }
 
     /// All services, into room that is used again: one SVC_LIST_GET if they fit, and no
