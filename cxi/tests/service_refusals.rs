@@ -136,14 +136,15 @@ fn an_einval_that_nothing_explains() {
         "cxi0: SVC_ENABLE: the VNIs that the service is said to have are not there (EINVAL): \
          setting its range, or an update, went wrong; destroy it and make another"
     );
-    // Somebody destroyed it between two commands.
+    // The service is there: the driver does not know the command in this form.
     let waiting = ServiceId::new(3).unwrap();
     let error = refused(&nic, Opcode::SVC_SET_VNI_RANGE, Errno::EINVAL, || {
         services.set_vni_range(waiting, range("64-127"))
     });
     assert_eq!(
         error.to_string(),
-        "cxi0: SVC_SET_VNI_RANGE: there is no service 3"
+        "cxi0: SVC_SET_VNI_RANGE: service 3 is there, and the driver refuses the command all the \
+         same (EINVAL): it does not know it, or not in this form"
     );
 }
 

@@ -208,18 +208,15 @@ fn check_release(stage: &Stage, release: &Released, case: &str, problems: &mut P
 
 #[test]
 fn a_release_tells_the_truth() {
-    each_change(
-        |stage, ranged| stage.allocate(ranged),
-        |stage, ranged, case, problems| {
-            let filter = if ranged {
-                Filter::vnis(block().iter())
-            } else {
-                Filter::vnis([vni(1024)])
-            };
-            let release = stage.node.release(&filter, &ReleaseOptions::once());
-            check_release(stage, &release, case.unwrap_or("nothing"), problems);
-        },
-    );
+    each_change(Stage::allocate, |stage, ranged, case, problems| {
+        let filter = if ranged {
+            Filter::vnis(block().iter())
+        } else {
+            Filter::vnis([vni(1024)])
+        };
+        let release = stage.node.release(&filter, &ReleaseOptions::once());
+        check_release(stage, &release, case.unwrap_or("nothing"), problems);
+    });
 }
 
 #[test]
@@ -263,22 +260,19 @@ fn a_clean_up_tells_the_truth_and_spares_what_is_alive() {
 
 #[test]
 fn an_audit_says_which_nic_it_cannot_read_and_finds_nothing_that_is_not_so() {
-    each_change(
-        |stage, ranged| stage.allocate(ranged),
-        |stage, _, case, problems| {
-            let audit = stage.node.audit(&AuditOptions::new());
-            let case = case.unwrap_or("nothing");
-            for finding in audit.findings {
-                let expected = match finding.code {
-                    Code::NicUnreadable => finding.device == STRANGE,
-                    // Which both NICs have in truth.
-                    Code::NearlyExhausted => true,
-                    _ => false,
-                };
-                problems.ensure(expected, case, &finding);
-            }
-        },
-    );
+    each_change(Stage::allocate, |stage, _, case, problems| {
+        let audit = stage.node.audit(&AuditOptions::new());
+        let case = case.unwrap_or("nothing");
+        for finding in audit.findings {
+            let expected = match finding.code {
+                Code::NicUnreadable => finding.device == STRANGE,
+                // Which both NICs have in truth.
+                Code::NearlyExhausted => true,
+                _ => false,
+            };
+            problems.ensure(expected, case, &finding);
+        }
+    });
 }
 
 /// The NIC goes away, or a command fails once, at each command of an operation.

@@ -35,7 +35,7 @@ fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
         let fine = run(&nic, call, Plan::Fine).unwrap();
         for (opcode, len) in answered(&fine.log) {
             let single = (0..len).map(|at| at..at + 1);
-            for bytes in single.chain([0..len]) {
+            for bytes in single.chain(std::iter::once(0..len)) {
                 for value in values.iter().copied() {
                     let case = format!("{}: {opcode}: {bytes:?} are {value}", call.name);
                     let twist = Twist::Bytes(bytes.clone(), value);

@@ -5,6 +5,16 @@ use cxi_ioctl::Opcode;
 use super::Call;
 use crate::stage::shown;
 
+/// What tells drivers apart. A refusal is evidence too.
+const EVIDENCE: &[Opcode] = &[
+    Opcode::from_number(0x7FFF_FF00),
+    Opcode::GET_DEV_PROPERTIES,
+    Opcode::SVC_GET,
+    Opcode::SVC_RSRC_GET,
+    Opcode::SVC_GET_EXCLUSIVE_CP,
+    Opcode::SVC_SET_NETNS,
+];
+
 pub(super) const CALLS: &[Call] = &[
     Call::new("Device::info", |stage| {
         stage.arm();
@@ -19,21 +29,15 @@ pub(super) const CALLS: &[Call] = &[
         let _service = stage.listed();
         stage.arm();
         stage.device.availability().map(shown)
-    }),
-    // A command that the driver refuses is evidence too.
+    })
+    // Of a driver that is not known, fewer LE pools are promised.
+    .taking_for_an_answer(EVIDENCE),
     Call::new("Device::driver", |stage| {
         stage.arm();
         let driver = stage.device.driver()?;
         Ok(shown((driver.guess(), driver.capabilities())))
     })
-    .taking_for_an_answer(&[
-        Opcode::from_number(0x7FFF_FF00),
-        Opcode::GET_DEV_PROPERTIES,
-        Opcode::SVC_GET,
-        Opcode::SVC_RSRC_GET,
-        Opcode::SVC_GET_EXCLUSIVE_CP,
-        Opcode::SVC_SET_NETNS,
-    ]),
+    .taking_for_an_answer(EVIDENCE),
     Call::new("Device::inbound_wait", |stage| {
         stage.arm();
         stage.device.inbound_wait().map(shown)

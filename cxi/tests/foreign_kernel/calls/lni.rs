@@ -59,7 +59,7 @@ pub(super) const CALLS: &[Call] = &[
         lni.alloc_cp_with(&options)
             .map(|profile| shown(profile.lcid()))
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_alloc_trig_cp"]),
     Call::new("CommunicationProfile::modify", |stage| {
         let service = stage.ranged();
@@ -71,7 +71,7 @@ pub(super) const CALLS: &[Call] = &[
         stage.arm();
         profile.modify(block().last()).map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_modify_cp"]),
     Call::new("Lni::alloc_domain", |stage| {
         let lni = stage.lni();
@@ -85,7 +85,7 @@ pub(super) const CALLS: &[Call] = &[
         stage.arm();
         lni.reserve_pids(vni(1024), None, 8).map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_reserve_domain"]),
     Call::new("Lni::alloc_txq", |stage| {
         let lni = stage.lni();
@@ -145,5 +145,5 @@ pub(super) const CALLS: &[Call] = &[
         lni.alloc_cp(vni(1025), CLASS)
             .map(|profile| shown(profile.lcid()))
     })
-    .from_13_1(),
+    .since_13_1(),
 ];

@@ -40,12 +40,12 @@ impl Call {
         self
     }
 
-    const fn from_13_1(mut self) -> Self {
+    const fn since_13_1(mut self) -> Self {
         self.possible = |release| release >= Release::Shs13_1;
         self
     }
 
-    const fn from_14_0(mut self) -> Self {
+    const fn since_14_0(mut self) -> Self {
         self.possible = |release| release >= Release::Shs14_0_0;
         self
     }

@@ -38,16 +38,16 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Services::create, VNI range", |stage| {
         create(stage, spec().vni_range(block()))
     })
-    .from_13_1(),
+    .since_13_1(),
     Call::new("Services::create, exclusive VNI", |stage| {
         create(stage, spec().vni_range(block()).exclusive_vnis(true))
     })
-    .from_13_1(),
+    .since_13_1(),
     Call::new("Services::create, namespace", |stage| {
         let namespace = cxi::ServiceSpec::builder().member(Member::NetNs(NAMESPACE));
         create(stage, namespace.vni(vni(1024)))
     })
-    .from_14_0(),
+    .since_14_0(),
     Call::new("Services::create_scoped", |stage| {
         let spec = spec().vni(vni(1024)).build().unwrap();
         stage.arm();
@@ -82,7 +82,7 @@ pub(super) const CALLS: &[Call] = &[
             .get(id)
             .map(|service| shown(seen(&service)))
     })
-    .from_13_1(),
+    .since_13_1(),
     Call::new("Services::list", |stage| {
         let _list = stage.listed();
         stage.arm();
@@ -96,7 +96,7 @@ pub(super) const CALLS: &[Call] = &[
         let services = stage.device.services().list()?;
         Ok(shown(services.iter().map(seen).collect::<Vec<_>>()))
     })
-    .from_13_1(),
+    .since_13_1(),
     Call::new("Services::list_into", |stage| {
         let _list = stage.listed();
         let mut buffer = ServiceBuffer::new();
@@ -142,7 +142,7 @@ pub(super) const CALLS: &[Call] = &[
             .set_vni_range(id, block())
             .map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_svc_set_vni_range"])
     // No range is what the service is to have, and what others have is only looked up early.
     .taking_for_an_answer(&[Opcode::SVC_GET_VNI_RANGE, Opcode::SVC_LIST_GET]),
@@ -151,7 +151,7 @@ pub(super) const CALLS: &[Call] = &[
         stage.arm();
         stage.device.services().vni_range(id).map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_svc_get_vni_range"]),
     Call::new("Services::set_netns", |stage| {
         let id = stage.service(
@@ -163,7 +163,7 @@ pub(super) const CALLS: &[Call] = &[
         stage.arm();
         stage.device.services().set_netns(id, NAMESPACE).map(shown)
     })
-    .from_14_0()
+    .since_14_0()
     .like(&["cxil_svc_set_netns"]),
     Call::new("Services::netns", |stage| {
         let namespace = cxi::ServiceSpec::builder().member(Member::NetNs(NAMESPACE));
@@ -171,7 +171,7 @@ pub(super) const CALLS: &[Call] = &[
         stage.arm();
         stage.device.services().netns(id).map(shown)
     })
-    .from_14_0()
+    .since_14_0()
     .like(&["cxil_svc_get_netns"])
     .taking_for_an_answer(&[Opcode::SVC_GET_NETNS]),
     Call::new("Services::set_lnis_per_rgid", |stage| {
@@ -184,7 +184,7 @@ pub(super) const CALLS: &[Call] = &[
             .set_lnis_per_rgid(id, count)
             .map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_set_svc_lpr"]),
     Call::new("Services::lnis_per_rgid", |stage| {
         let id = stage.listed();
@@ -201,14 +201,14 @@ pub(super) const CALLS: &[Call] = &[
             .set_exclusive_cp(id, true)
             .map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_svc_set_exclusive_cp"]),
     Call::new("Services::exclusive_cp", |stage| {
         let id = stage.ranged();
         stage.arm();
         stage.device.services().exclusive_cp(id).map(shown)
     })
-    .from_13_1()
+    .since_13_1()
     .like(&["cxil_svc_get_exclusive_cp"]),
     Call::new("Services::destroy", |stage| {
         let id = stage.listed();
