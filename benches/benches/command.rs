@@ -41,8 +41,12 @@ impl Transport for Answering {
             .info()
             .and_then(|info| info.handler)
             .map_or(0, |handler| handler.response_len);
-        let response = request.response.get_mut(..len);
-        response.ok_or(Errno::EINVAL)?.fill(1);
+        let response = request.response.get_mut(..len).ok_or(Errno::EINVAL)?;
+        // An empty buffer is at no address. Filling nothing there costs a processor that masks
+        // what it writes as much as a quarter of a system call.
+        if !response.is_empty() {
+            response.fill(1);
+        }
         Ok(())
     }
 

@@ -74,25 +74,30 @@ fn services(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Time for `count` cycles in each of that many threads.
+/// Time from the start of the first of that many threads to the end of the last one, where each
+/// does `count` cycles.
 fn together(transports: &[InProcess], threads: usize, count: u64) -> Duration {
     let allocate = service();
-    let start = Barrier::new(threads + 1);
-    std::thread::scope(|scope| {
-        for transport in transports.iter().cycle().take(threads) {
-            scope.spawn(|| {
-                start.wait();
-                for _ in 0..count {
-                    cycle(transport, &allocate);
-                }
-            });
-        }
+    let start = Barrier::new(threads);
+    let run = |transport: &InProcess| {
         start.wait();
         let began = Instant::now();
-        // The scope ends when all threads have.
-        began
+        for _ in 0..count {
+            cycle(transport, &allocate);
+        }
+        (began, Instant::now())
+    };
+    std::thread::scope(|scope| {
+        let run = &run;
+        let all: Vec<_> = (transports.iter().cycle().take(threads))
+            .map(|transport| scope.spawn(move || run(transport)))
+            .collect();
+        let times = all.into_iter().map(|one| one.join().expect("a thread"));
+        let (began, ended) = times
+            .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+            .expect("a thread");
+        ended.duration_since(began)
     })
-    .elapsed()
 }
 
 fn threads(criterion: &mut Criterion) {

@@ -27,7 +27,6 @@ pub(crate) fn draw(results: &Results) -> Result<String, Box<dyn std::error::Erro
         draw_job(job, results)?;
         root.present()?;
     }
-    // Plotters names a font that few machines have.
     Ok(picture)
 }
 
@@ -71,7 +70,7 @@ fn draw_list(area: &Area<'_>, results: &Results) -> Drawn {
         area,
         "A list: ns a service",
         ("services", Axis::Log(1.0, 4096.0)),
-        Axis::Log(1.0, 300.0),
+        Axis::Log(1.0, 1000.0),
         vec![
             Line::solid("transport alone", of("transport")),
             Line::solid("list_into", of("list_into")),
@@ -94,9 +93,9 @@ fn draw_mock(area: &Area<'_>, results: &Results) -> Drawn {
     }
     lines(
         area,
-        "Make and free one on the mock: time to that beside 10",
+        "One made and freed on the mock: ratio to beside 10",
         ("objects of its kind", Axis::Log(10.0, 100_000.0)),
-        Axis::Linear(0.0, 4.0),
+        Axis::Linear(0.0, 6.0),
         all,
     )
 }
@@ -110,7 +109,7 @@ fn draw_pool(area: &Area<'_>, results: &Results) -> Drawn {
         area,
         "VNI pool: reserve, release, confirm, µs",
         ("thousands of 64,000 VNIs in use", Axis::Linear(0.0, 64.0)),
-        Axis::Fit,
+        Axis::Fit(1.4),
         vec![
             Line::solid("one VNI", of("one")),
             Line::solid("four VNIs", of("four")),
@@ -133,7 +132,7 @@ fn draw_job(area: &Area<'_>, results: &Results) -> Drawn {
         area,
         "A job where a command takes 5 ms, ms",
         ("NICs", Axis::Linear(1.0, 8.0)),
-        Axis::Fit,
+        Axis::Fit(1.4),
         vec![
             Line::solid("allocate", allocate),
             Line::solid("release", of("release")),

@@ -1,5 +1,6 @@
 //! The parts of the document.
 
+use cxi_ioctl::{Opcode, OpcodeInfo, Privilege};
 use cxi_tests::counted::{Call, OPERATIONS};
 
 use super::format::{count, ratio, table, time};
@@ -95,6 +96,17 @@ fn command(results: &Results) -> String {
 }
 
 fn served(results: &Results) -> String {
+    let mut rows = pairs(results, "served", "bare FUSE file", "mock");
+    for command in rows.iter_mut().filter_map(|row| row.first_mut()) {
+        let named = |known: &&OpcodeInfo| known.name == command.as_str();
+        let handler = Opcode::all()
+            .iter()
+            .find(named)
+            .and_then(|known| known.handler);
+        if handler.is_some_and(|handler| handler.privilege == Privilege::Admin) {
+            command.push_str(", privileged");
+        }
+    }
     let head = [
         "command",
         "bare FUSE file",
@@ -102,7 +114,7 @@ fn served(results: &Results) -> String {
         "ratio",
         "mock's share",
     ];
-    filled(&head, &pairs(results, "served", "bare FUSE file", "mock"))
+    filled(&head, &rows)
 }
 
 fn list(results: &Results) -> String {

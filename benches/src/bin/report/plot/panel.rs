@@ -31,8 +31,8 @@ pub(super) enum Axis {
     Log(f64, f64),
     /// Evenly, from one value to another.
     Linear(f64, f64),
-    /// Evenly, from 0 to what there is.
-    Fit,
+    /// Evenly, from 0 to so many times what there is.
+    Fit(f64),
 }
 
 /// An axis with its ticks. Powers of ten are laid out by their logarithms.
@@ -58,7 +58,7 @@ impl Scale {
                 }
             }
             Axis::Linear(from, to) => Self::even(from, to),
-            Axis::Fit => Self::even(0.0, values.fold(1e-9, f64::max) * 1.15),
+            Axis::Fit(room) => Self::even(0.0, values.fold(1e-9, f64::max) * room),
         }
     }
 
@@ -127,14 +127,15 @@ pub(super) fn bars(
     rows: &[(&str, [f64; 2])],
 ) -> Drawn {
     let values = rows.iter().flat_map(|(_, values)| *values);
-    let across = Scale::of(Axis::Fit, values);
+    let across = Scale::of(Axis::Fit(1.15), values);
     let height = f64::from(u32::try_from(rows.len())?).max(1.0);
     let mut chart = ChartBuilder::on(area)
         .caption(title, TITLE)
         .margin(MARGIN)
         .x_label_area_size(26)
         .y_label_area_size(140)
-        .build_cartesian_2d(across.clone(), 0.0..height)?;
+        // The names stand above the bars.
+        .build_cartesian_2d(across.clone(), 0.0..height * 1.17)?;
     chart
         .configure_mesh()
         .disable_y_mesh()
@@ -167,7 +168,7 @@ pub(super) fn bars(
     }))?;
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
+        .position(SeriesLabelPosition::UpperRight)
         .label_font(TEXT)
         .background_style(WHITE.mix(0.8))
         .draw()?;
@@ -175,7 +176,7 @@ pub(super) fn bars(
 }
 
 fn value(value: f64) -> String {
-    if value < 9.95 {
+    if value < 99.5 {
         format!("{value:.1}")
     } else {
         format!("{value:.0}")
@@ -222,6 +223,7 @@ pub(super) fn lines(
     let mut chart = ChartBuilder::on(area)
         .caption(title, TITLE)
         .margin(MARGIN)
+        .margin_right(2 * MARGIN)
         .x_label_area_size(42)
         .y_label_area_size(44)
         .build_cartesian_2d(across.clone(), up.clone())?;
@@ -243,20 +245,18 @@ pub(super) fn lines(
             .iter()
             .map(|(x, y)| (across.place(*x), up.place(*y)))
             .collect();
+        let style = colour.stroke_width(2);
         // Colours that come again are told apart by their dashes.
-        let gap = if line.dotted || index >= COLOURS.len() {
-            5
+        let dashed = line.dotted || index >= COLOURS.len();
+        let drawn = if dashed {
+            chart.draw_series(DashedLineSeries::new(points.clone(), 6, 5, style))?
         } else {
-            0
+            chart.draw_series(LineSeries::new(points.clone(), style))?
         };
-        let drawn = DashedLineSeries::new(points.clone(), 6, gap, colour.stroke_width(2));
-        chart
-            .draw_series(drawn)?
-            .label(line.name)
-            .legend(move |(x, y)| {
-                let middle = if gap == 0 { x + 18 } else { x + 8 };
-                PathElement::new([(x, y), (middle, y)], colour.stroke_width(2))
-            });
+        drawn.label(line.name).legend(move |(x, y)| {
+            let end = if dashed { x + 8 } else { x + 18 };
+            PathElement::new([(x, y), (end, y)], style)
+        });
         if !line.dotted {
             let dots = points.into_iter();
             chart.draw_series(dots.map(|point| Circle::new(point, 3, colour.filled())))?;
