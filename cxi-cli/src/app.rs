@@ -12,7 +12,9 @@ use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{audit, demo, devices, explain, generate, job, service, vni};
 
-pub(crate) fn run() -> ExitCode {
+/// Does what the command line says.
+#[must_use]
+pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
     let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

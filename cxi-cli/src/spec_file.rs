@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
     parse(&input.name, &input.text)
 }
 
-fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
+pub(crate) fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| Failure::bad_input(at(name, &error)))

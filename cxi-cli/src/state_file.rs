@@ -140,15 +140,8 @@ impl StateFile {
 
     /// Replaces the file.
     pub(crate) fn save<T: Serialize>(&self, kept: &T) -> Result<(), Failure> {
-        let contents = Written {
-            kind: self.kind,
-            kept,
-        };
-        let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write the state: {error}"))
-        })?;
-        text.push(b'\n');
-        self.replace(&text).map_err(|error| {
+        let text = text_of(self.kind, kept)?;
+        self.replace(text.as_bytes()).map_err(|error| {
             Failure::new(
                 Exit::Failed,
                 format!("{}: cannot be written: {error}", self.path.display()),
@@ -171,6 +164,14 @@ impl StateFile {
         temporary.persist(&self.path)?;
         File::open(folder)?.sync_all()
     }
+}
+
+/// What a file keeps, as its text.
+pub(crate) fn text_of<T: Serialize>(kind: Kind, kept: &T) -> Result<String, Failure> {
+    let mut text = serde_json::to_string_pretty(&Written { kind, kept })
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the state: {error}")))?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Reads a state file; `None` if there is none.
@@ -197,7 +198,7 @@ pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Optio
     })
 }
 
-fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
+pub(crate) fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
     let Kind {
         name,
         format,

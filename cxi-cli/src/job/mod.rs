@@ -19,6 +19,7 @@ use crate::output::Report;
 use cli::JobCommand;
 
 pub(crate) use node::JobNode;
+pub(crate) use which::parse_grant;
 
 pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failure> {
     match command {

@@ -46,12 +46,16 @@ fn of_who(who: &WhoArgs) -> Result<Filter, Failure> {
 
 /// Reads what `cxi --json job prolog` printed.
 pub(super) fn read_grant(path: &Path) -> Result<Grant, Failure> {
+    let input::Input { name, text } = input::read(path, "a grant", LONGEST_GRANT)?;
+    parse_grant(&name, &text)
+}
+
+pub(crate) fn parse_grant(name: &str, text: &str) -> Result<Grant, Failure> {
     #[derive(Deserialize)]
     struct Printed {
         grant: Grant,
     }
-    let input::Input { name, text } = input::read(path, "a grant", LONGEST_GRANT)?;
-    serde_json::from_str::<Printed>(&text)
+    serde_json::from_str::<Printed>(text)
         .map(|printed| printed.grant)
         .map_err(|error| {
             Failure::bad_input(format!("{name}: this is no grant: {error}"))

@@ -33,6 +33,10 @@ pub(super) fn append(path: &Path, event: &Event) -> Result<(), Failure> {
 /// Reads a whole log, or standard input for `-`.
 pub(super) fn read(path: &Path) -> Result<Vec<Event>, Failure> {
     let input::Input { name, text } = input::read(path, "a log", LONGEST)?;
+    parse(&name, &text)
+}
+
+pub(crate) fn parse(name: &str, text: &str) -> Result<Vec<Event>, Failure> {
     let lines = text.lines().enumerate();
     lines
         .filter(|(_, line)| !line.trim().is_empty())

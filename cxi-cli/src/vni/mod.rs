@@ -19,6 +19,8 @@ use crate::output::Report;
 use crate::state_file::{self, StateFile, VNI_POOL};
 use cli::{VniArgs, VniCommand};
 
+pub(crate) use log::parse as parse_log;
+
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
     match &arguments.command {
         VniCommand::Configure(config) => change::configure(arguments, config),

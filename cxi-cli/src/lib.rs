@@ -1,0 +1,31 @@
+//! The command `cxi`, as a library for its `main` and for tests of what it reads.
+//!
+//! There is nothing here for other programs to build on: that is the crate `cxi`.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "a few lines for people: the plain form reads better"
+)]
+
+mod app;
+mod args;
+mod audit;
+mod cli;
+mod demo;
+mod devices;
+mod exit;
+mod explain;
+mod generate;
+mod input;
+mod job;
+mod node;
+mod output;
+pub mod read;
+mod service;
+mod spec_file;
+mod state_file;
+mod vni;
+mod wanted;
+
+pub use app::run;

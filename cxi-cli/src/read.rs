@@ -1,0 +1,130 @@
+//! What the command makes of the texts that it is given: files and command lines.
+//!
+//! For tests that give it any text. Errors are the messages that a user gets.
+
+use std::ffi::OsString;
+
+use clap::Parser as _;
+use cxi::ServiceSpec;
+use cxi::job::Grant;
+use cxi::job::audit::Observation;
+use cxi::job::pool::{Event, Snapshot};
+use cxi_mock::NodeSnapshot;
+
+use crate::cli::Cli;
+use crate::exit::Failure;
+use crate::state_file::{self, Kind, MOCK_NODE, OBSERVATION, VNI_POOL};
+use crate::{job, spec_file, vni};
+
+/// What a file is called in messages.
+const NAME: &str = "FILE";
+
+/// A specification of a service: YAML or JSON.
+///
+/// # Errors
+///
+/// What is wrong, and in which line and column.
+pub fn specification(text: &str) -> Result<ServiceSpec, String> {
+    spec_file::parse(NAME, text).map_err(message)
+}
+
+/// A text that [`specification`] reads as the same.
+///
+/// # Errors
+///
+/// It cannot be written as YAML.
+pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
+    spec_file::write(spec).map_err(message)
+}
+
+/// What `cxi --json job prolog` printed.
+///
+/// # Errors
+///
+/// What is wrong, and in which line and column.
+pub fn grant(text: &str) -> Result<Grant, String> {
+    job::parse_grant(NAME, text).map_err(message)
+}
+
+/// The log of a pool's changes: one JSON object a line.
+///
+/// # Errors
+///
+/// What is wrong, and in which line.
+pub fn log(text: &str) -> Result<Vec<Event>, String> {
+    vni::parse_log(NAME, text).map_err(message)
+}
+
+/// Files that keep a state between calls.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "one at a time")]
+#[non_exhaustive]
+pub enum Kept {
+    /// A mock node.
+    MockNode(NodeSnapshot),
+    /// A pool of VNIs.
+    Pool(Snapshot),
+    /// What an audit saw.
+    Observation(Observation),
+}
+
+impl Kept {
+    /// Reads the file of a mock node.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where.
+    pub fn mock_node(text: &str) -> Result<Self, String> {
+        state_file::parse(MOCK_NODE, text).map(Self::MockNode)
+    }
+
+    /// Reads the file of a pool of VNIs.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where.
+    pub fn pool(text: &str) -> Result<Self, String> {
+        state_file::parse(VNI_POOL, text).map(Self::Pool)
+    }
+
+    /// Reads the file of an audit.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where.
+    pub fn observation(text: &str) -> Result<Self, String> {
+        state_file::parse(OBSERVATION, text).map(Self::Observation)
+    }
+
+    /// A text that is read as the same.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written as JSON.
+    pub fn print(&self) -> Result<String, String> {
+        fn text<T: serde::Serialize>(kind: Kind, kept: &T) -> Result<String, String> {
+            state_file::text_of(kind, kept).map_err(message)
+        }
+        match self {
+            Self::MockNode(node) => text(MOCK_NODE, node),
+            Self::Pool(pool) => text(VNI_POOL, pool),
+            Self::Observation(seen) => text(OBSERVATION, seen),
+        }
+    }
+}
+
+/// A command line, the name of the program first. Nothing is done.
+///
+/// # Errors
+///
+/// Help, the version, or what is wrong.
+pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
+    Cli::try_parse_from(arguments)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn message(failure: Failure) -> String {
+    failure.to_string()
+}
