@@ -108,6 +108,7 @@ mod host;
 mod id;
 mod info;
 pub mod job;
+mod kernel_file;
 mod limits;
 pub mod lni;
 mod member;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cxi_ioctl::Errno;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::{DeviceId, PciAddress};
+use crate::{DeviceId, PciAddress, kernel_file};
 
 /// A PF's first window is at least this large, a VF's is smaller.
 const PF_WINDOW: u64 = 1 << 31;
@@ -112,7 +112,7 @@ pub(crate) fn attribute(path: &Path) -> io::Result<String> {
             Ok(text.to_owned())
         }
         // Larger pages, or no sysfs.
-        _ => fs::read_to_string(path),
+        _ => kernel_file::read(path),
     }
 }
 

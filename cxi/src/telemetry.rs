@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::{NicFolder, attribute, malformed, unreadable};
 
@@ -51,10 +50,8 @@ impl Device {
         let path = self.telemetry_folder()?.join(counter);
         let text = attribute(&path).map_err(|error| unreadable(&path, &error).on(self.id()))?;
         parse(text.trim()).ok_or_else(|| {
-            let reason = format!(
-                "'{}' is no reading: expected value@seconds.nanoseconds",
-                text.trim()
-            );
+            let start: String = text.trim().chars().take(64).collect();
+            let reason = format!("'{start}' is no reading: expected value@seconds.nanoseconds");
             malformed(&path, reason).on(self.id())
         })
     }

@@ -300,6 +300,20 @@ fn exclusive_profiles_belong_to_ranges() {
 }
 
 #[test]
+fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
+    let file = nic(Release::Shs14_0_1).open().unwrap();
+    let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));
+    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&transport));
+    let services = device.services();
+    let scoped = |number| services.create_scoped(&modest(number).build().unwrap());
+    let kept = scoped(1024).unwrap().keep();
+    scoped(1025).unwrap().destroy().unwrap();
+    assert!(services.get(kept).is_ok());
+    drop((services, device));
+    assert_eq!(Arc::strong_count(&transport), 1, "the file can be closed");
+}
+
+#[test]
 fn scoped_services_end_or_are_kept() {
     let nic = nic(Release::Main);
     let services = root(&nic).services();

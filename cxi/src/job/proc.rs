@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{DeviceId, Member, Members};
+use crate::{DeviceId, Member, Members, kernel_file};
 
 /// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
@@ -67,7 +67,7 @@ impl ProcFs {
     /// capability counts for a driver; `None` if `/proc` does not tell.
     #[must_use]
     pub fn in_user_namespace(&self) -> Option<bool> {
-        let map = fs::read_to_string(self.root.join("self/uid_map")).ok()?;
+        let map = kernel_file::read(&self.root.join("self/uid_map")).ok()?;
         let mut numbers = map.split_whitespace();
         let whole = ["0", "0", "4294967295"];
         let initial = whole.iter().all(|part| numbers.next() == Some(part));
@@ -78,7 +78,7 @@ impl ProcFs {
     /// tell.
     #[must_use]
     pub fn has_sys_admin(&self) -> Option<bool> {
-        let status = fs::read_to_string(self.root.join("self/status")).ok()?;
+        let status = kernel_file::read(&self.root.join("self/status")).ok()?;
         let mask = u64::from_str_radix(field(&status, "CapEff:")?, 16).ok()?;
         Some(mask & CAP_SYS_ADMIN != 0)
     }
@@ -192,7 +192,7 @@ fn has_open(folder: &Path, name: &str) -> std::io::Result<bool> {
 }
 
 fn process(pid: u32, folder: &Path) -> Process {
-    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+    let status = kernel_file::read(&folder.join("status")).unwrap_or_default();
     // Of real, effective, saved and file system id the second.
     let effective = |name: &str| ids(&status, name)?.nth(1)?.parse().ok();
     let netns = fs::read_link(folder.join("ns/net")).ok();
@@ -238,6 +238,10 @@ mod tests {
         add("42", 1000, "/dev/cxi1");
         add("7", 1001, "/container/dev/cxi1 (deleted)");
         add("9", 1000, "/dev/cxi11");
+        let status = proc.path().join("42/status");
+        // A program may call itself anything.
+        let renamed = [fs::read(&status).unwrap(), b"Groups:\t\xFF\n".to_vec()].concat();
+        fs::write(&status, renamed).unwrap();
         add("11", 0, "/dev/cxi1");
         std::os::unix::fs::symlink("11", proc.path().join("self")).unwrap();
         fs::create_dir(proc.path().join("sys")).unwrap();

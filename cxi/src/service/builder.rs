@@ -173,6 +173,10 @@ impl ServiceSpecBuilder {
                 return Err(InvalidSpec::TrafficClassBits { bits });
             }
         }
+        for (resource, limit) in self.limits.iter().flat_map(Limits::iter) {
+            Limit::new(limit.reserved(), limit.max())
+                .map_err(|reason| InvalidSpec::Limit { resource, reason })?;
+        }
         if self.counter_pool > 3 {
             return Err(InvalidSpec::CounterPool(self.counter_pool));
         }

@@ -1,7 +1,5 @@
 //! A service that ends with its handle.
 
-use std::mem::ManuallyDrop;
-
 use super::Services;
 use crate::ServiceId;
 use crate::error::{Error, Result};
@@ -29,11 +27,17 @@ use crate::error::{Error, Result};
 pub struct ScopedService {
     services: Services,
     id: ServiceId,
+    /// It lives on, or is gone already.
+    kept: bool,
 }
 
 impl ScopedService {
     pub(super) fn new(services: Services, id: ServiceId) -> Self {
-        Self { services, id }
+        Self {
+            services,
+            id,
+            kept: false,
+        }
     }
 
     /// The service.
@@ -50,8 +54,9 @@ impl ScopedService {
 
     /// Lets the service live on.
     #[allow(clippy::must_use_candidate, reason = "the id may be known already")]
-    pub fn keep(self) -> ServiceId {
-        ManuallyDrop::new(self).id
+    pub fn keep(mut self) -> ServiceId {
+        self.kept = true;
+        self.id
     }
 
     /// Destroys the service now.
@@ -72,7 +77,9 @@ impl ScopedService {
 
 impl Drop for ScopedService {
     fn drop(&mut self) {
-        // Nobody is there to be told; `destroy` is for those who want to know.
-        let _ = self.services.destroy(self.id);
+        if !self.kept {
+            // Nobody is there to be told; `destroy` is for those who want to know.
+            let _ = self.services.destroy(self.id);
+        }
     }
 }

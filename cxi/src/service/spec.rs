@@ -5,8 +5,8 @@ use cxi_ioctl::abi::service::{RSRC_COUNT, RsrcLimits, SVC_MAX_VNIS, SvcDesc, Svc
 
 use super::{Service, ServiceSpecBuilder};
 use crate::{
-    InvalidMembers, InvalidVniList, Limits, Members, Resource, ResourceMap, TrafficClass,
-    TrafficClasses, VniAccess, VniRange,
+    InvalidLimit, InvalidMembers, InvalidVniList, Limits, Members, Resource, ResourceMap,
+    TrafficClass, TrafficClasses, VniAccess, VniRange,
 };
 
 /// Bits of the counter pool in the flags byte.
@@ -261,6 +261,14 @@ pub enum InvalidSpec {
         /// The set, as bits.
         bits: u8,
     },
+    /// A limit that no service can be given, as of a service whose driver answered nonsense.
+    #[error("{resource}: {reason}")]
+    Limit {
+        /// Of what.
+        resource: Resource,
+        /// What is wrong.
+        reason: InvalidLimit,
+    },
     /// A limit is above what the device has.
     #[error("at most {max} {resource} asked for: the device has {total}")]
     LimitAboveTotal {
@@ -311,5 +319,25 @@ mod tests {
         assert_eq!(limited(Limit::exactly(8)), Limit::exactly(8));
         assert_eq!(limited(Limit::new(9, 20).unwrap()), Limit::exactly(9));
         assert_eq!(tles(builder()), Limit::exactly(8));
+    }
+
+    #[test]
+    fn limits_that_a_driver_made_up_cannot_be_asked_for() {
+        let mut desc = SvcDesc {
+            flags: (SvcFlags::RESTRICTED_VNIS | SvcFlags::RESOURCE_LIMITS).bits(),
+            svc_id: 2,
+            num_vld_vnis: 1,
+            vnis: [1024, 0, 0, 0],
+            ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
+        };
+        desc.limits.types[4] = cxi_ioctl::abi::service::Limits { max: 16, res: 17 };
+        let service = Service::from_kernel(desc).unwrap();
+        let message = "CTs: 17 reserved but at most 16: expected a maximum of at least what is \
+                       reserved";
+        let copied = ServiceSpec::try_from(&service).unwrap_err();
+        assert_eq!(copied.to_string(), message);
+        let builder = ServiceSpec::builder().vni(Vni::new(1024).unwrap());
+        let built = builder.limits(service.limits()).build().unwrap_err();
+        assert_eq!(built, copied);
     }
 }

@@ -1,0 +1,41 @@
+//! Files that the kernel writes: a few lines, and not always text.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Far more than any file of sysfs or of a process has; what is longer, such as a link to
+/// `/dev/zero`, is none of the kernel's.
+const LONGEST: u64 = 1 << 16;
+
+/// Reads a file. What is no text in it, such as a name that a program gave itself, is replaced.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let length = File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)?;
+    if length as u64 > LONGEST {
+        let message = format!("expected a file of the kernel's, at most {LONGEST} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        assert_eq!(
+            read(Path::new("/dev/zero")).unwrap_err().to_string(),
+            "expected a file of the kernel's, at most 65536 bytes"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status");
+        std::fs::write(&path, b"Name:\t\xFFx\n").unwrap();
+        assert_eq!(read(&path).unwrap(), "Name:\t\u{FFFD}x\n");
+        std::fs::write(&path, vec![b' '; 1 << 16]).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 1 << 16);
+    }
+}
