@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{ALL, FROM_13_1, modest, nic, root, user, vni, with};
 use cxi::driver::Hazards;
 use cxi::{
-    Limit, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec, TrafficClasses,
-    VniAccess, VniRange,
+    Device, DeviceId, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
+    TrafficClasses, Transport, VniAccess, VniRange,
 };
 use cxi_ioctl::Release;
+use cxi_mock::Credentials;
 
 #[test]
 fn what_was_made_is_read_back() {

@@ -1,11 +1,135 @@
-//! Any bytes as commands to the mock, of any release, by any caller.
+//! Any bytes as commands to the mock, of any release, by any caller, from several open files.
 
-use cxi_ioctl::abi::lni::LniAllocCmd;
-use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcListGetCmd};
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::abi::service::SvcDestroyCmd;
+use cxi_ioctl::{Errno, Opcode, Release, RequestLen};
 use cxi_mock::{CallerMemory, Client, Credentials, Nic, NicConfig};
+use zerocopy::IntoBytes;
 
 use crate::input::Input;
+use crate::scenarios;
+
+/// Files that are open at once.
+const FILES: usize = 8;
+
+/// Network namespaces: that of the machine and another.
+const NETNS: [u32; 2] = [4_026_531_840, 4_026_532_000];
+const UIDS: [u32; 4] = [0, 1000, 1001, 65534];
+const GIDS: [u32; 4] = [0, 100, 1000, 65534];
+
+/// Who makes a call, in one byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller(u8);
+
+impl Caller {
+    /// The one that is most like these credentials.
+    #[must_use]
+    pub fn like(who: &Credentials) -> Self {
+        let index = |table: [u32; 4], id: u32| {
+            let index = table.iter().position(|known| *known == id);
+            u8::try_from(index.unwrap_or(1)).unwrap_or(1)
+        };
+        let other_netns = who.netns != NETNS[0];
+        Self(
+            index(UIDS, who.uid)
+                | index(GIDS, who.gid) << 2
+                | u8::from(who.sys_admin) << 4
+                | u8::from(who.net_raw) << 5
+                | u8::from(other_netns) << 6,
+        )
+    }
+
+    fn credentials(self) -> Credentials {
+        let index = |shift: u8| usize::from(self.0 >> shift & 3);
+        let mut who = Credentials::user(UIDS[index(0)], GIDS[index(2)]);
+        who.sys_admin = self.0 & 16 != 0;
+        who.net_raw = self.0 & 32 != 0;
+        who.netns = NETNS[usize::from(self.0 >> 6 & 1)];
+        who
+    }
+}
+
+/// What a sequence is made of.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A file is opened.
+    Open {
+        /// Of the virtual function.
+        virtual_function: bool,
+    },
+    /// A file is closed.
+    Close {
+        /// Which.
+        file: u8,
+    },
+    /// The cleanup runs.
+    Tick,
+    /// The hardware has commands of a queue in flight.
+    InFlight {
+        /// The queue.
+        index: u32,
+        /// How many.
+        value: u32,
+    },
+    /// A command is written.
+    Command {
+        /// To which file.
+        file: u8,
+        /// By whom.
+        caller: Caller,
+        /// Its bytes.
+        command: &'a [u8],
+    },
+}
+
+/// Begins a sequence.
+pub fn header(release: Release, input: &mut Vec<u8>) {
+    let index = Release::ALL.iter().position(|known| *known == release);
+    input.push(u8::try_from(index.unwrap_or(0)).unwrap_or(0));
+}
+
+impl Step<'_> {
+    /// Adds it to an input.
+    pub fn write(&self, input: &mut Vec<u8>) {
+        let low = |number: u32| u8::try_from(number & 0xFF).unwrap_or(0);
+        match self {
+            Self::Open { virtual_function } => input.push(u8::from(*virtual_function)),
+            Self::Close { file } => input.extend([2, *file]),
+            Self::Tick => input.push(3),
+            Self::InFlight { index, value } => {
+                input.extend([4, low(*index), low(*index >> 8), low(*value)]);
+            }
+            Self::Command {
+                file,
+                caller,
+                command,
+            } => {
+                let end = command.iter().rposition(|byte| *byte != 0);
+                let stored = &command[..end.map_or(0, |last| last + 1)];
+                let opcode = command
+                    .first_chunk()
+                    .map(|bytes| u32::from_le_bytes(*bytes));
+                let short = stored
+                    .len()
+                    .checked_sub(4)
+                    .and_then(|len| u8::try_from(len).ok());
+                match (opcode, short) {
+                    (Some(opcode @ 0..=255), Some(len)) => {
+                        input.extend([5, *file, caller.0, low(opcode), len]);
+                        input.extend(&stored[4..]);
+                    }
+                    _ => {
+                        input.extend([6, *file, caller.0]);
+                        for len in [command.len(), stored.len()] {
+                            let len = u16::try_from(len).unwrap_or(u16::MAX);
+                            input.extend(len.to_le_bytes());
+                        }
+                        input.extend(stored);
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// Memory that takes everything.
 #[derive(Debug, Default)]
@@ -30,66 +154,122 @@ impl CallerMemory for Memory {
     }
 }
 
-/// The longest command of any release.
-const LONGEST: usize = 22_432;
-
-/// First the release, then commands: caller, how the command begins, its length, its bytes.
-///
-/// # Panics
-///
-/// When the NIC's accounting is off afterwards.
-pub fn run(data: &[u8]) {
-    let mut input = Input(data);
-    let release = Release::ALL[usize::from(input.byte()) % Release::ALL.len()];
-    let nic = Nic::new(NicConfig::new().release(release)).expect("a NIC with default parameters");
-    let start = accounting(&nic);
-    let mut files: Vec<Client> = Vec::new();
-    while !input.is_empty() {
-        let choice = input.byte();
-        if choice & 0xF0 == 0xF0 {
-            files.pop();
-            continue;
-        }
-        if files.is_empty() || choice & 0x80 != 0 {
-            files.push(nic.open().expect("a NIC that is there"));
-        }
-        let caller = match choice & 3 {
-            0 => Credentials::user(1000, 100),
-            _ => Credentials::root(),
-        };
-        let mut command = Vec::new();
-        let opcode = input.byte();
-        command.extend_from_slice(&u32::from(opcode).to_ne_bytes());
-        let len = Opcode::from_number(opcode.into())
-            .request_len(release)
-            .map_or(16, |len| match len {
-                cxi_ioctl::RequestLen::Exact(len) | cxi_ioctl::RequestLen::AtLeast(len) => len,
-                _ => 16,
-            });
-        let len = if choice & 0x40 == 0 {
-            len
-        } else {
-            usize::from(input.byte()) * 97 % LONGEST
-        };
-        command.extend_from_slice(input.take(len.saturating_sub(4)));
-        command.resize(len, 0);
-        if let Some(file) = files.last() {
-            let mut memory = Memory::default();
-            if let Ok(written) = file.write(&caller, &command, &mut memory) {
-                assert_eq!(written, command.len(), "a command is taken whole");
-            }
-        }
-        check(&nic);
-    }
-    drop(files);
-    nic.tick();
-    check(&nic);
-    if nic.state().rgroups.len() == 1 && nic.events().is_empty() {
-        assert_eq!(start, accounting(&nic), "everything was given back");
+/// The length that a release wants of a command.
+fn wanted_len(opcode: u8, release: Release) -> usize {
+    match Opcode::from_number(opcode.into()).request_len(release) {
+        Some(RequestLen::Exact(len) | RequestLen::AtLeast(len)) => len,
+        _ => 16,
     }
 }
 
-fn accounting(nic: &Nic) -> Vec<(String, u32, u32)> {
+/// The next command: of the length that is wanted (kind 5), or of any.
+fn command(kind: u8, release: Release, input: &mut Input<'_>) -> Vec<u8> {
+    let (len, mut command) = if kind == 5 {
+        let opcode = input.byte();
+        let mut command = u32::from(opcode).to_ne_bytes().to_vec();
+        command.extend_from_slice(input.block());
+        (wanted_len(opcode, release), command)
+    } else {
+        let (len, stored) = (input.u16(), input.u16());
+        (len.into(), input.take(stored.into()).to_vec())
+    };
+    command.resize(len, 0);
+    command
+}
+
+/// First the release, then steps.
+///
+/// # Panics
+///
+/// When the NIC's accounting is off, on the way or in the end.
+pub fn run(data: &[u8]) {
+    let mut input = Input(data);
+    let release = input.choose(&Release::ALL);
+    let config = NicConfig::new().release(release).virtual_functions(1);
+    let nic = Nic::new(config).expect("a NIC with default parameters");
+    let start = held(&nic);
+    let mut files: [Option<Client>; FILES] = [const { None }; FILES];
+    let mut opened = 0;
+    while !input.is_empty() {
+        match input.byte() % 7 {
+            kind @ (0 | 1) => {
+                let file = if kind == 0 {
+                    nic.open()
+                } else {
+                    nic.open_vf(0)
+                };
+                files[opened % FILES] = Some(file.expect("a NIC that is there"));
+                opened += 1;
+            }
+            2 => files[usize::from(input.byte()) % FILES] = None,
+            3 => drop(nic.tick()),
+            4 => {
+                let (index, value) = (input.u16(), input.byte());
+                let _ = nic.hardware().set_txq_in_flight(index.into(), value.into());
+            }
+            kind => {
+                let (file, caller) = (input.byte(), Caller(input.byte()));
+                let command = command(kind, release, &mut input);
+                let mut memory = Memory::default();
+                if let Some(file) = &files[usize::from(file) % FILES] {
+                    let written = file.write(&caller.credentials(), &command, &mut memory);
+                    if let Ok(written) = written {
+                        assert_eq!(written, command.len(), "a command is taken whole");
+                    }
+                    check(&nic);
+                }
+            }
+        }
+    }
+    files = [const { None }; FILES];
+    drop(files);
+    ended(&nic, &start);
+}
+
+/// Everything is closed: nothing below an LNI is left. Every service that can be is destroyed: all
+/// that was reserved is given back, unless a real driver would have been damaged.
+fn ended(nic: &std::sync::Arc<Nic>, start: &Held) {
+    for queue in 0..1024 {
+        let _ = nic.hardware().set_txq_in_flight(queue, 0);
+    }
+    nic.tick();
+    let state = nic.state();
+    let stats = &state.stats;
+    let objects = [
+        stats.lni,
+        stats.domain,
+        stats.eq,
+        stats.txq,
+        stats.tgq,
+        stats.pt,
+        stats.ct,
+        stats.ac,
+        stats.md,
+    ];
+    assert_eq!(objects, [0; 9], "objects of files that are closed");
+    if !nic.events().is_empty() {
+        return;
+    }
+    let file = nic.open().expect("a NIC that is there");
+    for group in &state.rgroups {
+        let mut destroy = SvcDestroyCmd::new();
+        destroy.svc_id = group.id;
+        let _ = file.write(
+            &Credentials::root(),
+            destroy.as_bytes(),
+            &mut Memory::default(),
+        );
+    }
+    drop(file);
+    if nic.state().rgroups.len() == 1 && nic.events().is_empty() {
+        assert_eq!(start, &held(nic), "everything was given back");
+    }
+}
+
+/// Name, reserved and shared units in use of each resource.
+type Held = Vec<(String, u32, u32)>;
+
+fn held(nic: &Nic) -> Held {
     let state = nic.state();
     state
         .resources
@@ -108,43 +288,8 @@ fn check(nic: &Nic) {
     }
 }
 
-/// Commands that succeed, one after the other.
+/// What the recorded scenarios do.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    use cxi_ioctl::{Command, abi::service::SvcDesc};
-    fn body<C: Command>(command: &C) -> Vec<u8> {
-        let bytes: Vec<u8> = zerocopy_bytes(command);
-        let mut seed = vec![1, u8::try_from(C::OPCODE.number()).unwrap_or(0)];
-        seed.extend_from_slice(&bytes[4..]);
-        seed
-    }
-    let mut alloc = SvcAllocCmd::new();
-    alloc.svc_desc = SvcDesc {
-        flags: 2,
-        num_vld_vnis: 1,
-        vnis: [50, 0, 0, 0],
-        ..alloc.svc_desc
-    };
-    let mut lni = LniAllocCmd::new();
-    lni.svc_id = 2;
-    let mut destroy = SvcDestroyCmd::new();
-    destroy.svc_id = 2;
-    let mut list = SvcListGetCmd::new();
-    list.count = 8;
-    Release::ALL
-        .into_iter()
-        .enumerate()
-        .map(|(index, _)| {
-            let mut seed = vec![u8::try_from(index).unwrap_or(0)];
-            seed.extend(body(&alloc));
-            seed.extend(body(&list));
-            seed.extend(body(&lni));
-            seed.extend(body(&destroy));
-            seed
-        })
-        .collect()
-}
-
-fn zerocopy_bytes<C: cxi_ioctl::Command>(command: &C) -> Vec<u8> {
-    zerocopy::IntoBytes::as_bytes(command).to_vec()
+    scenarios::sequences()
 }

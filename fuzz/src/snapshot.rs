@@ -1,36 +1,100 @@
-//! Any JSON as the saved state of a mock node.
+//! Any JSON as a mock node: its saved state, or how one of its NICs is set up.
 
-use cxi_mock::{MockNode, NicConfig, NodeSnapshot};
+use std::sync::Arc;
 
-/// A state that is accepted must be one that is saved as the same again.
+use cxi_ioctl::Release;
+use cxi_mock::{Credentials, MockNode, Nic, NicConfig, NodeSnapshot};
+
+use cxi::{Device, DeviceId, Member, ServiceSpec, Vni};
+
+/// What is accepted must work and be saved as the same again.
 ///
 /// # Panics
 ///
-/// When it is not.
+/// When it does not.
 pub fn run(data: &[u8]) {
-    let Ok(snapshot) = serde_json::from_slice::<NodeSnapshot>(data) else {
-        return;
-    };
-    match MockNode::restore(&snapshot) {
-        Ok(node) => {
-            let saved = node.snapshot();
-            let again = MockNode::restore(&saved);
-            assert!(
-                again.is_ok(),
-                "a saved state can be restored: {:?}",
-                again.err()
-            );
+    if let Ok(snapshot) = serde_json::from_slice::<NodeSnapshot>(data) {
+        match MockNode::restore(&snapshot) {
+            Ok(node) => restored(&node),
+            Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
         }
-        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+    } else if let Ok(config) = serde_json::from_slice::<NicConfig>(data) {
+        match Nic::new(config) {
+            Ok(nic) => used(&nic),
+            Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+        }
     }
 }
 
-/// The state of a node as it starts.
+fn restored(node: &MockNode) {
+    let saved = node.snapshot();
+    match MockNode::restore(&saved) {
+        Ok(again) => assert_eq!(again.snapshot(), saved, "saved as it was restored"),
+        Err(error) => panic!("a saved state cannot be restored: {error}"),
+    }
+    for nic in node.nics() {
+        used(nic);
+    }
+}
+
+/// A life on the NIC: what is there is listed, made, used, and destroyed.
+fn used(nic: &Arc<Nic>) {
+    let Ok(file) = nic.open() else { return };
+    let transport = Arc::new(file.transport(Credentials::root()));
+    let device = Device::with_transport(DeviceId::new(0), transport);
+    let services = device.services();
+    let _ = device.info();
+    let _ = device.availability();
+    let spec = Vni::new(4034).ok().map(|vni| {
+        let builder = ServiceSpec::builder().member(Member::Uid(1000));
+        builder.vni(vni).build()
+    });
+    if let Some(Ok(spec)) = spec {
+        let _ = services.create(&spec);
+    }
+    for service in services.list().unwrap_or_default() {
+        drop(device.alloc_lni(service.id()));
+        let _ = services.usage(service.id());
+        let _ = services.set_enabled(service.id(), false);
+        let _ = services.destroy(service.id());
+    }
+    drop((services, device));
+    nic.tick();
+    assert_eq!(nic.state().stats.lni, 0, "no LNI outlives its file");
+}
+
+/// Nodes as they start, and with services; setups.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    MockNode::alike(1, &NicConfig::new())
-        .ok()
-        .and_then(|node| serde_json::to_vec(&node.snapshot()).ok())
+    let config = |release| NicConfig::new().release(release);
+    let nodes = Release::ALL.into_iter().filter_map(|release| {
+        let node = MockNode::alike(1, &config(release)).ok()?;
+        if let Some(nic) = node.nic(0) {
+            populate(nic);
+        }
+        serde_json::to_vec(&node.snapshot()).ok()
+    });
+    let setups = Release::ALL
         .into_iter()
-        .collect()
+        .filter_map(|release| serde_json::to_vec(&config(release).virtual_functions(2)).ok());
+    nodes.chain(setups).collect()
+}
+
+fn populate(nic: &Arc<Nic>) {
+    let Ok(file) = nic.open() else { return };
+    let transport = Arc::new(file.transport(Credentials::root()));
+    let services = Device::with_transport(DeviceId::new(0), transport).services();
+    let builder = || ServiceSpec::builder().member(Member::Gid(100));
+    let list = (1024..1027).filter_map(|vni| Vni::new(vni).ok());
+    let limits = cxi::Limits::default();
+    let specs = [
+        builder().vnis(list).limits(limits).build(),
+        "64-71".parse().map_or_else(
+            |_| builder().unrestricted_vnis().build(),
+            |range| builder().vni_range(range).build(),
+        ),
+    ];
+    for spec in specs.into_iter().flatten() {
+        let _ = services.create(&spec);
+    }
 }

@@ -1,99 +1,205 @@
-//! Runs every fuzz target for some seconds on a stable toolchain: seeds, and changes of them.
+//! Runs the fuzz targets on a stable toolchain: what once failed, then seeds, then changes of them.
 //!
-//! `smoke [SECONDS] [TARGET]`; a crash prints the input as hexadecimal digits and the number that
-//! makes the run the same again.
+//! See `fuzz/README.md`.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cxi_fuzz::{TARGETS, Target};
+use cxi_fuzz::mutate::Changes;
+use cxi_fuzz::{TARGETS, Target, corpus, target};
 
-/// A small generator of changes (xorshift64*): the same number, the same run.
-struct Changes(u64);
+const USAGE: &str = "\
+usage: smoke [SECONDS] [TARGET...]       run these targets, or all, for so long each
+       smoke --repeat FILE TARGET        run one input
+       smoke --export FOLDER [TARGET...] write the seeds into FOLDER/TARGET, for cargo-fuzz
+variables: CXI_FUZZ_SECONDS, CXI_FUZZ_SEED (the same number, the same changes)";
 
-impl Changes {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let number = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        usize::try_from(number).unwrap_or(0) % below.max(1)
-    }
+/// Far longer than any input takes: what takes longer hangs.
+const HANGS: Duration = Duration::from_secs(60);
 
-    fn byte(&mut self) -> u8 {
-        u8::try_from(self.next(256)).unwrap_or(0)
-    }
+/// Targets that run at once; more only blur whose turn it is on a small machine.
+const AT_ONCE: usize = 2;
 
-    fn change(&mut self, input: &mut Vec<u8>, other: &[u8]) {
-        for _ in 0..=self.next(4) {
-            let at = self.next(input.len() + 1);
-            match self.next(6) {
-                0 => input.insert(at, self.byte()),
-                1 if at < input.len() => drop(input.remove(at)),
-                2 if at < input.len() => input[at] = self.byte(),
-                3 if at < input.len() => input[at] ^= 1 << self.next(8),
-                4 => input.truncate(at),
-                _ => {
-                    let from = self.next(other.len() + 1);
-                    let piece = &other[from..];
-                    input.splice(at..at, piece.iter().copied());
-                }
-            }
-        }
-        input.truncate(4096);
-    }
+/// Inputs that changes start from.
+const POOL: usize = 2048;
+
+type Failure = (Vec<u8>, String);
+
+/// What a worker is busy with, for the one that watches over it.
+type Busy = Mutex<Option<(Target, Instant, Vec<u8>)>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hold(target: Target, time: Duration, start: u64) -> Result<usize, Vec<u8>> {
-    let mut corpus = (target.seeds)();
-    corpus.push(Vec::new());
-    let mut changes = Changes(start);
+/// Runs an input; says what it does with memory, or what went wrong.
+fn once(target: Target, input: &[u8]) -> Result<(u64, u64), String> {
+    let mut result = Ok(());
+    let memory = allocation_counter::measure(|| {
+        result = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    });
+    if result.is_err() {
+        return Err("panicked".to_owned());
+    }
+    if memory.bytes_max > target.memory {
+        let (held, most) = (memory.bytes_max, target.memory);
+        return Err(format!(
+            "held {held} bytes at once, at most {most} expected"
+        ));
+    }
+    Ok((memory.count_total, memory.bytes_total))
+}
+
+fn hold(target: Target, time: Duration, seed: u64, busy: &Busy) -> Result<usize, Failure> {
+    let run = |input: &[u8]| {
+        *lock(busy) = Some((target, Instant::now(), input.to_vec()));
+        let ran = once(target, input);
+        *lock(busy) = None;
+        ran.map_err(|reason| (input.to_vec(), reason))
+    };
+    let unreadable = |error: std::io::Error| (Vec::new(), format!("no seeds: {error}"));
+    for (_, input) in corpus::regressions(target).map_err(unreadable)? {
+        run(&input)?;
+    }
+    let mut pool = corpus::seeds(target).map_err(unreadable)?;
+    pool.push(Vec::new());
+    // What allocates as nothing before did is likely to have gone where nothing before went.
+    let mut seen = HashSet::new();
+    for input in &pool {
+        seen.insert(run(input)?);
+    }
+    let mut changes = Changes::new(seed);
     let begin = Instant::now();
-    let mut runs = 0;
+    let mut runs = pool.len();
     while begin.elapsed() < time {
-        let mut input = corpus[changes.next(corpus.len())].clone();
-        let other = corpus[changes.next(corpus.len())].clone();
-        if runs >= corpus.len() {
-            changes.change(&mut input, &other);
-        }
-        if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {
-            return Err(input);
-        }
-        // Inputs that were changed before reach deeper; a few of them are kept.
-        if corpus.len() < 256 && changes.next(16) == 0 {
-            corpus.push(input);
+        let mut input = pool[changes.below(pool.len())].clone();
+        let other = &pool[changes.below(pool.len())];
+        changes.change(&mut input, other, target.longest);
+        let is_new = seen.insert(run(&input)?);
+        if is_new && pool.len() < POOL {
+            pool.push(input);
+        } else if is_new {
+            let at = changes.below(POOL);
+            pool[at] = input;
         }
         runs += 1;
     }
     Ok(runs)
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let seconds = arguments
-        .next()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(20);
-    let only = arguments.next();
-    let start = std::env::var("CXI_FUZZ_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0x9E37_79B9_7F4A_7C15);
-    let mut code = ExitCode::SUCCESS;
-    for target in TARGETS {
-        if only.as_deref().is_some_and(|only| only != target.name) {
-            continue;
-        }
-        match hold(target, Duration::from_secs(seconds), start) {
-            Ok(runs) => println!("{}: {runs} inputs in {seconds} s", target.name),
-            Err(input) => {
-                let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
-                println!("{}: crashed (CXI_FUZZ_SEED={start}) on {hex}", target.name);
-                code = ExitCode::FAILURE;
+fn failed(target: Target, input: &[u8], reason: &str) {
+    println!("{}: {reason}", target.name);
+    match corpus::keep(target, input) {
+        Ok(path) => println!(
+            "  again: cargo run --release --manifest-path fuzz/Cargo.toml --bin smoke -- --repeat {} {}",
+            path.display(),
+            target.name
+        ),
+        Err(error) => println!("  the input cannot be kept: {error}: {input:02x?}"),
+    }
+}
+
+/// Runs targets, two at a time, and watches over them.
+fn run_all(targets: &[Target], time: Duration, seed: u64) -> ExitCode {
+    println!("CXI_FUZZ_SEED={seed}");
+    let next = AtomicUsize::new(0);
+    let failures = AtomicUsize::new(0);
+    let busy: [Busy; AT_ONCE] = [const { Mutex::new(None) }; AT_ONCE];
+    let work = |busy: &Busy| {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match hold(*target, time, seed, busy) {
+                Ok(runs) => println!("{}: {runs} inputs", target.name),
+                Err((input, reason)) => {
+                    failures.fetch_add(1, Ordering::Relaxed);
+                    failed(*target, &input, &reason);
+                }
             }
         }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = busy.iter().map(|busy| scope.spawn(|| work(busy))).collect();
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            std::thread::sleep(Duration::from_millis(100));
+            for one in &busy {
+                if let Some((target, since, input)) = &*lock(one)
+                    && since.elapsed() > HANGS
+                {
+                    failed(*target, input, "does not end");
+                    std::process::exit(1);
+                }
+            }
+        }
+    });
+    match failures.into_inner() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
-    code
+}
+
+fn repeat(file: &str, name: &str) -> Result<(), String> {
+    let target = target(name).ok_or_else(|| format!("no target '{name}'"))?;
+    let input = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+    let (count, bytes) = once(target, &input)?;
+    println!("{name}: {file}: no failure, {count} allocations of {bytes} bytes");
+    Ok(())
+}
+
+fn export(folder: &str, targets: &[Target]) -> Result<(), String> {
+    for target in targets {
+        let folder = Path::new(folder).join(target.name);
+        let count = corpus::export(*target, &folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        println!("{}: {count} inputs", folder.display());
+    }
+    Ok(())
+}
+
+fn chosen(names: &[&str]) -> Result<Vec<Target>, String> {
+    if names.is_empty() {
+        return Ok(TARGETS.to_vec());
+    }
+    let named = |name: &&str| target(name).ok_or_else(|| format!("no target '{name}'"));
+    names.iter().map(named).collect()
+}
+
+fn variable(name: &str) -> Result<Option<u64>, String> {
+    let text = std::env::var(name).ok();
+    let number = |text: String| {
+        text.parse()
+            .map_err(|_| format!("{name}={text}: expected a number"))
+    };
+    text.map(number).transpose()
+}
+
+fn start(arguments: &[&str]) -> Result<ExitCode, String> {
+    match arguments {
+        ["--help" | "-h", ..] => println!("{USAGE}"),
+        ["--repeat", file, name] => repeat(file, name)?,
+        ["--export", folder, names @ ..] => export(folder, &chosen(names)?)?,
+        [option, ..] if option.starts_with('-') => return Err(USAGE.to_owned()),
+        others => {
+            let given = others.first().and_then(|text| text.parse().ok());
+            let names = &others[usize::from(given.is_some())..];
+            let seconds = given.or(variable("CXI_FUZZ_SECONDS")?).unwrap_or(20);
+            let seed = variable("CXI_FUZZ_SEED")?.unwrap_or(1);
+            let time = Duration::from_secs(seconds);
+            return Ok(run_all(&chosen(names)?, time, seed));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    start(&arguments).unwrap_or_else(|message| {
+        eprintln!("{message}");
+        ExitCode::FAILURE
+    })
 }

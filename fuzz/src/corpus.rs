@@ -1,0 +1,89 @@
+//! Inputs in files: committed seeds, inputs that once failed, and those that fail now.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Target;
+
+/// A file and what is in it.
+pub type Kept = (PathBuf, Vec<u8>);
+
+fn root(folder: &str, target: Target) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(folder)
+        .join(target.name)
+}
+
+/// What a target starts from: its own seeds and those of `seeds/`.
+///
+/// # Errors
+///
+/// A file cannot be read.
+pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
+    let mut inputs = (target.seeds)();
+    inputs.extend(
+        files(&root("seeds", target))?
+            .into_iter()
+            .map(|kept| kept.1),
+    );
+    Ok(inputs)
+}
+
+/// Inputs that once failed, in `regressions/`.
+///
+/// # Errors
+///
+/// A file cannot be read.
+pub fn regressions(target: Target) -> io::Result<Vec<Kept>> {
+    files(&root("regressions", target))
+}
+
+/// Keeps an input that fails, in `artifacts/`.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn keep(target: Target, input: &[u8]) -> io::Result<PathBuf> {
+    write(&root("artifacts", target), "crash-", input)
+}
+
+/// Writes what a target starts from into a folder, for cargo-fuzz.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn export(target: Target, folder: &Path) -> io::Result<usize> {
+    let mut inputs = seeds(target)?;
+    inputs.extend(regressions(target)?.into_iter().map(|kept| kept.1));
+    for input in &inputs {
+        write(folder, "", input)?;
+    }
+    Ok(inputs.len())
+}
+
+fn write(folder: &Path, prefix: &str, input: &[u8]) -> io::Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let mut hasher = DefaultHasher::new();
+    input.hash(&mut hasher);
+    let path = folder.join(format!("{prefix}{:016x}", hasher.finish()));
+    fs::write(&path, input)?;
+    Ok(path)
+}
+
+fn files(folder: &Path) -> io::Result<Vec<Kept>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut kept = entries
+        .map(|entry| {
+            let path = entry?.path();
+            let bytes = fs::read(&path)?;
+            Ok((path, bytes))
+        })
+        .collect::<io::Result<Vec<_>>>()?;
+    kept.sort();
+    Ok(kept)
+}

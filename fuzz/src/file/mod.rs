@@ -1,0 +1,199 @@
+//! Any file that the library or the command reads: specifications, grants, states, logs, and every
+//! type that can be kept as JSON.
+
+mod made;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use cxi::job::audit::{Audit, Observation};
+use cxi::job::clean::Clean;
+use cxi::job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
+use cxi::job::pool::{Event, PoolConfig, Request, Snapshot, Timestamp};
+use cxi::job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
+use cxi::{Availability, DeviceInfo, Reading, ServiceSpec, Usage};
+use cxi_cli::read::{self, Kept};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What is read must be written as something that is read as the same.
+fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Option<T> {
+    let read = serde_json::from_str::<T>(text);
+    if let Err(error) = &read {
+        assert!(!error.to_string().is_empty(), "an error has a text");
+    }
+    let value = read.ok()?;
+    let written = serde_json::to_string(&value).expect("what was read can be written");
+    match serde_json::from_str::<T>(&written) {
+        Ok(again) => assert_eq!(again, value, "{written}"),
+        Err(error) => panic!("{written}: {error}"),
+    }
+    Some(value)
+}
+
+/// A refusal says which file, or what is wrong with it.
+fn told<T>(result: Result<T, String>) -> Option<T> {
+    if let Err(message) = &result {
+        assert!(!message.is_empty(), "an error has a text");
+    }
+    result.ok()
+}
+
+/// One byte says as what the rest is read.
+///
+/// # Panics
+///
+/// When something is not read as it was written, or what was accepted does not work.
+pub fn run(data: &[u8]) {
+    let Some((choice, bytes)) = data.split_first() else {
+        return;
+    };
+    let text = &*String::from_utf8_lossy(bytes);
+    match choice % 20 {
+        0 => specification(text),
+        1 => drop(round::<ServiceSpec>(text)),
+        2 => {
+            if let Some(grant) = told(read::grant(text)) {
+                let _ = grant.env();
+                let _ = cxi::job::Filter::of(&grant);
+            }
+        }
+        3 => drop(round::<Grant>(text)),
+        4 => {
+            if let Some(events) = told(read::log(text)) {
+                replayed(&events);
+            }
+        }
+        5 => kept(told(Kept::pool(text))),
+        6 => kept(told(Kept::mock_node(text))),
+        7 => kept(told(Kept::observation(text))),
+        8 => {
+            if let Some(snapshot) = round::<Snapshot>(text) {
+                pool(snapshot);
+            }
+        }
+        9 => drop(round::<Event>(text)),
+        10 => drop(round::<Observation>(text)),
+        11 => {
+            if let Some((policy, size, nic, mode)) =
+                round::<(LimitPolicy, Multiplier, NicUsage, Mode)>(text)
+            {
+                planned(&policy, size, &nic, mode);
+            }
+        }
+        12 => drop(round::<(JobLimits, NicPolicy)>(text)),
+        13 => drop(round::<DeviceInfo>(text)),
+        14 => drop(round::<(Usage, Availability, Reading)>(text)),
+        15 => drop(round::<Audit>(text)),
+        16 => drop(round::<Clean>(text)),
+        17 => drop(round::<cxi::job::Release>(text)),
+        18 => drop(round::<Explanation>(text)),
+        _ => drop(round::<LimitPlan>(text)),
+    }
+}
+
+fn specification(text: &str) {
+    let Some(spec) = told(read::specification(text)) else {
+        return;
+    };
+    let printed = told(read::print_specification(&spec)).expect("a specification as YAML");
+    assert_eq!(read::specification(&printed), Ok(spec), "{printed}");
+}
+
+fn kept(read: Option<Kept>) {
+    let Some(kept) = read else { return };
+    let printed = kept.print().expect("what was read can be written");
+    let again = match &kept {
+        Kept::MockNode(_) => Kept::mock_node(&printed),
+        Kept::Pool(_) => Kept::pool(&printed),
+        _ => Kept::observation(&printed),
+    };
+    assert_eq!(again.as_ref(), Ok(&kept), "{printed}");
+    if let Kept::Pool(snapshot) = kept {
+        pool(snapshot);
+    }
+}
+
+/// A pool that is restored is kept as the same, and works.
+fn pool(snapshot: Snapshot) {
+    let mut pool = match VniPool::restore(snapshot) {
+        Ok(pool) => pool,
+        Err(error) => {
+            assert!(!error.to_string().is_empty(), "an error has a text");
+            return;
+        }
+    };
+    let again = VniPool::restore(pool.snapshot()).expect("a pool that was kept");
+    assert_eq!(again, pool, "kept as the same");
+    used(&mut pool);
+}
+
+fn replayed(events: &[Event]) {
+    let vnis: IdSet = "1024-2047".parse().expect("a set");
+    match VniPool::replay(PoolConfig::new(vnis), events) {
+        Ok(mut pool) => used(&mut pool),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+    }
+}
+
+/// The life of a job in a pool.
+fn used(pool: &mut VniPool) {
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    let later = now + Duration::from_secs(1 << 20);
+    let (Ok(job), Ok(node)) = ("job-of-a-test".parse(), "node-1".parse()) else {
+        return;
+    };
+    let before = pool.metrics(now);
+    let _ = format!("{before:?}");
+    for request in [Request::vnis(2), Request::block(16)] {
+        if let Ok(reserved) = pool.reserve(&job, &request, now) {
+            assert!(!reserved.vnis.is_empty(), "a job got VNIs");
+        }
+        let _ = pool.release(&job, std::slice::from_ref(&node), now);
+        let _ = pool.confirm(&job, &node, now);
+    }
+    let seen: IdSet = "1,1024-1030,65535".parse().expect("a set");
+    let _ = pool.reconcile(&node, &seen, later);
+    let jobs: Vec<_> = pool.jobs().map(|(job, _)| job.clone()).collect();
+    for job in jobs {
+        let _ = pool.operator_release(&job, later);
+    }
+    let again = VniPool::restore(pool.snapshot()).expect("a pool that was kept");
+    assert_eq!(&again, pool, "kept as the same");
+}
+
+/// A plan keeps to what there is.
+fn planned(policy: &LimitPolicy, size: Multiplier, nic: &NicUsage, mode: Mode) {
+    match plan(policy, size, nic, mode) {
+        Ok(plan) => {
+            let _ = forecast(nic, &plan.limits);
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+    }
+}
+
+/// Files as the library and the command write them, and those of the documentation.
+#[must_use]
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    let mut add = |choice: u8, text: String| {
+        let mut seed = vec![choice];
+        seed.extend(text.into_bytes());
+        seeds.push(seed);
+    };
+    for text in SPECIFICATIONS {
+        add(0, text.to_owned());
+    }
+    made::all(&mut add);
+    seeds
+}
+
+const SPECIFICATIONS: [&str; 3] = [
+    "enable: 1\nis_system_svc: false\nrestricted_members: true\nmembers:\n  - {type: uid, id: \
+     1000}\n  - {type: gid, id: 100}\nrestricted_vnis: 1\nvnis: [1024, 1025]\nrestricted_tcs: \
+     true\ntcs: [BEST_EFFORT, LOW_LATENCY]\nresource_limits: 1\nlimits:\n  - {name: TXQs, res: \
+     16, max: 64}\n  - {name: ACs, max: 2}\n",
+    "{\n\t\"vni_range\": {\"first\": 1024, \"last\": 1039},\n\t\"limits\": [{\"name\": \"TXQs\", \
+     \"max\": 5, \"res\": 2}]\n}\n",
+    "vnis: &a [1, 2]\nmembers: []\ntcs: *a\n",
+];

@@ -1,0 +1,160 @@
+//! What a scheduler does on a node whose first NIC lies.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi::job::audit::Observation;
+use cxi::job::clean::CleanPolicy;
+use cxi::job::limits::{LimitPolicy, Mode, Multiplier, NicUsage};
+use cxi::job::{
+    AuditOptions, Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
+};
+use cxi::{Device, DeviceId, Member, Vni, VniRange};
+use cxi_mock::{Credentials, Nic, NicConfig};
+
+use super::{Hurry, no_processes, told};
+use crate::input::Input;
+
+fn request(input: &mut Input<'_>) -> JobRequest {
+    let choice = input.byte();
+    let mut builder = JobRequest::builder();
+    builder = match choice & 3 {
+        0 => builder.uid(1000),
+        1 => builder.uid(1000).member(Member::Gid(100)),
+        2 => builder.member(Member::NetNs(4_026_532_000)),
+        _ => builder.uid(u32::from(input.byte())),
+    };
+    builder = if choice & 4 == 0 {
+        builder.vni(Vni::new(4034).expect("not zero"))
+    } else {
+        builder.vni_range(VniRange::from_bounds(64, 71).expect("a block"))
+    };
+    let mode = input.choose(&[Mode::Strict, Mode::BestEffort, Mode::ScaleBack { floor: 1 }]);
+    let size = Multiplier::Cores(input.u16().into());
+    builder = match choice >> 3 & 3 {
+        0 => builder,
+        1 => builder.limits(JobLimits::planned(LimitPolicy::slurm(), size, mode)),
+        _ => builder.limits(JobLimits::planned(
+            LimitPolicy::hpe_recommended(),
+            size,
+            mode,
+        )),
+    };
+    if choice & 32 != 0 {
+        builder = builder.nics(NicPolicy::AnyUsable(1));
+    }
+    builder.adopt(choice & 64 != 0).build().expect("a request")
+}
+
+/// The lying NIC and an honest one.
+fn node(device: &Device) -> Option<Node> {
+    let honest = Nic::new(NicConfig::new()).ok()?.open().ok()?;
+    let transport = Arc::new(honest.transport(Credentials::root()));
+    let honest = Device::with_transport(DeviceId::new(1), transport);
+    Some(Node::of([device.clone(), honest]))
+}
+
+fn said(what: &impl Display) {
+    assert!(what.to_string().len() < 1 << 20, "a text has an end");
+}
+
+fn allocated(node: &Node, input: &mut Input<'_>) -> Option<Grant> {
+    match node.allocate(&request(input)) {
+        Ok(grant) => {
+            let json = serde_json::to_string(&grant).expect("a grant as JSON");
+            assert_eq!(
+                serde_json::from_str(&json).ok().as_ref(),
+                Some(&grant),
+                "{json}"
+            );
+            Some(grant)
+        }
+        Err(error) => {
+            said(&error);
+            let failures = error.failures().len() + error.left().len();
+            assert!(failures > 0 || !error.to_string().is_empty());
+            None
+        }
+    }
+}
+
+pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
+    let Some(node) = node(device) else { return };
+    let clock = Hurry::default();
+    let options = || {
+        ReleaseOptions::until(Duration::from_secs(3))
+            .clock(&clock)
+            .proc(no_processes())
+    };
+    match call {
+        0 => {
+            for nic in node.nics() {
+                nic.problems().iter().for_each(|problem| said(problem));
+            }
+        }
+        1 => drop(allocated(&node, input)),
+        2 | 3 => {
+            if let Some(grant) = allocated(&node, input) {
+                if let Ok(environment) = grant.env() {
+                    for problem in environment.check(&node, &[Member::Uid(1000)]) {
+                        said(&problem);
+                    }
+                }
+                said(&node.release(&Filter::of(&grant), &options()));
+            }
+        }
+        4 => {
+            let pool: IdSet = (64..=80).collect();
+            said(&node.release(&Filter::any_vni(pool), &options()));
+            said(&node.release(&Filter::member(Member::Uid(1000)), &options()));
+        }
+        5 => {
+            let pool: IdSet = (1..=5000).collect();
+            let policy = CleanPolicy::new(pool)
+                .dry_run(input.flag())
+                .unfinished(input.flag().then_some(Duration::from_secs(1)));
+            let clean = node.clean(&policy, &options());
+            let json = serde_json::to_string(&clean).expect("a clean-up as JSON");
+            assert!(json.len() < 1 << 24);
+        }
+        6 => {
+            let earlier = Observation::default();
+            let audit = node.audit(
+                &AuditOptions::new()
+                    .pool((64..=80).collect())
+                    .user_exists(&|uid| uid != 1000)
+                    .idle(
+                        1_700_000_000_000.into_time(),
+                        Some(&earlier),
+                        Duration::ZERO,
+                    ),
+            );
+            audit.findings.iter().for_each(|finding| said(finding));
+            let again = AuditOptions::new().idle(
+                1_800_000_000_000.into_time(),
+                Some(&audit.observation),
+                Duration::ZERO,
+            );
+            node.audit(&again)
+                .findings
+                .iter()
+                .for_each(|finding| said(finding));
+        }
+        _ => {
+            if let Some(usage) = told(device, NicUsage::read(device)) {
+                let _ = serde_json::to_string(&usage).expect("usage as JSON");
+            }
+        }
+    }
+}
+
+trait IntoTime {
+    fn into_time(self) -> cxi::job::pool::Timestamp;
+}
+
+impl IntoTime for u64 {
+    fn into_time(self) -> cxi::job::pool::Timestamp {
+        cxi::job::pool::Timestamp::from_millis(self)
+    }
+}
