@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::{NicFolder, attribute, malformed, unreadable};
 

@@ -58,7 +58,7 @@ fn one_member_is_one_member_also_where_a_free_slot_would_open_the_service() {
         assert_eq!(ServiceSpec::try_from(&service), Ok(spec));
 
         let lni = |uid| {
-            let device = common::device(&nic, cxi_mock::Credentials::user(uid, 1));
+            let device = common::device(&nic, Credentials::user(uid, 1));
             cxi_ioctl::LniAllocForm::new()
                 .alloc(&**device.transport(), id.get())
                 .map_err(|error| error.errno().name())
@@ -185,7 +185,7 @@ fn namespaces_are_the_only_member() {
             assert_eq!(ServiceSpec::try_from(&service), Ok(spec), "{release}");
 
             let lni = |netns| {
-                let mut caller = cxi_mock::Credentials::user(1000, 1000);
+                let mut caller = Credentials::user(1000, 1000);
                 caller.netns = netns;
                 let device = common::device(&nic, caller);
                 cxi_ioctl::LniAllocForm::new()
