@@ -80,6 +80,14 @@ fn wait_objects_wake_who_polls_them() {
 }
 
 #[test]
+fn the_library_sleeps_on_wait_objects() {
+    need_node!();
+    let node = Served::start(&[]);
+    let output = node.enter(&[CLIENT, "wait", "cxi0", node::SERVER, "ctl", "wake"]);
+    assert_eq!(printed(&output), "ok");
+}
+
+#[test]
 fn several_nics() {
     need_node!();
     let text = script(

@@ -17,6 +17,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client windows DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client library cxiN
+       mock-client wait cxiN WAKE ARGUMENT...
        mock-client actor
        mock-client as UID PROGRAM ARGUMENT...";
 
@@ -51,6 +52,17 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
             let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
             let checks = cxi_tests::library::run_all(&|| cxi::Device::open(id))?;
             Ok(format!("{checks} checks"))
+        }
+        ["wait", device, wake, arguments @ ..] => {
+            let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
+            let mut waker = || {
+                let mut command = Command::new(wake);
+                command.args(arguments);
+                command
+            };
+            cxi_tests::library::wait::sleeps_until_woken(&|| cxi::Device::open(id), &mut waker)
+                .map_err(|error| error.to_string())?;
+            Ok("ok".to_owned())
         }
         ["actor"] => {
             cxi_tests::actor::serve(std::io::stdin().lock(), std::io::stdout().lock())?;

@@ -4,6 +4,7 @@
 
 mod resources;
 mod services;
+pub mod wait;
 
 use cxi::{Device, Limits, ServiceSpec, ServiceSpecBuilder, Vni};
 
