@@ -11,12 +11,22 @@ copy_sources() {
 
 # Cargo's option is unstable; RUSTC_BOOTSTRAP gives it to any toolchain, for this one command.
 lock_oldest() {
-    RUSTC_BOOTSTRAP=1 cargo -Z direct-minimal-versions generate-lockfile --quiet --manifest-path "$oldest/src/Cargo.toml"
+    local manifest=$oldest/src/Cargo.toml said
+    if said=$(RUSTC_BOOTSTRAP=1 cargo -Z direct-minimal-versions generate-lockfile --manifest-path "$manifest" 2>&1 \
+        && cargo fetch --locked --manifest-path "$manifest" 2>&1); then
+        return
+    fi
+    printf '%s\n' "$said"
+    grep -qiE 'resolve host|network|offline|failed to download|could not connect' <<<"$said" || return 1
+    skip "oldest dependencies" "the registry cannot be reached from here"
+    return "$SKIPPED"
 }
 
 oldest_dependencies() {
-    copy_sources && lock_oldest && cargo check --quiet --locked --manifest-path "$oldest/src/Cargo.toml" \
-        --target-dir "$oldest/target" --all-features "${packages_published[@]}"
+    copy_sources || return 1
+    lock_oldest || return
+    cargo check --quiet --locked --manifest-path "$oldest/src/Cargo.toml" --target-dir "$oldest/target" \
+        --all-features "${packages_published[@]}"
 }
 
 oldest_compiler() {
