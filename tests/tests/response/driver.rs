@@ -7,6 +7,9 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (1..=u8::MAX).cycle().take(len).collect()
 }
 
+/// Length of an entry of the usage list here; the library knows 24 bytes.
+pub(crate) const LONGER_ENTRY: usize = 40;
+
 /// Something to write into the caller's memory: an address and bytes.
 pub(crate) type Store = (u64, Vec<u8>);
 
@@ -32,6 +35,15 @@ pub(crate) fn answer(command: &[u8]) -> (Vec<Store>, Result<u32, Errno>) {
                 list.extend(id.to_ne_bytes());
             }
             let count = 3_u32.to_ne_bytes().to_vec();
+            (vec![(address(command, 24), list), (response, count)], taken)
+        }
+        // Entries of another release: as many as were asked for, each of them longer.
+        Opcode::SVC_RSRC_LIST_GET => {
+            let count = command
+                .get(16..20)
+                .map_or(0, |bytes| u32::from_ne_bytes(bytes.try_into().unwrap()));
+            let list = pattern(LONGER_ENTRY * usize::try_from(count).unwrap());
+            let count = count.to_ne_bytes().to_vec();
             (vec![(address(command, 24), list), (response, count)], taken)
         }
         Opcode::SVC_ALLOC => (vec![(response, pattern(24))], Err(Errno::ENOSPC)),

@@ -15,14 +15,16 @@ mod fuse;
 mod pipe;
 
 use cxi_ioctl::abi::device::DevInfoGetCmd;
-use cxi_ioctl::abi::service::{SvcAllocCmd, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd};
+use cxi_ioctl::abi::service::{
+    SvcAllocCmd, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
+};
 use cxi_ioctl::{
     CharDev, Command, CommandError, Errno, Opcode, Pointers, Request, Transport, dev_properties,
     execute, execute_explained, fetch_list,
 };
 use zerocopy::IntoBytes;
 
-use crate::driver::pattern;
+use crate::driver::{LONGER_ENTRY, pattern};
 
 /// The plainest case, and the one a compiler breaks first: a zeroed local buffer.
 fn into_a_zeroed_buffer(device: &CharDev) {
@@ -74,6 +76,22 @@ fn of_another_length(device: &CharDev) {
     );
 }
 
+/// A driver that fills its list to the last entry that it may, with entries that are longer than
+/// the library knows: they are refused, and they hit nothing that is not the list's.
+fn into_a_list_of_longer_entries(device: &CharDev) {
+    let mut usage = Vec::new();
+    let error = fetch_list::<SvcRsrcListGetCmd>(device, &mut usage).unwrap_err();
+    assert_eq!(
+        error,
+        CommandError::AbiMismatch {
+            opcode: Opcode::SVC_RSRC_LIST_GET,
+            expected: 32 * 24,
+            written: 32 * LONGER_ENTRY
+        }
+    );
+    assert!(usage.is_empty() && usage.capacity() * 24 >= 32 * LONGER_ENTRY);
+}
+
 #[test]
 fn from_a_full_pipe() {
     let pipe = match pipe::start() {
@@ -90,6 +108,7 @@ fn from_a_full_pipe() {
         assert_eq!(usage.as_bytes(), pattern(24));
     });
     pipe.serve(into_a_list);
+    pipe.serve(into_a_list_of_longer_entries);
 }
 
 #[test]
@@ -102,6 +121,7 @@ fn from_a_fuse_file() {
     into_a_zeroed_buffer(&device);
     through_typed_commands(&device);
     into_a_list(&device);
+    into_a_list_of_longer_entries(&device);
     of_another_length(&device);
 
     let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
