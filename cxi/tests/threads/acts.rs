@@ -129,7 +129,20 @@ fn with_service(
     act: impl FnOnce(ServiceId) -> cxi::Result<()>,
 ) -> cxi::Result<()> {
     let services = device.services();
-    let id = services.create(&spec.build().unwrap())?;
+    let id = match services.create(&spec.build().unwrap()) {
+        Ok(id) => id,
+        Err(error) => {
+            // It could not be undone: readers kept it busy, or whoever has the VNI was gone when
+            // that was looked up, and then it may be dangerous.
+            if let Some(left) = error.leftover() {
+                let reason = left.error.kind();
+                let known = left.error.is_busy() || matches!(reason, ErrorKind::Hazard { .. });
+                assert!(known, "{error}");
+                services.destroy_when_idle(left.service, PATIENCE).unwrap();
+            }
+            return Err(error);
+        }
+    };
     let result = act(id);
     // Others may be reading its usage.
     services.destroy_when_idle(id, PATIENCE).unwrap();
