@@ -10,7 +10,7 @@ rustc_host() { rustc --version --verbose | sed -n 's/^host: //p'; }
 
 has_nightly_sources() {
     local root
-    root=$(rustc +nightly --print sysroot 2>/dev/null) &&
+    root=$(RUSTUP_AUTO_INSTALL=0 rustc +nightly --print sysroot 2>/dev/null) &&
         [ -r "$root/lib/rustlib/src/rust/library/Cargo.lock" ]
 }
 
