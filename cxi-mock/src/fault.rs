@@ -1,5 +1,6 @@
 //! Scripted faults at the device.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use cxi_ioctl::{Errno, Opcode};
 /// ```
 #[derive(Debug, Default)]
 pub struct Faults {
+    /// Whether there are any rules: each command asks, and most NICs have none.
+    any: AtomicBool,
     rules: Mutex<Rules>,
 }
 
@@ -29,6 +32,12 @@ struct Rules {
     faults: Vec<Fault>,
     delays: Vec<(Option<Opcode>, Duration)>,
     removed: bool,
+}
+
+impl Rules {
+    fn is_empty(&self) -> bool {
+        self.faults.is_empty() && self.delays.is_empty() && !self.removed
+    }
 }
 
 /// An error that comes instead of a command's execution.
@@ -91,20 +100,19 @@ impl Fault {
 impl Faults {
     /// Adds a fault behind those that are there.
     pub fn add(&self, fault: Fault) {
-        self.rules().faults.push(fault);
+        self.change(|rules| rules.faults.push(fault));
     }
 
     /// Makes a command slow, or every command. The model does not sleep: a front end does, by
     /// what [`delay_of`](Self::delay_of) says.
     pub fn delay(&self, opcode: Option<Opcode>, delay: Duration) {
-        self.rules().delays.push((opcode, delay));
+        self.change(|rules| rules.delays.push((opcode, delay)));
     }
 
     /// How long a front end holds a command back: all delays that apply, together.
     #[must_use]
     pub fn delay_of(&self, opcode: Opcode) -> Option<Duration> {
-        let rules = self.rules();
-        rules
+        self.rules()?
             .delays
             .iter()
             .filter(|(only, _)| only.is_none_or(|only| only == opcode))
@@ -114,32 +122,42 @@ impl Faults {
 
     /// Takes the NIC out: commands and opening give EIO until it is [`plugged`](Self::plug) in.
     pub fn remove_nic(&self) {
-        self.rules().removed = true;
+        self.change(|rules| rules.removed = true);
     }
 
     /// Puts the NIC back in, as it was.
     pub fn plug(&self) {
-        self.rules().removed = false;
+        self.change(|rules| rules.removed = false);
     }
 
     /// Forgets all faults and delays, and puts the NIC back in.
     pub fn clear(&self) {
-        *self.rules() = Rules::default();
+        self.change(|rules| *rules = Rules::default());
     }
 
     pub(crate) fn removed(&self) -> bool {
-        self.rules().removed
+        self.rules().is_some_and(|rules| rules.removed)
     }
 
     pub(crate) fn strike(&self, opcode: Opcode) -> Option<Errno> {
-        let mut rules = self.rules();
-        rules
+        self.rules()?
             .faults
             .iter_mut()
             .find_map(|fault| fault.strikes(opcode))
     }
 
-    fn rules(&self) -> MutexGuard<'_, Rules> {
+    /// The rules, if there are any.
+    fn rules(&self) -> Option<MutexGuard<'_, Rules>> {
+        self.any.load(Ordering::Acquire).then(|| self.lock())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Rules)) {
+        let mut rules = self.lock();
+        change(&mut rules);
+        self.any.store(!rules.is_empty(), Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rules> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,6 +181,21 @@ mod tests {
             answers,
             [None, Some(Errno::EBUSY), Some(Errno::EBUSY), None]
         );
+    }
+
+    #[test]
+    fn rules_come_and_go() {
+        let faults = Faults::default();
+        assert!(faults.rules().is_none());
+        faults.remove_nic();
+        faults.add(Fault::errno(Errno::EIO));
+        assert!(faults.removed());
+        faults.plug();
+        assert!(!faults.removed());
+        assert_eq!(faults.strike(Opcode::SVC_GET), Some(Errno::EIO));
+        faults.clear();
+        assert_eq!(faults.strike(Opcode::SVC_GET), None);
+        assert!(faults.rules().is_none());
     }
 
     #[test]

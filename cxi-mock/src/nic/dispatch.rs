@@ -48,16 +48,14 @@ pub(super) fn write(
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
     let mut device = nic.device();
-    let opcode = admit(&device.rules, command)?;
+    let (opcode, privilege) = admit(&device.rules, command)?;
     let function = device
         .files
         .get(file)
         .and_then(|file| file.virtual_function);
     let kernel;
     let mut credentials = caller;
-    let info = opcode.info().and_then(|info| info.handler);
-    let admin = info.is_some_and(|handler| handler.privilege == Privilege::Admin);
-    if admin && (!caller.sys_admin || function.is_some()) {
+    if privilege == Privilege::Admin && (!caller.sys_admin || function.is_some()) {
         return Err(Errno::EPERM);
     }
     if nic.faults.removed() {
@@ -89,8 +87,8 @@ fn is_local(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::DEV_INFO_GET | Opcode::GET_DEV_PROPERTIES)
 }
 
-/// The opcode of a command that may be handled, by its length.
-fn admit(rules: &Rules, command: &[u8]) -> Result<Opcode, Errno> {
+/// A command that may be handled, by its length, and who may send it.
+fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, Privilege), Errno> {
     if rules
         .longest_command
         .is_some_and(|most| command.len() > most)
@@ -101,15 +99,14 @@ fn admit(rules: &Rules, command: &[u8]) -> Result<Opcode, Errno> {
     let opcode = Opcode::from_number(number);
     let known = opcode.info().filter(|info| info.since <= rules.release);
     let info = known.ok_or(Errno::EINVAL)?;
-    if info.handler.is_none() {
-        return Err(Errno::EOPNOTSUPP);
-    }
+    let handler = info.handler.ok_or(Errno::EOPNOTSUPP)?;
     let fits = match opcode.request_len(rules.release) {
         Some(RequestLen::Exact(len)) => command.len() == len,
         // Nobody but the relay of virtual functions may send these.
         _ => return Err(Errno::EOPNOTSUPP),
     };
-    if fits { Ok(opcode) } else { Err(Errno::EINVAL) }
+    fits.then_some((opcode, handler.privilege))
+        .ok_or(Errno::EINVAL)
 }
 
 impl Device {

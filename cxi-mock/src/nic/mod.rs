@@ -31,6 +31,7 @@ mod service;
 mod service_get;
 mod service_set;
 mod table;
+mod vni_index;
 mod wait;
 mod window;
 

@@ -7,6 +7,7 @@ use cxi_ioctl::Errno;
 use super::access::{Access, AccessList};
 use super::ids::Ids;
 use super::pid::PidTable;
+use super::vni_index::VniIndex;
 use crate::Credentials;
 use crate::rules::{NotAdmitted, Rules, VniExclusivity};
 
@@ -97,8 +98,8 @@ pub(crate) enum Lookup {
 pub(crate) struct Profiles<X> {
     ids: Ids,
     slots: Vec<Option<Profile<X>>>,
-    /// VNI and id of profiles for exactly one VNI.
-    exact: BTreeSet<(u16, u32)>,
+    /// Ids of profiles for exactly one VNI.
+    exact: VniIndex,
     /// First VNI to last VNI and id of ranges. Ranges overlap with nothing.
     ranges: BTreeMap<u16, (u16, u32)>,
 }
@@ -108,7 +109,7 @@ impl<X> Profiles<X> {
         Self {
             ids: Ids::new(1, u32::MAX),
             slots: Vec::new(),
-            exact: BTreeSet::new(),
+            exact: VniIndex::default(),
             ranges: BTreeMap::new(),
         }
     }
@@ -139,7 +140,7 @@ impl<X> Profiles<X> {
 
     fn put(&mut self, id: u32, profile: Profile<X>) {
         if profile.ignore == 0 {
-            self.exact.insert((profile.vni, id));
+            self.exact.insert(profile.vni, id);
         } else {
             self.ranges.insert(profile.vni, (profile.last(), id));
         }
@@ -157,12 +158,7 @@ impl<X> Profiles<X> {
             .range(..=last)
             .next_back()
             .is_some_and(|(_, (end, _))| *end >= first);
-        let exact = || {
-            self.exact
-                .range((first, 0)..=(last, u32::MAX))
-                .next()
-                .is_some()
-        };
+        let exact = || self.exact.any_in(first..=last);
         range || ((first != last || exclusivity == VniExclusivity::Everything) && exact())
     }
 
@@ -178,7 +174,7 @@ impl<X> Profiles<X> {
     pub(crate) fn remove(&mut self, id: u32) -> Option<Profile<X>> {
         let profile = self.slots.get_mut(id as usize)?.take()?;
         if profile.ignore == 0 {
-            self.exact.remove(&(profile.vni, id));
+            self.exact.remove(profile.vni, id);
         } else {
             self.ranges.remove(&profile.vni);
         }
@@ -195,8 +191,7 @@ impl<X> Profiles<X> {
             .filter(|(_, (last, _))| *last >= vni)
             .map(|(_, (_, id))| *id);
         self.exact
-            .range((vni, 0)..=(vni, u32::MAX))
-            .map(|(_, id)| *id)
+            .numbers(vni)
             .chain(range)
             .filter_map(|id| Some((id, self.get(id)?)))
     }

@@ -35,7 +35,8 @@ pub(crate) struct Rgid {
     pub(crate) lnis: u32,
     /// Logical address contexts in use, a bit each.
     pub(crate) lacs: u8,
-    pub(crate) lcids: [Option<Lcid>; LCIDS],
+    /// On the heap: the map of RGIDs moves its entries.
+    pub(crate) lcids: Box<[Option<Lcid>; LCIDS]>,
 }
 
 /// The RGIDs in use.
