@@ -174,11 +174,16 @@ impl Device {
 
     /// The driver, found out the first time.
     pub(crate) fn known_driver(&self, find: impl FnOnce() -> Result<Driver>) -> Result<&Driver> {
-        if let Some(driver) = self.open.driver.get() {
+        if let Some(driver) = self.already_known_driver() {
             return Ok(driver);
         }
         let driver = find()?;
         Ok(self.open.driver.get_or_init(|| driver))
+    }
+
+    /// The driver, if it has been found out.
+    pub(crate) fn already_known_driver(&self) -> Option<&Driver> {
+        self.open.driver.get()
     }
 
     pub(crate) fn fresh_properties(&self) -> Result<DevProperties> {

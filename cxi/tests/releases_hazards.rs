@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use common::{ALL, for_each_release, modest, nic, range, root, user, vni};
 use cxi::driver::Hazards;
-use cxi::{ErrorKind, Limit, LnisPerRgid, Release, Resource, ServiceId, ServiceSpec, TrafficClass};
+use cxi::{
+    Device, DeviceId, ErrorKind, Limit, LnisPerRgid, Release, Resource, ServiceId, ServiceSpec,
+    TrafficClass,
+};
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcFlags};
-use cxi_ioctl::{Errno, Opcode, execute};
+use cxi_ioctl::{Errno, Exchange, Opcode, Record, execute};
 use cxi_mock::{Credentials, Fault, Nic};
 
 #[test]
@@ -273,6 +276,28 @@ fn a_service_with_too_many_vnis_is_not_touched() {
         insisting.destroy(id).unwrap();
         assert_eq!(nic.events().is_empty(), release == Release::Shs12_0);
     }
+}
+
+#[test]
+fn who_accepts_a_hazard_pays_for_no_look_at_it() {
+    let nic = nic(Release::Main);
+    let file = nic.open().unwrap().transport(Credentials::root());
+    let file = Arc::new(Record::new(file));
+    let device = Device::with_transport(DeviceId::new(0), Arc::<Record<_>>::clone(&file));
+    let spec = modest(70).build().unwrap();
+    let sent = |device: Device| {
+        let services = device.services();
+        let id = services.create(&spec).unwrap();
+        let before = file.recording().exchanges.len();
+        services.destroy(id).unwrap();
+        file.recording().exchanges[before..]
+            .iter()
+            .filter_map(Exchange::opcode)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sent(device.clone()), [Opcode::SVC_GET, Opcode::SVC_DESTROY]);
+    let insisting = device.accepting(Hazards::VNI_COUNT);
+    assert_eq!(sent(insisting), [Opcode::SVC_DESTROY]);
 }
 
 #[test]

@@ -40,6 +40,13 @@ impl Device {
         Ok(!self.accepts(hazard) && self.driver()?.hazards().contains(hazard))
     }
 
+    /// Whether a hazard was accepted, or the driver is known not to have it. Asks nothing, so no
+    /// only means that a closer look is due.
+    pub(crate) fn is_known_safe(&self, hazard: Hazards) -> bool {
+        let known = self.already_known_driver();
+        self.accepts(hazard) || known.is_some_and(|driver| !driver.hazards().contains(hazard))
+    }
+
     pub(crate) fn accepts(&self, hazard: Hazards) -> bool {
         self.accepted.contains(hazard)
     }

@@ -1,9 +1,11 @@
 //! The same act on several NICs at a time.
 
+use std::iter;
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
-/// Runs `act` on every item, each in a thread of its own; results in the items' order.
+/// Runs `act` on every item, each in a thread of its own; results in the items' order. The first
+/// one has the caller's thread.
 ///
 /// If the system gives no more threads, the rest is done one after the other.
 pub(super) fn each<T, R>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R>
@@ -11,12 +13,15 @@ where
     T: Sync,
     R: Send,
 {
-    if items.len() < 2 {
-        return items.iter().map(act).collect();
+    let Some((first, others)) = items.split_first() else {
+        return Vec::new();
+    };
+    if others.is_empty() {
+        return vec![act(first)];
     }
     let act = &act;
     std::thread::scope(|scope| {
-        let started: Vec<_> = items
+        let started: Vec<_> = others
             .iter()
             .map(|item| {
                 let thread = Builder::new().name("cxi-job".to_owned());
@@ -31,6 +36,8 @@ where
                 .unwrap_or_else(|panic| resume_unwind(panic)),
             Err(result) => result,
         };
-        started.into_iter().map(finish).collect()
+        iter::once(act(first))
+            .chain(started.into_iter().map(finish))
+            .collect()
     })
 }

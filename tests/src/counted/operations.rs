@@ -78,6 +78,11 @@ pub const OPERATIONS: &[Operation] = &[
         scene.device.services().set_enabled(service, true)?;
         Ok(None)
     }),
+    operation("Services::update", 2, false, |scene| {
+        let service = made(scene.service)?;
+        scene.device.services().update(service, &scene.spec)?;
+        Ok(None)
+    }),
     operation("Device::alloc_lni", 1, true, |scene| {
         scene.lni = Some(scene.device.alloc_lni(made(scene.service)?)?);
         Ok(None)

@@ -106,6 +106,10 @@ impl IdSet {
 
     /// Adds all ids of a range; an empty range adds none.
     pub fn insert_range(&mut self, range: RangeInclusive<u16>) {
+        let (last, _) = place(*range.end());
+        if !range.is_empty() && self.words.len() <= last {
+            self.words.resize(last + 1, 0);
+        }
         self.change_range(&range, |word, mask| word | mask);
     }
 
@@ -120,16 +124,15 @@ impl IdSet {
         masks(range).all(|(index, mask)| self.words.get(index).copied().unwrap_or(0) & mask == mask)
     }
 
+    /// Changes the words of a range, as far as they are there.
     fn change_range(&mut self, range: &RangeInclusive<u16>, change: impl Fn(u64, u64) -> u64) {
         for (index, mask) in masks(range) {
-            if self.words.len() <= index {
-                self.words.resize(index + 1, 0);
-            }
-            if let Some(word) = self.words.get_mut(index) {
-                let before = word.count_ones() as usize;
-                *word = change(*word, mask);
-                self.len = self.len - before + word.count_ones() as usize;
-            }
+            let Some(word) = self.words.get_mut(index) else {
+                break;
+            };
+            let before = word.count_ones() as usize;
+            *word = change(*word, mask);
+            self.len = self.len - before + word.count_ones() as usize;
         }
     }
 
