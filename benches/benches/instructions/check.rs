@@ -128,7 +128,7 @@ fn report(
             bad.push(format!(
                 "{name}: {before} instructions a call are stored, {now} counted: more than \
                  {MORE} % above; where they go: callgrind_annotate {}",
-                count::profile(name).display()
+                count::profile(series).display()
             ));
         } else if change < -MORE {
             fewer += 1;

@@ -33,8 +33,10 @@ pub(crate) fn valgrind() -> Option<String> {
 const THREADED: u32 = 4;
 
 /// Where callgrind's file of a series is, for `callgrind_annotate`.
-pub(crate) fn profile(series: &str) -> PathBuf {
-    let name = series.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+pub(crate) fn profile(series: &Series) -> PathBuf {
+    let name = series
+        .name
+        .replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.callgrind"))
 }
 
@@ -42,45 +44,59 @@ pub(crate) fn profile(series: &str) -> PathBuf {
 pub(crate) fn count(series: &Series) -> Result<u32> {
     let runs = if series.threads { THREADED } else { 1 };
     let counts: Vec<u32> = (0..runs)
-        .map(|_| count_once(&series.name))
+        .map(|_| count_once(series))
         .collect::<Result<_>>()?;
     Ok(counts.into_iter().min().unwrap_or_default())
 }
+
+/// Above these lengths the C library copies and clears memory with one instruction that callgrind
+/// counts once for each byte.
+const WITHOUT_REP: &str =
+    "glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824";
 
 /// Counts once, in a process of its own.
 ///
 /// Environment and working directory are the same everywhere: they lie on the stack, and what
 /// copies memory looks at addresses. Callgrind itself has no random addresses.
-fn count_once(series: &str) -> Result<u32> {
+fn count_once(series: &Series) -> Result<u32> {
     let program = std::env::current_exe()?;
     let (folder, name) = (program.parent(), program.file_name());
     let (Some(folder), Some(name)) = (folder, name) else {
         return Err("this program has no path".into());
     };
     let profile = profile(series);
-    let mut dump = profile.clone().into_os_string();
-    dump.push(".1");
-    let _ = fs::remove_file(&dump);
+    // The first one counts in one thread alone and keeps the tree of calls; the others count in
+    // all threads, and put everything down to one function.
+    let part: &[&str] = if series.threads {
+        &[
+            "--zero-before=instructions::counted",
+            "--dump-before=instructions::finished",
+        ]
+    } else {
+        &["--toggle-collect=instructions::counted"]
+    };
     let mut out = std::ffi::OsString::from("--callgrind-out-file=");
     out.push(&profile);
     let output = Command::new("valgrind")
         .args(["--quiet", "--tool=callgrind"])
-        .args([
-            "--zero-before=instructions::counted",
-            "--dump-before=instructions::finished",
-        ])
+        .args(part)
         .arg(out)
         .arg(Path::new(".").join(name))
-        .args(["--count", series])
+        .args(["--count", &series.name])
         .current_dir(folder)
         .env_clear()
+        .env("GLIBC_TUNABLES", WITHOUT_REP)
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }
-    // The file of the program's end is of no use; the other one takes its name.
-    fs::rename(&dump, &profile)?;
+    if series.threads {
+        // What was written at the program's end is of no use.
+        let mut dump = profile.clone().into_os_string();
+        dump.push(".1");
+        fs::rename(dump, &profile)?;
+    }
     Ok(u32::try_from(total(&profile)?.div_ceil(CALLS.into()))?)
 }
 
