@@ -78,7 +78,7 @@ fn pairs(results: &Results, group: &str, baseline: &str, ours: &str) -> Vec<Vec<
             time(baseline),
             time(ours),
             ratio(ours, baseline),
-            time(ours - baseline),
+            time((ours - baseline).max(0.0)),
         ])
     };
     parameters.into_iter().filter_map(row).collect()
