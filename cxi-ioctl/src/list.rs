@@ -302,6 +302,15 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_list_is_one_too() {
+        let device = Services::new(LIST_MAX, |count| count);
+        let mut items = Vec::new();
+        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        assert_eq!(items.len(), LIST_MAX as usize);
+        assert_eq!(items.last().map(|item| item.svc_id), Some(LIST_MAX));
+    }
+
+    #[test]
     fn an_empty_list_is_a_list() {
         let device = Services::new(0, |count| count);
         let mut items = vec![SvcDesc::new_zeroed(); 4];

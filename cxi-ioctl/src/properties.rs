@@ -52,7 +52,7 @@ pub struct DevProperties {
 pub fn dev_properties(transport: &dyn Transport) -> Result<DevProperties, CommandError> {
     const OLD: usize = size_of::<PropertiesInfoV1>();
     const NEW: usize = size_of::<PropertiesInfo>();
-    const BEFORE_OLD: usize = OLD - 4;
+    const FROM_OLD: usize = OLD - 3;
     const AFTER_OLD: usize = OLD + 1;
     let opcode = GetDevPropertiesCmd::OPCODE;
 
@@ -63,7 +63,7 @@ pub fn dev_properties(transport: &dyn Transport) -> Result<DevProperties, Comman
         AFTER_OLD..=NEW => PropertiesInfo::read_from_prefix(&room)
             .ok()
             .map(|(info, _)| info.into()),
-        BEFORE_OLD..=OLD if written > BEFORE_OLD => PropertiesInfoV1::read_from_prefix(&room)
+        FROM_OLD..=OLD => PropertiesInfoV1::read_from_prefix(&room)
             .ok()
             .map(|(info, _)| info.into()),
         _ => None,
@@ -172,6 +172,14 @@ mod tests {
         let old = dev_properties(&Answers(old.as_bytes().to_vec())).unwrap();
         let new = dev_properties(&Answers(new.as_bytes().to_vec())).unwrap();
         assert_eq!((old.nid_configured, new.nid_configured), (None, Some(true)));
+    }
+
+    #[test]
+    fn some_bytes_at_the_end_may_look_untouched() {
+        for len in 77..=84 {
+            let properties = dev_properties(&Answers(vec![0; len])).unwrap();
+            assert_eq!(properties.nid_configured.is_some(), len > 80, "{len}");
+        }
     }
 
     #[test]

@@ -183,6 +183,7 @@ fn a_recording_survives_being_text_and_answers_the_same() {
     let recording = recorded();
     let text = recording.to_string();
     assert_eq!(text.lines().count(), 7);
+    assert!(text.contains("\nmap 4096 4096 ENXIO\n"), "{text}");
     assert_eq!(text.parse(), Ok(recording));
 
     let device = Replay::new(text.parse().unwrap());
@@ -228,6 +229,14 @@ fn a_divergence_says_what_was_expected_and_what_came() {
         message.ends_with("came the mapping of 1 bytes at offset 0x2000"),
         "{message}"
     );
+
+    // Bytes of another command, or others of this one, are compared all the same.
+    for device in [
+        Replay::new(recording.clone()).ignoring(Opcode::SVC_GET, 4..8),
+        Replay::new(recording.clone()).ignoring(Opcode::SVC_DESTROY, 5..8),
+    ] {
+        execute(&device, &destroy(5)).unwrap_err();
+    }
 
     let device = Replay::new(recording).ignoring(Opcode::SVC_DESTROY, 4..8);
     assert_eq!(execute(&device, &destroy(5)), Ok(()));

@@ -6,7 +6,8 @@ use common::{alloc, desc, domain, lni, nic, only, root, send};
 use cxi_ioctl::abi::domain::PID_ANY;
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{
-    Limits, RSRC_LE, RSRC_TLE, SvcDestroyCmd, SvcFlags, SvcGetLprCmd, SvcRsrcGetCmd, SvcUpdateCmd,
+    Limits, RSRC_LE, RSRC_TLE, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFlags, SvcGetLprCmd,
+    SvcRsrcGetCmd, SvcSetNetnsCmd, SvcUpdateCmd,
 };
 use cxi_ioctl::{Errno, Release};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
@@ -148,6 +149,30 @@ fn a_maximum_of_les_takes_a_pool_up_to_14_0_0() {
             assert_eq!(nic.state().le_pools_used, used, "{release} {max}/{res}");
         }
     }
+}
+
+#[test]
+fn a_namespace_is_added_to_every_profile_there_is() {
+    let nic = nic(Release::Main);
+    let root = root(&nic);
+    let closed = |mut desc: SvcDesc| {
+        desc.flags |= SvcFlags::RESTRICTED_MEMBERS.bits();
+        alloc(&root, desc).unwrap()
+    };
+    let set = |svc_id| {
+        let mut enable = SvcEnableCmd::new();
+        enable.svc_id = svc_id;
+        send(&root, &enable).unwrap();
+        let mut netns = SvcSetNetnsCmd::new();
+        (netns.svc_id, netns.netns) = (svc_id, 77);
+        send(&root, &netns).map(drop)
+    };
+    let four = closed(desc(&[50, 51, 52, 53]));
+    assert_eq!(set(four), Ok(()));
+    let mut five = desc(&[]);
+    five.flags &= !SvcFlags::RESTRICTED_VNIS.bits();
+    five.num_vld_vnis = 5;
+    assert_eq!(set(closed(five)), Err(Errno::ENODATA));
 }
 
 #[test]

@@ -107,3 +107,24 @@ commands! {
     CtFreeCmd: CT_FREE -> ();
     CtWbUpdateCmd: CT_WB_UPDATE -> ();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_back_has_three_parts() {
+        let parts = |bits| {
+            let writeback = CtWriteback { bits };
+            (
+                writeback.success(),
+                writeback.failure(),
+                writeback.written_back(),
+            )
+        };
+        assert_eq!(parts(0), (0, 0, false));
+        assert_eq!(parts(u64::MAX), ((1 << 48) - 1, 127, true));
+        assert_eq!(parts(1 << 63), (0, 0, true));
+        assert_eq!(parts(3 << 54 | 5), (5, 64, false));
+    }
+}

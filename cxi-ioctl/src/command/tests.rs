@@ -142,6 +142,10 @@ fn a_refusal_keeps_its_errno_whatever_was_written() {
         assert_eq!(refusal.error, refused);
         assert_eq!(refusal.response, None, "{garbage} bytes");
     }
+    // Where there is no response, a refusal has none.
+    let fake = Fake::answering(&[], Err(Errno::EBUSY));
+    let refusal = execute_explained(&fake, &InboundWaitCmd::new()).unwrap_err();
+    assert_eq!(refusal.response, None);
     assert_eq!(refused.to_string(), "SVC_ALLOC: ENOSPC");
     assert_eq!(
         std::io::Error::from(refused).raw_os_error(),

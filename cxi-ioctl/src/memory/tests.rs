@@ -55,6 +55,9 @@ fn words_are_checked() {
     assert_eq!(memory.read_u8(end - 1), Ok(9));
     assert_eq!(memory.read_u8(end), Err(Errno::ERANGE));
     assert_eq!(memory.read_u32(2), Err(Errno::EINVAL));
+    memory.write_u64(8, 0x1122_3344_5566_7788).unwrap();
+    assert_eq!(memory.read_u64(8), Ok(0x1122_3344_5566_7788));
+    assert_eq!(memory.read_u64(16), Ok(0));
     assert_eq!(memory.read_u64(4), Err(Errno::EINVAL));
     assert_eq!(memory.read_u64(end), Err(Errno::ERANGE));
     assert_eq!(memory.copy_in(end - 1, &[1, 2]), Err(Errno::ERANGE));

@@ -90,9 +90,9 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         for (_, pair) in group.counted() {
-            if pair.tx.id().is_none() || pair.rx.id().is_none() {
+            let (Some(_), Some(_)) = (pair.tx.id(), pair.rx.id()) else {
                 return Err(Errno::EINVAL);
-            }
+            };
             self.enable_pair(pair)?;
         }
         Ok(())
@@ -214,10 +214,7 @@ impl Device {
         group.access.add(Access::Netns(netns))?;
         let count = usize::from(group.desc.num_vld_vnis);
         let pairs = group.profiles;
-        if count > pairs.len() {
-            return Err(Errno::ENODATA);
-        }
-        for pair in &pairs[..count] {
+        for pair in pairs.get(..count).ok_or(Errno::ENODATA)? {
             let tx = pair.tx.id().and_then(|tx| self.tx.get_mut(tx));
             tx.ok_or(Errno::ENODATA)?.access.add(Access::Netns(netns))?;
             let rx = pair.rx.id().and_then(|rx| self.rx.get_mut(rx));
