@@ -243,6 +243,12 @@ mod tests {
     }
 
     #[test]
+    fn the_driver_is_told_how_much_room_there_is() {
+        assert_eq!(SvcListGetCmd::with_count(7).count, 7);
+        assert_eq!(SvcRsrcListGetCmd::with_count(7).count, 7);
+    }
+
+    #[test]
     fn one_command_where_there_is_room() {
         let device = Services::new(3, |count| count);
         let mut items = Vec::new();

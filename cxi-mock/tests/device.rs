@@ -53,6 +53,19 @@ fn a_driver_that_does_not_load_says_why() {
 }
 
 #[test]
+fn a_configuration_is_changed_part_by_part() {
+    let config = NicConfig::new().release(Release::Main).virtual_functions(2);
+    let changed = config.clone().identity(|identity| identity.nid = 77);
+    assert_eq!(
+        (changed.release, changed.virtual_functions),
+        (Release::Main, 2)
+    );
+    assert_eq!(changed.identity.nid, 77);
+    let changed = config.totals(|totals| totals.acs = 5);
+    assert_eq!((changed.release, changed.totals.acs), (Release::Main, 5));
+}
+
+#[test]
 fn fewer_queues_than_a_limit_allows() {
     let nic = Nic::new(NicConfig::new().totals(|totals| totals.tgqs = 2)).unwrap();
     let root = root(&nic);

@@ -275,6 +275,10 @@ fn a_reserved_pid_stays_reserved_when_its_domain_goes() {
         assert_eq!(domain(&root, other, 5, pid).unwrap_err(), Errno::EEXIST);
         assert!(domain(&root, lni, 5, pid).is_ok());
     }
+    // One behind the reservation is given back.
+    let mut free = DomainFreeCmd::new();
+    free.domain = domain(&root, lni, 5, 10).unwrap().domain;
+    send(&root, &free).unwrap();
     assert!(domain(&root, other, 5, 10).is_ok());
 }
 

@@ -236,8 +236,16 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_written_as_reserved_and_maximum() {
+        assert_eq!(Limit::new(4, 16).unwrap().to_string(), "4/16");
+        assert_eq!(format!("{:>6}", Limit::at_most(9)), "   0/9");
+    }
+
+    #[test]
     fn more_than_eight_lnis_do_not_share() {
         assert_eq!(LnisPerRgid::new(8).map(LnisPerRgid::get), Ok(8));
+        let eight = LnisPerRgid::new(8).unwrap();
+        assert_eq!((eight.to_string().as_str(), u32::from(eight)), ("8", 8));
         assert_eq!(
             LnisPerRgid::new(9).unwrap_err().to_string(),
             "9 LNIs per RGID: expected at most 8"

@@ -218,6 +218,10 @@ mod tests {
         let set: TrafficClasses = "low_latency, BEST-EFFORT".parse().unwrap();
         assert_eq!(set.to_string(), "LOW_LATENCY,BEST_EFFORT");
         assert_eq!(set.bits(), 0xa);
+        let twice = [TrafficClass::BulkData; 2];
+        let set: TrafficClasses = twice.into_iter().collect();
+        assert_eq!(set, TrafficClasses::BULK_DATA);
+        assert_eq!(TrafficClass::BulkData.to_string(), "BULK_DATA");
         assert!("LOW_LATENCY,".parse::<TrafficClasses>().is_err());
     }
 }

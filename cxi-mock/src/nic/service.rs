@@ -107,10 +107,11 @@ impl Device {
         Ok(group)
     }
 
+    /// Whether a limit that allows LEs takes a pool.
     fn takes_le_pool(&self, les: Limits) -> bool {
         match self.rules.le_pool_when {
             LePoolWhen::Reserved => les.res > 0,
-            LePoolWhen::Max => les.max > 0,
+            LePoolWhen::Max => true,
         }
     }
 

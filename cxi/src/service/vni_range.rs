@@ -140,3 +140,38 @@ impl Services {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cxi_ioctl::{Mapping, Request, Transport};
+
+    use super::*;
+    use crate::{Device, DeviceId};
+
+    /// A driver that refuses everything.
+    #[derive(Debug)]
+    struct Refusing(Errno);
+
+    impl Transport for Refusing {
+        fn submit(&self, _: Request<'_>) -> std::result::Result<(), Errno> {
+            Err(self.0)
+        }
+
+        fn map(&self, _: u64, _: usize) -> std::result::Result<Mapping, Errno> {
+            Err(self.0)
+        }
+    }
+
+    #[test]
+    fn a_range_is_lost_only_if_the_driver_says_so() {
+        let lost = |errno| {
+            let device = Device::with_transport(DeviceId::new(0), Arc::new(Refusing(errno)));
+            let lost = device.services().has_lost_range(ServiceId::DEFAULT);
+            lost.map_err(|error| error.errno())
+        };
+        assert_eq!(lost(Errno::ENOENT), Ok(true));
+        assert_eq!(lost(Errno::EIO), Err(Errno::EIO));
+    }
+}

@@ -190,7 +190,7 @@ impl IdSet {
         if !size.is_power_of_two() {
             return None;
         }
-        if size < 64 {
+        if size <= 32 {
             let starts = aligned(size);
             // Folding leaves the bits at which a run of `size` ids starts.
             let fold = |mut word: u64| {
