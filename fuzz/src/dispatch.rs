@@ -288,8 +288,35 @@ fn check(nic: &Nic) {
     }
 }
 
-/// What the recorded scenarios do.
+/// What the recorded scenarios do, and every command there is, without anything in it.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    scenarios::sequences()
+    let mut seeds = scenarios::sequences();
+    seeds.extend(Release::ALL.map(every_command));
+    seeds
+}
+
+fn every_command(release: Release) -> Vec<u8> {
+    let mut input = Vec::new();
+    header(release, &mut input);
+    for virtual_function in [false, true] {
+        Step::Open { virtual_function }.write(&mut input);
+    }
+    Step::InFlight { index: 1, value: 1 }.write(&mut input);
+    let caller = Caller::like(&Credentials::root());
+    for info in Opcode::all() {
+        for file in [0, 1] {
+            let command = &info.opcode.number().to_le_bytes();
+            Step::Command {
+                file,
+                caller,
+                command,
+            }
+            .write(&mut input);
+        }
+    }
+    Step::Tick.write(&mut input);
+    Step::Close { file: 0 }.write(&mut input);
+    Step::Tick.write(&mut input);
+    input
 }
