@@ -6,8 +6,8 @@ use common::{alloc, desc, domain, lni, nic, only, root, send};
 use cxi_ioctl::abi::domain::PID_ANY;
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{
-    Limits, RSRC_LE, RSRC_TLE, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFlags, SvcGetLprCmd,
-    SvcRsrcGetCmd, SvcSetNetnsCmd, SvcUpdateCmd,
+    Limits, RSRC_LE, RSRC_TLE, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFlags, SvcGetCmd,
+    SvcGetLprCmd, SvcRsrcGetCmd, SvcSetNetnsCmd, SvcUpdateCmd,
 };
 use cxi_ioctl::{Errno, Release};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
@@ -218,5 +218,30 @@ fn a_service_refused_for_tles_costs_le_pools_on_12_0() {
         let leaked = u32::from(release == Release::Shs12_0);
         let expected = before.map(|used| used + leaked);
         assert_eq!(nic.state().le_pools_used, expected, "{release}");
+    }
+}
+
+#[test]
+fn an_update_stores_restrictions_and_the_counter_pool() {
+    for release in Release::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let svc_id = alloc(&root, desc(&[50])).unwrap();
+        let always = SvcFlags::RESOURCE_LIMITS | SvcFlags::ENABLE;
+        let restricted =
+            SvcFlags::RESTRICTED_MEMBERS | SvcFlags::RESTRICTED_VNIS | SvcFlags::RESTRICTED_TCS;
+        for flags in [
+            (always | restricted).bits() | 0b1100_0000,
+            always.bits() | 0b0100_0000,
+        ] {
+            let mut update = SvcUpdateCmd::new();
+            update.svc_desc = only(desc(&[50]), 7);
+            (update.svc_desc.svc_id, update.svc_desc.flags) = (svc_id, flags);
+            send(&root, &update).unwrap();
+            let mut get = SvcGetCmd::new();
+            get.svc_id = svc_id;
+            let stored = send(&root, &get).unwrap().flags;
+            assert_eq!(stored, flags, "{release}");
+        }
     }
 }
