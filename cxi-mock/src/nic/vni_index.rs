@@ -129,13 +129,13 @@ mod tests {
         index.insert(71, 3);
         assert_eq!(numbers(&index, 70), [3, 5, 7]);
         assert_eq!(numbers(&index, 71), [3]);
-        assert_eq!(numbers(&index, 6), []);
-        assert_eq!(numbers(&index, u16::MAX), []);
+        assert!(numbers(&index, 6).is_empty());
+        assert!(numbers(&index, u16::MAX).is_empty());
         for number in [3, 9, 7, 5, 5] {
             index.remove(70, number);
         }
         index.remove(71, 4);
-        assert_eq!(numbers(&index, 70), []);
+        assert!(numbers(&index, 70).is_empty());
         assert_eq!(numbers(&index, 71), [3]);
         index.remove(9999, 1);
         index.insert(70, 1);
