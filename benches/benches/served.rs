@@ -13,10 +13,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use criterion::{BenchmarkId, Criterion};
 use cxi::{Device, DeviceId};
 use cxi_benches::nic::Modest;
-use cxi_benches::{bare, bare_file, nic, run};
+use cxi_benches::{bare, nic, run};
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::service::{SvcGetCmd, SvcGetLprCmd, SvcSetLprCmd};
 use cxi_ioctl::{CharDev, Command as Typed, execute};
+use cxi_tests::fuse_file;
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// What this program does: nothing for the start, or one of the two below.
@@ -24,6 +25,8 @@ const PART: &str = "CXI_BENCH_SERVED";
 const MEASURE: &str = "measure";
 /// Followed by the folder to mount the bare file on.
 const BARE: &str = "bare:";
+/// Name of the bare file.
+const BARE_FILE: &str = "bare";
 /// Exit status of a machine that cannot serve a node.
 const MISSING: i32 = 77;
 
@@ -57,7 +60,9 @@ fn main() -> ExitCode {
 
 /// Serves the bare file until nobody reads what this says any more.
 fn serve_bare(folder: &Path) -> ExitCode {
-    let mounted = match bare_file::mount(folder) {
+    // It does nothing with what it takes: the round trip alone.
+    let taken = |_, data: &[u8]| Ok(u32::try_from(data.len()).unwrap_or(u32::MAX));
+    let mounted = match fuse_file::mount(folder, BARE_FILE, taken) {
         Ok(mounted) => mounted,
         Err(why) => {
             let _ = writeln!(std::io::stdout(), "{why}");
@@ -91,7 +96,7 @@ impl Bare {
             let read = BufReader::new(output).read_line(&mut line);
             read.map_err(|error| error.to_string())?;
         }
-        let path = folder.path().join(bare_file::NAME);
+        let path = folder.path().join(BARE_FILE);
         let bare = Self {
             process,
             _folder: folder,

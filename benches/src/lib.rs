@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bare;
-pub mod bare_file;
 pub mod instructions;
 pub mod mock;
 pub mod nic;

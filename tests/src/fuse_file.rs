@@ -1,30 +1,36 @@
-//! A FUSE file that takes every write and does nothing with it: the round trip alone.
+//! A FUSE file that gives what is written to it to a function.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    BackgroundSession, Config, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyWrite, Request,
-    WriteFlags,
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyWrite,
+    Request, WriteFlags,
 };
-
-/// The file's name.
-pub const NAME: &str = "bare";
+use nix::unistd::Pid;
 
 const FILE: INodeNo = INodeNo(2);
 
-/// Serves the file in a folder as long as the session exists.
+/// Serves a file of that name in a folder as long as the session exists. The function gets the
+/// thread that writes and the bytes, and says how many were taken, or the errno.
 ///
 /// # Errors
 ///
 /// Why that is not possible here.
-pub fn mount(folder: &Path) -> Result<BackgroundSession, String> {
-    fuser::spawn_mount(Bare, folder, &Config::default()).map_err(|error| error.to_string())
+pub fn mount<F>(folder: &Path, name: &'static str, write: F) -> Result<BackgroundSession, String>
+where
+    F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static,
+{
+    fuser::spawn_mount(OneFile { name, write }, folder, &Config::default())
+        .map_err(|error| format!("mounting needs /dev/fuse and the right to mount: {error}"))
 }
 
-struct Bare;
+struct OneFile<F> {
+    name: &'static str,
+    write: F,
+}
 
 fn attributes(ino: INodeNo) -> FileAttr {
     let (kind, perm) = if ino == FILE {
@@ -51,12 +57,12 @@ fn attributes(ino: INodeNo) -> FileAttr {
     }
 }
 
-impl Filesystem for Bare {
+impl<F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static> Filesystem for OneFile<F> {
     fn lookup(&self, _request: &Request, _parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if name == NAME {
+        if name == self.name {
             reply.entry(&Duration::MAX, &attributes(FILE), Generation(0));
         } else {
-            reply.error(fuser::Errno::ENOENT);
+            reply.error(Errno::ENOENT);
         }
     }
 
@@ -76,7 +82,7 @@ impl Filesystem for Bare {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         _ino: INodeNo,
         _handle: FileHandle,
         _offset: u64,
@@ -86,6 +92,9 @@ impl Filesystem for Bare {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        reply.written(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        match (self.write)(Pid::from_raw(request.pid().cast_signed()), data) {
+            Ok(taken) => reply.written(taken),
+            Err(errno) => reply.error(Errno::from_i32(errno)),
+        }
     }
 }
