@@ -9,6 +9,8 @@ use cxi::job::pool::{
 use cxi::job::{IdSet, JobId, NodeName, StepId, TenantName};
 use proptest::prelude::*;
 
+use crate::support::ids;
+
 const REST: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
@@ -61,10 +63,6 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (0..3_u8).prop_map(Action::Reconfigure),
         3 => any::<u8>().prop_map(Action::Wait),
     ]
-}
-
-fn ids(text: &str) -> IdSet {
-    text.parse().unwrap()
 }
 
 fn blue() -> TenantName {

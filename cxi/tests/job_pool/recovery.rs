@@ -1,34 +1,13 @@
 //! A VNI pool from its log or a snapshot: what is refused, and why.
 
 use cxi::Vni;
-use cxi::job::pool::{Allotment, Change, Event, PoolConfig, Request, Timestamp, VniPool};
-use cxi::job::{IdSet, JobId, NodeName};
+use cxi::job::NodeName;
+use cxi::job::pool::{Allotment, Change, Event, PoolConfig, Request, VniPool};
 
-fn ids(text: &str) -> IdSet {
-    text.parse().unwrap()
-}
-
-fn pool(vnis: &str) -> VniPool {
-    VniPool::new(PoolConfig::new(ids(vnis))).unwrap()
-}
-
-fn job(name: &str) -> JobId {
-    JobId::new(name).unwrap()
-}
+use crate::support::{ids, job, pool, reserve, seconds};
 
 fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
-}
-
-fn seconds(seconds: u64) -> Timestamp {
-    Timestamp::from_millis(seconds * 1000)
-}
-
-fn reserve(pool: &mut VniPool, name: &str, request: &Request, at: Timestamp) -> String {
-    pool.reserve(&job(name), request, at)
-        .unwrap_or_else(|error| panic!("{name}: {error}"))
-        .vnis
-        .to_string()
 }
 
 fn reserved(name: &str, vnis: &[u16]) -> Event {
