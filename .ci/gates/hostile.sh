@@ -5,4 +5,5 @@ fuzz() {
 }
 
 step "format of the fuzz targets" cargo fmt --manifest-path fuzz/Cargo.toml --check
+step "lints of the fuzz targets" cargo clippy --quiet --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings
 step "hostile input" fuzz

@@ -112,19 +112,16 @@ impl Step<'_> {
                     .len()
                     .checked_sub(4)
                     .and_then(|len| u8::try_from(len).ok());
-                match (opcode, short) {
-                    (Some(opcode @ 0..=255), Some(len)) => {
-                        input.extend([5, *file, caller.0, low(opcode), len]);
-                        input.extend(&stored[4..]);
+                if let (Some(opcode @ 0..=255), Some(len)) = (opcode, short) {
+                    input.extend([5, *file, caller.0, low(opcode), len]);
+                    input.extend(&stored[4..]);
+                } else {
+                    input.extend([6, *file, caller.0]);
+                    for len in [command.len(), stored.len()] {
+                        let len = u16::try_from(len).unwrap_or(u16::MAX);
+                        input.extend(len.to_le_bytes());
                     }
-                    _ => {
-                        input.extend([6, *file, caller.0]);
-                        for len in [command.len(), stored.len()] {
-                            let len = u16::try_from(len).unwrap_or(u16::MAX);
-                            input.extend(len.to_le_bytes());
-                        }
-                        input.extend(stored);
-                    }
+                    input.extend(stored);
                 }
             }
         }
@@ -234,17 +231,17 @@ fn ended(nic: &std::sync::Arc<Nic>, start: &Held) {
     }
     nic.tick();
     let state = nic.state();
-    let stats = &state.stats;
+    let counted = &state.stats;
     let objects = [
-        stats.lni,
-        stats.domain,
-        stats.eq,
-        stats.txq,
-        stats.tgq,
-        stats.pt,
-        stats.ct,
-        stats.ac,
-        stats.md,
+        counted.lni,
+        counted.domain,
+        counted.eq,
+        counted.txq,
+        counted.tgq,
+        counted.pt,
+        counted.ct,
+        counted.ac,
+        counted.md,
     ];
     assert_eq!(objects, [0; 9], "objects of files that are closed");
     if !nic.events().is_empty() {

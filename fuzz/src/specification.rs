@@ -45,8 +45,8 @@ fn read<T: FromBytes>(request: &Request<'_>) -> Result<T, Errno> {
     T::read_from_bytes(request.command).map_err(|_| Errno::EINVAL)
 }
 
-fn answer(request: Request<'_>, response: &[u8]) -> Result<(), Errno> {
-    let room = request.response.get_mut(..response.len());
+fn answer(room: &mut [u8], response: &[u8]) -> Result<(), Errno> {
+    let room = room.get_mut(..response.len());
     room.ok_or(Errno::EFAULT)?.copy_from_slice(response);
     Ok(())
 }
@@ -68,14 +68,14 @@ impl Transport for Notebook {
                     svc_id: SERVICE,
                     ..FromZeros::new_zeroed()
                 };
-                answer(request, response.as_bytes())
+                answer(request.response, response.as_bytes())
             }
             Opcode::SVC_UPDATE => {
                 page.desc = read::<SvcUpdateCmd>(&request)?.svc_desc;
                 let response = [0; size_of::<SvcUpdateResp>()];
-                answer(request, &response)
+                answer(request.response, &response)
             }
-            Opcode::SVC_GET if about(16) => answer(request, page.desc.as_bytes()),
+            Opcode::SVC_GET if about(16) => answer(request.response, page.desc.as_bytes()),
             Opcode::SVC_ENABLE => {
                 page.desc.flags &= !SvcFlags::ENABLE.bits();
                 if read::<SvcEnableCmd>(&request)?.enable != 0 {
@@ -91,7 +91,7 @@ impl Transport for Notebook {
             Opcode::SVC_GET_VNI_RANGE if about(16) => match page.range {
                 Some((vni_min, vni_max)) => {
                     let range = SvcGetVniRangeResp { vni_min, vni_max };
-                    answer(request, range.as_bytes())
+                    answer(request.response, range.as_bytes())
                 }
                 None => Err(Errno::EINVAL),
             },

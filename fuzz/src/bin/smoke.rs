@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use cxi_fuzz::mutate::Changes;
@@ -70,9 +71,9 @@ fn hold(target: Target, time: Duration, seed: u64, busy: &Busy) -> Result<usize,
     let mut pool = corpus::seeds(target).map_err(unreadable)?;
     pool.push(Vec::new());
     // What allocates as nothing before did is likely to have gone where nothing before went.
-    let mut seen = HashSet::new();
+    let mut heaps = HashSet::new();
     for input in &pool {
-        seen.insert(run(input)?);
+        heaps.insert(run(input)?);
     }
     let mut changes = Changes::new(seed);
     let begin = Instant::now();
@@ -81,7 +82,7 @@ fn hold(target: Target, time: Duration, seed: u64, busy: &Busy) -> Result<usize,
         let mut input = pool[changes.below(pool.len())].clone();
         let other = &pool[changes.below(pool.len())];
         changes.change(&mut input, other, target.longest);
-        let is_new = seen.insert(run(&input)?);
+        let is_new = heaps.insert(run(&input)?);
         if is_new && pool.len() < POOL {
             pool.push(input);
         } else if is_new {
@@ -124,7 +125,7 @@ fn run_all(targets: &[Target], time: Duration, seed: u64) -> ExitCode {
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = busy.iter().map(|busy| scope.spawn(|| work(busy))).collect();
-        while !workers.iter().all(|worker| worker.is_finished()) {
+        while !workers.iter().all(ScopedJoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(100));
             for one in &busy {
                 if let Some((target, since, input)) = &*lock(one)
@@ -164,8 +165,8 @@ fn chosen(names: &[&str]) -> Result<Vec<Target>, String> {
     if names.is_empty() {
         return Ok(TARGETS.to_vec());
     }
-    let named = |name: &&str| target(name).ok_or_else(|| format!("no target '{name}'"));
-    names.iter().map(named).collect()
+    let find = |name: &&str| target(name).ok_or_else(|| format!("no target '{name}'"));
+    names.iter().map(find).collect()
 }
 
 fn variable(name: &str) -> Result<Option<u64>, String> {

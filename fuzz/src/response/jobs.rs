@@ -90,7 +90,7 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
     match call {
         0 => {
             for nic in node.nics() {
-                nic.problems().iter().for_each(|problem| said(problem));
+                nic.problems().iter().for_each(said);
             }
         }
         1 => drop(allocated(&node, input)),
@@ -130,16 +130,13 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
                         Duration::ZERO,
                     ),
             );
-            audit.findings.iter().for_each(|finding| said(finding));
+            audit.findings.iter().for_each(said);
             let again = AuditOptions::new().idle(
                 1_800_000_000_000.into_time(),
                 Some(&audit.observation),
                 Duration::ZERO,
             );
-            node.audit(&again)
-                .findings
-                .iter()
-                .for_each(|finding| said(finding));
+            node.audit(&again).findings.iter().for_each(said);
         }
         _ => {
             if let Some(usage) = told(device, NicUsage::read(device)) {
