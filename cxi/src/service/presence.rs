@@ -68,7 +68,8 @@ impl Services {
             Presence::There => Some(ErrorKind::Refused(
                 format!(
                     "service {id} is there, and the driver refuses the command all the same \
-                     (EINVAL): it does not know it, or not in this form"
+                     (EINVAL): it does not know it, or not in this form, or the service was made \
+                     just now under the id of one that is gone"
                 )
                 .into(),
             )),

@@ -60,7 +60,8 @@ fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_serv
         assert_eq!(
             error.to_string(),
             "cxi0: LNI_ALLOC: service 2 is there, and the driver refuses the command all the same \
-             (EINVAL): it does not know it, or not in this form"
+             (EINVAL): it does not know it, or not in this form, or the service was made just now \
+             under the id of one that is gone"
         );
     }
 }

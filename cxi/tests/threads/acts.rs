@@ -81,9 +81,13 @@ pub(crate) const ACTS: &[Act] = &[
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A service may be gone when it is asked for.
+/// A service may be gone when it is asked for, and another may have its id when it is looked for.
 fn gone(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NoSuchService { .. })
+    match error.kind() {
+        ErrorKind::NoSuchService { .. } => true,
+        ErrorKind::Refused(why) => why.contains("under the id of one that is gone"),
+        _ => false,
+    }
 }
 
 /// Another thread has the VNI.
