@@ -13,7 +13,8 @@ pub(crate) fn describe(results: &Results) -> String {
         "- processor: {}, {cpus} usable\n- kernel: Linux {}\n- compiler: {}\n- noise: in the \
          middle of all functions the median sample took {:.0} % longer than the fastest",
         processor().unwrap_or_else(|| "unknown".to_owned()),
-        kernel.trim(),
+        // Without what a distribution or a site adds.
+        kernel.trim().split(['-', '+']).next().unwrap_or_default(),
         compiler().unwrap_or_else(|| "unknown".to_owned()),
         results.noise() * 100.0,
     )
