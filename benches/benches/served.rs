@@ -18,6 +18,8 @@ use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::service::{SvcGetCmd, SvcGetLprCmd, SvcSetLprCmd};
 use cxi_ioctl::{CharDev, Command as Typed, execute};
 use cxi_tests::fuse_file;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// What this program does: nothing for the start, or one of the two below.
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     if nic::only_on_a_mock("served") {
         return ExitCode::SUCCESS;
     }
+    stay_on_one_processor();
     let program = std::env::current_exe().expect("this program");
     let mut node = Command::new(NODE);
     node.args(["run", "--"]).arg(program);
@@ -55,6 +58,20 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => ExitCode::FAILURE,
+    }
+}
+
+/// Both servers and who asks them: how long another processor takes to wake up is not measured.
+fn stay_on_one_processor() {
+    let this = Pid::from_raw(0);
+    let allowed = sched_getaffinity(this).unwrap_or_default();
+    let first = (0..CpuSet::count()).find(|cpu| allowed.is_set(*cpu) == Ok(true));
+    let mut one = CpuSet::new();
+    if let Some(cpu) = first
+        && one.set(cpu).is_ok()
+    {
+        // Refused, the figures are only noisier.
+        let _ = sched_setaffinity(this, &one);
     }
 }
 
