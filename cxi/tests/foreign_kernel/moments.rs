@@ -7,7 +7,7 @@ use cxi_ioctl::{Errno, Injection, Release};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
-use crate::stage::{Plan, nic, releases, run, shown, vni};
+use crate::stage::{Plan, each_call, nic, releases, run, shown, vni};
 
 /// What says nothing about the command. The library sends no command twice and reports them.
 const PASSING: [Errno; 3] = [Errno::EINTR, Errno::EAGAIN, Errno::ENOMEM];
@@ -48,39 +48,33 @@ fn a_nic_that_goes_away_at_each_command_is_reported_and_nothing_is_lost() {
 #[test]
 fn what_passes_is_reported_and_everything_else_is_given_back() {
     let mut problems = Problems::default();
-    for release in releases() {
-        let nic = nic(*release);
-        for call in calls::all() {
-            let Some(fine) = run(&nic, call, Plan::Fine) else {
-                continue;
-            };
-            let expected = fine.result.unwrap().text;
-            for errno in PASSING {
-                for k in 0..u64::try_from(fine.log.len()).unwrap() {
-                    let case = format!("{release}: {}: {errno} at command {k}", call.name);
-                    let injection = Injection::errno(errno).skip(k).times(1);
-                    let run = run(&nic, call, Plan::Fail(injection)).unwrap();
-                    problems.check_made(&run, &case);
-                    match &run.result {
-                        // At the end of a handle, or where what the command asks is not needed.
-                        Ok(value) => {
-                            let same = value.text == expected;
-                            problems.ensure(same, &case, &value.text);
-                        }
-                        Err(error) => {
-                            problems.check_error(error, &case);
-                            let hit = run.log.iter().find(|entry| entry.result == Err(errno));
-                            let hit = hit.map(|entry| entry.opcode);
-                            let told = error.errno() == errno && error.command() == hit;
-                            problems.ensure(told, &case, error);
-                            problems.ensure(error.leftover().is_none(), &case, error);
-                            problems.ensure(run.clean, &case, "something is left");
-                        }
+    each_call(|release, nic, call, fine| {
+        let expected = fine.result.unwrap().text;
+        for errno in PASSING {
+            for k in 0..u64::try_from(fine.log.len()).unwrap() {
+                let case = format!("{release}: {}: {errno} at command {k}", call.name);
+                let injection = Injection::errno(errno).skip(k).times(1);
+                let run = run(nic, call, Plan::Fail(injection)).unwrap();
+                problems.check_made(&run, &case);
+                match &run.result {
+                    // At the end of a handle, or where what the command asks is not needed.
+                    Ok(value) => {
+                        let same = value.text == expected;
+                        problems.ensure(same, &case, &value.text);
+                    }
+                    Err(error) => {
+                        problems.check_error(error, &case);
+                        let hit = run.log.iter().find(|entry| entry.result == Err(errno));
+                        let hit = hit.map(|entry| entry.opcode);
+                        let told = error.errno() == errno && error.command() == hit;
+                        problems.ensure(told, &case, error);
+                        problems.ensure(error.leftover().is_none(), &case, error);
+                        problems.ensure(run.clean, &case, "something is left");
                     }
                 }
             }
         }
-    }
+    });
     problems.report();
 }
 

@@ -1,9 +1,10 @@
 //! What is wrong, all of it: a table of calls has more than one thing to say.
 
 use cxi::{ErrorKind, ServiceId};
-use cxi_ioctl::Errno;
+use cxi_ioctl::{Errno, Opcode};
 
-use crate::stage::{DEVICE, Run};
+use crate::calls::Call;
+use crate::stage::{DEVICE, Run, Value};
 
 /// Most that are shown.
 const SHOWN: usize = 40;
@@ -36,6 +37,22 @@ impl Problems {
             named && error.device() == Some(DEVICE),
             case,
             format!("names no device or command: {error}"),
+        );
+    }
+
+    /// A value that is got all the same is the right one, unless what went wrong with the command
+    /// is an answer to the call.
+    pub(crate) fn check_value(
+        &mut self,
+        (value, right): (&Value, &Value),
+        call: &Call,
+        opcode: Opcode,
+        case: &str,
+    ) {
+        self.ensure(
+            value.text == right.text || call.takes_for_an_answer.contains(&opcode),
+            case,
+            format!("{value:?} instead of {right:?}"),
         );
     }
 

@@ -11,7 +11,7 @@ use cxi::{
 use cxi_ioctl::{Errno, Fault, Injection, Opcode, Release, Trace, TraceEntry, TraceLog};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig, NicState};
 
-use crate::calls::Call;
+use crate::calls::{self, Call};
 use crate::twist::{Twist, Twisted};
 
 /// What goes wrong from the moment on at which a call is made.
@@ -78,6 +78,18 @@ pub(crate) fn releases() -> &'static [Release] {
         &Release::ALL
     } else {
         &[Release::Shs13_0, Release::Shs14_0_1, Release::Main]
+    }
+}
+
+/// Each call on each release that can do it, with what comes of it when nothing goes wrong.
+pub(crate) fn each_call(mut act: impl FnMut(Release, &Arc<Nic>, &Call, Run)) {
+    for release in releases() {
+        let nic = nic(*release);
+        for call in calls::all() {
+            if let Some(fine) = run(&nic, call, Plan::Fine) {
+                act(*release, &nic, call, fine);
+            }
+        }
     }
 }
 
