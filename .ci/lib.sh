@@ -3,10 +3,10 @@
 skipped=()
 failed=()
 
-published=(cxi-ioctl cxi cxi-mock cxi-cli)
+published=(cxi-ioctl cxi cxi-mock cxi-mockd cxi-cli)
 # The same as options of cargo, with and without the command.
 packages_libraries=(--package cxi-ioctl --package cxi --package cxi-mock)
-packages_published=("${packages_libraries[@]}" --package cxi-cli)
+packages_published=("${packages_libraries[@]}" --package cxi-mockd --package cxi-cli)
 
 # What a step's function returns after it skipped itself.
 SKIPPED=77

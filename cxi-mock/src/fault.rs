@@ -135,7 +135,9 @@ impl Faults {
         self.change(|rules| *rules = Rules::default());
     }
 
-    pub(crate) fn removed(&self) -> bool {
+    /// Whether the NIC has been taken out ([`Self::remove_nic`]).
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
         self.rules().is_some_and(|rules| rules.removed)
     }
 
@@ -189,9 +191,9 @@ mod tests {
         assert!(faults.rules().is_none());
         faults.remove_nic();
         faults.add(Fault::errno(Errno::EIO));
-        assert!(faults.removed());
+        assert!(faults.is_removed());
         faults.plug();
-        assert!(!faults.removed());
+        assert!(!faults.is_removed());
         assert_eq!(faults.strike(Opcode::SVC_GET), Some(Errno::EIO));
         faults.clear();
         assert_eq!(faults.strike(Opcode::SVC_GET), None);

@@ -61,8 +61,6 @@ mod node;
 #[cfg(feature = "serde")]
 mod release_name;
 mod rules;
-#[cfg(feature = "serve")]
-pub mod serve;
 mod snapshot;
 mod state;
 mod transport;

@@ -58,7 +58,7 @@ pub(super) fn write(
     if privilege == Privilege::Admin && (!caller.sys_admin || function.is_some()) {
         return Err(Errno::EPERM);
     }
-    if nic.faults.removed() {
+    if nic.faults.is_removed() {
         return Err(Errno::EIO);
     }
     if let Some(errno) = nic.faults.strike(opcode) {

@@ -81,7 +81,6 @@ impl Files {
         self.files.get(id)
     }
 
-    #[cfg(feature = "serve")]
     pub(crate) fn of_function(&self, virtual_function: Option<u32>) -> Vec<u32> {
         self.files
             .iter()

@@ -121,7 +121,7 @@ impl Nic {
     }
 
     fn open_function(self: &Arc<Self>, virtual_function: Option<u32>) -> Result<Client, Errno> {
-        if self.faults.removed() {
+        if self.faults.is_removed() {
             return Err(Errno::EIO);
         }
         let file = self.device().files.open(virtual_function)?;
@@ -179,7 +179,7 @@ impl Nic {
     /// EINVAL if there is no such window, EIO if the NIC was taken out; the errno of making or
     /// mapping the memory.
     pub fn map_window(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        if self.faults.removed() {
+        if self.faults.is_removed() {
             return Err(Errno::EIO);
         }
         self.device().windows.map(offset, len)
@@ -198,14 +198,14 @@ impl Nic {
     }
 
     /// The open files of a function.
-    #[cfg(feature = "serve")]
-    pub(crate) fn clients_of(&self, virtual_function: Option<u32>) -> Vec<u32> {
+    #[must_use]
+    pub fn clients_of(&self, virtual_function: Option<u32>) -> Vec<u32> {
         self.device().files.of_function(virtual_function)
     }
 
     /// The wait objects of an open file of a function.
-    #[cfg(feature = "serve")]
-    pub(crate) fn waits_of(&self, virtual_function: Option<u32>, file: u32) -> Option<Vec<u32>> {
+    #[must_use]
+    pub fn waits_of(&self, virtual_function: Option<u32>, file: u32) -> Option<Vec<u32>> {
         let device = self.device();
         let file = device.files.get(file)?;
         (file.virtual_function == virtual_function)

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cxi_mock::serve::main()
+    cxi_mockd::main()
 }

@@ -1,0 +1,119 @@
+//! Where in a command a caller put the addresses of its buffers.
+
+use nix::unistd::Pid;
+
+use cxi_ioctl::abi::portal::PteStatusCmd;
+use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
+use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
+use cxi_ioctl::{Command, Errno, Opcode, Pointers, Release};
+
+use super::memory;
+use cxi_mock::CallerMemory;
+
+/// Where most commands have the address of their response.
+const RESPONSE: Pointers = Pointers {
+    response: Some(8),
+    list: None,
+    list_in_response: None,
+};
+
+/// Where a command has its addresses.
+fn pointers(opcode: Opcode, release: Release) -> Pointers {
+    match opcode {
+        Opcode::SVC_LIST_GET => SvcListGetCmd::POINTERS,
+        Opcode::SVC_RSRC_LIST_GET => SvcRsrcListGetCmd::POINTERS,
+        Opcode::PTE_STATUS => PteStatusCmd::POINTERS,
+        Opcode::EQ_ADJUST_RESERVED_FC if release < Release::Main => {
+            EqAdjustReservedFcCmdV1::POINTERS
+        }
+        Opcode::EQ_ADJUST_RESERVED_FC => EqAdjustReservedFcCmd::POINTERS,
+        _ => RESPONSE,
+    }
+}
+
+/// The buffers of a command in the process of a caller.
+#[derive(Debug)]
+pub(crate) struct RemoteBuffers {
+    pid: Pid,
+    response: Option<u64>,
+    list: Option<u64>,
+    list_in_response: Option<usize>,
+}
+
+impl RemoteBuffers {
+    /// Finds the buffers of a command.
+    pub(crate) fn of(pid: Pid, command: &[u8], opcode: Opcode, release: Release) -> Self {
+        let pointers = pointers(opcode, release);
+        let address = |at: Option<usize>| at.and_then(|at| address_in(command, at));
+        Self {
+            pid,
+            response: address(pointers.response),
+            list: address(pointers.list),
+            list_in_response: pointers.list_in_response,
+        }
+    }
+}
+
+impl CallerMemory for RemoteBuffers {
+    fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {
+        memory::write(self.pid, self.response.ok_or(Errno::EFAULT)?, response)
+    }
+
+    fn read_response(&mut self, bytes: &mut [u8]) -> Result<(), Errno> {
+        memory::read(self.pid, self.response.ok_or(Errno::EFAULT)?, bytes)?;
+        if let Some(at) = self.list_in_response {
+            self.list = address_in(bytes, at);
+        }
+        Ok(())
+    }
+
+    fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
+        memory::write(self.pid, self.list.ok_or(Errno::EFAULT)?, list)
+    }
+}
+
+fn address_in(bytes: &[u8], at: usize) -> Option<u64> {
+    let address = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(command: &[u8], opcode: Opcode) -> RemoteBuffers {
+        RemoteBuffers::of(Pid::this(), command, opcode, Release::Main)
+    }
+
+    #[test]
+    fn a_command_without_room_for_an_address_has_no_buffer() {
+        let mut buffers = own(&[1, 0, 0, 0, 0, 0, 0, 0], Opcode::LNI_FREE);
+        assert_eq!(buffers.respond(&[1]), Err(Errno::EFAULT));
+        assert_eq!(buffers.write_list(&[1]), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn the_list_of_a_status_stands_in_the_response() {
+        let list = Box::new([0_u8; 4]);
+        let address = (&raw const *list).expose_provenance() as u64;
+        let mut response = [0_u8; 32];
+        response[16..24].copy_from_slice(&address.to_ne_bytes());
+        let response = Box::new(response);
+        let mut command = [0_u8; 24];
+        let at = (&raw const *response).expose_provenance() as u64;
+        command[8..16].copy_from_slice(&at.to_ne_bytes());
+
+        let mut buffers = own(&command, Opcode::PTE_STATUS);
+        let mut bytes = [0; 32];
+        assert_eq!(buffers.read_response(&mut bytes), Ok(()));
+        assert_eq!(bytes, *response);
+        assert_eq!(buffers.list, Some(address));
+    }
+
+    #[test]
+    fn the_address_moved_on_the_development_branch() {
+        let opcode = Opcode::EQ_ADJUST_RESERVED_FC;
+        assert_eq!(pointers(opcode, Release::Main).response, Some(8));
+        assert_eq!(pointers(opcode, Release::Shs14_0_1).response, Some(16));
+    }
+}

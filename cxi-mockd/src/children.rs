@@ -1,0 +1,102 @@
+//! The processes below this one.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid};
+
+/// How long killed processes may take to go.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Collects every child that has ended; returns the exit status of `wanted` if it is among them.
+pub(crate) fn reap(wanted: Pid) -> Option<u8> {
+    let mut status = None;
+    loop {
+        match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == wanted => {
+                status = Some(u8::try_from(code).unwrap_or(u8::MAX));
+            }
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == wanted => {
+                status = Some(killed_by(signal));
+            }
+            Ok(WaitStatus::StillAlive) => return status,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return status,
+        }
+    }
+}
+
+/// The exit status by which shells report death by a signal.
+pub(crate) fn killed_by(signal: Signal) -> u8 {
+    u8::try_from(128 + signal as i32).unwrap_or(u8::MAX)
+}
+
+/// Kills everything below this process, which must be a child subreaper: whoever loses its parent
+/// becomes a child of it and is found in the next round.
+pub(crate) fn kill_all() {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        for child in of_this_process() {
+            let _ = kill(child, Signal::SIGKILL);
+        }
+        loop {
+            match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => break,
+                Err(Errno::ECHILD) => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+        sleep(Duration::from_millis(1));
+    }
+}
+
+fn of_this_process() -> Vec<Pid> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| parent_of(*pid) == Some(getpid().as_raw()))
+        .map(Pid::from_raw)
+        .collect()
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The parent in a `/proc/PID/stat`. The name in front of it may hold anything.
+fn parent_in(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_stands_behind_any_name() {
+        assert_eq!(parent_in("12 (sh) S 7 12 12 0"), Some(7));
+        assert_eq!(parent_in("12 (a) S 9 (b) R 8 12"), Some(8));
+        assert_eq!(parent_in("12 (sh"), None);
+        assert_eq!(parent_in(""), None);
+    }
+
+    #[test]
+    fn the_own_parent_is_found() {
+        let own = parent_of(getpid().as_raw());
+        assert_eq!(own, Some(nix::unistd::getppid().as_raw()));
+    }
+
+    #[test]
+    fn a_signal_shows_as_in_a_shell() {
+        assert_eq!(killed_by(Signal::SIGKILL), 137);
+        assert_eq!(killed_by(Signal::SIGTERM), 143);
+    }
+}

@@ -1,0 +1,181 @@
+//! Who a caller is: what the request does not say is asked of the kernel.
+
+use std::fs;
+
+use nix::unistd::Pid;
+use rustix::thread::CapabilitySet;
+
+use cxi_ioctl::{Opcode, Privilege, Release};
+
+use cxi_mock::Credentials;
+
+/// Inode of the initial user namespace, the same on every Linux.
+const INITIAL_USER_NAMESPACE: u32 = 4_026_531_837;
+
+/// Where a capability counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Authority {
+    /// The user namespace whose capabilities count beside those of the initial one.
+    user_namespace: u32,
+}
+
+impl Authority {
+    /// The driver's rule: capabilities count in the initial user namespace only.
+    pub(crate) const fn strict() -> Self {
+        Self {
+            user_namespace: INITIAL_USER_NAMESPACE,
+        }
+    }
+
+    /// The namespace of this process counts as the initial one.
+    pub(crate) fn of_this_process() -> Self {
+        Self {
+            user_namespace: namespace("self", "user").unwrap_or(INITIAL_USER_NAMESPACE),
+        }
+    }
+
+    fn covers(self, user_namespace: u32) -> bool {
+        user_namespace == INITIAL_USER_NAMESPACE || user_namespace == self.user_namespace
+    }
+}
+
+/// What the driver looks at of a caller, by command: reading `/proc` costs more than the command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    capabilities: bool,
+    network_namespace: bool,
+}
+
+fn wanted(opcode: Opcode) -> Wanted {
+    let admin = opcode
+        .info()
+        .and_then(|info| info.handler)
+        .is_some_and(|handler| handler.privilege == Privilege::Admin);
+    Wanted {
+        capabilities: admin
+            || matches!(
+                opcode,
+                Opcode::CP_ALLOC
+                    | Opcode::TRIG_CP_ALLOC
+                    | Opcode::CQ_ALLOC
+                    | Opcode::CQ_ALLOC_BUF
+                    | Opcode::EQ_ALLOC
+                    | Opcode::PTE_ALLOC
+            ),
+        network_namespace: matches!(
+            opcode,
+            Opcode::LNI_ALLOC
+                | Opcode::CP_ALLOC
+                | Opcode::TRIG_CP_ALLOC
+                | Opcode::CP_MODIFY
+                | Opcode::DOMAIN_ALLOC
+                | Opcode::DOMAIN_RESERVE
+        ),
+    }
+}
+
+/// The credentials of a calling thread, as far as the command needs them.
+pub(crate) fn of_caller(
+    (pid, uid, gid): (Pid, u32, u32),
+    opcode: Opcode,
+    release: Release,
+    authority: Authority,
+) -> Credentials {
+    let wanted = wanted(opcode);
+    let mut credentials = Credentials::user(uid, gid);
+    let task = pid.to_string();
+    if wanted.capabilities {
+        let held = effective_capabilities(pid);
+        if !held.is_empty() && namespace(&task, "user").is_some_and(|user| authority.covers(user)) {
+            credentials.sys_admin = held.contains(CapabilitySet::SYS_ADMIN);
+            credentials.net_raw = held.contains(CapabilitySet::NET_RAW);
+        }
+    }
+    if wanted.network_namespace && release == Release::Shs12_0 {
+        let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+        credentials.groups = supplementary_groups(&status);
+    }
+    if wanted.network_namespace
+        && let Some(netns) = namespace(&task, "net")
+    {
+        credentials.netns = netns;
+    }
+    credentials
+}
+
+/// The inode number of a namespace of a task.
+fn namespace(task: &str, kind: &str) -> Option<u32> {
+    let link = fs::read_link(format!("/proc/{task}/ns/{kind}")).ok()?;
+    let link = link.to_str()?;
+    let (_, inode) = link.split_once(":[")?;
+    inode.strip_suffix(']')?.parse().ok()
+}
+
+/// The effective capabilities of a thread; none where it is unknown here. One system call, where
+/// `/proc/PID/status` would be three and a page of text.
+pub(crate) fn effective_capabilities(thread: Pid) -> CapabilitySet {
+    let thread = Some(thread.as_raw()).filter(|thread| *thread > 0);
+    thread
+        .and_then(rustix::process::Pid::from_raw)
+        .and_then(|thread| rustix::thread::capabilities(Some(thread)).ok())
+        .map_or(CapabilitySet::empty(), |sets| sets.effective)
+}
+
+/// The groups in the text of a `/proc/PID/status`.
+fn supplementary_groups(status: &str) -> Vec<u32> {
+    let groups = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Groups:"))
+        .unwrap_or_default();
+    groups
+        .split_whitespace()
+        .filter_map(|gid| gid.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_not_there_holds_nothing() {
+        // 0 would be this thread to capget(2).
+        for absent in [0, -1, i32::MAX] {
+            let held = effective_capabilities(Pid::from_raw(absent));
+            assert_eq!(held, CapabilitySet::empty(), "{absent}");
+        }
+    }
+
+    #[test]
+    fn capabilities_are_those_of_proc() {
+        let status = fs::read_to_string("/proc/thread-self/status").expect("proc is mounted");
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let bits = u64::from_str_radix(effective.expect("a set").trim(), 16).expect("a number");
+        assert_eq!(effective_capabilities(nix::unistd::gettid()).bits(), bits);
+    }
+
+    #[test]
+    fn groups_are_numbers() {
+        assert_eq!(
+            supplementary_groups("Name:\tsh\nGroups:\t4 24 1000 \nCapEff:\t0\n"),
+            [4, 24, 1000]
+        );
+        assert_eq!(supplementary_groups("Groups:\t\n"), [0_u32; 0]);
+    }
+
+    #[test]
+    fn only_privileged_commands_cost_a_look_at_capabilities() {
+        assert!(wanted(Opcode::SVC_ALLOC).capabilities);
+        assert!(wanted(Opcode::LNI_ALLOC).network_namespace);
+        assert_eq!(wanted(Opcode::DEV_INFO_GET), Wanted::default());
+        assert_eq!(wanted(Opcode::from_number(4711)), Wanted::default());
+    }
+
+    #[test]
+    fn the_own_namespace_counts_unless_strict() {
+        assert!(Authority::strict().covers(INITIAL_USER_NAMESPACE));
+        assert!(!Authority::strict().covers(4_026_532_000));
+        let own = namespace("self", "user").expect("proc is mounted");
+        assert!(Authority::of_this_process().covers(own));
+    }
+}

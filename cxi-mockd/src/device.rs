@@ -1,0 +1,144 @@
+//! The character device: what `open`, `write` and `close` of `/dev/cxiN` do.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fuser::{FopenFlags, ReplyOpen, Request};
+use nix::unistd::Pid;
+
+use cxi_ioctl::{Errno, Opcode, Release};
+
+use super::addresses::RemoteBuffers;
+use super::credentials;
+use super::memory;
+use super::server::{Function, OpenFile, Server, Windows};
+use super::trace::Noted;
+
+/// The size that the device shows as a file: writes never get there.
+pub(crate) const SIZE: u64 = 1 << 50;
+
+/// The development branch reads that many bytes of every command, whatever its length.
+const HEADER: usize = 16;
+
+/// Commands of several threads go through at once, and closing costs no question.
+const FLAGS: FopenFlags = FopenFlags::FOPEN_DIRECT_IO
+    .union(FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES)
+    .union(FopenFlags::FOPEN_NOFLUSH);
+
+/// A thread that makes a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) pid: Pid,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl From<&Request> for Caller {
+    fn from(request: &Request) -> Self {
+        Self {
+            pid: Pid::from_raw(i32::try_from(request.pid()).unwrap_or_default()),
+            uid: request.uid(),
+            gid: request.gid(),
+        }
+    }
+}
+
+/// Opens the device. The file is a stream, unless its memory can be mapped: the kernel does not
+/// have both.
+pub(crate) fn open(server: &Server, function: &Function, reply: ReplyOpen) {
+    let client = match function.open() {
+        Ok(client) => client,
+        Err(errno) => return reply.error(to_fuse(errno)),
+    };
+    let handle = fuser::FileHandle(server.keep(OpenFile {
+        client,
+        function: function.number,
+    }));
+    let mut windows = function.windows();
+    if matches!(*windows, Windows::Unknown) {
+        *windows = find_windows(function, &reply);
+    }
+    match &*windows {
+        Windows::Mappable(backing) => reply.opened_passthrough(handle, FLAGS, backing),
+        Windows::Unknown | Windows::Refused(_) => {
+            reply.opened(handle, FLAGS | FopenFlags::FOPEN_STREAM);
+        }
+    }
+}
+
+/// Lets programs map the NIC's memory. The kernel wants privilege in the initial user namespace
+/// for that, and Linux 6.9.
+fn find_windows(function: &Function, reply: &ReplyOpen) -> Windows {
+    let backing = function
+        .nic
+        .window_memory()
+        .map_err(std::io::Error::from)
+        .and_then(|memory| reply.open_backing(memory));
+    match backing {
+        Ok(backing) => Windows::Mappable(backing),
+        Err(error) => Windows::Refused(error.to_string()),
+    }
+}
+
+/// One command on an open file.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The file.
+    pub(crate) file: Arc<OpenFile>,
+    /// Who writes.
+    pub(crate) caller: Caller,
+    /// What is written.
+    pub(crate) command: Vec<u8>,
+}
+
+impl Call {
+    /// How long the NIC is told to take.
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        self.file.client.nic().faults().delay_of(self.opcode())
+    }
+
+    /// Executes the command; returns its length.
+    pub(crate) fn execute(&self, server: &Server) -> Result<usize, Errno> {
+        let start = Instant::now();
+        let result = self.submit(server);
+        if let Some(trace) = &server.trace {
+            trace.note(&Noted {
+                device: format!("cxi{}", self.file.function),
+                pid: self.caller.pid.as_raw(),
+                uid: self.caller.uid,
+                client: self.file.client.number(),
+                command: self.opcode().to_string(),
+                length: self.command.len(),
+                result: result.map_or_else(|errno| errno.to_string(), |_| "OK".to_owned()),
+                microseconds: start.elapsed().as_micros(),
+            });
+        }
+        result
+    }
+
+    fn submit(&self, server: &Server) -> Result<usize, Errno> {
+        let Caller { pid, uid, gid } = self.caller;
+        let opcode = self.opcode();
+        let release = self.file.client.nic().config().release;
+        if release >= Release::Main && self.command.len() < HEADER {
+            memory::check_written_from(pid, HEADER)?;
+        }
+        let credentials =
+            credentials::of_caller((pid, uid, gid), opcode, release, server.authority);
+        let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release);
+        self.file
+            .client
+            .write(&credentials, &self.command, &mut buffers)
+    }
+
+    /// A command that is too short for an opcode has the number that is none.
+    fn opcode(&self) -> Opcode {
+        let number = self.command.first_chunk().copied().unwrap_or_default();
+        Opcode::from_number(u32::from_ne_bytes(number))
+    }
+}
+
+/// An errno as the file system's library wants it.
+pub(crate) fn to_fuse(errno: Errno) -> fuser::Errno {
+    fuser::Errno::from_i32(errno.raw())
+}

@@ -1,0 +1,65 @@
+//! What goes wrong around the mock, and the exit status that says so.
+
+use std::io;
+
+/// Exit status of a launcher that failed itself, as `timeout(1)` and `docker run` have it.
+pub(crate) const EXIT_FAILED: u8 = 125;
+/// Exit status where the machine cannot serve the mock: test drivers read it as "skipped".
+pub(crate) const EXIT_MISSING: u8 = 77;
+
+/// Why the mock cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    /// The machine or the user's rights lack something.
+    #[error("{what}\n  {how}")]
+    Missing {
+        /// What is missing.
+        what: String,
+        /// How to get it.
+        how: String,
+    },
+    /// Something that the user gave is wrong.
+    #[error("{0}")]
+    Input(String),
+    /// The system refused a step.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// Something that is missing, and how to get it.
+    pub(crate) fn missing(what: impl Into<String>, how: impl Into<String>) -> Self {
+        Self::Missing {
+            what: what.into(),
+            how: how.into(),
+        }
+    }
+
+    /// The exit status that tells this from others.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            Self::Missing { .. } => EXIT_MISSING,
+            Self::Input(_) | Self::System { .. } => EXIT_FAILED,
+        }
+    }
+}
+
+/// Says what was being done when the system refused.
+pub(crate) trait Doing<T> {
+    /// Adds what was being done, to read after "cannot".
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, ServeError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, ServeError> {
+        self.map_err(|error| ServeError::System {
+            doing: what(),
+            source: error.into(),
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! The tree of files: what stands where, by place.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType};
+use nix::unistd::{getegid, geteuid};
+
+use super::clients;
+use super::device;
+use super::place::{ClientPlace, Place};
+use super::server::Server;
+use super::tree::{Item, Tree};
+
+/// What sysfs says of every attribute.
+const ATTRIBUTE_SIZE: u64 = 4096;
+
+/// The mock's file system.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) server: Arc<Server>,
+    mounted: SystemTime,
+    owner: (u32, u32),
+}
+
+impl Files {
+    /// The file system of a server; everything belongs to the user that runs it.
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            mounted: SystemTime::now(),
+            owner: (geteuid().as_raw(), getegid().as_raw()),
+        }
+    }
+
+    fn tree(&self, place: Place) -> Option<(&Tree, u32)> {
+        match place {
+            Place::Module(index) => Some((&self.server.module, index)),
+            Place::Function(number, index) => {
+                let function = self.server.function(number)?;
+                (!function.nic.faults().is_removed()).then_some((&function.tree, index))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn item(&self, place: Place) -> Option<&Item> {
+        let (tree, index) = self.tree(place)?;
+        tree.item(index)
+    }
+
+    pub(crate) fn child(&self, place: Place, name: &str) -> Option<Place> {
+        match place {
+            Place::Root if name == "nodes" => Some(Place::Nodes),
+            Place::Root if name == "module" => Some(Place::Module(0)),
+            Place::Root => {
+                let function = self.server.function_at(name)?;
+                (!function.nic.faults().is_removed()).then_some(Place::Function(function.number, 0))
+            }
+            Place::Nodes => {
+                let function = self.server.function_named(name)?;
+                Some(Place::Device(function.number))
+            }
+            Place::Module(_) | Place::Function(..) => {
+                let (tree, index) = self.tree(place)?;
+                let child = tree.child(index, name)?;
+                Some(in_tree(place, child, tree))
+            }
+            Place::Clients(number, folder) => {
+                let function = self.server.function(number)?;
+                let entries = clients::entries(function, folder);
+                let (_, entry) = entries.into_iter().find(|(known, _)| known == name)?;
+                Some(Place::Clients(number, entry))
+            }
+            Place::Device(_) => None,
+        }
+    }
+
+    /// What a folder lists, without the dots.
+    pub(crate) fn children(&self, place: Place) -> Vec<(String, Place)> {
+        match place {
+            Place::Root => self
+                .server
+                .functions
+                .iter()
+                .filter(|function| !function.nic.faults().is_removed())
+                .map(|function| {
+                    let place = Place::Function(function.number, 0);
+                    (function.address.to_string(), place)
+                })
+                .collect(),
+            Place::Module(_) | Place::Function(..) => {
+                self.tree(place).map_or_else(Vec::new, |(tree, index)| {
+                    tree.children(index)
+                        .map(|(name, child)| (name.to_owned(), in_tree(place, child, tree)))
+                        .collect()
+                })
+            }
+            Place::Clients(number, folder) => {
+                let function = self.server.function(number);
+                let entries = function.map(|function| clients::entries(function, folder));
+                entries
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|(name, entry)| (name, Place::Clients(number, entry)))
+                    .collect()
+            }
+            Place::Nodes | Place::Device(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn kind(&self, place: Place) -> Option<(FileType, u16, u64)> {
+        match place {
+            Place::Device(number) => {
+                self.server.function(number)?;
+                Some((FileType::RegularFile, 0o666, device::SIZE))
+            }
+            Place::Root | Place::Nodes => Some((FileType::Directory, 0o755, 0)),
+            Place::Clients(number, place) => {
+                let function = self.server.function(number)?;
+                clients::exists(function, place).then_some(match place {
+                    ClientPlace::Interrupt(..) => (FileType::RegularFile, 0o444, ATTRIBUTE_SIZE),
+                    _ => (FileType::Directory, 0o755, 0),
+                })
+            }
+            Place::Module(_) | Place::Function(..) => Some(match self.item(place)? {
+                Item::Folder | Item::Clients => (FileType::Directory, 0o755, 0),
+                Item::Link(target) => (FileType::Symlink, 0o777, target.len() as u64),
+                Item::Attribute(attribute) => {
+                    (FileType::RegularFile, attribute.mode(), ATTRIBUTE_SIZE)
+                }
+                Item::Zeros(size) => (FileType::RegularFile, 0o600, *size),
+            }),
+        }
+    }
+
+    pub(crate) fn attributes(&self, place: Place) -> Option<FileAttr> {
+        let (kind, perm, size) = self.kind(place)?;
+        Some(FileAttr {
+            ino: place.inode(),
+            size,
+            blocks: 0,
+            atime: self.mounted,
+            mtime: self.mounted,
+            ctime: self.mounted,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+}
+
+fn in_tree(place: Place, child: u32, tree: &Tree) -> Place {
+    match place {
+        Place::Function(number, _) if matches!(tree.item(child), Some(Item::Clients)) => {
+            Place::Clients(number, ClientPlace::All)
+        }
+        Place::Function(number, _) => Place::Function(number, child),
+        _ => Place::Module(child),
+    }
+}

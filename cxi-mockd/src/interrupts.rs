@@ -1,0 +1,128 @@
+//! Wait objects as programs poll them.
+//!
+//! A file reports POLLPRI when the wait object was woken since the file's content was last read
+//! through this descriptor, and before the first read: the rule of all sysfs attributes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fuser::PollNotifier;
+
+/// Function, open file and wait object.
+pub(crate) type WaitObject = (u16, u32, u32);
+
+/// All wait objects that somebody looks at.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupts {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_handle: u64,
+    watchers: HashMap<u64, Watcher>,
+    woken: HashMap<WaitObject, u64>,
+}
+
+/// An open file of a wait object.
+#[derive(Debug)]
+struct Watcher {
+    wait: WaitObject,
+    seen: Option<u64>,
+    sleeping: Vec<PollNotifier>,
+}
+
+impl Interrupts {
+    /// Opens the file of a wait object; returns its handle.
+    pub(crate) fn open(&self, wait: WaitObject) -> u64 {
+        let mut state = self.state();
+        state.next_handle += 1;
+        let handle = state.next_handle;
+        let watcher = Watcher {
+            wait,
+            seen: None,
+            sleeping: Vec::new(),
+        };
+        state.watchers.insert(handle, watcher);
+        handle
+    }
+
+    /// Closes a file.
+    pub(crate) fn close(&self, handle: u64) {
+        self.state().watchers.remove(&handle);
+    }
+
+    /// The content was read from its start: waits for the next time from now on.
+    pub(crate) fn see(&self, handle: u64) {
+        let mut state = self.state();
+        let state = &mut *state;
+        if let Some(watcher) = state.watchers.get_mut(&handle) {
+            watcher.seen = Some(state.woken.get(&watcher.wait).copied().unwrap_or_default());
+        }
+    }
+
+    /// Whether there is something new. If not, the notifier is kept for when there is.
+    pub(crate) fn poll(&self, handle: u64, notifier: Option<PollNotifier>) -> bool {
+        let mut state = self.state();
+        let state = &mut *state;
+        let Some(watcher) = state.watchers.get_mut(&handle) else {
+            return false;
+        };
+        let woken = state.woken.get(&watcher.wait).copied().unwrap_or_default();
+        if watcher.seen != Some(woken) {
+            return true;
+        }
+        watcher.sleeping.extend(notifier);
+        false
+    }
+
+    /// The wait object's interrupt came.
+    pub(crate) fn wake(&self, wait: WaitObject) {
+        let mut state = self.state();
+        *state.woken.entry(wait).or_default() += 1;
+        let watching = state.watchers.values_mut();
+        let sleeping: Vec<_> = watching
+            .filter(|watcher| watcher.wait == wait)
+            .flat_map(|watcher| watcher.sleeping.drain(..))
+            .collect();
+        drop(state);
+        for notifier in sleeping {
+            // Whoever slept may be gone.
+            let _ = notifier.notify();
+        }
+    }
+
+    /// An open file of a function was closed, and its wait objects with it.
+    pub(crate) fn forget(&self, function: u16, client: u32) {
+        self.state()
+            .woken
+            .retain(|(of, by, _), _| (*of, *by) != (function, client));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_rearms() {
+        let interrupts = Interrupts::default();
+        let (one, two) = (interrupts.open((0, 1, 1)), interrupts.open((0, 1, 1)));
+        assert!(interrupts.poll(one, None), "before the first read");
+        interrupts.see(one);
+        interrupts.see(two);
+        assert!(!interrupts.poll(one, None));
+        interrupts.wake((0, 1, 2));
+        assert!(!interrupts.poll(one, None), "another wait object");
+        interrupts.wake((0, 1, 1));
+        assert!(interrupts.poll(one, None) && interrupts.poll(two, None));
+        interrupts.see(one);
+        assert!(!interrupts.poll(one, None) && interrupts.poll(two, None));
+        interrupts.close(two);
+        assert!(!interrupts.poll(two, None));
+    }
+}

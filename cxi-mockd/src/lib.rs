@@ -1,0 +1,49 @@
+//! Serves a mock node to any program: `/dev/cxiN` and what sysfs says about the NICs.
+//!
+//! The command `cxi-mock` is all there is to this crate. A FUSE file system answers for the
+//! devices and for sysfs; it is mounted in a mount namespace that only the programs run by the
+//! command see.
+
+mod addresses;
+mod children;
+mod cli;
+mod clients;
+mod control;
+mod credentials;
+mod device;
+mod error;
+mod files;
+mod fuse;
+mod interrupts;
+mod launch;
+mod memory;
+mod module;
+mod mount;
+mod namespaces;
+mod node;
+mod order_args;
+mod orders;
+mod place;
+mod privileges;
+mod server;
+mod setup;
+mod signals;
+mod state_file;
+mod sysfs;
+mod trace;
+mod tree;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// The command `cxi-mock`, with the arguments of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    cli::main()
+}
+
+/// Says something to the person in front of the command.
+fn say(message: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "cxi-mock: {message}");
+}

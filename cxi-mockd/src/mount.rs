@@ -1,0 +1,334 @@
+//! Lays the mock's devices and files over the real `/dev` and `/sys`.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::Mode;
+use nix::unistd::{getegid, geteuid};
+
+use super::error::{Doing, ServeError};
+use super::privileges::mount_refused;
+
+/// Where the mock's file system is mounted: the PCI functions of the NICs stand in it.
+pub(crate) const DEVICES: &str = "/sys/devices/cxi-mock";
+
+/// The parts of sysfs that get something added, and the folders that must be there.
+const SYSFS: [(&str, &[&str]); 4] = [
+    ("class", &["cxi", "cxi_user", "net"]),
+    ("devices", &["cxi-mock"]),
+    ("bus", &["pci/devices", "pci/drivers/cxi_ss1"]),
+    ("module", &["cxi_ss1"]),
+];
+
+/// Folders of links that change when a NIC comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LinkFolder {
+    /// `/sys/class/cxi`
+    ClassCxi,
+    /// `/sys/class/cxi_user`
+    ClassCxiUser,
+    /// `/sys/class/net`, where the real interfaces stay.
+    ClassNet,
+    /// `/sys/bus/pci/devices`, where the real devices stay.
+    PciDevices,
+    /// `/sys/bus/pci/drivers/cxi_ss1`
+    Driver,
+}
+
+impl LinkFolder {
+    const ALL: [Self; 5] = [
+        Self::ClassCxi,
+        Self::ClassCxiUser,
+        Self::ClassNet,
+        Self::PciDevices,
+        Self::Driver,
+    ];
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::ClassCxi => "/sys/class/cxi",
+            Self::ClassCxiUser => "/sys/class/cxi_user",
+            Self::ClassNet => "/sys/class/net",
+            Self::PciDevices => "/sys/bus/pci/devices",
+            Self::Driver => "/sys/bus/pci/drivers/cxi_ss1",
+        }
+    }
+
+    fn keeps_real_links(self) -> bool {
+        matches!(self, Self::ClassNet | Self::PciDevices)
+    }
+}
+
+/// A tmpfs to build on, gone when dropped; what was bound elsewhere stays.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    root: PathBuf,
+}
+
+impl Stage {
+    /// Covers a folder that nobody here looks into meanwhile.
+    pub(crate) fn new() -> Result<Self, ServeError> {
+        let root = ["/mnt", "/media", "/srv", "/opt", "/run", "/tmp", "/var"]
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|path| path.is_dir())
+            .ok_or_else(|| {
+                ServeError::missing(
+                    "there is no folder to prepare mounts in",
+                    "Make an empty folder /mnt.",
+                )
+            })?;
+        mount(
+            Some("cxi-mock"),
+            &root,
+            Some("tmpfs"),
+            MsFlags::MS_NOSUID,
+            Some("mode=755,size=16m"),
+        )
+        .map_err(|errno| mount_refused("a tmpfs", errno))?;
+        Ok(Self { root })
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, ServeError> {
+        let path = self.root.join(name);
+        fs::create_dir_all(&path).doing(|| format!("make the folder {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // The namespace goes away with the process if this fails.
+        let _ = umount2(&self.root, MntFlags::MNT_DETACH);
+    }
+}
+
+/// Makes room in sysfs: overlays with the new folders on top of the real ones.
+pub(crate) fn extend_sysfs(stage: &Stage) -> Result<(), ServeError> {
+    for (part, folders) in SYSFS {
+        let target = Path::new("/sys").join(part);
+        if !target.is_dir() {
+            return Err(ServeError::missing(
+                format!("there is no {}", target.display()),
+                "Mount sysfs: mount -t sysfs sysfs /sys",
+            ));
+        }
+        let top = stage.folder(&format!("sys/{part}"))?;
+        for folder in folders {
+            stage.folder(&format!("sys/{part}/{folder}"))?;
+        }
+        let layers = format!("lowerdir={}:{}", top.display(), target.display());
+        mount(
+            Some("cxi-mock"),
+            &target,
+            Some("overlay"),
+            MsFlags::empty(),
+            Some(layers.as_str()),
+        )
+        .map_err(|errno| mount_refused(&format!("an overlay on {}", target.display()), errno))?;
+    }
+    Ok(())
+}
+
+/// Mounts the mock's file system where the devices go. Somebody has to answer on `fuse` then.
+pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
+    let options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
+        fuse.as_raw_fd(),
+        geteuid(),
+        getegid()
+    );
+    mount(
+        Some("cxi-mock"),
+        DEVICES,
+        Some("fuse"),
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOATIME,
+        Some(options.as_str()),
+    )
+    .map_err(|errno| mount_refused("FUSE", errno))
+}
+
+/// The places where a NIC shows up.
+#[derive(Debug)]
+pub(crate) struct Places {
+    dev: OwnedFd,
+    links: Vec<(LinkFolder, OwnedFd)>,
+    nodes: OwnedFd,
+}
+
+impl Places {
+    /// Lays `/dev` and the folders of links over the real ones. The file system must be answering.
+    pub(crate) fn lay(stage: &Stage) -> Result<Self, ServeError> {
+        let module = Path::new(DEVICES).join("module");
+        bind(&module, Path::new("/sys/module/cxi_ss1"))?;
+        let mut links = Vec::new();
+        for folder in LinkFolder::ALL {
+            let real = Path::new(folder.path());
+            let ours = stage.folder(&format!("links{}", folder.path()))?;
+            if folder.keeps_real_links() {
+                copy_links(real, &ours)?;
+            }
+            bind(&ours, real)?;
+            links.push((folder, open_folder(real)?));
+        }
+        let dev = stage.folder("dev")?;
+        copy_dev(&dev)?;
+        bind(&dev, Path::new("/dev"))?;
+        Ok(Self {
+            dev: open_folder(Path::new("/dev"))?,
+            links,
+            nodes: open_folder(&Path::new(DEVICES).join("nodes"))?,
+        })
+    }
+
+    /// Makes a link in one of the folders.
+    pub(crate) fn link(
+        &self,
+        folder: LinkFolder,
+        name: &str,
+        target: &str,
+    ) -> Result<(), ServeError> {
+        let path = self.link_path(folder, name);
+        let _ = fs::remove_file(&path);
+        symlink(target, &path).doing(|| format!("link {}/{name}", folder.path()))
+    }
+
+    /// Removes a link.
+    pub(crate) fn unlink(&self, folder: LinkFolder, name: &str) -> Result<(), ServeError> {
+        absent_is_fine(fs::remove_file(self.link_path(folder, name)))
+            .doing(|| format!("remove {}/{name}", folder.path()))
+    }
+
+    /// Makes `/dev/NAME` of the node of that name.
+    pub(crate) fn add_device(&self, name: &str) -> Result<(), ServeError> {
+        let target = child_of(&self.dev, name);
+        File::create(&target).doing(|| format!("make /dev/{name}"))?;
+        bind(&child_of(&self.nodes, name), &target)
+    }
+
+    /// Removes `/dev/NAME`. Files that are open stay so.
+    pub(crate) fn remove_device(&self, name: &str) -> Result<(), ServeError> {
+        let target = child_of(&self.dev, name);
+        match umount2(&target, MntFlags::MNT_DETACH) {
+            Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
+            Err(errno) => return Err(errno).doing(|| format!("unmount /dev/{name}")),
+        }
+        absent_is_fine(fs::remove_file(&target)).doing(|| format!("remove /dev/{name}"))
+    }
+
+    fn link_path(&self, folder: LinkFolder, name: &str) -> PathBuf {
+        self.links
+            .iter()
+            .find(|(known, _)| *known == folder)
+            .map_or_else(
+                || Path::new(folder.path()).join(name),
+                |(_, fd)| child_of(fd, name),
+            )
+    }
+}
+
+/// Programs may mount over the paths: what was opened at the start stays what it is.
+fn child_of(folder: &OwnedFd, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, ServeError> {
+    open(
+        path,
+        OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .doing(|| format!("open {}", path.display()))
+}
+
+fn bind(source: &Path, target: &Path) -> Result<(), ServeError> {
+    mount(
+        Some(source),
+        target,
+        None::<&str>,
+        MsFlags::MS_BIND | MsFlags::MS_REC,
+        None::<&str>,
+    )
+    .map_err(|errno| mount_refused(&format!("a binding on {}", target.display()), errno))
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn copy_links(from: &Path, to: &Path) -> Result<(), ServeError> {
+    for entry in entries(from)? {
+        if let Ok(target) = fs::read_link(entry.path()) {
+            let copy = to.join(entry.file_name());
+            symlink(target, &copy).doing(|| format!("copy the link {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A `/dev` with everything of the real one but its CXI devices.
+fn copy_dev(to: &Path) -> Result<(), ServeError> {
+    for entry in entries(Path::new("/dev"))? {
+        let name = entry.file_name();
+        if is_cxi_device(&name) {
+            continue;
+        }
+        let (source, copy) = (entry.path(), to.join(&name));
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let what = || format!("copy {}", source.display());
+        if kind.is_symlink() {
+            let target = fs::read_link(&source).doing(what)?;
+            symlink(target, &copy).doing(what)?;
+        } else if kind.is_dir() {
+            fs::create_dir(&copy).doing(what)?;
+            bind(&source, &copy)?;
+        } else {
+            File::create(&copy).doing(what)?;
+            match bind(&source, &copy) {
+                Ok(()) => {}
+                // A node that vanished meanwhile.
+                Err(_) if !source.exists() => absent_is_fine(fs::remove_file(&copy)).doing(what)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_cxi_device(name: &OsStr) -> bool {
+    name.to_str()
+        .and_then(|name| name.strip_prefix("cxi"))
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
+    fs::read_dir(folder)
+        .and_then(Iterator::collect)
+        .doing(|| format!("read the folder {}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbered_devices_are_cxi_devices() {
+        assert!(is_cxi_device(OsStr::new("cxi0")));
+        assert!(is_cxi_device(OsStr::new("cxi12")));
+        assert!(!is_cxi_device(OsStr::new("cxi")));
+        assert!(!is_cxi_device(OsStr::new("cxi0a")));
+        assert!(!is_cxi_device(OsStr::new("console")));
+    }
+}

@@ -1,0 +1,132 @@
+//! A node while it is served: mounts, the file system's thread, and NICs that come and go.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use fuser::{Config, Session, SessionACL};
+
+use super::error::{Doing, ServeError};
+use super::files::Files;
+use super::mount::{self, LinkFolder, Places, Stage};
+use super::server::{Function, Server};
+use super::sysfs::network_device;
+
+/// How often the driver tries again to free LNIs whose queues were busy.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A node that programs in this mount namespace see.
+#[derive(Debug)]
+pub(crate) struct Node {
+    server: Arc<Server>,
+    places: Places,
+}
+
+impl Node {
+    /// Mounts everything in this mount namespace and starts to answer. `cleanup`: freed LNIs whose
+    /// queues were busy are cleaned up every second.
+    pub(crate) fn start(
+        server: Arc<Server>,
+        fuse: OwnedFd,
+        cleanup: bool,
+    ) -> Result<Self, ServeError> {
+        let stage = Stage::new()?;
+        mount::extend_sysfs(&stage)?;
+        mount::mount_fuse(&fuse)?;
+        answer(Arc::clone(&server), fuse)?;
+        let places = Places::lay(&stage)?;
+        drop(stage);
+        if cleanup {
+            clean_up_regularly(Arc::clone(&server))?;
+        }
+        let node = Self { server, places };
+        for function in &node.server.functions {
+            node.show(function)?;
+        }
+        Ok(node)
+    }
+
+    /// What is served.
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    /// Makes a function appear in `/dev` and in the classes.
+    pub(crate) fn show(&self, function: &Function) -> Result<(), ServeError> {
+        for (folder, name, target) in links(function) {
+            self.places.link(folder, &name, &target)?;
+        }
+        self.places.add_device(&function.device_name())
+    }
+
+    /// Makes it disappear from there.
+    pub(crate) fn hide(&self, function: &Function) -> Result<(), ServeError> {
+        for (folder, name, _) in links(function) {
+            self.places.unlink(folder, &name)?;
+        }
+        self.places.remove_device(&function.device_name())
+    }
+}
+
+fn links(function: &Function) -> [(LinkFolder, String, String); 5] {
+    let name = function.device_name();
+    let net = network_device(function.number);
+    let address = function.address.to_string();
+    let devices = format!("devices/cxi-mock/{address}");
+    [
+        (
+            LinkFolder::ClassCxi,
+            name.clone(),
+            format!("../../{devices}/cxi/{name}"),
+        ),
+        (
+            LinkFolder::ClassCxiUser,
+            name.clone(),
+            format!("../../{devices}/cxi_user/{name}"),
+        ),
+        (
+            LinkFolder::ClassNet,
+            net.clone(),
+            format!("../../{devices}/net/{net}"),
+        ),
+        (
+            LinkFolder::PciDevices,
+            address.clone(),
+            format!("../../../{devices}"),
+        ),
+        (
+            LinkFolder::Driver,
+            address,
+            format!("../../../../{devices}"),
+        ),
+    ]
+}
+
+fn answer(server: Arc<Server>, fuse: OwnedFd) -> Result<(), ServeError> {
+    let start = || "start the file system".to_owned();
+    let files = Files::new(server);
+    let session = Session::from_fd(files, fuse, SessionACL::All, Config::default()).doing(start)?;
+    thread::Builder::new()
+        .name("files".to_owned())
+        .spawn(move || session.run())
+        .doing(start)?;
+    Ok(())
+}
+
+fn clean_up_regularly(server: Arc<Server>) -> Result<(), ServeError> {
+    thread::Builder::new()
+        .name("cleanup".to_owned())
+        .spawn(move || {
+            loop {
+                thread::sleep(CLEANUP_INTERVAL);
+                for function in &server.functions {
+                    if function.vf.is_none() {
+                        function.nic.tick();
+                    }
+                }
+            }
+        })
+        .doing(|| "start the cleanup".to_owned())?;
+    Ok(())
+}

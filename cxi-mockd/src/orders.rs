@@ -1,0 +1,168 @@
+//! What a node does when it is asked through its socket.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::control::Order;
+use super::node::Node;
+use super::server::Windows;
+use cxi_mock::{FaultSpec, Nic};
+
+impl Node {
+    /// Does what is asked; an error is for a person to read.
+    pub(crate) fn obey(&self, order: &Order) -> Result<Value, String> {
+        match order {
+            Order::Process => return Ok(std::process::id().into()),
+            Order::State => return self.state(),
+            Order::Txq {
+                nic,
+                index,
+                in_flight,
+            } => self
+                .nic(*nic)?
+                .hardware()
+                .set_txq_in_flight(*index, *in_flight)
+                .map_err(|error| error.to_string())?,
+            Order::Tgq {
+                nic,
+                index,
+                in_flight,
+            } => self
+                .nic(*nic)?
+                .hardware()
+                .set_tgq_in_flight(*index, *in_flight)
+                .map_err(|error| error.to_string())?,
+            Order::Tles { nic, pool, in_use } => self
+                .nic(*nic)?
+                .hardware()
+                .set_tles_in_use(*pool, *in_use)
+                .map_err(|error| error.to_string())?,
+            Order::Les {
+                nic,
+                element,
+                pool,
+                allocated,
+            } => self
+                .nic(*nic)?
+                .hardware()
+                .set_les_allocated(*element, *pool, *allocated)
+                .map_err(|error| error.to_string())?,
+            Order::Fault { fault } => self.inject(fault)?,
+            Order::ClearFaults => self.clear_faults(),
+            Order::Unplug { nic } => self.unplug(*nic)?,
+            Order::Plug { nic } => self.plug(*nic)?,
+            Order::Tick { nic } => return Ok(self.nic(*nic)?.tick().into()),
+            Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
+            Order::Link { nic, up } => self.nic(*nic)?.hardware().set_link(*up),
+        }
+        Ok(Value::Null)
+    }
+
+    fn nic(&self, number: u16) -> Result<&Arc<Nic>, String> {
+        self.server()
+            .function(number)
+            .filter(|function| function.vf.is_none())
+            .map(|function| &function.nic)
+            .ok_or_else(|| {
+                let count = self.physical().count();
+                format!("there is no NIC {number}: the node has {count}, counted from 0")
+            })
+    }
+
+    fn physical(&self) -> impl Iterator<Item = &super::server::Function> {
+        let functions = self.server().functions.iter();
+        functions.filter(|function| function.vf.is_none())
+    }
+
+    fn state(&self) -> Result<Value, String> {
+        let nics = self
+            .physical()
+            .map(|function| {
+                let nic = &function.nic;
+                let state = serde_json::to_value(nic.state()).map_err(|error| error.to_string())?;
+                let hazards: Vec<_> = nic.events().iter().map(ToString::to_string).collect();
+                let windows = match &*function.windows() {
+                    Windows::Unknown => "not opened yet".to_owned(),
+                    Windows::Mappable(_) => "mappable".to_owned(),
+                    Windows::Refused(why) => format!("not mappable: {why}"),
+                };
+                Ok(json!({
+                    "device": function.device_name(),
+                    "pci_address": function.address.to_string(),
+                    "release": nic.config().release.name(),
+                    "plugged": !nic.faults().is_removed(),
+                    "link_up": nic.hardware().link_up(),
+                    "windows": windows,
+                    "hazards": hazards,
+                    "state": state,
+                }))
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+        Ok(json!({ "nics": nics }))
+    }
+
+    /// Injects a fault into the NICs that it is about.
+    pub(crate) fn inject(&self, text: &str) -> Result<(), String> {
+        let fault: FaultSpec = text
+            .parse()
+            .map_err(|error| format!("fault '{text}': {error}"))?;
+        if let Some(device) = fault.device() {
+            self.nic(device)?;
+        }
+        for function in self.physical() {
+            if fault.concerns(function.number) {
+                fault.inject(&function.nic);
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&self, number: u16, client: u32, wait: u32) -> Result<(), String> {
+        let waits = self.nic(number)?.waits_of(None, client);
+        let waits = waits.ok_or_else(|| format!("cxi{number} has no client {client}"))?;
+        if !waits.contains(&wait) {
+            return Err(format!("client {client} has no wait object {wait}"));
+        }
+        self.server().interrupts.wake((number, client, wait));
+        Ok(())
+    }
+
+    fn clear_faults(&self) {
+        for function in self.physical() {
+            let faults = function.nic.faults();
+            let removed = faults.is_removed();
+            faults.clear();
+            if removed {
+                faults.remove_nic();
+            }
+        }
+    }
+
+    fn unplug(&self, number: u16) -> Result<(), String> {
+        let nic = self.nic(number)?;
+        nic.faults().remove_nic();
+        self.each_function_of(nic, |function| self.hide(function))
+    }
+
+    fn plug(&self, number: u16) -> Result<(), String> {
+        let nic = self.nic(number)?;
+        if !nic.faults().is_removed() {
+            return Err(format!("NIC {number} is plugged in already"));
+        }
+        nic.faults().plug();
+        self.each_function_of(nic, |function| self.show(function))
+    }
+
+    fn each_function_of(
+        &self,
+        nic: &Arc<Nic>,
+        act: impl Fn(&super::server::Function) -> Result<(), super::error::ServeError>,
+    ) -> Result<(), String> {
+        let functions = self.server().functions.iter();
+        functions
+            .filter(|function| Arc::ptr_eq(&function.nic, nic))
+            .try_for_each(act)
+            .map_err(|error| error.to_string())
+    }
+}

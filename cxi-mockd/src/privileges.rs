@@ -1,0 +1,132 @@
+//! What the machine must have and the user must be allowed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+
+use nix::unistd::gettid;
+use rustix::thread::CapabilitySet;
+
+use super::credentials::effective_capabilities;
+use super::error::ServeError;
+use super::memory;
+
+/// How the launcher gets a mount namespace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// It has CAP_SYS_ADMIN where it is.
+    Privileged,
+    /// It makes a user namespace first.
+    UserNamespace,
+}
+
+/// Looks for all that serving needs and says what is missing first.
+pub(crate) fn check() -> Result<Route, ServeError> {
+    check_memory_access()?;
+    open_fuse()?;
+    if effective_capabilities(gettid()).contains(CapabilitySet::SYS_ADMIN) {
+        return Ok(Route::Privileged);
+    }
+    check_user_namespaces()?;
+    Ok(Route::UserNamespace)
+}
+
+fn check_memory_access() -> Result<(), ServeError> {
+    if read_number("/proc/sys/kernel/yama/ptrace_scope") == Some(3) {
+        return Err(ServeError::missing(
+            "Yama forbids every access to the memory of another process \
+             (kernel.yama.ptrace_scope is 3), so that responses cannot be delivered",
+            "Boot with a lower value: scope 3 cannot be left while the system runs. \
+             Look for kernel.yama.ptrace_scope in /etc/sysctl.d.",
+        ));
+    }
+    memory::self_test().map_err(|errno| {
+        ServeError::missing(
+            format!("process_vm_writev(2) is refused ({errno})"),
+            "A seccomp filter blocks it, as old container runtimes do: \
+             allow it, or add the capability SYS_PTRACE to the container.",
+        )
+    })
+}
+
+/// Opens the FUSE device, in the user namespace that is to mount it: the kernel wants both to be
+/// the same.
+pub(crate) fn open_fuse() -> Result<OwnedFd, ServeError> {
+    let opened = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    opened.map(File::into).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => ServeError::missing(
+            "FUSE is missing: there is no /dev/fuse",
+            "Load the module (modprobe fuse); in a container, pass the device \
+             (docker run --device /dev/fuse --cap-add SYS_ADMIN).",
+        ),
+        ErrorKind::PermissionDenied => ServeError::missing(
+            "FUSE is not accessible: /dev/fuse cannot be opened for reading and writing",
+            "Let everybody open it, as distributions do (chmod 666 /dev/fuse), or run as root.",
+        ),
+        _ => ServeError::missing(
+            format!("FUSE is not accessible: /dev/fuse cannot be opened: {error}"),
+            "Load the module (modprobe fuse); in a container, allow the device \
+             (docker run --device /dev/fuse).",
+        ),
+    })
+}
+
+/// The sysctls that commonly forbid user namespaces.
+fn check_user_namespaces() -> Result<(), ServeError> {
+    const FORBIDDEN: &str = "An ordinary user needs user namespaces, and they are forbidden here";
+    let forbid = |how: &str| Err(ServeError::missing(FORBIDDEN, how));
+    if !fs::exists("/proc/self/ns/user").unwrap_or(false) {
+        return forbid("The kernel has none (CONFIG_USER_NS): run as root.");
+    }
+    if read_number("/proc/sys/user/max_user_namespaces") == Some(0) {
+        return forbid("sysctl user.max_user_namespaces=10000, or run as root.");
+    }
+    if read_number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
+        return forbid("sysctl kernel.unprivileged_userns_clone=1, or run as root.");
+    }
+    Ok(())
+}
+
+/// Why a user namespace could not be made although no plain sysctl forbids it.
+pub(crate) fn user_namespace_refused(errno: nix::errno::Errno) -> ServeError {
+    let how = if read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for \
+         cxi-mock that allows userns, or run as root."
+    } else {
+        "In a container, allow unshare and mount (docker run --cap-add SYS_ADMIN \
+         --security-opt seccomp=unconfined --security-opt apparmor=unconfined), or run as root."
+    };
+    ServeError::missing(
+        format!(
+            "An ordinary user needs user namespaces, and making one is refused ({})",
+            errno.desc()
+        ),
+        how,
+    )
+}
+
+/// Why a mount that serving needs was refused.
+pub(crate) fn mount_refused(what: &str, errno: nix::errno::Errno) -> ServeError {
+    use nix::errno::Errno;
+    let doing = format!("mount {what}");
+    let what = format!("mounting {what} is refused ({})", errno.desc());
+    match errno {
+        Errno::ENODEV => ServeError::missing(
+            what,
+            "The kernel does not know that file system: modprobe fuse overlay.",
+        ),
+        Errno::EPERM | Errno::EACCES => ServeError::missing(
+            what,
+            "In a container, allow mounts (docker run --cap-add SYS_ADMIN \
+             --security-opt apparmor=unconfined); an ordinary user needs Linux 5.11.",
+        ),
+        _ => ServeError::System {
+            doing,
+            source: errno.into(),
+        },
+    }
+}
+
+fn read_number(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,180 @@
+//! The node that is served: functions of NICs, and the files that programs opened.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use fuser::BackingId;
+
+use cxi_ioctl::{Errno, PciAddress};
+
+use super::credentials::Authority;
+use super::interrupts::Interrupts;
+use super::module;
+use super::sysfs;
+use super::trace::Trace;
+use super::tree::Tree;
+use cxi_mock::{Client, Nic};
+
+/// A PCI function that has a character device of its own.
+#[derive(Debug)]
+pub(crate) struct Function {
+    /// N of `/dev/cxiN`.
+    pub(crate) number: u16,
+    /// The NIC.
+    pub(crate) nic: Arc<Nic>,
+    /// Counted from 0; `None` for the physical function.
+    pub(crate) vf: Option<u32>,
+    /// Where it sits.
+    pub(crate) address: PciAddress,
+    /// Its folder in sysfs.
+    pub(crate) tree: Tree,
+    /// The memory that `mmap` reaches, once it is known whether that works.
+    windows: Mutex<Windows>,
+}
+
+/// Whether programs can map windows of a function.
+#[derive(Debug, Default)]
+pub(crate) enum Windows {
+    /// Nobody has opened the device yet.
+    #[default]
+    Unknown,
+    /// They can.
+    Mappable(BackingId),
+    /// They cannot, and why.
+    Refused(String),
+}
+
+impl Function {
+    /// Opens the function as a program does.
+    pub(crate) fn open(&self) -> Result<Client, Errno> {
+        match self.vf {
+            None => self.nic.open(),
+            Some(function) => self.nic.open_vf(function),
+        }
+    }
+
+    /// Whether programs can map its memory.
+    pub(crate) fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of the character device.
+    pub(crate) fn device_name(&self) -> String {
+        format!("cxi{}", self.number)
+    }
+}
+
+/// A device that a program has open.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    /// The driver's side of it.
+    pub(crate) client: Client,
+    /// N of `/dev/cxiN`.
+    pub(crate) function: u16,
+}
+
+/// Everything that the file system, the control socket and the launcher share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// All functions by number, also those of NICs that are taken out.
+    pub(crate) functions: Vec<Function>,
+    /// `/sys/module/cxi_ss1`
+    pub(crate) module: Tree,
+    /// Where capabilities count.
+    pub(crate) authority: Authority,
+    /// Where commands are noted.
+    pub(crate) trace: Option<Trace>,
+    /// What wait objects report to whoever polls them.
+    pub(crate) interrupts: Interrupts,
+    files: RwLock<HashMap<u64, Arc<OpenFile>>>,
+    next_file: AtomicU64,
+}
+
+impl Server {
+    /// A server of these NICs. Virtual functions get the numbers after the physical ones.
+    pub(crate) fn new(nics: &[Arc<Nic>], authority: Authority, trace: Option<Trace>) -> Self {
+        let physical = nics.iter().map(|nic| (nic, None));
+        let virtuals = nics.iter().flat_map(|nic| {
+            (0..nic.config().virtual_functions).map(move |function| (nic, Some(function)))
+        });
+        let functions = (0..)
+            .zip(physical.chain(virtuals))
+            .map(|(number, (nic, virtual_function))| {
+                let address = address_of(nic, virtual_function);
+                Function {
+                    number,
+                    nic: Arc::clone(nic),
+                    vf: virtual_function,
+                    address,
+                    tree: sysfs::describe(nic, number, virtual_function, address),
+                    windows: Mutex::default(),
+                }
+            })
+            .collect();
+        Self {
+            functions,
+            module: module::describe(nics),
+            authority,
+            trace,
+            interrupts: Interrupts::default(),
+            files: RwLock::default(),
+            next_file: AtomicU64::new(1),
+        }
+    }
+
+    /// The function of a number.
+    pub(crate) fn function(&self, number: u16) -> Option<&Function> {
+        self.functions.get(usize::from(number))
+    }
+
+    /// The function at a PCI address.
+    pub(crate) fn function_at(&self, address: &str) -> Option<&Function> {
+        let address: PciAddress = address.parse().ok()?;
+        self.functions
+            .iter()
+            .find(|function| function.address == address)
+    }
+
+    /// The function of a device name.
+    pub(crate) fn function_named(&self, name: &str) -> Option<&Function> {
+        self.function(name.strip_prefix("cxi")?.parse().ok()?)
+            .filter(|function| function.device_name() == name)
+    }
+
+    /// Keeps an open file; returns its handle.
+    pub(crate) fn keep(&self, file: OpenFile) -> u64 {
+        let handle = self.next_file.fetch_add(1, Ordering::Relaxed);
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        files.insert(handle, Arc::new(file));
+        handle
+    }
+
+    /// An open file.
+    pub(crate) fn file(&self, handle: u64) -> Option<Arc<OpenFile>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(&handle).cloned()
+    }
+
+    /// Closes an open file.
+    pub(crate) fn close(&self, handle: u64) {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let closed = files.remove(&handle);
+        drop(files);
+        if let Some(file) = closed {
+            self.interrupts.forget(file.function, file.client.number());
+        }
+    }
+}
+
+/// Virtual functions follow the physical one, eight functions to a device.
+pub(crate) fn address_of(nic: &Nic, virtual_function: Option<u32>) -> PciAddress {
+    let mut address = nic.config().identity.pci_address;
+    let Some(function) = virtual_function else {
+        return address;
+    };
+    let at = u32::from(address.device) * 8 + u32::from(address.function) + 1 + function;
+    address.device = u8::try_from(at / 8 % 32).unwrap_or_default();
+    address.function = u8::try_from(at % 8).unwrap_or_default();
+    address
+}

@@ -1,0 +1,66 @@
+//! Notes every command in a file.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use super::error::{Doing, ServeError};
+
+/// A file with one JSON object a line, one line a command.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    start: Instant,
+    file: Mutex<File>,
+}
+
+/// One command that was answered.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Noted {
+    /// Device name.
+    pub(crate) device: String,
+    /// Thread that wrote the command.
+    pub(crate) pid: i32,
+    /// Its effective user id.
+    pub(crate) uid: u32,
+    /// Number of the open file.
+    pub(crate) client: u32,
+    /// Name of the command, or its number.
+    pub(crate) command: String,
+    /// Bytes of it.
+    pub(crate) length: usize,
+    /// `OK`, or the errno.
+    pub(crate) result: String,
+    /// How long it took.
+    pub(crate) microseconds: u128,
+}
+
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    seconds: f64,
+    #[serde(flatten)]
+    noted: &'a Noted,
+}
+
+impl Trace {
+    /// Makes the file, or empties it.
+    pub(crate) fn create(path: &Path) -> Result<Self, ServeError> {
+        let file = File::create(path).doing(|| format!("write the trace {}", path.display()))?;
+        Ok(Self {
+            start: Instant::now(),
+            file: Mutex::new(file),
+        })
+    }
+
+    /// Adds a line. A trace on a full disk has gaps; the program does not suffer from it.
+    pub(crate) fn note(&self, noted: &Noted) {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let Ok(mut line) = serde_json::to_vec(&Line { seconds, noted }) else {
+            return;
+        };
+        line.push(b'\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = file.write_all(&line);
+    }
+}
