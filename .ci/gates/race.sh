@@ -3,7 +3,7 @@
 race() {
     RUSTFLAGS="-Zsanitizer=thread" CXI_TEST_ROUNDS=${CXI_TEST_ROUNDS:-8} \
         cargo +nightly test -Zbuild-std --target "$(rustc_host)" --target-dir target/race \
-        --package cxi --test threads
+        --package cxi-tests --test threads
 }
 
 rustc_host() { rustc --version --verbose | sed -n 's/^host: //p'; }

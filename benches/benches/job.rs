@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use cxi::job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi::job::{Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi::{Device, DeviceId};
 use cxi_benches::{nic, run};
+use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::{Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
 const COMMAND: Duration = Duration::from_millis(5);

@@ -6,9 +6,9 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use cxi::job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
-use cxi::job::{JobId, NodeName};
 use cxi_benches::{nic, run};
+use cxi_job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::{JobId, NodeName};
 
 const VNIS: u32 = 64_000;
 

@@ -6,8 +6,8 @@ use std::os::linux::fs::MetadataExt as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use cxi::job::{IdSet, TenantName};
 use cxi::{DeviceId, Limit, LnisPerRgid, Resource};
+use cxi_job::{IdSet, TenantName};
 
 /// Most NICs that a range may name, far above what a node holds.
 const MOST_NICS: u32 = 256;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use cxi::job::audit::{Audit, Finding, Observation, Severity};
-use cxi::job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi::job::{AuditOptions, IdSet, JobLimits};
+use cxi_job::audit::{Audit, Finding, Observation, Severity};
+use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::{AuditOptions, IdSet, JobLimits};
 use nix::unistd::{Uid, User};
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use clap::Subcommand;
-use cxi::job::ProcFs;
-use cxi::job::explain::{Explanation, Inquiry};
 use cxi::{Device, DeviceId, ServiceId};
+use cxi_job::ProcFs;
+use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
 
 use crate::cli::{Common, CreateArgs};

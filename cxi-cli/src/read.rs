@@ -6,9 +6,9 @@ use std::ffi::OsString;
 
 use clap::Parser as _;
 use cxi::ServiceSpec;
-use cxi::job::Grant;
-use cxi::job::audit::Observation;
-use cxi::job::pool::{Event, Snapshot};
+use cxi_job::Grant;
+use cxi_job::audit::Observation;
+use cxi_job::pool::{Event, Snapshot};
 use cxi_mock::NodeSnapshot;
 
 use crate::cli::Cli;

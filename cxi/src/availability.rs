@@ -1,7 +1,8 @@
 //! What a NIC has, what is reserved, and what is in use.
 
 use crate::driver::Capabilities;
-use crate::error::{LE_POOLS, Result, TLE_POOLS};
+use crate::error::Result;
+use crate::pools::{LE_POOLS, TLE_POOLS};
 use crate::{Device, Resource, ResourceMap, ServiceBuffer, ServiceId};
 
 /// One resource of a NIC, over all services.
@@ -100,7 +101,11 @@ impl Device {
 
     /// Whether a service that may have LEs takes an LE pool without a reservation, or may do so:
     /// that of 14.0.0 cannot always be told from later drivers.
-    pub(crate) fn le_pool_by_maximum(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::driver`](Self::driver).
+    pub fn le_pool_by_maximum(&self) -> Result<bool> {
         Ok(!self.driver()?.can(Capabilities::LE_POOL_BY_RESERVATION))
     }
 }

@@ -9,7 +9,11 @@ use std::path::Path;
 const LONGEST: u64 = 1 << 16;
 
 /// Reads a file. What is no text in it, such as a name that a program gave itself, is replaced.
-pub(crate) fn read(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+///
+/// Those of opening and reading; [`io::ErrorKind::FileTooLarge`] for a file of more than 64 KiB.
+pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let length = File::open(path)?
         .take(LONGEST + 1)

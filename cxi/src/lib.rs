@@ -36,8 +36,9 @@
 //! - [`Device::services`] makes, lists, changes and destroys [services](service).
 //! - [`Device::alloc_lni`] gives an [`Lni`], and that everything below: communication profiles,
 //!   domains, queues, counters, portal table entries, memory ([`lni`]).
-//! - [`job`] is the layer for schedulers: one act over all NICs, pools of VNIs, limits from cores,
-//!   the environment of a job.
+//!
+//! The layer for schedulers (one act over all NICs, pools of VNIs, limits from cores, the
+//! environment of a job) is the crate `cxi-job`.
 //!
 //! # Errors
 //!
@@ -107,11 +108,11 @@ pub mod error;
 mod host;
 mod id;
 mod info;
-pub mod job;
-mod kernel_file;
+pub mod kernel_file;
 mod limits;
 pub mod lni;
 mod member;
+pub mod pools;
 mod properties;
 mod resource;
 pub mod service;

@@ -78,7 +78,8 @@ impl Limit {
 
     /// Whether a service with this limit of LEs takes an LE pool. `by_maximum`: for a driver where
     /// it takes no reservation.
-    pub(crate) const fn takes_le_pool(self, by_maximum: bool) -> bool {
+    #[must_use]
+    pub const fn takes_le_pool(self, by_maximum: bool) -> bool {
         self.reserved > 0 || (by_maximum && self.max > 0)
     }
 

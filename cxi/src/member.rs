@@ -13,7 +13,6 @@ use cxi_ioctl::abi::service::{
     derive(serde::Serialize, serde::Deserialize),
     serde(tag = "type", content = "id", rename_all = "lowercase")
 )]
-#[non_exhaustive]
 pub enum Member {
     /// Processes with this effective user id.
     Uid(u32),

@@ -49,6 +49,18 @@ impl Resource {
         Self::Acs,
     ];
 
+    /// The order in which the driver looks for room. It fills in what is available of each until the
+    /// first that is short, and leaves zeros behind that. TLEs it does not look at here.
+    pub const CHECK_ORDER: [Self; RSRC_COUNT - 1] = [
+        Self::Ptes,
+        Self::Txqs,
+        Self::Tgqs,
+        Self::Eqs,
+        Self::Cts,
+        Self::Les,
+        Self::Acs,
+    ];
+
     /// The name, such as `TXQs`.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -134,7 +134,6 @@ pub enum InvalidVniList {
     derive(serde::Serialize, serde::Deserialize),
     serde(rename_all = "snake_case")
 )]
-#[non_exhaustive]
 pub enum VniAccess {
     /// These VNIs (`restricted_vnis` with a list).
     List(VniList),

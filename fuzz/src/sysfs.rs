@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cxi::job::{AuditOptions, Node, ProcFs};
+use cxi_job::{AuditOptions, Node, ProcFs};
 use cxi::{Device, DeviceId, Error, Host, ServiceId};
 use cxi_mock::{Credentials, Nic, NicConfig};
 

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use cxi::job::environment::SlingshotEnv;
-use cxi::job::pool::{PoolConfig, Request, Timestamp, VniPool};
-use cxi::job::{Filter, IdSet, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi::{Device, DeviceId, ServiceSpec, Vni};
 use cxi_benches::mock::{Result, device, vni};
+use cxi_job::environment::SlingshotEnv;
+use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::{Filter, IdSet, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
 use crate::series::{Act, Series};

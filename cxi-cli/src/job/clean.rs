@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cxi::job::clean::Clean;
-use cxi::job::{CleanPolicy, IdSet, ReleaseOptions};
+use cxi_job::clean::Clean;
+use cxi_job::{CleanPolicy, IdSet, ReleaseOptions};
 use serde::Serialize;
 
 use super::epilog::{gone, report, status};
@@ -34,7 +34,7 @@ pub(super) fn run(
         policy = policy.keep_vnis(live);
     }
     let progress = Progress::new(common.json);
-    let tell = |waiting: &cxi::job::release::Waiting| progress.tell(waiting);
+    let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
     let clean = node.nics.clean(&policy, &options);
     progress.end();

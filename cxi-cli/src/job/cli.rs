@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use cxi::job::IdSet;
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
+use cxi_job::IdSet;
 
 use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
 

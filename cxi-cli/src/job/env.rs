@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cxi::job::SlingshotEnv;
-use cxi::job::environment::{CLEAR, EnvironmentError, JobService};
 use cxi::{Service, TrafficClasses, Vni, VniAccess};
+use cxi_job::SlingshotEnv;
+use cxi_job::environment::{CLEAR, EnvironmentError, JobService};
 use serde::Serialize;
 
 use super::cli::WhichArgs;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use cxi::job::release::{Outcome, Released};
-use cxi::job::{Release, ReleaseOptions, ReleaseStatus};
 use cxi::{DeviceId, ServiceId};
 use cxi_ioctl::Errno;
+use cxi_job::release::{Outcome, Released};
+use cxi_job::{Release, ReleaseOptions, ReleaseStatus};
 use serde::Serialize;
 
 use super::cli::WhichArgs;
@@ -28,7 +28,7 @@ pub(super) fn run(
         return Ok(dry_run(&selected(&node, &filter)?));
     }
     let progress = Progress::new(common.json);
-    let tell = |waiting: &cxi::job::release::Waiting| progress.tell(waiting);
+    let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
     let release = node.nics.release(&filter, &options);
     progress.end();

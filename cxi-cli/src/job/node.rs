@@ -1,7 +1,7 @@
 //! The node of a job: all its NICs, those too that cannot be used.
 
 use cxi::Host;
-use cxi::job::{Node as Nics, NodeNic};
+use cxi_job::{Node as Nics, NodeNic};
 
 use crate::args::NicChoice;
 use crate::cli::Common;

@@ -1,8 +1,8 @@
 //! `cxi job plan`.
 
-use cxi::job::explain::Explanation;
-use cxi::job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
 use cxi::{Device, DeviceId, Limits};
+use cxi_job::explain::Explanation;
+use cxi_job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
 use serde::Serialize;
 
 use super::cli::SizeArgs;

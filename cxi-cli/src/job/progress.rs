@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
-use cxi::job::release::Waiting;
+use cxi_job::release::Waiting;
 
 /// What is wider than the terminal is cut, as only one line can be written over.
 const NO_WRAP: &str = "\x1b[?7l";

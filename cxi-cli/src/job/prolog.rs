@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cxi::job::allocate::{AllocateError, Cause};
-use cxi::job::{Grant, JobRequest};
+use cxi_job::allocate::{AllocateError, Cause};
+use cxi_job::{Grant, JobRequest};
 use serde::Serialize;
 
 use super::cli::SizeArgs;
@@ -34,7 +34,7 @@ pub(super) fn dry_run(
 ) -> Result<Report, Failure> {
     let node = JobNode::open(common, false)?;
     let report = plan::of_node(&node, size)?;
-    let usable: Vec<_> = node.nics.usable().map(cxi::job::NodeNic::id).collect();
+    let usable: Vec<_> = node.nics.usable().map(cxi_job::NodeNic::id).collect();
     if report.failures().is_empty() {
         return Ok(report.before(&format!(
             "Would create one service on each of {}: for {}, {}\n",

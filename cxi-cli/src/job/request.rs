@@ -1,9 +1,9 @@
 //! From the command line to what a job is to get.
 
 use cxi::Limit;
-use cxi::job::limits::{LimitPolicy, Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
-use cxi::job::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
 use cxi::{InvalidSpec, Member};
+use cxi_job::limits::{LimitPolicy, Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
+use cxi_job::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
 
 use super::cli::{ModeArg, Policy, ServiceArgs, SizeArgs, SubtractArg, WhoArgs};
 use crate::exit::Failure;

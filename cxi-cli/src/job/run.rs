@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cxi::job::pool::{PoolConfig, Request, Timestamp, VniPool};
-use cxi::job::{Filter, Grant, IdSet, JobId, JobRequest, NodeName, ReleaseOptions};
 use cxi::{Vni, VniAccess};
+use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::{Filter, Grant, IdSet, JobId, JobRequest, NodeName, ReleaseOptions};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -231,7 +231,7 @@ fn services_off(grant: &Grant, node: Paused, retry: Duration, common: &Common) -
         }
     };
     let progress = Progress::new(common.json);
-    let tell = |waiting: &cxi::job::release::Waiting| progress.tell(waiting);
+    let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
     let release = node.nics.release(&Filter::of(grant), &options);
     progress.end();

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cxi::job::{Filter, Grant};
 use cxi::{Device, DeviceId, Service, Vni};
+use cxi_job::{Filter, Grant};
 use serde::Deserialize;
 
 use super::cli::{WhichArgs, WhoArgs};

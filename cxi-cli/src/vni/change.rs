@@ -1,8 +1,8 @@
 //! What changes a pool.
 
 use cxi::Vni;
-use cxi::job::pool::{Change, Event, PoolConfig, Request, VniPool};
-use cxi::job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::pool::{Change, Event, PoolConfig, Request, VniPool};
+use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
 use super::cli::{ConfigArgs, VniArgs};

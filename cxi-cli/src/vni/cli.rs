@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
-use cxi::job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::args::{TenantArg, duration};
 

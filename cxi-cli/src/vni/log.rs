@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use cxi::job::pool::Event;
+use cxi_job::pool::Event;
 
 use crate::exit::{Exit, Failure};
 use crate::input;

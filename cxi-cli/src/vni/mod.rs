@@ -9,8 +9,8 @@ mod show;
 use std::path::Path;
 use std::time::SystemTime;
 
-use cxi::job::VniPool;
-use cxi::job::pool::{Event, PoolConfigError, PoolError, ReserveError, Snapshot, Timestamp};
+use cxi_job::VniPool;
+use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError, Snapshot, Timestamp};
 use serde::Serialize;
 
 use crate::cli::Common;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cxi::job::IdSet;
-use cxi::job::pool::{Change, PoolConfig, VniPool};
+use cxi_job::IdSet;
+use cxi_job::pool::{Change, PoolConfig, VniPool};
 use serde::Serialize;
 
 use super::{log, now};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi::job::pool::{Holding, Metrics, Phase, Stray};
-use cxi::job::{IdSet, JobId};
+use cxi_job::pool::{Holding, Metrics, Phase, Stray};
+use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
 use super::{existing, now};
@@ -75,7 +75,7 @@ pub(super) fn run(path: &Path, job: Option<&JobId>) -> Result<Report, Failure> {
         text += &table.render(0);
     }
     for (vni, stray) in pool.strays().filter(|_| job.is_none()) {
-        let nodes: Vec<&str> = stray.nodes.iter().map(cxi::job::NodeName::as_str).collect();
+        let nodes: Vec<&str> = stray.nodes.iter().map(cxi_job::NodeName::as_str).collect();
         text += &format!(
             "VNI {vni} is on {} although no job has it\n",
             nodes.join(", ")
@@ -128,14 +128,14 @@ pub(super) fn phase(phase: &Phase) -> String {
     match phase {
         Phase::Reserved { steps, .. } if steps.is_empty() => "reserved".to_owned(),
         Phase::Reserved { steps, .. } => {
-            let names: Vec<&str> = steps.iter().map(cxi::job::StepId::as_str).collect();
+            let names: Vec<&str> = steps.iter().map(cxi_job::StepId::as_str).collect();
             format!("reserved, steps {}", names.join(", "))
         }
         Phase::Draining {
             nodes_known: false, ..
         } => "draining until all nodes are confirmed at once".to_owned(),
         Phase::Draining { waiting, .. } => {
-            let names: Vec<&str> = waiting.iter().map(cxi::job::NodeName::as_str).collect();
+            let names: Vec<&str> = waiting.iter().map(cxi_job::NodeName::as_str).collect();
             format!("draining, waits for {}", names.join(", "))
         }
         _ => "unknown".to_owned(),

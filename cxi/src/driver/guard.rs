@@ -47,7 +47,9 @@ impl Device {
         self.accepts(hazard) || known.is_some_and(|driver| !driver.hazards().contains(hazard))
     }
 
-    pub(crate) fn accepts(&self, hazard: Hazards) -> bool {
+    /// Whether these hazards were accepted ([`Self::accepting`]).
+    #[must_use]
+    pub fn accepts(&self, hazard: Hazards) -> bool {
         self.accepted.contains(hazard)
     }
 

@@ -11,7 +11,6 @@ use cxi_ioctl::{CommandError, Errno, Opcode};
 use crate::{DeviceId, ServiceId};
 
 pub use kind::ErrorKind;
-pub(crate) use shortage::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
 pub use shortage::{Shortage, VniConflict};
 
 /// What went wrong: where, with which command, and why.
@@ -43,7 +42,9 @@ pub struct Leftover {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, errno: Errno) -> Self {
+    /// An error that says no more than its cause; for layers above and for tests.
+    #[must_use]
+    pub fn new(kind: ErrorKind, errno: Errno) -> Self {
         Self(Box::new(Repr {
             device: None,
             opcode: None,
@@ -53,8 +54,9 @@ impl Error {
         }))
     }
 
-    /// Something that the caller asked for and that no driver would accept.
-    pub(crate) fn invalid(kind: impl Into<ErrorKind>) -> Self {
+    /// Something that the caller asked for and that no driver would accept: EINVAL.
+    #[must_use]
+    pub fn invalid(kind: impl Into<ErrorKind>) -> Self {
         Self::new(kind.into(), Errno::EINVAL)
     }
 
@@ -73,12 +75,16 @@ impl Error {
         Self::new(kind, errno).during(opcode)
     }
 
-    pub(crate) fn on(mut self, device: DeviceId) -> Self {
+    /// The same error, on that device.
+    #[must_use]
+    pub fn on(mut self, device: DeviceId) -> Self {
         self.0.device = Some(device);
         self
     }
 
-    pub(crate) fn during(mut self, opcode: Opcode) -> Self {
+    /// The same error, of that command.
+    #[must_use]
+    pub fn during(mut self, opcode: Opcode) -> Self {
         self.0.opcode = Some(opcode);
         self
     }

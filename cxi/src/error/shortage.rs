@@ -1,5 +1,6 @@
 //! Why there is not enough, and who has what is wanted.
 
+use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
 use std::fmt;
 
 use crate::{Resource, ServiceId, Vni, VniRange};
@@ -48,13 +49,6 @@ pub enum Shortage {
         what: &'static str,
     },
 }
-
-/// LE pools of each processing element that services can have.
-pub(crate) const LE_POOLS: usize = 15;
-/// TLE pools of a NIC, that of the default service included.
-pub(crate) const TLE_POOLS: usize = 4;
-/// Places in the table of VNIs of a NIC.
-pub(crate) const VNI_SLOTS: usize = 256;
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -24,7 +24,7 @@ impl Services {
     ///
     /// A driver that made the service and whose answer cannot be had ([`ErrorKind::Protocol`], or
     /// EFAULT) keeps it, and its id is lost: look for it in the [list](Self::list). The layer for
-    /// jobs does ([`Node::allocate`](crate::job::Node::allocate)).
+    /// jobs does (`Node::allocate` of `cxi-job`).
     ///
     /// The service is enabled unless [asked otherwise](super::ServiceSpecBuilder::enabled); one to
     /// be disabled is enabled for the moment between two commands. One with

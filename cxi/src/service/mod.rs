@@ -23,7 +23,6 @@ use crate::Device;
 pub use builder::ServiceSpecBuilder;
 pub use read::{Service, ServiceBuffer};
 pub use scoped::ScopedService;
-pub(crate) use shortage::CHECKED;
 pub use spec::{InvalidSpec, ServiceSpec};
 pub use usage::Usage;
 

@@ -5,20 +5,8 @@ use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 use super::spec::{effective_limits, flags};
 use super::{ServiceBuffer, Services};
 use crate::error::Shortage;
-use crate::error::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
+use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
 use crate::{Limit, Resource, ResourceMap};
-
-/// The order in which the driver looks for room. It fills in what is available of each until the
-/// first that is short, and leaves zeros behind that. TLEs it does not look at here.
-pub(crate) const CHECKED: [Resource; 7] = [
-    Resource::Ptes,
-    Resource::Txqs,
-    Resource::Tgqs,
-    Resource::Eqs,
-    Resource::Cts,
-    Resource::Les,
-    Resource::Acs,
-];
 
 /// What the list of services shows, while the device is as it was when it refused, or nearly so.
 struct Evidence {
@@ -141,7 +129,7 @@ fn first_short(
     available: &[u16; 8],
 ) -> Option<(Resource, Limit, u16)> {
     let available = ResourceMap::from(*available);
-    CHECKED
+    Resource::CHECK_ORDER
         .into_iter()
         .map(|resource| (resource, wanted[resource], available[resource]))
         .find(|(_, limit, available)| limit.reserved() > *available)

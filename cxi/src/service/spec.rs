@@ -197,13 +197,10 @@ pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
     let mut limits = Limits::from_kernel(if limited { &desc.limits } else { &unlimited });
     let tles = &mut limits[Resource::Tles];
     if tles.max() > 0 || !limited {
-        *tles = crate::Limit::exactly(tles.reserved().max(MIN_TLES));
+        *tles = crate::Limit::exactly(tles.reserved().max(crate::pools::MIN_TLES));
     }
     limits
 }
-
-/// The least that the driver reserves if any TLE is asked for, or no limits are set.
-const MIN_TLES: u16 = 8;
 
 impl TryFrom<&Service> for ServiceSpec {
     type Error = InvalidSpec;

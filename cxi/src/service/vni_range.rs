@@ -107,7 +107,11 @@ impl Services {
     /// Whether a driver refused the range of a service: for another service, and destroying it does
     /// no harm, or for a domain of uid 0, and the driver keeps a profile that it has freed. Nothing
     /// tells one from the other later.
-    pub(crate) fn has_lost_range(&self, id: ServiceId) -> Result<bool> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::vni_range`], other than ENOENT.
+    pub fn has_lost_range(&self, id: ServiceId) -> Result<bool> {
         match self.vni_range(id) {
             Ok(_) => Ok(false),
             Err(error) if error.errno() == Errno::ENOENT => Ok(true),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use cxi::job::audit::AuditOptions;
-use cxi::job::clean::CleanPolicy;
-use cxi::job::explain::Inquiry;
-use cxi::job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
-use cxi::job::pool::{PoolConfig, Request, Timestamp};
-use cxi::job::{
+use cxi_job::audit::AuditOptions;
+use cxi_job::clean::CleanPolicy;
+use cxi_job::explain::Inquiry;
+use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
+use cxi_job::pool::{PoolConfig, Request, Timestamp};
+use cxi_job::{
     Filter, IdSet, JobLimits, JobRequest, NicPolicy, Node, ProcFs, ReleaseOptions, VniPool,
 };
 use cxi::{Device, DeviceId, Vni};
@@ -119,7 +119,7 @@ fn pool(add: &mut impl FnMut(u8, String)) {
         return;
     };
     let mut log = String::new();
-    let mut note = |event: Option<cxi::job::pool::Event>| {
+    let mut note = |event: Option<cxi_job::pool::Event>| {
         if let Some(event) = event {
             add(9, json(&event));
             log += &json(&event);

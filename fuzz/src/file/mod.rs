@@ -6,11 +6,11 @@ mod made;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use cxi::job::audit::{Audit, Observation};
-use cxi::job::clean::Clean;
-use cxi::job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
-use cxi::job::pool::{Event, PoolConfig, Request, Snapshot, Timestamp};
-use cxi::job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
+use cxi_job::audit::{Audit, Observation};
+use cxi_job::clean::Clean;
+use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
+use cxi_job::pool::{Event, PoolConfig, Request, Snapshot, Timestamp};
+use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
 use cxi::{Availability, DeviceInfo, Reading, ServiceSpec, Usage};
 use cxi_cli::read::{self, Kept};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub fn run(data: &[u8]) {
         2 => {
             if let Some(grant) = told(read::grant(text)) {
                 let _ = grant.env();
-                let _ = cxi::job::Filter::of(&grant);
+                let _ = cxi_job::Filter::of(&grant);
             }
         }
         3 => drop(round::<Grant>(text)),
@@ -86,7 +86,7 @@ pub fn run(data: &[u8]) {
         14 => drop(round::<(Usage, Availability, Reading)>(text)),
         15 => drop(round::<Audit>(text)),
         16 => drop(round::<Clean>(text)),
-        17 => drop(round::<cxi::job::Release>(text)),
+        17 => drop(round::<cxi_job::Release>(text)),
         18 => drop(round::<Explanation>(text)),
         _ => drop(round::<LimitPlan>(text)),
     }

@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cxi::job::audit::Observation;
-use cxi::job::clean::CleanPolicy;
-use cxi::job::limits::{LimitPolicy, Mode, Multiplier, NicUsage};
-use cxi::job::{
+use cxi_job::audit::Observation;
+use cxi_job::clean::CleanPolicy;
+use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage};
+use cxi_job::{
     AuditOptions, Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
 };
 use cxi::{Device, DeviceId, Member, Vni, VniRange};
@@ -147,11 +147,11 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
 }
 
 trait IntoTime {
-    fn into_time(self) -> cxi::job::pool::Timestamp;
+    fn into_time(self) -> cxi_job::pool::Timestamp;
 }
 
 impl IntoTime for u64 {
-    fn into_time(self) -> cxi::job::pool::Timestamp {
-        cxi::job::pool::Timestamp::from_millis(self)
+    fn into_time(self) -> cxi_job::pool::Timestamp {
+        cxi_job::pool::Timestamp::from_millis(self)
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cxi::driver::Hazards;
-use cxi::job::ProcFs;
-use cxi::job::explain::Inquiry;
+use cxi_job::ProcFs;
+use cxi_job::explain::Inquiry;
 use cxi::{Clock, Device, DeviceId, Error};
 use cxi_ioctl::{Release, Transport};
 use cxi_mock::{Credentials, Nic, NicConfig};

@@ -1,0 +1,139 @@
+//! Where the services went whose making failed.
+
+use std::time::Duration;
+
+use super::error::{LeftBehind, LeftBehindReason};
+use super::prepare::{Prepared, as_stored, is_same};
+use cxi::error::{Error, ErrorKind};
+use cxi::{Service, ServiceId, ServiceSpec, VniAccess};
+
+/// How long undoing waits for a service that is busy: nobody but a reader of its usage has it.
+const UNDO: Duration = Duration::from_millis(500);
+
+/// How a service that appeared meanwhile compares with the one that was asked for.
+enum Likeness {
+    /// It is that one.
+    Same,
+    /// It may be that one, before it got its VNI range or its namespace.
+    Unfinished,
+    /// It is another one.
+    Other,
+}
+
+impl Prepared<'_> {
+    /// Destroys what a failed attempt left on the NIC, and names what stays.
+    ///
+    /// A refusal means that nothing was made, but an answer that got lost looks like one: the
+    /// driver keeps a service whose id it could not deliver. So the NIC is always asked.
+    pub(super) fn account(&self, spec: &ServiceSpec, error: &Error) -> Vec<LeftBehind> {
+        let left = |service, reason| LeftBehind {
+            device: self.device.id(),
+            service,
+            reason,
+        };
+        let mut behind = Vec::new();
+        if let Some(known) = error.leftover() {
+            if matches!(known.error.kind(), ErrorKind::Hazard { .. }) {
+                let reason = LeftBehindReason::Hazard(known.error.to_string());
+                behind.push(left(Some(known.service), reason));
+            } else if let Err(error) = self.destroy(known.service) {
+                behind.push(left(Some(known.service), LeftBehindReason::Stuck(error)));
+            }
+        }
+        if error.command().is_none() || was_not_sent(error) {
+            return behind;
+        }
+        let services = match self.device.services().list() {
+            Ok(services) => services,
+            Err(asking) => {
+                if may_have_happened(error) {
+                    behind.push(left(None, LeftBehindReason::Unknown(asking)));
+                }
+                return behind;
+            }
+        };
+        let named: Vec<Option<ServiceId>> = behind.iter().map(|left| left.service).collect();
+        let new = services.iter().filter(|service| {
+            !self.before.contains(&service.id()) && !named.contains(&Some(service.id()))
+        });
+        for service in new {
+            match likeness(service, spec) {
+                Likeness::Same => {
+                    if let Err(error) = self.destroy(service.id()) {
+                        behind.push(left(Some(service.id()), LeftBehindReason::Stuck(error)));
+                    }
+                }
+                Likeness::Unfinished => {
+                    behind.push(left(Some(service.id()), LeftBehindReason::Unclear));
+                }
+                Likeness::Other => {}
+            }
+        }
+        behind
+    }
+
+    /// Destroys a service of this job; no such service is as good.
+    pub(super) fn destroy(&self, service: ServiceId) -> Result<(), Error> {
+        let services = self.device.services();
+        let destroy = || match services.destroy_when_idle(service, UNDO) {
+            Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => Ok(()),
+            result => result,
+        };
+        match destroy() {
+            Err(error) if !error.is_busy() => destroy(),
+            result => result,
+        }
+    }
+}
+
+fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
+    let same_limits = match spec.limits() {
+        None => !service.limited(),
+        Some(limits) => service.limited() && service.limits() == as_stored(*limits),
+    };
+    if !same_limits {
+        return Likeness::Other;
+    }
+    if is_same(service, spec) {
+        return Likeness::Same;
+    }
+    let unset_range =
+        matches!(spec.vnis(), VniAccess::Range(_)) && service.vnis() == VniAccess::Unrestricted;
+    let same_vnis = service.vnis() == spec.vnis();
+    let netns = spec
+        .members()
+        .is_some_and(|members| members.netns().is_some());
+    let unset_netns = netns && service.members().is_some_and(|members| members.is_empty());
+    let same_members = service.members().as_ref() == spec.members();
+    if same_vnis && unset_netns {
+        // Nobody else makes a service with this job's VNIs.
+        Likeness::Same
+    } else if unset_range && (same_members || unset_netns) {
+        Likeness::Unfinished
+    } else {
+        Likeness::Other
+    }
+}
+
+fn was_not_sent(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidSpec(_)
+            | ErrorKind::InvalidInput(_)
+            | ErrorKind::Unsupported { .. }
+            | ErrorKind::Unpromised { .. }
+            | ErrorKind::Hazard { .. }
+    )
+}
+
+/// Whether the driver may have made a service all the same: it did not say why it refused.
+fn may_have_happened(error: &Error) -> bool {
+    !matches!(
+        error.kind(),
+        ErrorKind::NotEnough(_)
+            | ErrorKind::VniTaken(_)
+            | ErrorKind::NotPermitted(_)
+            | ErrorKind::NoSuchService { .. }
+            | ErrorKind::ServiceDisabled { .. }
+    )
+}

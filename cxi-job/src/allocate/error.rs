@@ -1,0 +1,223 @@
+//! Why a job got nothing, and what is left of the attempt.
+
+use std::fmt;
+
+use crate::explain::Explanation;
+use crate::grant::LeftOut;
+use crate::limits::PlanError;
+use crate::node::NicProblem;
+use cxi::error::Error;
+use cxi::{DeviceId, ServiceId};
+
+/// Why a job got nothing, and what is left of the attempt.
+///
+/// Prints everything that an administrator has to know, on several lines.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AllocateError {
+    /// Fewer NICs can be used than the job asks for. Nothing was made.
+    TooFew {
+        /// How many can be used.
+        usable: usize,
+        /// How many it must be.
+        wanted: usize,
+        /// The others, with the reasons.
+        left_out: Vec<LeftOut>,
+    },
+    /// It went wrong on some NICs.
+    Nics {
+        /// What went wrong, by NIC.
+        failures: Vec<NicFailure>,
+        /// Every service of the job that still exists, or that may exist.
+        left: Vec<LeftBehind>,
+    },
+}
+
+/// What went wrong on one NIC.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NicFailure {
+    /// The NIC.
+    pub device: DeviceId,
+    /// What went wrong, for programs.
+    pub cause: Cause,
+    /// What went wrong, for people.
+    pub explanations: Vec<Explanation>,
+}
+
+/// What went wrong on a NIC.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The node has no such NIC.
+    NotThere,
+    /// The NIC cannot be used.
+    Unusable(Vec<NicProblem>),
+    /// The job's limits do not fit what the NIC has.
+    Plan(PlanError),
+    /// The NIC cannot be asked, or refused the service.
+    Service(Error),
+}
+
+/// A service of the job that still exists, or may exist.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LeftBehind {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service; `None` if it is not known whether there is one, because the NIC does not
+    /// answer any more.
+    pub service: Option<ServiceId>,
+    /// Why it is still there.
+    pub reason: LeftBehindReason,
+}
+
+/// Why a service is still there.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LeftBehindReason {
+    /// It could not be destroyed again.
+    Stuck(Error),
+    /// It is not destroyed, because this driver may answer that with damage.
+    Hazard(String),
+    /// It was there before, from an earlier run for the same job.
+    Adopted,
+    /// It appeared while this job's was made, and whose it is cannot be seen: the driver's answer
+    /// got lost before it got its VNIs or members.
+    Unclear,
+    /// The driver's answer got lost, and the NIC could not be asked whether it made a service.
+    Unknown(Error),
+}
+
+impl AllocateError {
+    pub(super) fn of(failures: Vec<NicFailure>, left: Vec<LeftBehind>) -> Self {
+        Self::Nics { failures, left }
+    }
+
+    /// What went wrong, by NIC.
+    #[must_use]
+    pub fn failures(&self) -> &[NicFailure] {
+        match self {
+            Self::TooFew { .. } => &[],
+            Self::Nics { failures, .. } => failures,
+        }
+    }
+
+    /// Every service of the job that still exists, or that may exist. Empty if nothing is left.
+    #[must_use]
+    pub fn left(&self) -> &[LeftBehind] {
+        match self {
+            Self::TooFew { .. } => &[],
+            Self::Nics { left, .. } => left,
+        }
+    }
+}
+
+impl NicFailure {
+    pub(super) fn new(device: DeviceId, cause: Cause) -> Self {
+        Self {
+            device,
+            cause,
+            explanations: Vec::new(),
+        }
+    }
+
+    pub(super) fn explained(mut self, explanations: Vec<Explanation>) -> Self {
+        self.explanations = explanations;
+        self
+    }
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    let items: Vec<String> = items.iter().map(T::to_string).collect();
+    items.join("; ")
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotThere => f.write_str("the node has no such NIC"),
+            Self::Unusable(problems) => f.write_str(&list(problems)),
+            Self::Plan(error) => error.fmt(f),
+            Self::Service(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for NicFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.explanations.is_empty() {
+            let texts: Vec<String> = self.explanations.iter().map(ToString::to_string).collect();
+            return f.write_str(&texts.join("\n"));
+        }
+        match &self.cause {
+            // These say themselves which NIC it is.
+            Cause::Plan(_) | Cause::Service(_) => self.cause.fmt(f),
+            Cause::NotThere | Cause::Unusable(_) => write!(f, "{}: {}", self.device, self.cause),
+        }
+    }
+}
+
+impl fmt::Display for LeftBehind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.device)?;
+        match self.service {
+            Some(service) => write!(f, "service {service} ")?,
+            None => f.write_str("a service ")?,
+        }
+        match &self.reason {
+            LeftBehindReason::Stuck(error) => {
+                write!(f, "still exists: destroying it failed: {error}")
+            }
+            LeftBehindReason::Hazard(reason) => write!(f, "still exists: {reason}"),
+            LeftBehindReason::Adopted => {
+                f.write_str("still exists: it was there before, from an earlier run for this job")
+            }
+            LeftBehindReason::Unclear => f.write_str(
+                "still exists, and may be this job's: it appeared meanwhile, and the driver's \
+                 answer got lost",
+            ),
+            LeftBehindReason::Unknown(error) => write!(
+                f,
+                "may exist: the driver's answer got lost, and asking again failed: {error}"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for AllocateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFew {
+                usable,
+                wanted,
+                left_out,
+            } => {
+                write!(f, "{wanted} usable NICs wanted, {usable} found")?;
+                for nic in left_out {
+                    write!(f, "\n  {}: {}", nic.device, list(&nic.problems))?;
+                }
+                Ok(())
+            }
+            Self::Nics { failures, left } => {
+                let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
+                f.write_str(&failures.join("\n"))?;
+                if left.is_empty() {
+                    return f.write_str("\nThe job has no service on any NIC.");
+                }
+                f.write_str("\nLeft behind:")?;
+                for left in left {
+                    write!(f, "\n  {left}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for AllocateError {}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync + 'static>() {}
+    send_sync::<AllocateError>();
+};

@@ -1,0 +1,146 @@
+//! A job's services on all its NICs, as one act.
+
+mod account;
+mod error;
+mod make;
+mod prepare;
+
+use super::grant::{Grant, LeftOut};
+use super::node::{Node, NodeNic};
+use super::parallel;
+use super::request::{JobRequest, NicPolicy};
+
+pub use error::{AllocateError, Cause, LeftBehind, LeftBehindReason, NicFailure};
+use make::Made;
+use prepare::Prepared;
+
+impl Node {
+    /// Makes a job's services: one on each NIC, on all of them or on none.
+    ///
+    /// First everything is checked that can be known: which NICs the policy asks for and whether
+    /// they can be used, whether the limits fit. Only if that holds for every NIC, services are
+    /// made, on all NICs at a time. If one fails, those that were made are destroyed again; what
+    /// cannot be destroyed is named in the error. A service whose id got lost, because the
+    /// driver's answer did, is found by what it is.
+    ///
+    /// A run after an interrupted one adopts what that one made: a service with the same members,
+    /// VNIs, traffic classes and limits. Adopted services stay if the rest fails, and the error
+    /// names them.
+    ///
+    /// Takes CAP_SYS_ADMIN. The services belong to the NICs: [keep](Grant) what is returned, or
+    /// find them by their VNIs to [release](Node::release) them.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cxi::{Device, DeviceId, Vni};
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # let mock = MockNode::alike(2, &NicConfig::new())?;
+    /// # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
+    /// #     let file = nic.open()?.transport(Credentials::root());
+    /// #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
+    /// # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
+    /// # let node = cxi_job::Node::of(devices);
+    /// use cxi_job::JobRequest;
+    ///
+    /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
+    /// let grant = node.allocate(&request)?;
+    /// assert_eq!(grant.env()?.vars()[1], ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AllocateError`] says for each NIC what went wrong, who is in the way and what to do, and
+    /// which services are left.
+    #[doc(alias = "cxil_alloc_svc")]
+    pub fn allocate(&self, request: &JobRequest) -> Result<Grant, AllocateError> {
+        let (nics, left_out) = self.choose(request)?;
+        let prepared = parallel::each(&nics, |nic| Prepared::new(nic, request));
+        let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
+        let made = parallel::each(&prepared, |nic| nic.make(request));
+        if made.iter().any(Result::is_err) {
+            return Err(give_up(&prepared, made));
+        }
+        let services = prepared.into_iter().zip(made.into_iter().flatten());
+        Ok(Grant {
+            members: *request.members(),
+            services: services
+                .map(|(nic, made)| nic.granted(made, request))
+                .collect(),
+            left_out,
+        })
+    }
+
+    /// The NICs that the policy asks for, and the others.
+    fn choose(&self, request: &JobRequest) -> Result<(Vec<&NodeNic>, Vec<LeftOut>), AllocateError> {
+        let wanted = |nic: &&NodeNic| match request.nics() {
+            NicPolicy::All => !nic.is_virtual_function(),
+            NicPolicy::AnyUsable(_) => nic.is_usable(),
+            NicPolicy::Listed(listed) => listed.contains(&nic.id()),
+        };
+        let (nics, others): (Vec<_>, Vec<_>) = self.nics().iter().partition(wanted);
+        let mut failures: Vec<NicFailure> = nics
+            .iter()
+            .filter(|nic| !nic.is_usable())
+            .map(|nic| NicFailure::new(nic.id(), Cause::Unusable(nic.problems().to_vec())))
+            .collect();
+        if let NicPolicy::Listed(listed) = request.nics() {
+            let missing = listed.iter().filter(|id| self.nic(**id).is_none());
+            failures.extend(missing.map(|id| NicFailure::new(*id, Cause::NotThere)));
+        }
+        if !failures.is_empty() {
+            failures.sort_by_key(|failure| failure.device);
+            return Err(AllocateError::of(failures, vec![]));
+        }
+        let least = match request.nics() {
+            NicPolicy::AnyUsable(least) => *least,
+            _ => 1,
+        };
+        let left_out = others.into_iter().map(|nic| LeftOut {
+            device: nic.id(),
+            problems: nic.problems().to_vec(),
+        });
+        let left_out: Vec<LeftOut> = left_out.collect();
+        if nics.len() < least {
+            return Err(AllocateError::TooFew {
+                usable: nics.len(),
+                wanted: least,
+                left_out,
+            });
+        }
+        Ok((nics, left_out))
+    }
+}
+
+/// All results, or all failures.
+fn gather<T>(results: Vec<Result<T, NicFailure>>) -> Result<Vec<T>, Vec<NicFailure>> {
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => good.push(value),
+            Err(failure) => bad.push(failure),
+        }
+    }
+    if bad.is_empty() { Ok(good) } else { Err(bad) }
+}
+
+/// Destroys what was made, and says what is left.
+fn give_up(
+    prepared: &[Prepared<'_>],
+    made: Vec<Result<Made, (NicFailure, Vec<LeftBehind>)>>,
+) -> AllocateError {
+    let (mut failures, mut left, mut undo) = (Vec::new(), Vec::new(), Vec::new());
+    for (nic, result) in prepared.iter().zip(made) {
+        match result {
+            Ok(made) => undo.push((nic, made)),
+            Err((failure, behind)) => {
+                failures.push(failure);
+                left.extend(behind);
+            }
+        }
+    }
+    let undone = parallel::each(&undo, |(nic, made)| nic.unmake(made));
+    left.extend(undone.into_iter().flatten());
+    left.sort_by_key(|left: &LeftBehind| left.device);
+    AllocateError::of(failures, left)
+}

@@ -1,0 +1,199 @@
+//! What can be known of a NIC before anything is made on it.
+
+use super::error::{Cause, NicFailure};
+use super::make::Made;
+use crate::explain::{Explanation, Inquiry};
+use crate::grant::GrantedService;
+use crate::limits::{Cut, NicUsage, plan};
+use crate::node::NodeNic;
+use crate::request::{JobLimits, JobRequest};
+use crate::view::NicView;
+use cxi::error::Error;
+use cxi::pools::MIN_TLES;
+use cxi::{Device, Limit, Limits, Resource, Service, ServiceId, ServiceSpec};
+
+/// One NIC, with the service that it is to get.
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
+    pub(super) device: &'a Device,
+    pub(super) spec: ServiceSpec,
+    pub(super) asked: Option<Limits>,
+    pub(super) cuts: Vec<Cut>,
+    /// The services that were there before.
+    pub(super) before: Vec<ServiceId>,
+    /// The one of them that is the job's already.
+    pub(super) adopt: Option<Adopt>,
+}
+
+/// A service that is the job's already.
+#[derive(Debug)]
+pub(super) struct Adopt {
+    pub(super) service: ServiceId,
+    pub(super) enabled: bool,
+    limits: Option<Limits>,
+    cuts: Vec<Cut>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(nic: &'a NodeNic, request: &JobRequest) -> Result<Self, NicFailure> {
+        let Some(device) = nic.device() else {
+            let problems = nic.problems().to_vec();
+            return Err(NicFailure::new(nic.id(), Cause::Unusable(problems)));
+        };
+        let fail = |error: Error, spec: &ServiceSpec| refused(device, spec, error);
+        let view = NicView::read(device).map_err(|error| fail(error, &request.spec))?;
+        let adopt = find_own(&view, request);
+        let totals = device
+            .totals()
+            .map_err(|error| fail(error, &request.spec))?;
+        // A job whose services are there has them, whatever else has happened on the NIC since.
+        let planned = match &adopt {
+            Some(_) => Ok((request.limits.asked(&view.usage), Vec::new())),
+            None => limits(request, &view.usage),
+        };
+        let (limits, cuts) = planned.map_err(|error| {
+            let explanations = Explanation::of_plan(&error, device);
+            NicFailure::new(nic.id(), Cause::Plan(error)).explained(explanations)
+        })?;
+        let spec = request.spec.with_limits(limits);
+        spec.fits(&totals)
+            .map_err(|error| fail(Error::invalid(error).on(nic.id()), &spec))?;
+        Ok(Self {
+            device,
+            spec,
+            asked: request.limits.asked(&view.usage),
+            cuts,
+            before: view.services.iter().map(Service::id).collect(),
+            adopt,
+        })
+    }
+
+    pub(super) fn granted(&self, made: Made, request: &JobRequest) -> GrantedService {
+        let (granted, cuts) = match &self.adopt {
+            Some(adopt) => (adopt.limits, adopt.cuts.clone()),
+            None => (made.limits.map(as_stored), made.cuts),
+        };
+        GrantedService {
+            device: self.device.id(),
+            service: made.service,
+            vnis: self.spec.vnis(),
+            traffic_classes: request.traffic_classes(),
+            asked: self.asked,
+            granted,
+            cuts,
+            lnis_per_rgid: request.lnis_per_rgid,
+            adopted: self.adopt.is_some(),
+        }
+    }
+}
+
+/// A failure of the driver, explained.
+pub(super) fn refused(device: &Device, spec: &ServiceSpec, error: Error) -> NicFailure {
+    let explanation = Inquiry::new(&error).device(device).spec(spec).explain();
+    NicFailure::new(device.id(), Cause::Service(error)).explained(vec![explanation])
+}
+
+/// The limits that the NIC has room for, and what is cut.
+fn limits(
+    request: &JobRequest,
+    usage: &NicUsage,
+) -> Result<(Option<Limits>, Vec<Cut>), crate::limits::PlanError> {
+    match &request.limits {
+        JobLimits::Unlimited => Ok((None, Vec::new())),
+        JobLimits::Fixed(limits) => Ok((Some(*limits), Vec::new())),
+        JobLimits::Planned { policy, size, mode } => {
+            let plan = plan(policy, *size, usage, *mode)?;
+            Ok((Some(plan.limits), plan.cuts))
+        }
+    }
+}
+
+/// What the driver makes of limits: it reserves all TLEs, and at least 8.
+pub(super) fn as_stored(mut limits: Limits) -> Limits {
+    let tles = &mut limits[Resource::Tles];
+    if *tles != Limit::NONE {
+        *tles = Limit::exactly(tles.reserved().max(MIN_TLES));
+    }
+    limits
+}
+
+/// Whether a service is for the same job: limits aside, what was asked for.
+pub(super) fn is_same(service: &Service, spec: &ServiceSpec) -> bool {
+    !service.system()
+        && service.members().as_ref() == spec.members()
+        && service.vnis() == spec.vnis()
+        && service.traffic_classes() == spec.traffic_classes()
+        && service.limited() == spec.limits().is_some()
+}
+
+/// The service that an earlier run for the same job made.
+fn find_own(view: &NicView, request: &JobRequest) -> Option<Adopt> {
+    if !request.adopt {
+        return None;
+    }
+    let services = view.services.iter();
+    let own = services.filter_map(|service| own(service, view, request));
+    // One that is disabled was left before its last step.
+    own.max_by_key(|adopt| adopt.enabled)
+}
+
+fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt> {
+    let wanted = request.spec.with_limits(match request.limits {
+        JobLimits::Unlimited => None,
+        _ => Some(service.limits()),
+    });
+    if !is_same(service, &wanted) {
+        return None;
+    }
+    let adopt = |limits, cuts| {
+        Some(Adopt {
+            service: service.id(),
+            enabled: service.enabled(),
+            limits,
+            cuts,
+        })
+    };
+    let have = service.limits();
+    match &request.limits {
+        JobLimits::Unlimited => adopt(None, Vec::new()),
+        JobLimits::Fixed(limits) if as_stored(*limits) == have => adopt(Some(have), Vec::new()),
+        JobLimits::Fixed(_) => None,
+        JobLimits::Planned { policy, size, mode } => {
+            // As it was planned then: without the service itself.
+            let mut before = view.usage.clone();
+            before
+                .services
+                .retain(|other| other.service != service.id());
+            let plan = plan(policy, *size, &before, *mode).ok();
+            if let Some(plan) = plan
+                && as_stored(plan.limits) == have
+            {
+                return adopt(Some(have), plan.cuts);
+            }
+            scaled_back(request, &view.usage, have).then(|| adopt(Some(have), Vec::new()))?
+        }
+    }
+}
+
+/// Whether limits are what scaling back may have made of those asked for, when other services had
+/// other things.
+fn scaled_back(request: &JobRequest, usage: &NicUsage, have: Limits) -> bool {
+    let JobLimits::Planned { policy, mode, .. } = &request.limits else {
+        return false;
+    };
+    let Some(asked) = request.limits.asked(usage).map(as_stored) else {
+        return false;
+    };
+    have.iter().all(|(resource, have)| {
+        let asked = asked[resource];
+        let Some(floor) = mode.floor(policy, resource) else {
+            return *have == asked;
+        };
+        if resource == Resource::Tles {
+            return *have == Limit::NONE || have.reserved() <= asked.reserved();
+        }
+        have.max() == asked.max()
+            && have.reserved() <= asked.reserved()
+            && u32::from(have.reserved()) >= floor.min(asked.reserved().into())
+    })
+}

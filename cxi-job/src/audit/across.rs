@@ -1,0 +1,117 @@
+//! NICs of one node that disagree.
+
+use super::{Code, Finding, Seen, Severity};
+use crate::describe;
+use crate::view::is_alike;
+use cxi::{Service, ServiceId};
+
+/// Jobs have one service on each NIC: what is on one is to be on all, and alike.
+pub(super) fn check(seen: &[Seen]) -> Vec<Finding> {
+    let usable: Vec<&Seen> = seen.iter().filter(|nic| nic.usable).collect();
+    let mut findings = Vec::new();
+    let Some((first, others)) = usable.split_first() else {
+        return findings;
+    };
+    findings.extend(default_services(first, others));
+    for nic in &usable {
+        for service in jobs(nic) {
+            let twins = || usable.iter().map(|other| (other, twins(other, service)));
+            let most = twins().map(|(_, twins)| twins.len()).max().unwrap_or(0);
+            // Reported where it is missing, with the first NIC that has it.
+            let missing: Vec<_> = twins().filter(|(_, twins)| twins.len() < most).collect();
+            let mut having = twins().filter(|(_, twins)| twins.len() == most);
+            let reports = having.next().is_some_and(|(other, twins)| {
+                let last = twins.last().map(|twin| twin.id());
+                other.device == nic.device && last == Some(service.id())
+            });
+            if reports {
+                findings.extend(missing.iter().map(|(other, _)| absent(other, nic, service)));
+            }
+            findings.extend(different(nic, service, &usable));
+        }
+    }
+    findings
+}
+
+fn jobs(nic: &Seen) -> impl Iterator<Item = &Service> {
+    let services = nic.view.services.iter();
+    services.filter(|service| !service.id().is_default() && !service.system())
+}
+
+/// The services of a NIC for the same job: with the same members and VNIs.
+fn twins<'a>(nic: &'a Seen, service: &Service) -> Vec<&'a Service> {
+    jobs(nic).filter(|other| is_alike(other, service)).collect()
+}
+
+fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        code: Code::MissingOnNic,
+        device: nic.device,
+        service: None,
+        text: format!(
+            "nothing like {} of {}: a job gets a service on each NIC, so something failed half \
+             way or the job asked for some NICs only",
+            describe::service(service),
+            having.device
+        ),
+    }
+}
+
+fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding> {
+    let [_] = twins(nic, service)[..] else {
+        return None;
+    };
+    let (first, other) = usable
+        .iter()
+        .find_map(|first| match twins(first, service)[..] {
+            [other] => Some((first, other)),
+            _ => None,
+        })?;
+    let mut what = Vec::new();
+    if other.enabled() != service.enabled() {
+        what.push("whether it is enabled");
+    }
+    if other.traffic_classes() != service.traffic_classes() {
+        what.push("traffic classes");
+    }
+    if other.limits() != service.limits() {
+        what.push("limits");
+    }
+    let id: ServiceId = service.id();
+    (first.device != nic.device && !what.is_empty()).then(|| Finding {
+        severity: Severity::Info,
+        code: Code::ServicesDiffer,
+        device: nic.device,
+        service: Some(id),
+        text: format!(
+            "{} and service {} of {} are of one job, and differ: {}",
+            describe::service(service),
+            other.id(),
+            first.device,
+            what.join(", ")
+        ),
+    })
+}
+
+fn default_services(first: &Seen, others: &[&Seen]) -> Vec<Finding> {
+    let default = |nic: &Seen| nic.view.service(ServiceId::DEFAULT).copied();
+    let differing = others.iter().filter_map(|nic| {
+        let (one, other) = (default(first)?, default(nic)?);
+        let alike = one.enabled() == other.enabled()
+            && one.vnis() == other.vnis()
+            && one.limits() == other.limits();
+        (!alike).then(|| Finding {
+            severity: Severity::Warning,
+            code: Code::DefaultServicesDiffer,
+            device: nic.device,
+            service: Some(ServiceId::DEFAULT),
+            text: format!(
+                "the default service is not as on {}: {} here",
+                first.device,
+                describe::service(&other)
+            ),
+        })
+    });
+    differing.collect()
+}

@@ -1,0 +1,300 @@
+//! What is wrong with the services of a node, before a job finds out.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use cxi::{Device, DeviceId};
+//! # use cxi_mock::{Credentials, MockNode, NicConfig};
+//! # let config = NicConfig::new().parameters(|params| params.disable_default_svc = false);
+//! # let mock = MockNode::alike(1, &config)?;
+//! # let file = mock.nics()[0].open()?.transport(Credentials::user(1000, 1000));
+//! # let node = cxi_job::Node::of([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+//! use cxi_job::AuditOptions;
+//! use cxi_job::audit::Code;
+//!
+//! let audit = node.audit(&AuditOptions::new());
+//! assert_eq!(audit.findings[0].code, Code::DefaultServiceEnabled);
+//! assert_eq!(
+//!     audit.findings[0].to_string(),
+//!     "warning: cxi0: the default service is enabled: every user of the node can use VNIs 1,10, \
+//!      unseen by the scheduler; disable it"
+//! );
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod across;
+mod idle;
+mod room;
+mod services;
+
+use std::fmt;
+use std::time::Duration;
+
+use super::idset::IdSet;
+use super::limits::{LimitPolicy, Mode, Multiplier};
+use super::node::Node;
+use super::parallel;
+use super::pool::Timestamp;
+use super::request::JobLimits;
+use super::view::NicView;
+use cxi::{DeviceId, ServiceId};
+
+pub use idle::{IdleService, Observation};
+
+/// One thing that is wrong, or about to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is, for programs.
+    pub code: Code,
+    /// On which NIC.
+    pub device: DeviceId,
+    /// With which service.
+    pub service: Option<ServiceId>,
+    /// What it is and what to do, for people.
+    pub text: String,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Should be put right.
+    Warning,
+    /// Jobs are not isolated, or cannot run.
+    Error,
+}
+
+/// What a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum Code {
+    /// A job cannot use the NIC.
+    NicUnusable,
+    /// The NIC does not tell its services.
+    NicUnreadable,
+    /// The default service is enabled.
+    DefaultServiceEnabled,
+    /// An enabled service is open to everybody.
+    NoMembers,
+    /// An enabled service names no VNIs.
+    NoVnis,
+    /// A service was left before it had a VNI.
+    Unfinished,
+    /// A member is a user that the node does not know.
+    DeadUser,
+    /// A VNI is not in the scheduler's pool.
+    OutsidePool,
+    /// Nothing of a service is in use for long.
+    Idle,
+    /// Few or no more jobs fit.
+    NearlyExhausted,
+    /// A job's service is not on all NICs.
+    MissingOnNic,
+    /// A job's services have different limits or traffic classes.
+    ServicesDiffer,
+    /// The default service is not alike on all NICs.
+    DefaultServicesDiffer,
+}
+
+/// What an audit found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Audit {
+    /// What is wrong, by NIC and service.
+    pub findings: Vec<Finding>,
+    /// Which services are idle, for the next audit.
+    pub observation: Observation,
+}
+
+impl Audit {
+    /// How bad the worst finding is; `None` if nothing was found.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+/// What to look for.
+#[derive(Clone)]
+pub struct AuditOptions<'a> {
+    pool: Option<IdSet>,
+    user_exists: Option<&'a (dyn Fn(u32) -> bool + Sync)>,
+    earlier: Option<&'a Observation>,
+    now: Timestamp,
+    idle_after: Duration,
+    job: JobLimits,
+    few: u32,
+}
+
+impl<'a> AuditOptions<'a> {
+    /// Looks for what needs no knowledge of the site.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            pool: None,
+            user_exists: None,
+            earlier: None,
+            now: Timestamp::from_millis(0),
+            idle_after: Duration::from_secs(3600),
+            job: JobLimits::Planned {
+                policy: LimitPolicy::hpe_recommended(),
+                size: Multiplier::Cores(1),
+                mode: Mode::Strict,
+            },
+            few: 0,
+        }
+    }
+
+    /// The scheduler's VNIs: user services with others are found.
+    #[must_use]
+    pub fn pool(mut self, vnis: IdSet) -> Self {
+        self.pool = Some(vnis);
+        self
+    }
+
+    /// How to find out whether a user exists: members that do not are found.
+    #[must_use]
+    pub fn user_exists(mut self, lookup: &'a (dyn Fn(u32) -> bool + Sync)) -> Self {
+        self.user_exists = Some(lookup);
+        self
+    }
+
+    /// The time, and what an earlier audit saw: services of which nothing was in use then and is
+    /// in use now are found, from `after` on.
+    #[must_use]
+    pub fn idle(
+        mut self,
+        now: Timestamp,
+        earlier: Option<&'a Observation>,
+        after: Duration,
+    ) -> Self {
+        self.now = now;
+        self.earlier = earlier;
+        self.idle_after = after;
+        self
+    }
+
+    /// How large a usual job is: NICs with room for `few` more or fewer are found. Default: NICs
+    /// with no room for a job of one core with the limits that HPE recommends.
+    #[must_use]
+    pub fn room_for(mut self, job: JobLimits, few: u32) -> Self {
+        self.job = job;
+        self.few = few;
+        self
+    }
+}
+
+impl Default for AuditOptions<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for AuditOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditOptions")
+            .field("pool", &self.pool)
+            .field("earlier", &self.earlier)
+            .field("now", &self.now)
+            .field("idle_after", &self.idle_after)
+            .field("job", &self.job)
+            .field("few", &self.few)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A NIC and what was read from it.
+struct Seen {
+    device: DeviceId,
+    usable: bool,
+    view: NicView,
+}
+
+impl Node {
+    /// Looks for what is wrong with the services of the node. Changes nothing, and takes no
+    /// privilege.
+    #[must_use]
+    pub fn audit(&self, options: &AuditOptions<'_>) -> Audit {
+        let mut findings: Vec<Finding> = self.nics().iter().filter_map(unusable).collect();
+        let nics: Vec<_> = self.manageable().collect();
+        let views = parallel::each(&nics, |(_, device)| NicView::read(device));
+        let mut seen = Vec::new();
+        for ((nic, _), view) in nics.iter().zip(views) {
+            let device = nic.id();
+            match view {
+                Ok(view) => seen.push(Seen {
+                    device,
+                    usable: nic.is_usable(),
+                    view,
+                }),
+                // That it does not answer at all is said already.
+                Err(_) if nic.info().is_none() => {}
+                Err(error) => findings.push(Finding {
+                    severity: Severity::Error,
+                    code: Code::NicUnreadable,
+                    device,
+                    service: None,
+                    text: error.to_string(),
+                }),
+            }
+        }
+        for nic in &seen {
+            findings.extend(services::check(nic, options));
+            findings.extend(room::check(nic, options));
+        }
+        findings.extend(across::check(&seen));
+        let observation = Observation::of(&seen, options);
+        findings.extend(idle::check(&observation, &seen, options));
+        findings.sort_by_key(|finding| (finding.device, finding.service, finding.code));
+        Audit {
+            findings,
+            observation,
+        }
+    }
+}
+
+fn unusable(nic: &super::node::NodeNic) -> Option<Finding> {
+    let problems: Vec<String> = nic.problems().iter().map(ToString::to_string).collect();
+    if problems.is_empty() || nic.is_virtual_function() {
+        return None;
+    }
+    Some(Finding {
+        severity: Severity::Error,
+        code: Code::NicUnusable,
+        device: nic.id(),
+        service: None,
+        text: format!("jobs cannot use the NIC: {}", problems.join("; ")),
+    })
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.severity, self.device, self.text)
+    }
+}

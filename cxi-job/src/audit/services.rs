@@ -1,0 +1,99 @@
+//! Each service by itself.
+
+use super::{AuditOptions, Code, Finding, Seen, Severity};
+use crate::describe;
+use crate::grant::each_vni;
+use crate::idset::IdSet;
+use cxi::{Member, Service, VniAccess};
+
+pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
+    let services = nic.view.services.iter();
+    services
+        .flat_map(|service| {
+            let findings = if service.id().is_default() {
+                default_service(service).into_iter().collect()
+            } else {
+                user_service(service, options)
+            };
+            findings.into_iter().map(|(severity, code, text)| Finding {
+                severity,
+                code,
+                device: nic.device,
+                service: Some(service.id()),
+                text,
+            })
+        })
+        .collect()
+}
+
+type Found = (Severity, Code, String);
+
+fn default_service(service: &Service) -> Option<Found> {
+    let text = format!(
+        "the default service is enabled: every user of the node can use {}, unseen by the \
+         scheduler; disable it",
+        describe::vnis(service.vnis())
+    );
+    let found = (Severity::Warning, Code::DefaultServiceEnabled, text);
+    service.enabled().then_some(found)
+}
+
+fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
+    let name = describe::service(service);
+    let mut found = Vec::new();
+    let open = service.enabled() && !service.system();
+    if open && service.members().is_none() {
+        let text = format!(
+            "{name} is open to everybody on the node: restrict it to the uid, gid or network \
+             namespace of a job"
+        );
+        found.push((Severity::Error, Code::NoMembers, text));
+    }
+    let unrestricted = service.vnis() == VniAccess::Unrestricted;
+    if open && unrestricted {
+        let text = format!(
+            "{name} names no VNIs: drivers up to SHS 13.0 let it use any; give it a list or a \
+             range"
+        );
+        found.push((Severity::Error, Code::NoVnis, text));
+    }
+    if unrestricted && !service.enabled() && !service.system() {
+        let text = format!(
+            "{name} has neither VNIs nor a range: a process that made it may have been killed; \
+             destroy it if nobody is about to finish it"
+        );
+        found.push((Severity::Warning, Code::Unfinished, text));
+    }
+    if let Some(exists) = options.user_exists {
+        let members = service.members().into_iter();
+        let members: Vec<Member> = members.flat_map(Vec::from).collect();
+        for member in members {
+            if let Member::Uid(uid) = member
+                && !exists(uid)
+            {
+                let text = format!(
+                    "{name} is for uid {uid}, which the node does not know: its job has ended, or \
+                     user ids changed"
+                );
+                found.push((Severity::Warning, Code::DeadUser, text));
+            }
+        }
+    }
+    if let Some(pool) = &options.pool
+        && !service.system()
+    {
+        let outside = each_vni(service.vnis())
+            .into_iter()
+            .map(cxi::Vni::get)
+            .filter(|vni| !pool.contains(*vni))
+            .collect::<IdSet>();
+        if !outside.is_empty() {
+            let text = format!(
+                "{name} has VNIs outside the scheduler's pool: {outside}; another scheduler or an \
+                 administrator made it, or the pool was changed"
+            );
+            found.push((Severity::Warning, Code::OutsidePool, text));
+        }
+    }
+    found
+}

@@ -1,0 +1,201 @@
+//! Whether a job's environment holds on its node.
+
+use std::fmt;
+
+use super::describe;
+use super::environment::SlingshotEnv;
+use super::node::{NicProblem, Node};
+use cxi::{DeviceId, Member, ServiceId, TrafficClasses, Vni, VniAccess};
+
+/// Why a job cannot use what its environment says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct EnvironmentProblem {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service that is named for it.
+    pub service: ServiceId,
+    /// What is wrong.
+    pub kind: EnvironmentProblemKind,
+}
+
+/// What is wrong with one entry of an environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum EnvironmentProblemKind {
+    /// The node has no such NIC.
+    NoNic,
+    /// The NIC cannot be used.
+    Unusable(Vec<NicProblem>),
+    /// The NIC does not answer.
+    Unreadable(String),
+    /// The NIC has no such service.
+    NoService,
+    /// The service is disabled.
+    Disabled,
+    /// The service is for somebody else.
+    NotAMember {
+        /// The service in words.
+        name: String,
+    },
+    /// The service does not allow a VNI.
+    Vni {
+        /// The VNI.
+        vni: Vni,
+        /// The service in words.
+        name: String,
+    },
+    /// The service does not allow traffic classes.
+    TrafficClasses {
+        /// Those that are told and not allowed.
+        classes: TrafficClasses,
+    },
+}
+
+impl fmt::Display for EnvironmentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use EnvironmentProblemKind as Kind;
+        let Self {
+            device, service, ..
+        } = self;
+        match &self.kind {
+            Kind::NoNic => write!(f, "{device}: the node has no such NIC"),
+            Kind::Unusable(problems) => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                write!(f, "{device}: {}", problems.join("; "))
+            }
+            Kind::Unreadable(reason) => f.write_str(reason),
+            Kind::NoService => write!(
+                f,
+                "{device}: there is no service {service}: it was released, or the variables are \
+                 another node's"
+            ),
+            Kind::Disabled => write!(f, "{device}: service {service} is disabled"),
+            Kind::NotAMember { name } => {
+                write!(
+                    f,
+                    "{device}: {name} is not for this user: an open gives EPERM"
+                )
+            }
+            Kind::Vni { vni, name } => write!(f, "{device}: {name} does not allow VNI {vni}"),
+            Kind::TrafficClasses { classes } => write!(
+                f,
+                "{device}: service {service} does not allow traffic class {classes}"
+            ),
+        }
+    }
+}
+
+impl SlingshotEnv {
+    /// Compares the variables with the node: whether each NIC and service is there and enabled,
+    /// and allows the VNIs and traffic classes. Empty if all is well.
+    ///
+    /// `who` is what the job's processes are: effective uid and gid, network namespace. The
+    /// service has to name one of them; without any this is not looked at.
+    ///
+    /// Takes no privilege.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cxi::{Device, DeviceId, Member, Vni};
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # let mock = MockNode::alike(1, &NicConfig::new())?;
+    /// # let file = mock.nics()[0].open()?.transport(Credentials::root());
+    /// # let node = cxi_job::Node::of([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+    /// use cxi_job::JobRequest;
+    ///
+    /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
+    /// let env = node.allocate(&request)?.env()?;
+    /// assert!(env.check(&node, &[Member::Uid(1000)]).is_empty());
+    /// let stranger = env.check(&node, &[Member::Uid(1001)]);
+    /// assert_eq!(
+    ///     stranger[0].to_string(),
+    ///     "cxi0: service 2 (uid 1000, VNI 4034) is not for this user: an open gives EPERM"
+    /// );
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn check(&self, node: &Node, who: &[Member]) -> Vec<EnvironmentProblem> {
+        let entries = self.services().iter();
+        entries
+            .flat_map(|(device, service)| {
+                let kinds = self.check_one(node, *device, *service, who);
+                kinds.into_iter().map(|kind| EnvironmentProblem {
+                    device: *device,
+                    service: *service,
+                    kind,
+                })
+            })
+            .collect()
+    }
+
+    fn check_one(
+        &self,
+        node: &Node,
+        device: DeviceId,
+        id: ServiceId,
+        who: &[Member],
+    ) -> Vec<EnvironmentProblemKind> {
+        use EnvironmentProblemKind as Kind;
+        let Some(nic) = node.nic(device) else {
+            return vec![Kind::NoNic];
+        };
+        let mut found = Vec::new();
+        // A virtual function shows the services of its physical one, and is no obstacle to a job.
+        let problems = nic.problems().iter();
+        let problems: Vec<NicProblem> = problems
+            .filter(|problem| **problem != NicProblem::VirtualFunction)
+            .cloned()
+            .collect();
+        if !problems.is_empty() {
+            found.push(Kind::Unusable(problems));
+        }
+        let Some(open) = nic.device() else {
+            return found;
+        };
+        let service = match open.services().list() {
+            Ok(services) => services.into_iter().find(|service| service.id() == id),
+            Err(error) => {
+                found.push(Kind::Unreadable(error.to_string()));
+                return found;
+            }
+        };
+        let Some(service) = service else {
+            found.push(Kind::NoService);
+            return found;
+        };
+        let name = describe::service(&service);
+        if !service.enabled() {
+            found.push(Kind::Disabled);
+        }
+        if let Some(members) = service.members()
+            && !who.is_empty()
+            && !who.iter().any(|one| members.contains(*one))
+        {
+            found.push(Kind::NotAMember { name: name.clone() });
+        }
+        let foreign = self.vnis().iter().filter(|vni| match service.vnis() {
+            VniAccess::List(list) => !list.contains(**vni),
+            VniAccess::Range(range) => !range.contains(**vni),
+            VniAccess::Unrestricted => false,
+        });
+        found.extend(foreign.map(|vni| Kind::Vni {
+            vni: *vni,
+            name: name.clone(),
+        }));
+        if let (Some(told), Some(allowed)) = (self.traffic_classes(), service.traffic_classes())
+            && !allowed.contains(told)
+        {
+            found.push(Kind::TrafficClasses {
+                classes: told - allowed,
+            });
+        }
+        found
+    }
+}

@@ -1,0 +1,322 @@
+//! What jobs left behind that have ended.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use super::describe;
+use super::idset::IdSet;
+use super::node::Node;
+use super::parallel;
+use super::release::{FailedNic, Release, ReleaseOptions, overlaps, release_chosen};
+use cxi::driver::Hazards;
+use cxi::{Device, DeviceId, Service, ServiceId, VniAccess};
+
+/// What is to be cleaned up, and what is not.
+///
+/// The default service and system services are never touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanPolicy {
+    pool: IdSet,
+    live_vnis: IdSet,
+    live_services: BTreeSet<(DeviceId, ServiceId)>,
+    unfinished: Option<Duration>,
+    dry_run: bool,
+}
+
+impl CleanPolicy {
+    /// Services with any VNI of the scheduler's pool, and unfinished ones.
+    #[must_use]
+    pub fn new(pool: IdSet) -> Self {
+        Self {
+            pool,
+            live_vnis: IdSet::new(),
+            live_services: BTreeSet::new(),
+            unfinished: Some(Duration::from_secs(1)),
+            dry_run: false,
+        }
+    }
+
+    /// Spares services with any of these VNIs: those of jobs that live.
+    #[must_use]
+    pub fn keep_vnis(mut self, vnis: &IdSet) -> Self {
+        self.live_vnis = self.live_vnis.union(vnis);
+        self
+    }
+
+    /// Spares these services.
+    #[must_use]
+    pub fn keep_services(
+        mut self,
+        services: impl IntoIterator<Item = (DeviceId, ServiceId)>,
+    ) -> Self {
+        self.live_services.extend(services);
+        self
+    }
+
+    /// Whether services that a killed process left before they had a VNI are cleaned up too:
+    /// those that are disabled and neither list a VNI nor have a range, and stay so for this long.
+    /// Default: 1 s. `None`: they are spared.
+    #[must_use]
+    pub fn unfinished(mut self, after: Option<Duration>) -> Self {
+        self.unfinished = after;
+        self
+    }
+
+    /// Only says what would be destroyed.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    fn judge(&self, device: DeviceId, service: &Service) -> Result<Orphaned, Spared> {
+        if service.id().is_default() {
+            return Err(Spared::Default);
+        }
+        if service.system() {
+            return Err(Spared::System);
+        }
+        if self.live_services.contains(&(device, service.id()))
+            || overlaps(service.vnis(), &self.live_vnis)
+        {
+            return Err(Spared::Alive);
+        }
+        if overlaps(service.vnis(), &self.pool) {
+            return Ok(Orphaned::InPool);
+        }
+        if self.unfinished.is_some()
+            && !service.enabled()
+            && service.vnis() == VniAccess::Unrestricted
+        {
+            return Ok(Orphaned::Unfinished);
+        }
+        Err(Spared::OutsidePool)
+    }
+}
+
+/// Why a service is cleaned up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum Orphaned {
+    /// A VNI of it is in the pool, and no job that lives has it.
+    InPool,
+    /// It was left before it had a VNI.
+    Unfinished,
+}
+
+/// Why a service is spared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum Spared {
+    /// It is the default service.
+    Default,
+    /// It is a system service.
+    System,
+    /// A job that lives has it.
+    Alive,
+    /// No VNI of it is in the pool.
+    OutsidePool,
+    /// The driver refused its VNI range, and destroying it may make the kernel use memory that it
+    /// has freed; see [`Hazards::REFUSED_RANGE`].
+    RangeRefused,
+}
+
+/// A service, and what is done about it for which reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Judged<W> {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service.
+    pub service: ServiceId,
+    /// The service in words: `service 5 (uid 5588, VNI 1024)`.
+    pub name: String,
+    /// Why.
+    pub why: W,
+}
+
+/// What a clean-up found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Clean {
+    /// What jobs left behind.
+    pub orphans: Vec<Judged<Orphaned>>,
+    /// Everything else.
+    pub spared: Vec<Judged<Spared>>,
+    /// What became of the orphans, and the NICs that could not be asked; `None` for a dry run.
+    pub release: Option<Release>,
+}
+
+impl Node {
+    /// Destroys the services that jobs left behind: those with VNIs of the scheduler's pool that
+    /// no job has which lives.
+    ///
+    /// Waits for busy ones as a [release](Node::release) does. Takes CAP_SYS_ADMIN, unless it is
+    /// a dry run.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cxi::{Device, DeviceId, Vni};
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # let mock = MockNode::alike(1, &NicConfig::new())?;
+    /// # let file = mock.nics()[0].open()?.transport(Credentials::root());
+    /// # let node = cxi_job::Node::of([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+    /// use cxi_job::{CleanPolicy, JobRequest, ReleaseOptions};
+    ///
+    /// for (uid, vni) in [(1000, 1024), (1001, 1025)] {
+    ///     node.allocate(&JobRequest::builder().uid(uid).vni(Vni::new(vni)?).build()?)?;
+    /// }
+    /// let policy = CleanPolicy::new("1024-65535".parse()?).keep_vnis(&"1025".parse()?);
+    /// let clean = node.clean(&policy, &ReleaseOptions::once());
+    /// assert_eq!(clean.orphans.len(), 1);
+    /// assert_eq!(clean.orphans[0].name, "service 2 (uid 1000, VNI 1024)");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use = "services may be left"]
+    pub fn clean(&self, policy: &CleanPolicy, options: &ReleaseOptions<'_>) -> Clean {
+        let (mut orphans, spared, nics) = self.judge(policy);
+        let unfinished = |judged: &Found<Orphaned>| judged.why == Orphaned::Unfinished;
+        if let Some(wait) = policy.unfinished
+            && orphans.iter().any(unfinished)
+        {
+            // One that another process is just about to finish is not left behind.
+            options.sleep(wait);
+            let (again, _, _) = self.judge(policy);
+            orphans.retain(|orphan| {
+                !unfinished(orphan) || again.iter().any(|other| other.is_same(orphan))
+            });
+        }
+        let release = (!policy.dry_run).then(|| {
+            let chosen: Vec<(DeviceId, Service)> = orphans
+                .iter()
+                .map(|orphan| (orphan.device, orphan.service))
+                .collect();
+            Release {
+                services: release_chosen(self, &chosen, options),
+                nics,
+            }
+        });
+        Clean {
+            orphans: orphans.into_iter().map(Found::judged).collect(),
+            spared: spared.into_iter().map(Found::judged).collect(),
+            release,
+        }
+    }
+
+    fn judge(
+        &self,
+        policy: &CleanPolicy,
+    ) -> (Vec<Found<Orphaned>>, Vec<Found<Spared>>, Vec<FailedNic>) {
+        let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
+        let lists = parallel::each(&nics, |device| device.services().list());
+        let (mut orphans, mut spared) = (Vec::new(), Vec::new());
+        let mut failed = self.unopened();
+        for (nic, list) in nics.into_iter().zip(lists) {
+            let device = nic.id();
+            match list {
+                Ok(list) => {
+                    for service in list {
+                        match policy
+                            .judge(device, &service)
+                            .and_then(|why| safe(nic, &service, why))
+                        {
+                            Ok(why) => orphans.push(Found {
+                                device,
+                                service,
+                                why,
+                            }),
+                            Err(why) => spared.push(Found {
+                                device,
+                                service,
+                                why,
+                            }),
+                        }
+                    }
+                }
+                Err(error) => failed.push(FailedNic {
+                    device,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        failed.sort_by_key(|nic| nic.device);
+        (orphans, spared, failed)
+    }
+}
+
+/// Spares what destroying may do harm.
+fn safe(nic: &Device, service: &Service, why: Orphaned) -> Result<Orphaned, Spared> {
+    let lost = || nic.services().has_lost_range(service.id());
+    if why == Orphaned::Unfinished
+        && !nic.accepts(Hazards::REFUSED_RANGE)
+        && lost().is_ok_and(|lost| lost)
+    {
+        return Err(Spared::RangeRefused);
+    }
+    Ok(why)
+}
+
+struct Found<W> {
+    device: DeviceId,
+    service: Service,
+    why: W,
+}
+
+impl<W> Found<W> {
+    fn is_same(&self, other: &Self) -> bool {
+        self.device == other.device && self.service == other.service
+    }
+
+    fn judged(self) -> Judged<W> {
+        Judged {
+            device: self.device,
+            service: self.service.id(),
+            name: describe::service(&self.service),
+            why: self.why,
+        }
+    }
+}
+
+impl fmt::Display for Orphaned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InPool => "its VNI is in the pool, and no live job has it",
+            Self::Unfinished => "it was left before it had a VNI",
+        })
+    }
+}
+
+impl fmt::Display for Spared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Default => "it is the default service",
+            Self::System => "it is a system service",
+            Self::Alive => "a live job has it",
+            Self::OutsidePool => "it has no VNI of the pool",
+            Self::RangeRefused => {
+                "the driver refused its VNI range, and destroying it may make the kernel use memory \
+                 that it has freed: destroy it by hand if another service was in the way, or leave \
+                 it until the driver is loaded again"
+            }
+        })
+    }
+}
+
+impl<W: fmt::Display> fmt::Display for Judged<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.device, self.name, self.why)
+    }
+}

@@ -1,0 +1,298 @@
+//! The `SLINGSHOT_*` variables by which a job learns its VNIs, NICs, services and traffic classes.
+//!
+//! | variable | value | example |
+//! |---|---|---|
+//! | `SLINGSHOT_VNIS` | the job's VNIs | `4034,4035` |
+//! | `SLINGSHOT_DEVICES` | the node's NICs | `cxi0,cxi1` |
+//! | `SLINGSHOT_SVC_IDS` | one service for each NIC, in the same order | `11,12` |
+//! | `SLINGSHOT_TCS` | traffic classes: DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8 | `0xa` |
+//!
+//! What the readers make of them:
+//!
+//! - libfabric takes the first VNI only, and joins devices with services by position. If a part is missing or negative it silently
+//!   picks another service of the same user, or the default one: then ranks on different NICs are on different
+//!   VNIs and cannot talk. So a NIC without a service is left out here, never written as -1. It does not read the classes.
+//! - Cray MPICH reads the classes.
+//! - Mercury takes a VNI by index, 1 if not told otherwise: the second one, the job-wide VNI of Slurm. See [`crate::na`].
+//! - Chapel and ADIOS2 take the first service, whatever the NIC.
+//! - None of them takes a second value of one variable from another place: all four belong together, so all
+//!   four are to be [cleared](CLEAR) before any is set.
+//!
+//! ```
+//! use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
+//! use cxi_job::environment::SlingshotEnv;
+//!
+//! let tcs = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
+//! let services = [(DeviceId::new(0), ServiceId::new(11)?), (DeviceId::new(1), ServiceId::new(12)?)];
+//! let env = SlingshotEnv::new([Vni::new(4034)?], services, Some(tcs))?;
+//! assert_eq!(env.vars(), [
+//!     ("SLINGSHOT_VNIS", "4034".to_owned()),
+//!     ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()),
+//!     ("SLINGSHOT_SVC_IDS", "11,12".to_owned()),
+//!     ("SLINGSHOT_TCS", "0xa".to_owned()),
+//! ]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod parse;
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
+
+const VNIS: &str = "SLINGSHOT_VNIS";
+const DEVICES: &str = "SLINGSHOT_DEVICES";
+const SVC_IDS: &str = "SLINGSHOT_SVC_IDS";
+const TCS: &str = "SLINGSHOT_TCS";
+
+/// The variables to remove before a job's own are set, or if it gets none.
+pub const CLEAR: [&str; 4] = [VNIS, DEVICES, SVC_IDS, TCS];
+
+/// What a job on one node is told of Slingshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct SlingshotEnv {
+    vnis: Vec<Vni>,
+    services: Vec<(DeviceId, ServiceId)>,
+    tcs: Option<TrafficClasses>,
+}
+
+/// One service that was made for a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::exhaustive_structs,
+    reason = "callers make it; the variables have no room for more"
+)]
+pub struct JobService {
+    /// Its NIC.
+    pub device: DeviceId,
+    /// Its id on that NIC.
+    pub service: ServiceId,
+    /// The VNIs it allows, the application's first.
+    pub vnis: Vec<Vni>,
+    /// The traffic classes it allows.
+    pub tcs: TrafficClasses,
+}
+
+/// Why variables are not what a scheduler sets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvironmentError {
+    /// A value is not text.
+    #[error("{name} is not UTF-8 text")]
+    NotText {
+        /// The variable.
+        name: &'static str,
+    },
+    /// A variable is set to nothing.
+    #[error("{name} is set but empty: unset it, or give it a value")]
+    Empty {
+        /// The variable.
+        name: &'static str,
+    },
+    /// A variable that belongs to another one is not set.
+    #[error("{name} is not set, but {present} is")]
+    Missing {
+        /// What is not set.
+        name: &'static str,
+        /// What is set.
+        present: &'static str,
+    },
+    /// One entry of a list is wrong.
+    #[error("{name}, entry {position}: {reason}")]
+    Entry {
+        /// The variable.
+        name: &'static str,
+        /// Which entry, from 1.
+        position: usize,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// The lists of NICs and services do not fit together.
+    #[error(
+        "{devices} devices but {services} service ids: {DEVICES} and {SVC_IDS} have one entry for each NIC"
+    )]
+    Lengths {
+        /// Entries in `SLINGSHOT_DEVICES`.
+        devices: usize,
+        /// Entries in `SLINGSHOT_SVC_IDS`.
+        services: usize,
+    },
+    /// No VNI.
+    #[error("no VNI: a job with services has at least one")]
+    NoVni,
+    /// No service.
+    #[error("no service: the job has none on this node")]
+    NoService,
+    /// A VNI is named twice.
+    #[error("VNI {vni} is named twice")]
+    RepeatedVni {
+        /// The VNI.
+        vni: Vni,
+    },
+    /// A NIC is named twice.
+    #[error("{device} is named twice: a job has one service on each NIC")]
+    RepeatedDevice {
+        /// The NIC.
+        device: DeviceId,
+    },
+    /// The traffic classes are wrong.
+    #[error(
+        "{TCS} is {value:?}: expected 0x1 to 0xf (DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8)"
+    )]
+    TrafficClasses {
+        /// The value.
+        value: String,
+    },
+    /// The services of a job allow different VNIs.
+    #[error(
+        "the service on {device} allows other VNIs than the one on {first}: all must allow the same in the same order"
+    )]
+    VnisDiffer {
+        /// One NIC.
+        first: DeviceId,
+        /// The other.
+        device: DeviceId,
+    },
+}
+
+impl SlingshotEnv {
+    /// The environment of a job with these VNIs, the application's first, and one service on each NIC.
+    ///
+    /// # Errors
+    /// [`EnvironmentError`]: no VNI, a VNI or a NIC twice, or traffic classes that are none of the four.
+    pub fn new(
+        vnis: impl IntoIterator<Item = Vni>,
+        services: impl IntoIterator<Item = (DeviceId, ServiceId)>,
+        tcs: Option<TrafficClasses>,
+    ) -> Result<Self, EnvironmentError> {
+        let vnis: Vec<Vni> = vnis.into_iter().collect();
+        if vnis.is_empty() {
+            return Err(EnvironmentError::NoVni);
+        }
+        if let Some(vni) = repeated(&vnis) {
+            return Err(EnvironmentError::RepeatedVni { vni });
+        }
+        let services: Vec<_> = services.into_iter().collect();
+        let devices: Vec<DeviceId> = services.iter().map(|(device, _)| *device).collect();
+        if let Some(device) = repeated(&devices) {
+            return Err(EnvironmentError::RepeatedDevice { device });
+        }
+        match tcs {
+            Some(tcs) if tcs.bits() == 0 || tcs.bits() > 0xf => {
+                Err(EnvironmentError::TrafficClasses {
+                    value: format!("{:#x}", tcs.bits()),
+                })
+            }
+            _ => Ok(Self {
+                vnis,
+                services,
+                tcs,
+            }),
+        }
+    }
+
+    /// The environment that tells a job of its services on this node: in the order of the NICs' numbers, with the traffic classes
+    /// that all of them allow.
+    ///
+    /// # Errors
+    /// [`EnvironmentError`]: no service at all, a NIC twice, services with different VNIs, or no traffic class that all allow.
+    pub fn of_services(services: &[JobService]) -> Result<Self, EnvironmentError> {
+        let mut services: Vec<&JobService> = services.iter().collect();
+        services.sort_by_key(|service| service.device);
+        let first = services.first().ok_or(EnvironmentError::NoService)?;
+        if let Some(other) = services.iter().find(|other| other.vnis != first.vnis) {
+            return Err(EnvironmentError::VnisDiffer {
+                first: first.device,
+                device: other.device,
+            });
+        }
+        let all = TrafficClasses::from_bits_truncate(0xf);
+        let tcs = services.iter().fold(all, |tcs, service| tcs & service.tcs);
+        let entries = services
+            .iter()
+            .map(|service| (service.device, service.service));
+        Self::new(first.vnis.iter().copied(), entries, Some(tcs))
+    }
+
+    /// Reads the variables of this process.
+    ///
+    /// # Errors
+    /// As [`SlingshotEnv::parse`].
+    pub fn from_process() -> Result<Option<Self>, EnvironmentError> {
+        Self::parse(std::env::var_os)
+    }
+
+    /// What a job inside of another one (a sub-instance) gets: its own services if it has some, else all that the outer one has, as it is.
+    ///
+    /// Its own come first, so that variables which happen to be set for a scheduler's daemon do not replace a reservation.
+    ///
+    /// # Errors
+    /// As [`SlingshotEnv::parse`], for the outer job's variables; they are not looked at if the job has its own.
+    pub fn inherit(
+        own: Option<Self>,
+        outer: impl Fn(&'static str) -> Option<OsString>,
+    ) -> Result<Option<Self>, EnvironmentError> {
+        own.map_or_else(|| Self::parse(outer), |own| Ok(Some(own)))
+    }
+
+    /// The VNIs, the application's first.
+    #[must_use]
+    pub fn vnis(&self) -> &[Vni] {
+        &self.vnis
+    }
+
+    /// NICs and the service on each; none on a node without NICs.
+    #[must_use]
+    pub fn services(&self) -> &[(DeviceId, ServiceId)] {
+        &self.services
+    }
+
+    /// The service on a NIC.
+    #[must_use]
+    pub fn service_on(&self, device: DeviceId) -> Option<ServiceId> {
+        let entry = self.services.iter().find(|(there, _)| *there == device);
+        entry.map(|(_, service)| *service)
+    }
+
+    /// The traffic classes, if they are told.
+    #[must_use]
+    pub const fn traffic_classes(&self) -> Option<TrafficClasses> {
+        self.tcs
+    }
+
+    /// Names and values to set. Remove all of [`CLEAR`] first.
+    #[must_use]
+    pub fn vars(&self) -> Vec<(&'static str, String)> {
+        let mut vars = vec![(VNIS, join(self.vnis.iter()))];
+        if !self.services.is_empty() {
+            vars.push((DEVICES, join(self.services.iter().map(|entry| entry.0))));
+            vars.push((SVC_IDS, join(self.services.iter().map(|entry| entry.1))));
+        }
+        if let Some(tcs) = self.tcs {
+            vars.push((TCS, format!("{:#x}", tcs.bits())));
+        }
+        vars
+    }
+
+    /// Sets the variables of a program to start, and removes those of [`CLEAR`] that it is not to have.
+    pub fn set_on<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        for name in CLEAR {
+            command.env_remove(name);
+        }
+        command.envs(self.vars())
+    }
+}
+
+fn repeated<T: Copy + PartialEq>(entries: &[T]) -> Option<T> {
+    let mut before = entries.iter().enumerate();
+    before
+        .find(|(index, entry)| entries.iter().take(*index).any(|other| other == *entry))
+        .map(|(_, entry)| *entry)
+}
+
+fn join<T: ToString>(entries: impl Iterator<Item = T>) -> String {
+    let entries: Vec<String> = entries.map(|entry| entry.to_string()).collect();
+    entries.join(",")
+}

@@ -1,0 +1,331 @@
+//! Why the driver refused, in sentences that an administrator can act on.
+//!
+//! An [`Error`] says in one line what went wrong. An [`Explanation`] adds which check it was, who
+//! holds what is wanted, and what to do; for that it asks the NIC and looks into `/proc`.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use cxi::{Device, DeviceId};
+//! # use cxi_mock::{Credentials, Nic, NicConfig};
+//! # let nic = Nic::new(NicConfig::new())?;
+//! # let file = nic.open()?.transport(Credentials::root());
+//! # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+//! use cxi_job::explain::Inquiry;
+//! use cxi::{Limit, Member, Resource, ServiceSpec, Vni};
+//!
+//! let spec = |vni| {
+//!     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);
+//!     spec.limit(Resource::Txqs, Limit::exactly(600)).build()
+//! };
+//! device.services().create(&spec(Vni::new(1024)?)?)?;
+//! let second = spec(Vni::new(1025)?)?;
+//! let error = device.services().create(&second).unwrap_err();
+//! let text = Inquiry::new(&error).device(&device).spec(&second).explain().to_string();
+//! assert!(text.starts_with("cxi0: SVC_ALLOC: not enough TXQs: 600 requested, 424 available"));
+//! assert!(text.contains("service 2 (uid 1000, VNI 1024): 600 TXQs reserved, nothing in use"));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod rights;
+mod shortage;
+mod vni;
+
+pub(super) use shortage::is_idle;
+
+use std::fmt;
+
+use cxi_ioctl::{Errno, Opcode, Privilege};
+
+use super::describe;
+use super::limits::PlanError;
+use super::proc::ProcFs;
+use super::view::NicView;
+use cxi::error::{Error, ErrorKind};
+use cxi::{Device, ServiceId, ServiceSpec};
+
+/// What went wrong, what is behind it, who is in the way, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Explanation {
+    /// What went wrong, in one line.
+    pub problem: String,
+    /// What is behind it, one sentence or two each.
+    pub reasons: Vec<String>,
+    /// Services that hold what is wanted.
+    pub holders: Vec<Holding>,
+    /// What can be done, one way each.
+    pub advice: Vec<String>,
+}
+
+/// A service that holds what somebody else wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Holding {
+    /// The service.
+    pub service: ServiceId,
+    /// The service, whose it is, and its VNIs: `service 5 (uid 5588, VNI 1024)`.
+    pub name: String,
+    /// What it holds: `96 PTEs reserved`.
+    pub holds: String,
+    /// Nothing at all of it is in use, as far as the driver tells.
+    pub idle: bool,
+}
+
+impl fmt::Display for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.holds)?;
+        if self.idle {
+            f.write_str(", nothing in use")?;
+        }
+        Ok(())
+    }
+}
+
+impl Explanation {
+    fn new(problem: impl Into<String>) -> Self {
+        Self {
+            problem: problem.into(),
+            reasons: Vec::new(),
+            holders: Vec::new(),
+            advice: Vec::new(),
+        }
+    }
+
+    fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reasons.push(reason.into());
+        self
+    }
+
+    fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice.push(advice.into());
+        self
+    }
+
+    fn held_by(mut self, holders: Vec<Holding>) -> Self {
+        self.holders = holders;
+        self
+    }
+
+    /// Explains why the limits of a job could not be planned: one explanation for each thing
+    /// that is short. `device` is the NIC that it was planned for.
+    #[must_use]
+    pub fn of_plan(error: &PlanError, device: &Device) -> Vec<Self> {
+        let view = NicView::read(device).ok();
+        let short = error.short.iter();
+        short
+            .map(|cut| shortage::planned(cut, view.as_ref()))
+            .collect()
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)?;
+        for reason in &self.reasons {
+            write!(f, "\n  {reason}")?;
+        }
+        if !self.holders.is_empty() {
+            f.write_str("\n  Who has it:")?;
+        }
+        for holder in &self.holders {
+            write!(f, "\n    {holder}")?;
+        }
+        if !self.advice.is_empty() {
+            f.write_str("\n  What to do:")?;
+        }
+        for advice in &self.advice {
+            write!(f, "\n    - {advice}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An error to explain, and what is known about the call that failed.
+///
+/// The more is known, the more can be said.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Inquiry<'a> {
+    error: &'a Error,
+    device: Option<&'a Device>,
+    spec: Option<&'a ServiceSpec>,
+    service: Option<ServiceId>,
+    proc: ProcFs,
+}
+
+impl<'a> Inquiry<'a> {
+    /// An error of this library.
+    pub fn new(error: &'a Error) -> Self {
+        Self {
+            error,
+            device: None,
+            spec: None,
+            service: None,
+            proc: ProcFs::system(),
+        }
+    }
+
+    /// The NIC, which is asked who holds what.
+    pub fn device(mut self, device: &'a Device) -> Self {
+        self.device = Some(device);
+        self
+    }
+
+    /// What was to be made.
+    pub fn spec(mut self, spec: &'a ServiceSpec) -> Self {
+        self.spec = Some(spec);
+        self
+    }
+
+    /// The service that was to be destroyed, changed or opened.
+    pub fn service(mut self, service: ServiceId) -> Self {
+        self.service = Some(service);
+        self
+    }
+
+    /// The `/proc` to look for processes in.
+    pub fn proc(mut self, proc: ProcFs) -> Self {
+        self.proc = proc;
+        self
+    }
+
+    /// Says what is behind the error.
+    #[must_use]
+    pub fn explain(self) -> Explanation {
+        let explanation = Explanation::new(self.error.to_string());
+        match self.error.kind() {
+            ErrorKind::NotEnough(shortage) => {
+                shortage::refused(explanation, shortage, self.spec, self.view().as_ref())
+            }
+            ErrorKind::VniTaken(conflict) => {
+                vni::taken(explanation, conflict, self.view().as_ref())
+            }
+            ErrorKind::NotPermitted(_) if self.command() == Some(Opcode::LNI_ALLOC) => {
+                rights::not_a_member(explanation, &self)
+            }
+            ErrorKind::NotPermitted(_) if self.is_admin_command() => {
+                rights::not_permitted(explanation, &self)
+            }
+            ErrorKind::ServiceDisabled { service } => disabled(explanation, *service, &self),
+            ErrorKind::Busy { .. } => busy(explanation, &self),
+            ErrorKind::NoSuchService { .. } => explanation
+                .because("A service's id is free for the next one as soon as it is destroyed.")
+                .advise(
+                    "If it was to be destroyed, there is nothing to do: somebody else was faster.",
+                )
+                .advise("Otherwise list the services, and look for the job's by its VNIs."),
+            ErrorKind::Removed => explanation
+                .because(
+                    "The driver answers EIO for a NIC that was taken out or whose driver is being \
+                     unloaded. Its services went with it.",
+                )
+                .advise("See the kernel's log for why, and drain the node if the NIC stays away."),
+            ErrorKind::Open { error, .. } => unopened(explanation, error),
+            ErrorKind::InvalidSpec(_) | ErrorKind::InvalidInput(_) => {
+                explanation.because("This was found before the driver was asked: nothing was sent.")
+            }
+            ErrorKind::Unsupported { .. } => {
+                explanation.advise("Update the driver, or do without it on this node.")
+            }
+            ErrorKind::Protocol(_) => explanation
+                .because("The driver's interface is not one that this library knows.")
+                .advise("Use a release of this library that knows the driver's."),
+            _ => explanation,
+        }
+    }
+
+    fn command(&self) -> Option<Opcode> {
+        self.error.command()
+    }
+
+    fn is_admin_command(&self) -> bool {
+        let info = self.command().and_then(Opcode::info);
+        let handler = info.and_then(|info| info.handler);
+        handler.is_some_and(|handler| handler.privilege == Privilege::Admin)
+    }
+
+    fn view(&self) -> Option<NicView> {
+        NicView::read(self.device?).ok()
+    }
+}
+
+fn disabled(explanation: Explanation, service: ServiceId, inquiry: &Inquiry<'_>) -> Explanation {
+    if service.is_default() {
+        return explanation
+            .because(
+                "The default service is disabled by default. A process that asks for it was given \
+                 no service of its own: SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set, or \
+                 were lost on the way to it.",
+            )
+            .advise(
+                "Let the scheduler make services for the job, and hand the SLINGSHOT_* variables \
+                 on.",
+            )
+            .advise(
+                "Enabling the default service works too, but then every user of the node shares \
+                 its VNIs.",
+            );
+    }
+    let name = inquiry
+        .view()
+        .and_then(|view| view.service(service).map(describe::service));
+    let explanation = match name {
+        Some(name) => explanation.because(format!("It is {name}.")),
+        None => explanation,
+    };
+    explanation.advise("Enable it (SVC_ENABLE), or make another one.")
+}
+
+fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
+    let explanation = explanation.because(
+        "A service stays as it is while an LNI of it exists: destroying, enabling, disabling and \
+         changing it all give EBUSY. An LNI ends with the process that made it, after its \
+         transfers have ended; reading a service's usage makes it busy for a moment too.",
+    );
+    let members = inquiry.service.and_then(|id| {
+        let service = inquiry.device?.services().get(id).ok()?;
+        service.members()
+    });
+    let device = inquiry.error.device();
+    let Some(device) = device.or_else(|| inquiry.device.map(Device::id)) else {
+        return explanation.advise("Try again, with pauses from milliseconds to a second.");
+    };
+    let users = inquiry.proc.users_of(device).among(members.as_ref());
+    let explanation = explanation.because(format!("On {device}, {users}."));
+    if users.processes.is_empty() {
+        return explanation.advise(
+            "Try again, with pauses from milliseconds to a second: the NIC may still be ending \
+             the transfers of a process that is gone. If it takes minutes, drain the node.",
+        );
+    }
+    let pids: Vec<String> = users.processes.iter().map(|p| p.pid.to_string()).collect();
+    explanation
+        .advise(format!(
+            "If the job has ended, end what it left: kill -KILL {}",
+            pids.join(" ")
+        ))
+        .advise("Then try again for some minutes; if it stays busy, drain the node.")
+}
+
+fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => explanation
+            .because("The driver (cxi_ss1; cxi_core in old releases) makes the device node.")
+            .advise("See whether the driver is loaded and the NIC is on the PCI bus.")
+            .advise("In a container, hand the device node in."),
+        Some(Errno::EACCES | Errno::EPERM) => explanation
+            .because("By default everybody may open a NIC, for reading and writing.")
+            .advise(
+                "See the node's mode and owner, the udev rules, and a container's device rules.",
+            ),
+        Some(Errno::EIO) => {
+            explanation.advise("The NIC was taken out: see the kernel's log for why.")
+        }
+        _ => explanation,
+    }
+}
+
+#[cfg(test)]
+mod tests;

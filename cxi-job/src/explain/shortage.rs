@@ -1,0 +1,239 @@
+//! ENOSPC.
+
+use super::{Explanation, Holding};
+use crate::describe;
+use crate::limits::{Cut, CutReason, ServiceUsage};
+use crate::view::NicView;
+use cxi::error::Shortage;
+use cxi::pools::VNI_SLOTS;
+use cxi::{Limit, Resource, ResourceMap, ServiceSpec};
+
+/// The driver's refusal.
+pub(super) fn refused(
+    explanation: Explanation,
+    shortage: &Shortage,
+    spec: Option<&ServiceSpec>,
+    view: Option<&NicView>,
+) -> Explanation {
+    match shortage {
+        Shortage::Reservation {
+            resource,
+            available,
+            ..
+        } => {
+            let explanation = reservation(explanation, *resource, *available, view);
+            match (spec.and_then(ServiceSpec::limits), view) {
+                (Some(limits), Some(view)) => behind(explanation, *resource, limits, view),
+                _ => explanation,
+            }
+        }
+        Shortage::TlePools => tle_pools(explanation, view),
+        Shortage::LePools => le_pools(explanation, view),
+        Shortage::VniTable { .. } => explanation
+            .because(format!(
+                "A NIC has a table of {VNI_SLOTS} VNIs. Each VNI of an enabled service takes a \
+                 place, a range takes one."
+            ))
+            .held_by(holders(view, |view, usage| {
+                let vnis = match view.service(usage.service)?.vnis() {
+                    cxi::VniAccess::List(list) => list.len(),
+                    _ => 1,
+                };
+                let plural = if vnis == 1 { "place" } else { "places" };
+                (vnis > 0).then(|| format!("{vnis} {plural}"))
+            }))
+            .advise("Give jobs fewer VNIs, or one range instead of a list.")
+            .advise(RELEASE),
+        Shortage::Unclear { .. } => explanation
+            .because(
+                "Either something was used up for a moment only, by an allocation at the same \
+                 time, or the NIC's table of VNIs is full of CPs and domains that processes made \
+                 outside services.",
+            )
+            .advise("Try again. If it stays, see which processes have the NIC open."),
+        Shortage::Limit { resource, .. } => explanation
+            .because(
+                "A process takes from its service's reservation first, and up to the service's \
+                 maximum from what all services share; sharers can use up what others reserved.",
+            )
+            .held_by(holders(view, |_, usage| {
+                let count = usage.in_use[*resource].filter(|count| *count > 0)?;
+                Some(format!("{count} {resource} in use"))
+            }))
+            .advise(format!("Let the job's processes use fewer {resource}."))
+            .advise(format!(
+                "Give the job's service more {resource} when it is made: limits in force stay."
+            )),
+        Shortage::Allocation { .. } => explanation.advise(
+            "End other processes of the service, or give it higher limits when it is made.",
+        ),
+        // The shortage says what it is; nothing is known of a remedy.
+        _ => explanation,
+    }
+}
+
+/// What planning found before the driver was asked.
+pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
+    let Cut {
+        device,
+        resource,
+        wanted,
+        available,
+        reason,
+    } = cut;
+    match reason {
+        CutReason::NoTlePool(_) => tle_pools(
+            Explanation::new(format!(
+                "{device}: no TLE pool is left for the {wanted} TLEs of the job"
+            )),
+            view,
+        ),
+        CutReason::NoLePool(_) => le_pools(
+            Explanation::new(format!(
+                "{device}: no LE pool is left for the {wanted} LEs of the job"
+            )),
+            view,
+        ),
+        _ => reservation(
+            Explanation::new(format!(
+                "{device}: not enough {resource}: {wanted} wanted, {available} available"
+            )),
+            *resource,
+            u16::try_from(*available).unwrap_or(u16::MAX),
+            view,
+        ),
+    }
+}
+
+const RELEASE: &str = "Wait for one of these jobs to end. If one has ended, release its services \
+                       (cxi job clean finds what jobs left behind).";
+
+fn reservation(
+    explanation: Explanation,
+    resource: Resource,
+    available: u16,
+    view: Option<&NicView>,
+) -> Explanation {
+    explanation
+        .because(format!(
+            "A reservation is refused unless it fits into what no other service has reserved, in \
+             use or not: {available} {resource} here."
+        ))
+        .held_by(holders(view, |_, usage| {
+            let reserved = usage.limits[resource].reserved();
+            (reserved > 0).then(|| format!("{reserved} {resource} reserved"))
+        }))
+        .advise(format!(
+            "Reserve at most {available} {resource} for the job, or let its reservations be \
+             scaled back to what fits."
+        ))
+        .advise(RELEASE)
+}
+
+/// What the driver did not get to: it stops at the first thing that is short.
+fn behind(
+    explanation: Explanation,
+    short: Resource,
+    limits: &ResourceMap<Limit>,
+    view: &NicView,
+) -> Explanation {
+    let unchecked = Resource::CHECK_ORDER
+        .into_iter()
+        .skip_while(|resource| *resource != short)
+        .skip(1)
+        .filter(|resource| limits[*resource].reserved() > 0);
+    let unchecked: Vec<Resource> = unchecked.collect();
+    if unchecked.is_empty() {
+        return explanation;
+    }
+    let also: Vec<String> = unchecked
+        .iter()
+        .filter_map(|resource| {
+            let left = view.usage.unreserved(*resource);
+            let wanted = limits[*resource].reserved();
+            (u32::from(wanted) > left).then(|| format!("{wanted} {resource} with {left} available"))
+        })
+        .collect();
+    let names: Vec<&str> = unchecked.iter().map(|resource| resource.name()).collect();
+    let found = if also.is_empty() {
+        "by the list of services there is enough of them".to_owned()
+    } else {
+        format!(
+            "by the list of services there is not enough of these either: {}",
+            also.join(", ")
+        )
+    };
+    explanation.because(format!(
+        "The driver stops at the first resource that is short and did not check {}; {found}.",
+        names.join(", ")
+    ))
+}
+
+fn tle_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
+    explanation
+        .because(
+            "A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at \
+             most 3 services with TLEs fit a NIC, however few TLEs they ask for. A service \
+             without limits has TLEs too.",
+        )
+        .held_by(holders(view, |_, usage| {
+            let tles = usage.limits[Resource::Tles];
+            (tles != Limit::NONE).then(|| format!("{} TLEs reserved", tles.reserved()))
+        }))
+        .advise(
+            "Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \
+             operations.",
+        )
+        .advise(RELEASE)
+}
+
+fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
+    explanation
+        .because(
+            "A NIC has 15 LE pools for services that reserve LEs, however few, and one that all \
+             others share. Up to SHS 14.0.0 every service that may have LEs takes one.",
+        )
+        .held_by(holders(view, |view, usage| {
+            let les = usage.limits[Resource::Les];
+            let holds = view.usage.holds_le_pool(usage);
+            holds.then(|| match les.reserved() {
+                0 => format!("up to {} LEs", les.max()),
+                reserved => format!("{reserved} LEs reserved"),
+            })
+        }))
+        .advise(
+            "Reserve no LEs for the job: from SHS 14.0.1 on it shares what is not reserved then.",
+        )
+        .advise(RELEASE)
+}
+
+/// The services that hold something, those with most first.
+fn holders(
+    view: Option<&NicView>,
+    holds: impl Fn(&NicView, &ServiceUsage) -> Option<String>,
+) -> Vec<Holding> {
+    let Some(view) = view else {
+        return Vec::new();
+    };
+    let holding = view.usage.services.iter().filter_map(|usage| {
+        let service = view.service(usage.service)?;
+        Some(Holding {
+            service: usage.service,
+            name: describe::service(service),
+            holds: holds(view, usage)?,
+            // That nobody uses the default service is nothing to act on.
+            idle: !usage.service.is_default() && is_idle(usage),
+        })
+    });
+    let mut holding: Vec<Holding> = holding.collect();
+    holding.sort_by_key(|holding| holding.service);
+    holding
+}
+
+/// Whether the driver says of nothing that it is in use. A process cannot use a service without a
+/// queue of some kind, so what the driver does not tell cannot be the only thing.
+pub(crate) fn is_idle(usage: &ServiceUsage) -> bool {
+    let told = usage.in_use.iter().filter_map(|(_, count)| *count);
+    let mut told = told.peekable();
+    told.peek().is_some() && told.all(|count| count == 0)
+}

@@ -1,0 +1,67 @@
+//! Errors that a mock NIC does not give.
+
+use std::io;
+
+use cxi_ioctl::{CommandError, Errno, Opcode, Release};
+
+use super::Inquiry;
+use cxi::driver::Guess;
+use cxi::error::{Error, ErrorKind};
+use cxi::{DeviceId, ServiceId};
+
+fn explained(kind: ErrorKind, opcode: Opcode) -> Vec<String> {
+    let error = Error::new(kind, Errno::EINVAL)
+        .during(opcode)
+        .on(DeviceId::new(0));
+    let text = Inquiry::new(&error).explain().to_string();
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+fn says(kind: ErrorKind, opcode: Opcode, words: &str) {
+    let lines = explained(kind, opcode);
+    assert!(lines.iter().any(|line| line.contains(words)), "{lines:?}");
+}
+
+#[test]
+fn what_to_do_about_a_service_that_is_not_there() {
+    let service = ServiceId::DEFAULT;
+    let kind = ErrorKind::NoSuchService { service };
+    says(kind, Opcode::SVC_DESTROY, "somebody else was faster");
+}
+
+#[test]
+fn what_to_do_about_a_driver_that_does_not_fit() {
+    let unsupported = ErrorKind::Unsupported {
+        what: "a range of VNIs",
+        needs: Release::Shs13_1,
+        has: Guess::Unknown,
+    };
+    says(unsupported, Opcode::SVC_ALLOC, "Update the driver");
+    let protocol = ErrorKind::Protocol(CommandError::AbiMismatch {
+        opcode: Opcode::SVC_GET,
+        expected: 68,
+        written: 70,
+    });
+    says(protocol, Opcode::SVC_GET, "Use a release of this library");
+}
+
+#[test]
+fn what_to_do_about_a_node_that_cannot_be_opened() {
+    for (errno, words) in [
+        (Errno::ENOENT, "See whether the driver is loaded"),
+        (Errno::EACCES, "the udev rules"),
+        (Errno::EPERM, "the udev rules"),
+        (Errno::EIO, "was taken out"),
+    ] {
+        let error = io::Error::from_raw_os_error(errno.raw());
+        let path = "/dev/cxi0".into();
+        says(ErrorKind::Open { path, error }, Opcode::SVC_GET, words);
+    }
+}
+
+#[test]
+fn the_capability_is_spoken_of_where_it_is_what_counts() {
+    let refused = || ErrorKind::NotPermitted("no".into());
+    says(refused(), Opcode::SVC_ALLOC, "CAP_SYS_ADMIN");
+    assert_eq!(explained(refused(), Opcode::CP_ALLOC), [""; 0]);
+}

@@ -1,0 +1,103 @@
+//! What a job got.
+
+use super::environment::{EnvironmentError, JobService, SlingshotEnv};
+use super::limits::Cut;
+use super::node::NicProblem;
+use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, Vni, VniAccess};
+
+/// What a job got on a node: plain data, for a scheduler to keep until it releases the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Grant {
+    /// Who may use the services.
+    pub members: Members,
+    /// One service for each NIC, by the NICs' numbers.
+    pub services: Vec<GrantedService>,
+    /// NICs that the job did not get.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What a job got on one NIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct GrantedService {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service.
+    pub service: ServiceId,
+    /// Its VNIs, the application's first.
+    pub vnis: VniAccess,
+    /// Its traffic classes.
+    pub traffic_classes: TrafficClasses,
+    /// The limits that were asked for, before any cut; `None` for none.
+    pub asked: Option<Limits>,
+    /// The limits in force; `None` for none.
+    pub granted: Option<Limits>,
+    /// What is less than was asked for, and who has it.
+    pub cuts: Vec<Cut>,
+    /// LNIs per RGID, if that was asked for.
+    pub lnis_per_rgid: Option<LnisPerRgid>,
+    /// The service was there already, from an earlier run.
+    pub adopted: bool,
+}
+
+/// A NIC that a job did not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The NIC.
+    pub device: DeviceId,
+    /// Why; empty for one that was not asked for.
+    pub problems: Vec<NicProblem>,
+}
+
+impl Grant {
+    /// The service on a NIC.
+    #[must_use]
+    pub fn service_on(&self, device: DeviceId) -> Option<ServiceId> {
+        let entry = self.services.iter().find(|entry| entry.device == device);
+        entry.map(|entry| entry.service)
+    }
+
+    /// What the job is told: the `SLINGSHOT_*` variables.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::NoService`] for a grant without any, or what else makes no
+    /// environment, in a grant that was not made by an allocation.
+    pub fn env(&self) -> Result<SlingshotEnv, EnvironmentError> {
+        let services: Vec<JobService> = self
+            .services
+            .iter()
+            .map(|entry| JobService {
+                device: entry.device,
+                service: entry.service,
+                vnis: each_vni(entry.vnis),
+                tcs: entry.traffic_classes,
+            })
+            .collect();
+        SlingshotEnv::of_services(&services)
+    }
+
+    /// All that was cut, on any NIC.
+    pub fn cuts(&self) -> impl Iterator<Item = &Cut> {
+        self.services.iter().flat_map(|entry| &entry.cuts)
+    }
+}
+
+/// The VNIs one by one.
+pub(super) fn each_vni(access: VniAccess) -> Vec<Vni> {
+    match access {
+        VniAccess::List(list) => list.iter().collect(),
+        VniAccess::Range(range) => range.iter().collect(),
+        VniAccess::Unrestricted => Vec::new(),
+    }
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync + 'static>() {}
+    send_sync::<Grant>();
+};

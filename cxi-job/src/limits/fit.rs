@@ -1,0 +1,72 @@
+//! How many more such jobs a NIC can take.
+
+use super::usage::NicUsage;
+use cxi::pools::{LE_POOLS, TLE_POOLS};
+use cxi::{Limits, Resource};
+
+/// How many more services with the same limits a NIC can take, and what then runs out first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Forecast {
+    /// How many fit; none if any number does, because nothing is reserved.
+    pub fits: Option<u32>,
+    /// What runs out first.
+    pub first_out: Option<Bottleneck>,
+}
+
+/// What runs out first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bottleneck {
+    /// A resource.
+    Resource(Resource),
+    /// TLE pools.
+    TlePools,
+    /// LE pools.
+    LePools,
+}
+
+/// Says how many more services with these limits the driver would reserve for on a NIC.
+///
+/// ```
+/// use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap};
+/// use cxi_job::limits::{Bottleneck, NicUsage, forecast};
+///
+/// let nic = NicUsage::new(DeviceId::new(0), ResourceMap::from_fn(|_| 1000), Vec::new());
+/// let mut limits = Limits::default();
+/// limits[Resource::Acs] = Limit::new(400, 1000)?;
+/// let forecast = forecast(&nic, &limits);
+/// assert_eq!(forecast.fits, Some(2));
+/// assert_eq!(forecast.first_out, Some(Bottleneck::Resource(Resource::Acs)));
+/// # Ok::<(), cxi::InvalidLimit>(())
+/// ```
+#[must_use]
+pub fn forecast(nic: &NicUsage, limits: &Limits) -> Forecast {
+    let resources = limits.iter().filter_map(|(resource, limit)| {
+        let reserved = u32::from(limit.reserved());
+        let fits = nic.unreserved(resource).checked_div(reserved)?;
+        Some((fits, Bottleneck::Resource(resource)))
+    });
+    let pools = |all: usize, taken: usize, kind| {
+        let left = u32::try_from(all.saturating_sub(taken)).unwrap_or(u32::MAX);
+        (left, kind)
+    };
+    let tles = (limits[Resource::Tles].max() > 0).then(|| {
+        pools(
+            TLE_POOLS,
+            nic.tle_pool_holders().count(),
+            Bottleneck::TlePools,
+        )
+    });
+    let les = nic
+        .takes_le_pool(limits)
+        .then(|| pools(LE_POOLS, nic.le_pool_holders().count(), Bottleneck::LePools));
+    let least = resources
+        .chain(tles)
+        .chain(les)
+        .min_by_key(|(fits, _)| *fits);
+    Forecast {
+        fits: least.map(|(fits, _)| fits),
+        first_out: least.map(|(_, what)| what),
+    }
+}

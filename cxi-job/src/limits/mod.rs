@@ -1,0 +1,50 @@
+//! How much of a NIC a job's service is to have: pure planning from the job's size, a policy and what others hold.
+//!
+//! For each resource, in 32 bits and saturating:
+//!
+//! 1. *wanted* is the policy's share times the job's size, or its fixed reservation;
+//! 2. the *maximum* is the policy's, but no more than the device has (the driver refuses that with EINVAL);
+//! 3. *available* is the device's total without what system services (or all services, by choice) hold: the larger of
+//!    reservation and use, where a use of 65535 means unknown;
+//! 4. the reservation is the least of these, if the [`Mode`] allows it to be less than wanted; each cut is recorded with
+//!    its reason and the holders.
+//!
+//! TLEs are special: the driver reserves all that a service may use, at least 8, and takes one of 4 pools for it, one of which the
+//! default service has. With [`TleRule::Never`] more than three jobs fit a NIC.
+//!
+//! ```
+//! use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
+//! use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, ServiceUsage, Subtract, plan};
+//!
+//! let totals = ResourceMap::from([2048, 1024, 512, 2047, 2047, 16384, 2048, 1022]);
+//! let mut held = Limits::default();
+//! held[Resource::Ptes] = Limit::new(2000, 2048)?;
+//! let other = ServiceUsage::new(ServiceId::new(5)?, held).owned_by("uid 5588");
+//! let nic = NicUsage::new(DeviceId::new(1), totals, vec![other]);
+//!
+//! let policy = LimitPolicy::hpe_recommended().subtract(Subtract::All);
+//! let size = Multiplier::Cores(16);
+//! let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
+//! assert_eq!(error.to_string(), "cxi1: 96 PTEs wanted, 48 available: 2000 held by service 5 (uid 5588)");
+//!
+//! let plan = plan(&policy, size, &nic, Mode::ScaleBack { floor: 1 })?;
+//! assert_eq!(plan.limits[Resource::Ptes], Limit::new(48, 2048)?);
+//! assert_eq!(plan.limits[Resource::Txqs], Limit::new(32, 1024)?);
+//! assert_eq!(plan.limits[Resource::Tles], Limit::exactly(16));
+//! assert_eq!(plan.cuts.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cut;
+mod fit;
+mod plan;
+mod policy;
+mod rgid;
+mod usage;
+
+pub use cut::{Cut, CutReason, PlanError};
+pub use fit::{Bottleneck, Forecast, forecast};
+pub use plan::{LimitPlan, Mode, plan, plan_all};
+pub use policy::{LimitPolicy, Multiplier, ResourcePolicy, Subtract, TleRule};
+pub use rgid::{RgidError, lnis_per_rgid};
+pub use usage::{HeldBy, NicUsage, ServiceUsage};

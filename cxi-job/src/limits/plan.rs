@@ -1,0 +1,285 @@
+//! From policy, size and usage to limits.
+
+use super::cut::{Cut, CutReason, PlanError};
+use super::policy::{LimitPolicy, Multiplier, TleRule};
+use super::usage::{HeldBy, NicUsage, ServiceUsage};
+use cxi::pools::{LE_POOLS, MIN_TLES, TLE_POOLS};
+use cxi::{DeviceId, Limit, Limits, Resource};
+
+/// What to do if a job cannot have all that the policy says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Mode {
+    /// Refuse.
+    #[default]
+    Strict,
+    /// Reserve what there is, but not less than the policy says for a job of size `floor`: 1 for one rank's worth.
+    ///
+    /// Pools are all or nothing: without a free TLE pool, or 8 TLEs, there are no TLEs, without a free LE pool no LEs are
+    /// reserved, whatever the floor.
+    ScaleBack {
+        /// The size.
+        floor: u32,
+    },
+    /// Reserve nothing, share everything up to the maximum. TLEs, which cannot be shared, as far as there are some.
+    BestEffort,
+}
+
+impl Mode {
+    /// The least reservation that is still accepted; none if nothing less than wanted is.
+    pub(crate) fn floor(self, policy: &LimitPolicy, resource: Resource) -> Option<u32> {
+        match self {
+            Self::Strict => None,
+            Self::ScaleBack { floor } => Some(policy.get(resource).def.saturating_mul(floor)),
+            Self::BestEffort => Some(0),
+        }
+    }
+}
+
+/// The limits for a job's service on one NIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct LimitPlan {
+    /// The NIC.
+    pub device: DeviceId,
+    /// What the service is to have.
+    pub limits: Limits,
+    /// What is less than the policy says, in the driver's order.
+    pub cuts: Vec<Cut>,
+}
+
+/// Plans the limits of a job's service on one NIC. Pure arithmetic on what is given.
+///
+/// # Errors
+/// [`PlanError`] names all that is short, and who has it.
+pub fn plan(
+    policy: &LimitPolicy,
+    multiplier: Multiplier,
+    nic: &NicUsage,
+    mode: Mode,
+) -> Result<LimitPlan, PlanError> {
+    let mut planner = Planner {
+        policy,
+        count: multiplier.count(),
+        nic,
+        mode,
+        cuts: Vec::new(),
+        short: Vec::new(),
+    };
+    let limits = Limits::from_fn(|resource| match resource {
+        Resource::Tles => planner.tles(),
+        _ => planner.resource(resource),
+    });
+    if planner.short.is_empty() {
+        Ok(LimitPlan {
+            device: nic.device,
+            limits,
+            cuts: planner.cuts,
+        })
+    } else {
+        Err(PlanError {
+            short: planner.short,
+        })
+    }
+}
+
+/// Plans the limits of a job's services on several NICs, each by what it has.
+///
+/// # Errors
+/// [`PlanError`] names all that is short on any of them.
+pub fn plan_all(
+    policy: &LimitPolicy,
+    multiplier: Multiplier,
+    nics: &[NicUsage],
+    mode: Mode,
+) -> Result<Vec<LimitPlan>, PlanError> {
+    let (mut plans, mut short) = (Vec::with_capacity(nics.len()), Vec::new());
+    for nic in nics {
+        match plan(policy, multiplier, nic, mode) {
+            Ok(plan) => plans.push(plan),
+            Err(error) => short.extend(error.short),
+        }
+    }
+    if short.is_empty() {
+        Ok(plans)
+    } else {
+        Err(PlanError { short })
+    }
+}
+
+struct Planner<'a> {
+    policy: &'a LimitPolicy,
+    count: u32,
+    nic: &'a NicUsage,
+    mode: Mode,
+    cuts: Vec<Cut>,
+    short: Vec<Cut>,
+}
+
+/// Bounds of one resource.
+struct Bounds {
+    wanted: u32,
+    max: u32,
+    /// Reserved if nobody else had anything.
+    bounded: u32,
+    available: u32,
+}
+
+impl Planner<'_> {
+    fn bounds(&self, resource: Resource) -> Bounds {
+        let policy = self.policy.get(resource);
+        let total = self.nic.totals[resource];
+        let held = self.subtracted().map(|service| service.holds(resource));
+        let available = held.fold(total, |left, held| left.saturating_sub(held.into()));
+        let bound = if self.policy.bounds_max() {
+            available
+        } else {
+            total
+        };
+        let wanted = policy.asked(self.count);
+        Bounds {
+            wanted,
+            max: policy.max.min(bound),
+            bounded: wanted.min(policy.max).min(total),
+            available,
+        }
+    }
+
+    fn subtracted(&self) -> impl Iterator<Item = &ServiceUsage> {
+        let services = self.nic.services.iter();
+        services.filter(|service| self.policy.subtracts(service))
+    }
+
+    fn resource(&mut self, resource: Resource) -> Limit {
+        let Bounds {
+            wanted,
+            max,
+            bounded,
+            available,
+        } = self.bounds(resource);
+        if self.mode == Mode::BestEffort {
+            // Also where the NIC has none at all.
+            if wanted.min(self.policy.get(resource).max) > 0 {
+                self.cut(resource, wanted, 0, CutReason::BestEffort);
+            }
+            return Limit::at_most(narrow(max));
+        }
+        if resource == Resource::Les && bounded > 0 && self.le_pools_taken() {
+            let reason = CutReason::NoLePool(holders(self.nic.le_pool_holders(), resource));
+            match self.mode {
+                Mode::Strict => self.fail(resource, wanted, 0, reason),
+                _ => self.cut(resource, wanted, 0, reason),
+            }
+            return Limit::at_most(narrow(max));
+        }
+        if bounded > available {
+            let reason = CutReason::Held(self.held(resource));
+            let floor = self.mode.floor(self.policy, resource);
+            let floor = floor.map_or(bounded, |floor| floor.min(bounded));
+            if available < floor {
+                self.fail(resource, wanted, available, reason);
+            } else {
+                self.cut(resource, wanted, available, reason);
+            }
+        } else if bounded < wanted {
+            let reason = self.bound_reason(resource);
+            self.cut(resource, wanted, bounded, reason);
+        }
+        let reserved = narrow(bounded.min(available).min(max));
+        Limit::new(reserved, narrow(max)).unwrap_or(Limit::exactly(reserved))
+    }
+
+    /// The driver reserves all TLEs of a service, at least 8, in a pool.
+    fn tles(&mut self) -> Limit {
+        let resource = Resource::Tles;
+        let Bounds {
+            wanted,
+            bounded,
+            available,
+            ..
+        } = self.bounds(resource);
+        if self.policy.tle_rule() == TleRule::Never || bounded == 0 {
+            return Limit::NONE;
+        }
+        let least = u32::from(MIN_TLES);
+        let raised = bounded.max(least);
+        if self.nic.tle_pool_holders().count() >= TLE_POOLS {
+            let reason = CutReason::NoTlePool(holders(self.nic.tle_pool_holders(), resource));
+            match self.mode {
+                Mode::Strict => self.fail(resource, wanted, 0, reason),
+                _ => self.cut(resource, wanted, 0, reason),
+            }
+            return Limit::NONE;
+        }
+        if raised > available {
+            let got = if available < least { 0 } else { available };
+            let reason = CutReason::Held(self.held(resource));
+            if self.mode == Mode::Strict {
+                self.fail(resource, wanted, available, reason);
+            } else {
+                self.cut(resource, wanted, got, reason);
+            }
+            return Limit::exactly(narrow(got));
+        }
+        if bounded < wanted {
+            let reason = self.bound_reason(resource);
+            self.cut(resource, wanted, raised, reason);
+        }
+        Limit::exactly(narrow(raised))
+    }
+
+    fn le_pools_taken(&self) -> bool {
+        self.nic.le_pool_holders().count() >= LE_POOLS
+    }
+
+    fn held(&self, resource: Resource) -> Vec<HeldBy> {
+        let holding = self
+            .subtracted()
+            .filter(|service| service.holds(resource) > 0);
+        holders(holding, resource)
+    }
+
+    fn bound_reason(&self, resource: Resource) -> CutReason {
+        if self.policy.get(resource).max < self.nic.totals[resource] {
+            CutReason::PolicyMax
+        } else {
+            CutReason::DeviceTotal
+        }
+    }
+
+    fn cut(&mut self, resource: Resource, wanted: u32, available: u32, reason: CutReason) {
+        let cut = self.record(resource, wanted, available, reason);
+        self.cuts.push(cut);
+    }
+
+    fn fail(&mut self, resource: Resource, wanted: u32, available: u32, reason: CutReason) {
+        let cut = self.record(resource, wanted, available, reason);
+        self.short.push(cut);
+    }
+
+    fn record(&self, resource: Resource, wanted: u32, available: u32, reason: CutReason) -> Cut {
+        Cut {
+            device: self.nic.device,
+            resource,
+            wanted,
+            available,
+            reason,
+        }
+    }
+}
+
+fn holders<'a>(
+    services: impl Iterator<Item = &'a ServiceUsage>,
+    resource: Resource,
+) -> Vec<HeldBy> {
+    services
+        .map(|service| HeldBy::of(service, resource))
+        .collect()
+}
+
+/// The kernel counts in 16 bits.
+fn narrow(count: u32) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}

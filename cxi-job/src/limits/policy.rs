@@ -1,0 +1,238 @@
+//! How much of each resource a job should have.
+
+use super::usage::ServiceUsage;
+use cxi::{Resource, ResourceMap};
+
+/// How large a job is on one node: what the amounts of a policy are multiplied by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Multiplier {
+    /// Cores allocated on the node (Flux).
+    Cores(u32),
+    /// Tasks on the node, each with so many CPUs (Slurm).
+    Tasks {
+        /// Tasks on the node.
+        tasks: u32,
+        /// CPUs of each.
+        cpus_per_task: u32,
+    },
+    /// A number that the user gives (Slurm's `--network=depth=N`).
+    Depth(u32),
+}
+
+impl Multiplier {
+    /// The number, at most 4294967295.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        match self {
+            Self::Cores(count) | Self::Depth(count) => count,
+            Self::Tasks {
+                tasks,
+                cpus_per_task,
+            } => tasks.saturating_mul(cpus_per_task),
+        }
+    }
+}
+
+/// What a policy says of one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[allow(
+    clippy::exhaustive_structs,
+    reason = "the three numbers that schedulers have in their configuration"
+)]
+pub struct ResourcePolicy {
+    /// Reserved for each unit of the multiplier, unless `res` is given.
+    pub def: u32,
+    /// Reserved whatever the multiplier; also 0.
+    pub res: Option<u32>,
+    /// The most that the job may use. A device with less counts instead.
+    pub max: u32,
+}
+
+impl ResourcePolicy {
+    /// `def` reserved for each unit of the multiplier, `max` at most.
+    #[must_use]
+    pub const fn scaled(def: u32, max: u32) -> Self {
+        Self {
+            def,
+            res: None,
+            max,
+        }
+    }
+
+    /// `res` reserved whatever the multiplier, `max` at most.
+    #[must_use]
+    pub const fn fixed(res: u32, max: u32) -> Self {
+        Self {
+            def: 0,
+            res: Some(res),
+            max,
+        }
+    }
+
+    /// The reservation for a job of that size, before any bound.
+    #[must_use]
+    pub const fn asked(self, multiplier: u32) -> u32 {
+        match self.res {
+            Some(res) => res,
+            None => self.def.saturating_mul(multiplier),
+        }
+    }
+}
+
+/// Whether a job gets TLEs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum TleRule {
+    /// Reserve them: at least 8, and no more than reserved. Takes one of the 4 TLE pools of the NIC, one of which the default
+    /// service has: so three such jobs fit a NIC.
+    #[default]
+    Reserve,
+    /// None: no triggered operations, and any number of jobs.
+    Never,
+}
+
+/// Whose share is taken off before a job gets its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Subtract {
+    /// Nobody's: the job plans with the whole device, and the driver refuses what is not there.
+    Nobody,
+    /// That of system services and of the default service, which are always there.
+    #[default]
+    System,
+    /// That of all services.
+    All,
+}
+
+/// How much of each resource a job should have, by its size.
+///
+/// ```
+/// use cxi::Resource;
+/// use cxi_job::limits::{LimitPolicy, ResourcePolicy, Subtract, TleRule};
+///
+/// let policy = LimitPolicy::hpe_recommended()
+///     .with(Resource::Ptes, ResourcePolicy::scaled(4, 1024))
+///     .with(Resource::Cts, ResourcePolicy::fixed(0, 64))
+///     .tles(TleRule::Never)
+///     .subtract(Subtract::All);
+/// assert_eq!(policy.get(Resource::Ptes).asked(10), 40);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct LimitPolicy {
+    resources: ResourceMap<ResourcePolicy>,
+    tles: TleRule,
+    subtract: Subtract,
+    max_of_headroom: bool,
+}
+
+/// What both schedulers reserve for each core or CPU.
+const fn usual_share(resource: Resource) -> u32 {
+    match resource {
+        Resource::Txqs | Resource::Eqs | Resource::Acs => 2,
+        Resource::Tgqs | Resource::Cts | Resource::Tles => 1,
+        Resource::Ptes => 6,
+        Resource::Les => 16,
+    }
+}
+
+impl LimitPolicy {
+    /// A policy without any resource, to be filled by [`LimitPolicy::with`].
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            resources: ResourceMap::default(),
+            tles: TleRule::default(),
+            subtract: Subtract::default(),
+            max_of_headroom: false,
+        }
+    }
+
+    /// What HPE recommends, and Flux uses with the number of cores: for each core 2 TXQs, 1 TGQ, 2 EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and
+    /// 2 ACs; at most what a second-generation NIC is said to have. A NIC with fewer counts instead.
+    #[must_use]
+    pub fn hpe_recommended() -> Self {
+        let resources = ResourceMap::from_fn(|resource| {
+            let max = match resource {
+                Resource::Txqs | Resource::Tles | Resource::Ptes => 2048,
+                Resource::Tgqs => 1024,
+                Resource::Eqs | Resource::Cts => 2047,
+                Resource::Les => 16384,
+                Resource::Acs => 1022,
+            };
+            ResourcePolicy::scaled(usual_share(resource), max)
+        });
+        Self {
+            resources,
+            ..Self::empty()
+        }
+    }
+
+    /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and no more than what
+    /// system services leave. Slurm takes what there is: [`Mode::ScaleBack`](super::Mode::ScaleBack) with floor 0.
+    #[must_use]
+    pub fn slurm() -> Self {
+        let recommended = Self::hpe_recommended();
+        Self {
+            max_of_headroom: true,
+            ..recommended
+        }
+        .with(Resource::Txqs, ResourcePolicy::scaled(2, 1024))
+        .with(Resource::Tgqs, ResourcePolicy::scaled(1, 512))
+    }
+
+    /// Sets one resource.
+    #[must_use]
+    pub fn with(mut self, resource: Resource, policy: ResourcePolicy) -> Self {
+        self.resources[resource] = policy;
+        self
+    }
+
+    /// Sets whether jobs get TLEs.
+    #[must_use]
+    pub const fn tles(mut self, rule: TleRule) -> Self {
+        self.tles = rule;
+        self
+    }
+
+    /// Sets whose share is taken off first.
+    #[must_use]
+    pub const fn subtract(mut self, subtract: Subtract) -> Self {
+        self.subtract = subtract;
+        self
+    }
+
+    /// Whether also the maximum is bounded by what the others leave, not only the reservation.
+    #[must_use]
+    pub const fn max_of_headroom(mut self, bounded: bool) -> Self {
+        self.max_of_headroom = bounded;
+        self
+    }
+
+    /// What the policy says of a resource.
+    #[must_use]
+    pub fn get(&self, resource: Resource) -> ResourcePolicy {
+        self.resources[resource]
+    }
+
+    pub(super) const fn tle_rule(&self) -> TleRule {
+        self.tles
+    }
+
+    pub(super) const fn subtracts(&self, service: &ServiceUsage) -> bool {
+        match self.subtract {
+            Subtract::Nobody => false,
+            Subtract::System => service.system || service.service.is_default(),
+            Subtract::All => true,
+        }
+    }
+
+    pub(super) const fn bounds_max(&self) -> bool {
+        self.max_of_headroom
+    }
+}

@@ -1,0 +1,66 @@
+//! RGIDs for nodes with more processes than a NIC has RGIDs.
+
+use cxi::LnisPerRgid;
+
+/// Why no number of LNIs per RGID serves a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RgidError {
+    /// There is no NIC.
+    #[error("no NIC to share {cpus} processes among")]
+    NoNic {
+        /// Processes.
+        cpus: u32,
+    },
+    /// There is no free RGID.
+    #[error("no free RGID on the NIC: all are taken by other processes")]
+    NoRgid,
+    /// More than 8 LNIs would have to share an RGID.
+    #[error(
+        "{cpus} processes on {nics} NICs with {free_rgids} free RGIDs each would need {needed} LNIs per RGID: at most 8 can share one"
+    )]
+    TooMany {
+        /// Processes.
+        cpus: u32,
+        /// NICs.
+        nics: u32,
+        /// Free RGIDs on each.
+        free_rgids: u32,
+        /// LNIs per RGID.
+        needed: u64,
+    },
+}
+
+/// How many LNIs must share an RGID so that each of `cpus` processes, spread over `nics` NICs with `free_rgids` free
+/// RGIDs each, gets one: 1 for up to 255 processes on an idle NIC.
+///
+/// ```
+/// use cxi_job::limits::lnis_per_rgid;
+///
+/// assert_eq!(lnis_per_rgid(128, 4, 255)?.get(), 1);
+/// assert_eq!(lnis_per_rgid(300, 1, 252)?.get(), 2);
+/// assert!(lnis_per_rgid(300, 1, 30).is_err());
+/// # Ok::<(), cxi_job::limits::RgidError>(())
+/// ```
+///
+/// # Errors
+/// [`RgidError`]: no NIC, no free RGID, or more than 8 would have to share.
+pub fn lnis_per_rgid(cpus: u32, nics: u32, free_rgids: u32) -> Result<LnisPerRgid, RgidError> {
+    if nics == 0 {
+        return Err(RgidError::NoNic { cpus });
+    }
+    if free_rgids == 0 {
+        return Err(RgidError::NoRgid);
+    }
+    let slots = u64::from(nics) * u64::from(free_rgids);
+    let needed = u64::from(cpus).div_ceil(slots).max(1);
+    let count = u32::try_from(needed).ok();
+    count
+        .and_then(|count| LnisPerRgid::new(count).ok())
+        .ok_or(RgidError::TooMany {
+            cpus,
+            nics,
+            free_rgids,
+            needed,
+        })
+}

@@ -1,0 +1,164 @@
+//! What a NIC has and who holds it, as plain data.
+
+use std::fmt;
+
+use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
+
+/// One NIC: its totals and its services.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct NicUsage {
+    /// Which NIC.
+    pub device: DeviceId,
+    /// How much of each resource it has. LEs: on each processing element.
+    pub totals: ResourceMap<u32>,
+    /// Its services, the default one too.
+    pub services: Vec<ServiceUsage>,
+    /// Whether every service that may have LEs takes an LE pool, as drivers up to SHS 14.0.0 have it. Otherwise it takes a
+    /// reservation.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub le_pool_by_maximum: bool,
+}
+
+impl NicUsage {
+    /// A NIC with these totals and services, whose LE pools go to reservations.
+    #[must_use]
+    pub const fn new(
+        device: DeviceId,
+        totals: ResourceMap<u32>,
+        services: Vec<ServiceUsage>,
+    ) -> Self {
+        Self {
+            device,
+            totals,
+            services,
+            le_pool_by_maximum: false,
+        }
+    }
+
+    /// What the driver can still reserve: the total without all reservations.
+    #[must_use]
+    pub fn unreserved(&self, resource: Resource) -> u32 {
+        let reserved = self.services.iter();
+        reserved.fold(self.totals[resource], |left, service| {
+            left.saturating_sub(service.limits[resource].reserved().into())
+        })
+    }
+
+    /// The services that hold a TLE pool.
+    pub fn tle_pool_holders(&self) -> impl Iterator<Item = &ServiceUsage> {
+        let services = self.services.iter();
+        services.filter(|service| service.limits[Resource::Tles] != Limit::NONE)
+    }
+
+    /// The services that hold an LE pool.
+    pub fn le_pool_holders(&self) -> impl Iterator<Item = &ServiceUsage> {
+        self.services
+            .iter()
+            .filter(|service| self.holds_le_pool(service))
+    }
+
+    pub(crate) fn holds_le_pool(&self, service: &ServiceUsage) -> bool {
+        // The default service has the pool that all others share.
+        self.takes_le_pool(&service.limits) && !service.service.is_default()
+    }
+
+    /// Whether another service with these limits would take an LE pool.
+    pub(super) fn takes_le_pool(&self, limits: &Limits) -> bool {
+        limits[Resource::Les].takes_le_pool(self.le_pool_by_maximum)
+    }
+}
+
+/// One service of a NIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ServiceUsage {
+    /// Which service.
+    pub service: ServiceId,
+    /// Whose it is, for people: `uid 5588`.
+    pub owner: Option<String>,
+    /// Whether it is a system service.
+    pub system: bool,
+    /// What it has reserved and may use.
+    pub limits: Limits,
+    /// What it uses; none if the driver does not know.
+    pub in_use: ResourceMap<Option<u16>>,
+}
+
+impl ServiceUsage {
+    /// A user's service with these limits, of whose use nothing is known.
+    #[must_use]
+    pub fn new(service: ServiceId, limits: Limits) -> Self {
+        Self {
+            service,
+            owner: None,
+            system: false,
+            limits,
+            in_use: ResourceMap::default(),
+        }
+    }
+
+    /// Whose it is, for people.
+    #[must_use]
+    pub fn owned_by(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// A system service.
+    #[must_use]
+    pub const fn of_system(mut self) -> Self {
+        self.system = true;
+        self
+    }
+
+    /// What it uses, as the driver reports it: 65535 means that the driver does not know (LEs and TLEs of a service without a pool
+    /// of its own).
+    #[must_use]
+    pub fn using(mut self, reported: ResourceMap<u16>) -> Self {
+        self.in_use = reported.map(|_, count| (count != u16::MAX).then_some(count));
+        self
+    }
+
+    /// What nobody else can have: the larger of reservation and use.
+    #[must_use]
+    pub fn holds(&self, resource: Resource) -> u16 {
+        let used = self.in_use[resource].unwrap_or(0);
+        used.max(self.limits[resource].reserved())
+    }
+}
+
+/// A service that has what a job wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct HeldBy {
+    /// Which service.
+    pub service: ServiceId,
+    /// Whose it is, for people.
+    pub owner: Option<String>,
+    /// How much it has.
+    pub amount: u16,
+}
+
+impl HeldBy {
+    pub(super) fn of(service: &ServiceUsage, resource: Resource) -> Self {
+        Self {
+            service: service.service,
+            owner: service.owner.clone(),
+            amount: service.holds(resource),
+        }
+    }
+}
+
+impl fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "service {}", self.service)?;
+        match &self.owner {
+            Some(owner) => write!(f, " ({owner})"),
+            None => Ok(()),
+        }
+    }
+}

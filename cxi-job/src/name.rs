@@ -1,0 +1,178 @@
+//! Names that come from a scheduler: jobs, steps, nodes, tenants.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Longest name in bytes: a host name may have 253.
+pub(crate) const MAX_NAME: usize = 255;
+
+/// Why a text is not a job id, step id, node name or tenant name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// The text is empty.
+    #[error("{what} is empty")]
+    Empty {
+        /// What the text was to be.
+        what: &'static str,
+    },
+    /// The text is longer than 255 bytes.
+    #[error("{what} has {len} bytes, the most is 255")]
+    TooLong {
+        /// What the text was to be.
+        what: &'static str,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A character is not allowed.
+    #[error(
+        "{what} {name:?} has {character:?} at byte {position}: allowed are letters and digits of ASCII, 'ƒ' and . _ - + : / # @"
+    )]
+    Character {
+        /// What the text was to be.
+        what: &'static str,
+        /// The text.
+        name: String,
+        /// The first character that is not allowed.
+        character: char,
+        /// Its offset in bytes.
+        position: usize,
+    },
+}
+
+const fn allowed(character: char) -> bool {
+    character.is_ascii_alphanumeric()
+        || matches!(
+            character,
+            'ƒ' | '.' | '_' | '-' | '+' | ':' | '/' | '#' | '@'
+        )
+}
+
+fn check(what: &'static str, name: &str) -> Result<(), NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    if name.len() > MAX_NAME {
+        return Err(NameError::TooLong {
+            what,
+            len: name.len(),
+        });
+    }
+    match name.char_indices().find(|(_, c)| !allowed(*c)) {
+        None => Ok(()),
+        Some((position, character)) => Err(NameError::Character {
+            what,
+            name: name.to_owned(),
+            character,
+            position,
+        }),
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes a name.
+            ///
+            /// # Errors
+            /// The text is empty, longer than 255 bytes, or has a character that is not allowed.
+            pub fn new(name: &str) -> Result<Self, NameError> {
+                check($what, name)?;
+                Ok(Self(name.into()))
+            }
+
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(name: &str) -> Result<Self, NameError> {
+                Self::new(name)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = String::deserialize(deserializer)?;
+                Self::new(&name).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+name! {
+    /// A job, as its scheduler names it: `ƒ3WqKLhmP`, `4711`, `4711_3`, `cluster-4711`.
+    ///
+    /// The library does not look into it: equal text is the same job, different text another one.
+    /// A run of the job that must not share VNIs with an earlier run needs an id of its own
+    /// (`4711#2` for a requeued Slurm job).
+    ///
+    /// Text rather than a number, because Flux ids and Slurm's array, heterogeneous and step ids have no common
+    /// number. ASCII letters and digits, `ƒ` and `. _ - + : / # @` cover all of these; quotes, blanks and backslashes
+    /// are refused because the id goes into environment variables, logs, and JSON that libfabric prints without escaping.
+    ///
+    /// ```
+    /// use cxi_job::JobId;
+    ///
+    /// assert_eq!(JobId::new("ƒ3WqKLhmP")?.as_str(), "ƒ3WqKLhmP");
+    /// assert!(JobId::new("4711'").is_err());
+    /// # Ok::<(), cxi_job::NameError>(())
+    /// ```
+    JobId, "job id"
+}
+
+name! {
+    /// A step of a job: what shares the job's VNIs. Same alphabet as [`JobId`].
+    StepId, "step id"
+}
+
+name! {
+    /// A node by its host name. Same alphabet as [`JobId`].
+    NodeName, "node name"
+}
+
+name! {
+    /// A tenant with a part of the VNIs of its own. Same alphabet as [`JobId`].
+    TenantName, "tenant name"
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync>() {}
+    send_sync::<JobId>();
+};

@@ -1,0 +1,247 @@
+//! The NICs of a node, as a scheduler sees them: which can be used, and which are near.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use cxi::{Device, DeviceId};
+//! use cxi_job::Node;
+//! # use cxi_mock::{Credentials, MockNode, NicConfig};
+//! # let mock = MockNode::alike(2, &NicConfig::new())?;
+//! # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
+//! #     let file = nic.open()?.transport(Credentials::root());
+//! #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
+//! # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
+//!
+//! // On a real node: Node::discover(&Host::system())?
+//! let node = Node::of(devices);
+//! let usable: Vec<String> = node.usable().map(|nic| nic.id().to_string()).collect();
+//! assert_eq!(usable, ["cxi0", "cxi1"]);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod plan;
+
+use std::fmt;
+
+use crate::IdSet;
+use cxi::error::{Error, Result};
+use cxi::{Device, DeviceId, DeviceInfo, Host, Platform};
+
+/// The NICs of a node, by number.
+///
+/// What is known of them is from the moment it was asked; opened NICs stay open.
+#[derive(Debug, Clone)]
+pub struct Node {
+    nics: Vec<NodeNic>,
+}
+
+/// One NIC of a node.
+#[derive(Debug, Clone)]
+pub struct NodeNic {
+    id: DeviceId,
+    device: Option<Device>,
+    info: Option<DeviceInfo>,
+    cpus: IdSet,
+    problems: Vec<NicProblem>,
+}
+
+/// Why a job cannot use a NIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "problem", rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum NicProblem {
+    /// It cannot be opened, or it does not answer.
+    Unavailable {
+        /// Why.
+        reason: String,
+    },
+    /// It is a virtual function: services are made on its physical function.
+    VirtualFunction,
+    /// Its link is down.
+    LinkDown,
+    /// No retry handler runs for it: libfabric does not use such a NIC.
+    NoRetryHandler,
+}
+
+impl fmt::Display for NicProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable { reason } => f.write_str(reason),
+            Self::VirtualFunction => f.write_str(
+                "it is a virtual function: services can be made on its physical function only",
+            ),
+            Self::LinkDown => f.write_str("its link is down"),
+            Self::NoRetryHandler => f.write_str(
+                "no retry handler (cxi_rh) runs for it, and libfabric does not use such a NIC",
+            ),
+        }
+    }
+}
+
+impl NodeNic {
+    fn new(id: DeviceId, found: Result<(Device, DeviceInfo)>) -> Self {
+        match found {
+            Ok((device, info)) => Self {
+                id,
+                problems: problems(&info),
+                cpus: near_cpus(&info),
+                device: Some(device),
+                info: Some(info),
+            },
+            Err(error) => Self::unavailable(id, None, &error),
+        }
+    }
+
+    fn unavailable(id: DeviceId, device: Option<Device>, error: &Error) -> Self {
+        let reason = error.to_string();
+        let prefix = format!("{id}: ");
+        Self {
+            id,
+            device,
+            info: None,
+            cpus: IdSet::new(),
+            problems: vec![NicProblem::Unavailable {
+                reason: reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned(),
+            }],
+        }
+    }
+
+    /// Which NIC.
+    #[must_use]
+    pub const fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    /// The open NIC; `None` if it could not be opened. One with a problem may be open.
+    #[must_use]
+    pub const fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// What it says about itself; `None` if it did not answer.
+    #[must_use]
+    pub const fn info(&self) -> Option<&DeviceInfo> {
+        self.info.as_ref()
+    }
+
+    /// NUMA node that it is next to, if sysfs tells.
+    #[must_use]
+    pub fn numa_node(&self) -> Option<u32> {
+        self.info.as_ref().and_then(|info| info.numa_node)
+    }
+
+    /// CPUs that it is next to; empty if sysfs does not tell.
+    #[must_use]
+    pub const fn cpus(&self) -> &IdSet {
+        &self.cpus
+    }
+
+    /// Whether a job can use it.
+    #[must_use]
+    pub const fn is_usable(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Why a job cannot use it; empty if it can.
+    #[must_use]
+    pub fn problems(&self) -> &[NicProblem] {
+        &self.problems
+    }
+
+    /// Whether it is known to be a virtual function, which shows the services of its physical
+    /// function and cannot change them.
+    #[must_use]
+    pub fn is_virtual_function(&self) -> bool {
+        self.problems.contains(&NicProblem::VirtualFunction)
+    }
+}
+
+fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
+    let simulator = !matches!(info.platform, Platform::Asic);
+    let checks = [
+        (
+            info.virtual_function == Some(true),
+            NicProblem::VirtualFunction,
+        ),
+        (!info.link_up, NicProblem::LinkDown),
+        // A simulator loses no packets and has no retry handler.
+        (
+            !simulator && !info.retry_handler_running(),
+            NicProblem::NoRetryHandler,
+        ),
+    ];
+    let found = checks.into_iter().filter(|(wrong, _)| *wrong);
+    found.map(|(_, problem)| problem).collect()
+}
+
+fn near_cpus(info: &DeviceInfo) -> IdSet {
+    // A list that cannot be read is a NIC that is near to nothing: it is used all the same.
+    let list = info.local_cpus.as_deref();
+    list.and_then(|list| list.parse().ok()).unwrap_or_default()
+}
+
+impl Node {
+    /// Finds, opens and asks every NIC of a node.
+    ///
+    /// A NIC that cannot be opened is listed with the reason. A node without NICs is empty.
+    ///
+    /// # Errors
+    ///
+    /// The folder of devices cannot be read although it is there.
+    pub fn discover(host: &Host) -> Result<Self> {
+        let found = host.devices()?;
+        let nics = found.into_iter().map(|found| {
+            let id = found.id();
+            NodeNic::new(id, found.into_parts())
+        });
+        Ok(Self::sorted(nics.collect()))
+    }
+
+    /// A node with these NICs, each of which is asked what it is.
+    #[must_use]
+    pub fn of(devices: impl IntoIterator<Item = Device>) -> Self {
+        let nics = devices.into_iter().map(|device| match device.info() {
+            Ok(info) => NodeNic::new(device.id(), Ok((device, info))),
+            Err(error) => NodeNic::unavailable(device.id(), Some(device), &error),
+        });
+        Self::sorted(nics.collect())
+    }
+
+    fn sorted(mut nics: Vec<NodeNic>) -> Self {
+        nics.sort_by_key(NodeNic::id);
+        Self { nics }
+    }
+
+    /// Every NIC, by number.
+    #[must_use]
+    pub fn nics(&self) -> &[NodeNic] {
+        &self.nics
+    }
+
+    /// The NIC of that number.
+    #[must_use]
+    pub fn nic(&self, id: DeviceId) -> Option<&NodeNic> {
+        self.nics.iter().find(|nic| nic.id == id)
+    }
+
+    /// The NICs that a job can use, by number.
+    pub fn usable(&self) -> impl Iterator<Item = &NodeNic> {
+        self.nics.iter().filter(|nic| nic.is_usable())
+    }
+
+    /// The NICs whose services can be looked at and changed, usable by a job or not.
+    ///
+    /// A virtual function only repeats what its physical function has.
+    pub(super) fn manageable(&self) -> impl Iterator<Item = (&NodeNic, &Device)> {
+        let nics = self.nics.iter().filter(|nic| !nic.is_virtual_function());
+        nics.filter_map(|nic| Some((nic, nic.device.as_ref()?)))
+    }
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync + 'static>() {}
+    send_sync::<Node>();
+};

@@ -1,0 +1,246 @@
+//! What an event does to the books, and when it cannot be: the one place for both live changes and replay.
+
+use std::collections::BTreeSet;
+
+use super::state::{Owner, State};
+use super::{
+    Allotment, Change, Event, Holder, Holding, MAX_VNIS_PER_JOB, Phase, PoolError, Stray, Timestamp,
+};
+use crate::{IdSet, JobId, NodeName, StepId};
+use cxi::Vni;
+
+impl State {
+    /// Takes over an event; an error leaves everything as it was.
+    pub(super) fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
+        let at = event.at;
+        match &event.change {
+            Change::Reserved {
+                job,
+                step,
+                tenant,
+                vnis,
+            } => {
+                self.check_new(job, vnis)?;
+                self.settle(at);
+                let holding = Holding {
+                    vnis: vnis.clone(),
+                    tenant: tenant.clone(),
+                    reserved_at: at,
+                    nodes: BTreeSet::new(),
+                    phase: Phase::Reserved {
+                        by_job: step.is_none(),
+                        steps: step.iter().cloned().collect(),
+                    },
+                };
+                self.give(job, holding);
+                if let Some(last) = vnis.ids().last() {
+                    self.passed(last);
+                }
+            }
+            Change::Shared { job, step } => self.join(job, step.as_ref())?,
+            Change::Left { job, step, nodes } => self.leave(job, step, nodes, at)?,
+            Change::Released { job, nodes } => {
+                self.users(job)?;
+                self.drain(job, nodes, at);
+            }
+            Change::Confirmed { job, node } => self.confirm(job, node, at)?,
+            Change::ConfirmedAll { job } | Change::OperatorReleased { job } => {
+                self.waiting(job)?;
+                self.finish(job, at);
+            }
+            Change::StrayReleased { vni } => {
+                if !self.strays.contains_key(&vni.get()) {
+                    return Err(PoolError::NotStray { vni: *vni });
+                }
+                self.end_stray(*vni, at);
+            }
+            Change::Observed { node, vnis } => self.observe(node, vnis, at),
+            Change::Reconfigured { config } => self.configure(config.clone())?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn holding(&self, job: &JobId) -> Result<&Holding, PoolError> {
+        self.jobs
+            .get(job)
+            .ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
+    }
+
+    fn holding_mut(&mut self, job: &JobId) -> Result<&mut Holding, PoolError> {
+        self.jobs
+            .get_mut(job)
+            .ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
+    }
+
+    /// The steps of a job that uses its VNIs, and whether the job itself does.
+    fn users(&mut self, job: &JobId) -> Result<(&mut BTreeSet<StepId>, &mut bool), PoolError> {
+        match &mut self.holding_mut(job)?.phase {
+            Phase::Reserved { steps, by_job } => Ok((steps, by_job)),
+            Phase::Draining { .. } => Err(PoolError::Released { job: job.clone() }),
+        }
+    }
+
+    /// The nodes a draining job waits for, and whether these are all.
+    fn waiting(&mut self, job: &JobId) -> Result<(&mut BTreeSet<NodeName>, bool), PoolError> {
+        match &mut self.holding_mut(job)?.phase {
+            Phase::Reserved { .. } => Err(PoolError::NotReleased { job: job.clone() }),
+            Phase::Draining {
+                waiting,
+                nodes_known,
+                ..
+            } => Ok((waiting, *nodes_known)),
+        }
+    }
+
+    fn check_new(&self, job: &JobId, vnis: &Allotment) -> Result<(), PoolError> {
+        if let Some(held) = self.jobs.get(job) {
+            return Err(PoolError::AlreadyHolds {
+                job: job.clone(),
+                held: held.vnis.clone(),
+            });
+        }
+        if !well_formed(vnis) {
+            return Err(PoolError::BadAllotment {
+                job: job.clone(),
+                vnis: vnis.clone(),
+            });
+        }
+        vnis.iter().try_for_each(|vni| self.check_unowned(vni))
+    }
+
+    fn check_unowned(&self, vni: Vni) -> Result<(), PoolError> {
+        match self.owners.get(&vni.get()) {
+            None | Some(Owner::Resting(_)) => Ok(()),
+            Some(Owner::Stray) => Err(PoolError::NotConfirmed {
+                vni,
+                holder: Holder::Stray(vni),
+            }),
+            Some(Owner::Job(holder)) => Err(match self.holding(holder)?.phase {
+                Phase::Reserved { .. } => PoolError::InUse {
+                    vni,
+                    holder: holder.clone(),
+                },
+                Phase::Draining { .. } => PoolError::NotConfirmed {
+                    vni,
+                    holder: Holder::Job(holder.clone()),
+                },
+            }),
+        }
+    }
+
+    fn join(&mut self, job: &JobId, step: Option<&StepId>) -> Result<(), PoolError> {
+        let (steps, by_job) = self.users(job)?;
+        match step {
+            Some(step) => {
+                if !steps.insert(step.clone()) {
+                    return Err(PoolError::StepKnown {
+                        job: job.clone(),
+                        step: step.clone(),
+                    });
+                }
+            }
+            None => *by_job = true,
+        }
+        Ok(())
+    }
+
+    fn leave(
+        &mut self,
+        job: &JobId,
+        step: &StepId,
+        nodes: &[NodeName],
+        at: Timestamp,
+    ) -> Result<(), PoolError> {
+        let (steps, by_job) = self.users(job)?;
+        if !steps.remove(step) {
+            return Err(PoolError::UnknownStep {
+                job: job.clone(),
+                step: step.clone(),
+            });
+        }
+        let last = steps.is_empty() && !*by_job;
+        if last {
+            self.drain(job, nodes, at);
+        } else {
+            self.holding_mut(job)?.nodes.extend(nodes.iter().cloned());
+        }
+        Ok(())
+    }
+
+    fn confirm(&mut self, job: &JobId, node: &NodeName, at: Timestamp) -> Result<(), PoolError> {
+        let (waiting, known) = self.waiting(job)?;
+        if !waiting.remove(node) {
+            return Err(PoolError::NotWaiting {
+                job: job.clone(),
+                node: node.clone(),
+                nodes: known.then_some(waiting.len()),
+            });
+        }
+        if known && waiting.is_empty() {
+            self.finish(job, at);
+        }
+        Ok(())
+    }
+
+    /// A node shows VNIs: those without a living job cannot be handed out before it shows them no more.
+    fn observe(&mut self, node: &NodeName, seen: &IdSet, at: Timestamp) {
+        for vni in seen.iter().filter_map(|id| Vni::new(id).ok()) {
+            match self.owners.get(&vni.get()) {
+                Some(Owner::Stray) => {
+                    if let Some(stray) = self.strays.get_mut(&vni.get()) {
+                        stray.nodes.insert(node.clone());
+                    }
+                }
+                Some(Owner::Job(job)) => {
+                    let job = job.clone();
+                    if let Ok((waiting, _)) = self.waiting(&job) {
+                        waiting.insert(node.clone());
+                    }
+                }
+                None | Some(Owner::Resting(_)) if self.home(vni.get()).is_some() => {
+                    let nodes = BTreeSet::from([node.clone()]);
+                    self.add_stray(vni, Stray { since: at, nodes });
+                }
+                None | Some(Owner::Resting(_)) => {}
+            }
+        }
+        for id in self.gone_from(node, seen) {
+            if let (Some(stray), Ok(vni)) = (self.strays.get_mut(&id), Vni::new(id)) {
+                stray.nodes.remove(node);
+                if stray.nodes.is_empty() {
+                    self.end_stray(vni, at);
+                }
+            }
+        }
+    }
+
+    /// The stray VNIs that a node showed and shows no more.
+    pub(super) fn gone_from(&self, node: &NodeName, seen: &IdSet) -> Vec<u16> {
+        self.strays
+            .iter()
+            .filter(|(id, stray)| stray.nodes.contains(node) && !seen.contains(**id))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    fn passed(&mut self, id: u16) {
+        if let Some(partition) = self
+            .partitions
+            .iter_mut()
+            .find(|partition| partition.vnis.contains(id))
+        {
+            partition.passed(id);
+        }
+    }
+}
+
+pub(super) fn well_formed(vnis: &Allotment) -> bool {
+    match vnis {
+        Allotment::Block(_) => true,
+        Allotment::List(list) => {
+            let different: BTreeSet<_> = list.iter().map(|vni| vni.get()).collect();
+            different.len() == list.len()
+                && (1..=usize::from(MAX_VNIS_PER_JOB)).contains(&list.len())
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Which VNIs a pool may hand out, and to whom.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::{IdSet, TenantName};
+
+/// What a pool hands out: a set of VNIs, those never to be used, parts for tenants, and the rest time.
+///
+/// 0 is no VNI, and 1 and 10 are those of the default service: these three are always excluded, whatever the set says.
+///
+/// ```
+/// use std::time::Duration;
+/// use cxi_job::{IdSet, TenantName, pool::{PoolConfig, VniPool}};
+///
+/// let config = PoolConfig::new("1024-65535".parse()?)
+///     .exclude(&"4000-4095".parse()?)
+///     .rest(Duration::from_secs(30))
+///     .tenant(TenantName::new("blue")?, "1024-2047".parse()?);
+/// let pool = VniPool::new(config)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PoolConfig {
+    vnis: IdSet,
+    #[cfg_attr(feature = "serde", serde(default))]
+    excluded: IdSet,
+    #[cfg_attr(feature = "serde", serde(default))]
+    rest: Duration,
+    #[cfg_attr(feature = "serde", serde(default))]
+    tenants: BTreeMap<TenantName, IdSet>,
+}
+
+/// 0 is invalid, 1 and 10 belong to the default service unless the driver's `default_vnis` says otherwise.
+const ALWAYS_EXCLUDED: [u16; 3] = [0, 1, 10];
+
+/// Why a [`PoolConfig`] cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolConfigError {
+    /// Nothing is left to hand out.
+    #[error("no VNI to hand out: the set is \"{vnis}\", of which \"{excluded}\" are excluded")]
+    Empty {
+        /// The configured set.
+        vnis: IdSet,
+        /// What is never handed out.
+        excluded: IdSet,
+    },
+    /// A tenant's part reaches outside of the pool.
+    #[error("the part of tenant {tenant} has VNIs that the pool does not have: {outside}")]
+    Outside {
+        /// The tenant.
+        tenant: TenantName,
+        /// Its VNIs that are not in the pool.
+        outside: IdSet,
+    },
+    /// Two tenants would have the same VNIs.
+    #[error("tenants {first} and {second} must not share VNIs: both have {shared}")]
+    Overlap {
+        /// One tenant.
+        first: TenantName,
+        /// The other.
+        second: TenantName,
+        /// What both have.
+        shared: IdSet,
+    },
+    /// A tenant's part has nothing to hand out.
+    #[error("the part of tenant {tenant} has no VNI to hand out")]
+    EmptyTenant {
+        /// The tenant.
+        tenant: TenantName,
+    },
+}
+
+impl PoolConfig {
+    /// A pool of these VNIs, for everybody, without rest time.
+    #[must_use]
+    pub const fn new(vnis: IdSet) -> Self {
+        Self {
+            vnis,
+            excluded: IdSet::new(),
+            rest: Duration::ZERO,
+            tenants: BTreeMap::new(),
+        }
+    }
+
+    /// Never hand out these either (the driver's `default_vnis`, VNIs of system services).
+    #[must_use]
+    pub fn exclude(mut self, vnis: &IdSet) -> Self {
+        self.excluded = self.excluded.union(vnis);
+        self
+    }
+
+    /// Keep a VNI out of use for this long after its services are destroyed everywhere.
+    #[must_use]
+    pub const fn rest(mut self, rest: Duration) -> Self {
+        self.rest = rest;
+        self
+    }
+
+    /// Give a tenant a part of the VNIs for itself; what no tenant has serves requests without a tenant.
+    ///
+    /// A second call for the same tenant replaces its part.
+    #[must_use]
+    pub fn tenant(mut self, tenant: TenantName, vnis: IdSet) -> Self {
+        self.tenants.insert(tenant, vnis);
+        self
+    }
+
+    /// The configured set, with what is excluded from it.
+    #[must_use]
+    pub const fn vnis(&self) -> &IdSet {
+        &self.vnis
+    }
+
+    /// All VNIs that are never handed out: 0, 1, 10 and the configured ones.
+    #[must_use]
+    pub fn excluded(&self) -> IdSet {
+        self.excluded.union(&ALWAYS_EXCLUDED.into_iter().collect())
+    }
+
+    /// How long a VNI rests after its services are destroyed everywhere.
+    #[must_use]
+    pub const fn rest_time(&self) -> Duration {
+        self.rest
+    }
+
+    /// The tenants and their parts.
+    #[must_use]
+    pub const fn tenants(&self) -> &BTreeMap<TenantName, IdSet> {
+        &self.tenants
+    }
+
+    /// The parts to hand out: the common one first, then one for each tenant.
+    ///
+    /// # Errors
+    /// [`PoolConfigError`]: nothing to hand out, a tenant's part outside of the pool or shared with another tenant.
+    pub(super) fn partitions(&self) -> Result<Vec<(Option<TenantName>, IdSet)>, PoolConfigError> {
+        let excluded = self.excluded();
+        let usable = self.vnis.difference(&excluded);
+        if usable.is_empty() {
+            return Err(PoolConfigError::Empty {
+                vnis: self.vnis.clone(),
+                excluded,
+            });
+        }
+        let mut common = usable.clone();
+        let mut parts = Vec::with_capacity(self.tenants.len() + 1);
+        for (tenant, vnis) in &self.tenants {
+            let outside = vnis.difference(&self.vnis);
+            if !outside.is_empty() {
+                return Err(PoolConfigError::Outside {
+                    tenant: tenant.clone(),
+                    outside,
+                });
+            }
+            let part = vnis.intersection(&usable);
+            if part.is_empty() {
+                return Err(PoolConfigError::EmptyTenant {
+                    tenant: tenant.clone(),
+                });
+            }
+            if !part.is_subset(&common) {
+                return Err(self.overlap(tenant, vnis));
+            }
+            common = common.difference(&part);
+            parts.push((Some(tenant.clone()), part));
+        }
+        parts.insert(0, (None, common));
+        Ok(parts)
+    }
+
+    fn overlap(&self, second: &TenantName, vnis: &IdSet) -> PoolConfigError {
+        let (first, shared) = self
+            .tenants
+            .iter()
+            .filter(|(name, _)| *name != second)
+            .map(|(name, part)| (name, part.intersection(vnis)))
+            .find(|(_, shared)| !shared.is_empty())
+            .unwrap_or((second, IdSet::new()));
+        PoolConfigError::Overlap {
+            first: first.clone(),
+            second: second.clone(),
+            shared,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Why a pool refuses.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Allotment, Change, Event, Holder, PoolConfigError, Request};
+use crate::{JobId, NodeName, StepId, TenantName};
+use cxi::Vni;
+
+/// Why VNIs were not reserved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReserveError {
+    /// Not one to four VNIs.
+    #[error("a job can have 1 to 4 VNIs (one service lists no more), not {asked}")]
+    Count {
+        /// How many were asked.
+        asked: u8,
+    },
+    /// A block's size is not a power of two.
+    #[error("a block of {size} VNIs is impossible: range services take powers of two")]
+    BlockSize {
+        /// The size asked.
+        size: u16,
+    },
+    /// No tenant of that name.
+    #[error(
+        "no tenant {tenant} in the configuration of the pool (it has {})",
+        list(known)
+    )]
+    UnknownTenant {
+        /// The name asked.
+        tenant: TenantName,
+        /// The tenants there are.
+        known: Vec<TenantName>,
+    },
+    /// Not enough VNIs, or no free block of that size.
+    #[error(transparent)]
+    Short(Shortage),
+    /// The job has something else.
+    #[error("job {job} has {held}{}, which is not {asked}: release it first", of_tenant(tenant.as_ref()))]
+    Differs {
+        /// The job.
+        job: JobId,
+        /// What it has.
+        held: Allotment,
+        /// The tenant whose part that is from.
+        tenant: Option<TenantName>,
+        /// What was asked.
+        asked: Box<Request>,
+    },
+    /// The job was released and its services are not destroyed everywhere.
+    #[error("job {job} was released and is still draining {vnis} ({}): confirm that first, or give the new run an id of its own", waiting(*nodes))]
+    Draining {
+        /// The job.
+        job: JobId,
+        /// What is draining.
+        vnis: Allotment,
+        /// How many nodes have not confirmed; none if the nodes are not known.
+        nodes: Option<usize>,
+    },
+    /// The books refused what looked free.
+    #[error(transparent)]
+    Refused(#[from] PoolError),
+}
+
+/// What a pool had when it could not serve a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shortage {
+    /// What was asked.
+    pub asked: Request,
+    /// VNIs that could have been handed out.
+    pub available: usize,
+    /// VNIs that living jobs have.
+    pub reserved: usize,
+    /// VNIs whose services are not known to be destroyed everywhere.
+    pub draining: usize,
+    /// VNIs that rest after their services were destroyed.
+    pub resting: usize,
+    /// Who has been draining for longest, and for how long.
+    pub oldest: Option<(Holder, Duration)>,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "failed to reserve {}: {} available",
+            self.asked, self.available
+        )?;
+        if matches!(self.asked.shape, super::request::Shape::Block(_)) && self.available > 0 {
+            f.write_str(" (no such block among them)")?;
+        }
+        if self.draining > 0 {
+            write!(f, ", {} draining", self.draining)?;
+            if let Some((holder, age)) = &self.oldest {
+                write!(f, " (oldest {holder}, {} s)", age.as_secs())?;
+            }
+        }
+        if self.resting > 0 {
+            write!(f, ", {} resting", self.resting)?;
+        }
+        if self.draining == 0 && self.resting == 0 {
+            write!(f, ", {} reserved by jobs", self.reserved)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Shortage {}
+
+/// Why a change was refused; the pool is as it was before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// The pool knows no such job: it never reserved, or all is confirmed.
+    #[error("job {job} has no VNIs in the pool")]
+    UnknownJob {
+        /// The job.
+        job: JobId,
+    },
+    /// The job has VNIs.
+    #[error("job {job} has {held}")]
+    AlreadyHolds {
+        /// The job.
+        job: JobId,
+        /// What it has.
+        held: Allotment,
+    },
+    /// The job was not released.
+    #[error("job {job} is not released: its VNIs are in use")]
+    NotReleased {
+        /// The job.
+        job: JobId,
+    },
+    /// The job was released.
+    #[error("job {job} is released: its VNIs are draining")]
+    Released {
+        /// The job.
+        job: JobId,
+    },
+    /// The step shares the job's VNIs.
+    #[error("step {step} shares the VNIs of job {job} already")]
+    StepKnown {
+        /// The job.
+        job: JobId,
+        /// The step.
+        step: StepId,
+    },
+    /// The step does not share the job's VNIs.
+    #[error("step {step} does not share the VNIs of job {job}")]
+    UnknownStep {
+        /// The job.
+        job: JobId,
+        /// The step.
+        step: StepId,
+    },
+    /// The job does not wait for the node.
+    #[error("job {job} does not wait for node {node} ({})", waiting(*nodes))]
+    NotWaiting {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeName,
+        /// How many nodes it waits for; none if its nodes are not known.
+        nodes: Option<usize>,
+    },
+    /// A VNI is in use by somebody else.
+    #[error("VNI {vni} is reserved by job {holder}")]
+    InUse {
+        /// The VNI.
+        vni: Vni,
+        /// Who has it.
+        holder: JobId,
+    },
+    /// A VNI's services are not destroyed everywhere.
+    #[error("VNI {vni} is draining ({holder}) and not confirmed on every node")]
+    NotConfirmed {
+        /// The VNI.
+        vni: Vni,
+        /// Who had it.
+        holder: Holder,
+    },
+    /// A job can have one to four different VNIs or one block.
+    #[error("job {job} cannot have {vnis}: 1 to 4 different VNIs or one block")]
+    BadAllotment {
+        /// The job.
+        job: JobId,
+        /// What it would have.
+        vnis: Allotment,
+    },
+    /// No such stray VNI.
+    #[error("VNI {vni} is not a stray one: no node shows it without a job")]
+    NotStray {
+        /// The VNI.
+        vni: Vni,
+    },
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] PoolConfigError),
+}
+
+/// Why a log does not make a pool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {index} ({change}): {reason}")]
+#[non_exhaustive]
+pub struct ReplayError {
+    /// Which event, from 0.
+    pub index: usize,
+    /// What the event says.
+    pub change: Box<Change>,
+    /// Why that cannot be.
+    pub reason: PoolError,
+}
+
+impl ReplayError {
+    pub(super) fn new(index: usize, event: &Event, reason: PoolError) -> Self {
+        Self {
+            index,
+            change: Box::new(event.change.clone()),
+            reason,
+        }
+    }
+}
+
+/// Why a snapshot does not make a pool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The snapshot is of another version.
+    #[error("snapshot version {found} is unknown, this library reads version {known}")]
+    Version {
+        /// Its version.
+        found: u32,
+        /// What can be read.
+        known: u32,
+    },
+    /// Its configuration cannot be used.
+    #[error("snapshot: {0}")]
+    Config(#[from] PoolConfigError),
+    /// A VNI stands in it more than once.
+    #[error("snapshot: VNI {vni} stands in it twice: a VNI is in one job, or stray, or resting")]
+    Repeated {
+        /// The VNI.
+        vni: Vni,
+    },
+    /// A job's VNIs are not one to four different ones or a block.
+    #[error("snapshot: job {job} cannot have {vnis}: 1 to 4 different VNIs or one block")]
+    BadAllotment {
+        /// The job.
+        job: JobId,
+        /// What it has.
+        vnis: Allotment,
+    },
+}
+
+fn waiting(nodes: Option<usize>) -> String {
+    match nodes {
+        None => "its nodes are not known: confirm all at once".to_owned(),
+        Some(1) => "1 node has not confirmed".to_owned(),
+        Some(nodes) => format!("{nodes} nodes have not confirmed"),
+    }
+}
+
+fn of_tenant(tenant: Option<&TenantName>) -> String {
+    tenant.map_or_else(String::new, |tenant| format!(" of tenant {tenant}"))
+}
+
+fn list(known: &[TenantName]) -> String {
+    if known.is_empty() {
+        return "none".to_owned();
+    }
+    let names: Vec<&str> = known.iter().map(TenantName::as_str).collect();
+    names.join(", ")
+}

@@ -1,0 +1,185 @@
+//! What can happen to a pool, as plain data for a log.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{Allotment, PoolConfig};
+use crate::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi::Vni;
+
+/// A point in time in milliseconds since 1970 (or since any start that all events of a log share).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// From milliseconds since the start.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the start.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero if it is before.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    /// Times before 1970 become 1970.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
+}
+
+/// One change of a pool's state: what a log keeps.
+///
+/// Every method of [`VniPool`](super::VniPool) that changes something yields one; the same
+/// events in the same order make the same pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Event {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub change: Change,
+}
+
+impl Event {
+    /// An event from a log of another kind (Flux's job eventlogs, for one).
+    #[must_use]
+    pub const fn new(at: Timestamp, change: Change) -> Self {
+        Self { at, change }
+    }
+}
+
+/// What happened in an [`Event`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Change {
+    /// VNIs went to a job.
+    Reserved {
+        /// The job.
+        job: JobId,
+        /// The step that holds them, if not the job itself.
+        step: Option<StepId>,
+        /// The tenant whose part they came from.
+        tenant: Option<TenantName>,
+        /// Which VNIs.
+        vnis: Allotment,
+    },
+    /// A further step, or the job itself, shares VNIs that a step has reserved.
+    Shared {
+        /// The job.
+        job: JobId,
+        /// The step; none for the job itself.
+        step: Option<StepId>,
+    },
+    /// A step no longer uses the VNIs; after the last one they are draining.
+    Left {
+        /// The job.
+        job: JobId,
+        /// The step.
+        step: StepId,
+        /// The nodes it ran on.
+        nodes: Vec<NodeName>,
+    },
+    /// The job no longer uses its VNIs: they are draining.
+    Released {
+        /// The job.
+        job: JobId,
+        /// The nodes on which its services must be destroyed first; none if they are not known.
+        nodes: Vec<NodeName>,
+    },
+    /// All services of the job on a node are destroyed.
+    Confirmed {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeName,
+    },
+    /// All services of the job are destroyed on all nodes.
+    ConfirmedAll {
+        /// The job.
+        job: JobId,
+    },
+    /// An operator says that the VNIs of a draining job are free.
+    OperatorReleased {
+        /// The job.
+        job: JobId,
+    },
+    /// An operator says that a VNI without a job is free.
+    StrayReleased {
+        /// The VNI.
+        vni: Vni,
+    },
+    /// All VNIs that the services on a node's NICs show.
+    Observed {
+        /// The node.
+        node: NodeName,
+        /// The VNIs that were not in use by a living job.
+        vnis: IdSet,
+    },
+    /// The pool got another configuration.
+    Reconfigured {
+        /// The new one.
+        config: PoolConfig,
+    },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reserved {
+                job,
+                step: None,
+                vnis,
+                ..
+            } => write!(f, "reserve {vnis} for job {job}"),
+            Self::Reserved {
+                job,
+                step: Some(step),
+                vnis,
+                ..
+            } => write!(f, "reserve {vnis} for step {step} of job {job}"),
+            Self::Shared { job, step: None } => write!(f, "job {job} keeps the VNIs of its steps"),
+            Self::Shared {
+                job,
+                step: Some(step),
+            } => {
+                write!(f, "share the VNIs of job {job} with step {step}")
+            }
+            Self::Left { job, step, .. } => write!(f, "step {step} leaves job {job}"),
+            Self::Released { job, nodes } => {
+                write!(f, "release job {job} on {} nodes", nodes.len())
+            }
+            Self::Confirmed { job, node } => write!(f, "confirm job {job} on {node}"),
+            Self::ConfirmedAll { job } => write!(f, "confirm job {job} on all nodes"),
+            Self::OperatorReleased { job } => write!(f, "operator releases job {job}"),
+            Self::StrayReleased { vni } => write!(f, "operator releases VNI {vni}"),
+            Self::Observed { node, vnis } => write!(f, "node {node} shows {}", vnis.bracketed()),
+            Self::Reconfigured { .. } => f.write_str("change the configuration"),
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The books of a cluster's VNIs: who has which, and when one may be handed out again.
+//!
+//! A VNI that goes to a new job while a service of an old job still carries it lets the two talk to each other.
+//! So a VNI here is not free when its job ends, but when every node has said that the job's services are destroyed:
+//!
+//! ```text
+//!          reserve               release, last step leaves            confirm on every node
+//!   free ----------> reserved -----------------------------> draining ---------------------> resting --> free
+//!     ^------------- a node shows it although no job has it ---^  ^-- a node shows it again
+//! ```
+//!
+//! [`VniPool`] does no I/O and has no clock: times come in, and every change comes out as an [`Event`] to be logged
+//! (before acting on it). A pool is rebuilt from that log ([`VniPool::replay`]) or from a [`Snapshot`], and compared with what
+//! the NICs show by [`VniPool::reconcile`].
+//!
+//! ```
+//! use cxi_job::{JobId, NodeName};
+//! use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+//!
+//! let config = PoolConfig::new("1024-65535".parse()?);
+//! let mut pool = VniPool::new(config.clone())?;
+//! let mut log = Vec::new();
+//! let at = Timestamp::from_millis;
+//!
+//! // The job starts.
+//! let job = JobId::new("ƒ3WqKLhmP")?;
+//! let reserved = pool.reserve(&job, &Request::vnis(1), at(0))?;
+//! assert_eq!(reserved.vnis.to_string(), "VNI 1024");
+//! log.extend(reserved.event);
+//!
+//! // The job ends; its nodes destroy the services.
+//! let nodes = [NodeName::new("node1")?, NodeName::new("node2")?];
+//! log.extend(pool.release(&job, &nodes, at(60_000))?);
+//! log.push(pool.confirm(&job, &nodes[0], at(60_020))?);
+//! assert_eq!(pool.metrics(at(60_020)).draining, 1);
+//!
+//! // The scheduler restarts: the same pool again.
+//! let mut again = VniPool::replay(config, &log)?;
+//! assert_eq!(again, pool);
+//! again.confirm(&job, &nodes[1], at(61_000))?;
+//! assert_eq!(again.metrics(at(61_000)).draining, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod apply;
+mod config;
+mod error;
+mod event;
+mod metrics;
+mod partition;
+mod reconcile;
+mod request;
+mod snapshot;
+mod state;
+
+pub use config::{PoolConfig, PoolConfigError};
+pub use error::{PoolError, ReplayError, ReserveError, Shortage, SnapshotError};
+pub use event::{Change, Event, Timestamp};
+pub use metrics::Metrics;
+pub use reconcile::Reconciled;
+pub use request::{Allotment, MAX_VNIS_PER_JOB, Request};
+pub use snapshot::{Cursor, Snapshot};
+pub use state::{Holder, Holding, Phase, Stray};
+
+use request::Shape;
+use state::State;
+
+use super::{JobId, NodeName, StepId, TenantName};
+use cxi::{Vni, VniRange};
+
+/// The VNIs of a cluster: see the [module](self).
+///
+/// Equal pools have the same VNIs in the same states and will hand out the same ones next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VniPool {
+    state: State,
+}
+
+/// What a job got, and the event to log if that changed anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub struct Reserved {
+    /// The job's VNIs.
+    pub vnis: Allotment,
+    /// To be logged; none if the job had these before.
+    pub event: Option<Event>,
+}
+
+impl VniPool {
+    /// A pool with all VNIs free.
+    ///
+    /// # Errors
+    /// [`PoolConfigError`]: nothing to hand out, a tenant's part outside of the pool or shared with another tenant.
+    pub fn new(config: PoolConfig) -> Result<Self, PoolConfigError> {
+        State::new(config).map(|state| Self { state })
+    }
+
+    /// The pool after all events of a log, in time linear in their number.
+    ///
+    /// `config` is the one before the first event. A VNI that the log hands out although the configuration does not
+    /// have it is kept until it is confirmed and not handed out then: a log may be older than the configuration.
+    ///
+    /// # Errors
+    /// [`ReplayError`] names the first event that contradicts those before it, and why. The events before it make a pool.
+    /// Also a configuration that cannot be used is reported with the event that brought it; `config` itself by the
+    /// same error as event 0.
+    pub fn replay<'a>(
+        config: PoolConfig,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> Result<Self, ReplayError> {
+        let mut pool = match Self::new(config.clone()) {
+            Ok(pool) => pool,
+            Err(error) => {
+                let event = Event::new(Timestamp::default(), Change::Reconfigured { config });
+                return Err(ReplayError::new(0, &event, error.into()));
+            }
+        };
+        for (index, event) in events.into_iter().enumerate() {
+            pool.apply(event)
+                .map_err(|reason| ReplayError::new(index, event, reason))?;
+        }
+        Ok(pool)
+    }
+
+    /// Takes over one event of a log.
+    ///
+    /// # Errors
+    /// [`PoolError`]: the event contradicts the state; the pool is as before.
+    pub fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
+        self.state.apply(event)
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub const fn config(&self) -> &PoolConfig {
+        &self.state.config
+    }
+
+    /// What a job has; none if it never reserved or all is confirmed.
+    #[must_use]
+    pub fn job(&self, job: &JobId) -> Option<&Holding> {
+        self.state.jobs.get(job)
+    }
+
+    /// All jobs with VNIs, in use or draining, in no particular order.
+    pub fn jobs(&self) -> impl Iterator<Item = (&JobId, &Holding)> {
+        self.state.jobs.iter()
+    }
+
+    /// The VNIs that nodes show although no job has them.
+    pub fn strays(&self) -> impl Iterator<Item = (Vni, &Stray)> {
+        let strays = self.state.strays.iter();
+        strays.filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray)))
+    }
+
+    /// Reserves VNIs for a job. The same request again answers with what the job has.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: an impossible request, too few VNIs, or the job has something else or is draining.
+    pub fn reserve(
+        &mut self,
+        job: &JobId,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<Reserved, ReserveError> {
+        self.reserve_for(job, None, request, now)
+    }
+
+    /// Reserves VNIs that the steps of a job share: the first step reserves, further ones join, and after the last one left
+    /// ([`VniPool::leave`]) they are draining. If the job itself reserved, they stay until [`VniPool::release`].
+    ///
+    /// # Errors
+    /// As [`VniPool::reserve`].
+    pub fn share(
+        &mut self,
+        job: &JobId,
+        step: &StepId,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<Reserved, ReserveError> {
+        self.reserve_for(job, Some(step), request, now)
+    }
+
+    fn reserve_for(
+        &mut self,
+        job: &JobId,
+        step: Option<&StepId>,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<Reserved, ReserveError> {
+        request.check()?;
+        if let Some(held) = self.state.jobs.get(job) {
+            let vnis = held.vnis.clone();
+            let change = rejoin(job, step, request, held)?;
+            let event = change.map(|change| self.commit(change, now)).transpose()?;
+            return Ok(Reserved { vnis, event });
+        }
+        self.check_tenant(request.tenant.as_ref())?;
+        let settled = self.state.settle(now);
+        let Some(vnis) = self.pick(request) else {
+            let shortage = self.shortage(request, now);
+            self.state.unsettle(settled);
+            return Err(ReserveError::Short(shortage));
+        };
+        let change = Change::Reserved {
+            job: job.clone(),
+            step: step.cloned(),
+            tenant: request.tenant.clone(),
+            vnis: vnis.clone(),
+        };
+        let event = self.commit(change, now)?;
+        Ok(Reserved {
+            vnis,
+            event: Some(event),
+        })
+    }
+
+    /// Ends a job's use of its VNIs, its steps' too: they are draining until each of `nodes` (and each node of a step that
+    /// left) confirms. With no node at all, only [`VniPool::confirm_all`] or an operator frees them. Again: no event.
+    ///
+    /// # Errors
+    /// [`PoolError::UnknownJob`].
+    pub fn release(
+        &mut self,
+        job: &JobId,
+        nodes: &[NodeName],
+        now: Timestamp,
+    ) -> Result<Option<Event>, PoolError> {
+        if let Phase::Draining { .. } = self.state.holding(job)?.phase {
+            return Ok(None);
+        }
+        let (job, nodes) = (job.clone(), nodes.to_vec());
+        self.commit(Change::Released { job, nodes }, now).map(Some)
+    }
+
+    /// Ends a step's use of the job's VNIs; `nodes` are those it ran on.
+    ///
+    /// # Errors
+    /// [`PoolError`]: unknown job or step, or the job is released.
+    pub fn leave(
+        &mut self,
+        job: &JobId,
+        step: &StepId,
+        nodes: &[NodeName],
+        now: Timestamp,
+    ) -> Result<Event, PoolError> {
+        let (job, step, nodes) = (job.clone(), step.clone(), nodes.to_vec());
+        self.commit(Change::Left { job, step, nodes }, now)
+    }
+
+    /// A node has destroyed all services of the job. After the last node the VNIs rest or are free.
+    ///
+    /// # Errors
+    /// [`PoolError`]: unknown job, not released, or not a node that it waits for.
+    pub fn confirm(
+        &mut self,
+        job: &JobId,
+        node: &NodeName,
+        now: Timestamp,
+    ) -> Result<Event, PoolError> {
+        let (job, node) = (job.clone(), node.clone());
+        self.commit(Change::Confirmed { job, node }, now)
+    }
+
+    /// All nodes have destroyed all services of the job.
+    ///
+    /// # Errors
+    /// [`PoolError`]: unknown job, or not released.
+    pub fn confirm_all(&mut self, job: &JobId, now: Timestamp) -> Result<Event, PoolError> {
+        self.commit(Change::ConfirmedAll { job: job.clone() }, now)
+    }
+
+    /// An operator answers for it that no service of a released job is left (its node was replaced, for one).
+    ///
+    /// # Errors
+    /// [`PoolError`]: unknown job, or not released.
+    pub fn operator_release(&mut self, job: &JobId, now: Timestamp) -> Result<Event, PoolError> {
+        self.commit(Change::OperatorReleased { job: job.clone() }, now)
+    }
+
+    /// An operator answers for it that no service with a stray VNI is left.
+    ///
+    /// # Errors
+    /// [`PoolError::NotStray`].
+    pub fn operator_release_stray(&mut self, vni: Vni, now: Timestamp) -> Result<Event, PoolError> {
+        self.commit(Change::StrayReleased { vni }, now)
+    }
+
+    /// Changes the configuration. VNIs in use that it no longer has stay with their jobs and are not handed out again.
+    ///
+    /// # Errors
+    /// [`PoolError::Config`]; the old configuration stays in force.
+    pub fn reconfigure(
+        &mut self,
+        config: PoolConfig,
+        now: Timestamp,
+    ) -> Result<Option<Event>, PoolError> {
+        if config == self.state.config {
+            return Ok(None);
+        }
+        self.commit(Change::Reconfigured { config }, now).map(Some)
+    }
+
+    fn commit(&mut self, change: Change, at: Timestamp) -> Result<Event, PoolError> {
+        let event = Event { at, change };
+        self.state.apply(&event)?;
+        Ok(event)
+    }
+
+    fn check_tenant(&self, tenant: Option<&TenantName>) -> Result<(), ReserveError> {
+        match tenant {
+            Some(tenant) if self.state.partition(Some(tenant)).is_none() => {
+                Err(ReserveError::UnknownTenant {
+                    tenant: tenant.clone(),
+                    known: self.config().tenants().keys().cloned().collect(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pick(&self, request: &Request) -> Option<Allotment> {
+        let partition = self.state.partition(request.tenant.as_ref())?;
+        match request.shape {
+            Shape::List(count) => {
+                let ids = partition.pick(count)?;
+                let vnis = ids.into_iter().map(|id| Vni::new(id).ok());
+                vnis.collect::<Option<_>>().map(Allotment::List)
+            }
+            Shape::Block(size) => {
+                let first = Vni::new(partition.pick_block(size)?).ok()?;
+                VniRange::new(first, size).ok().map(Allotment::Block)
+            }
+        }
+    }
+
+    fn shortage(&self, request: &Request, now: Timestamp) -> Shortage {
+        let part = self.part_metrics(request.tenant.as_ref(), now);
+        let count = |of: fn(&Metrics) -> usize| part.as_ref().map_or(0, of);
+        Shortage {
+            asked: request.clone(),
+            available: count(|part| part.free),
+            reserved: count(|part| part.reserved),
+            draining: count(|part| part.draining),
+            resting: count(|part| part.resting),
+            oldest: part.and_then(|part| part.oldest_draining),
+        }
+    }
+}
+
+/// What a further request of a job that has VNIs changes.
+fn rejoin(
+    job: &JobId,
+    step: Option<&StepId>,
+    request: &Request,
+    held: &Holding,
+) -> Result<Option<Change>, ReserveError> {
+    let (by_job, steps) = match &held.phase {
+        Phase::Draining {
+            waiting,
+            nodes_known,
+            ..
+        } => {
+            return Err(ReserveError::Draining {
+                job: job.clone(),
+                vnis: held.vnis.clone(),
+                nodes: nodes_known.then_some(waiting.len()),
+            });
+        }
+        Phase::Reserved { by_job, steps } => (*by_job, steps),
+    };
+    if !held.vnis.answers(request.shape) || held.tenant != request.tenant {
+        return Err(ReserveError::Differs {
+            job: job.clone(),
+            held: held.vnis.clone(),
+            tenant: held.tenant.clone(),
+            asked: Box::new(request.clone()),
+        });
+    }
+    Ok(match step {
+        Some(step) if !steps.contains(step) => Some(Change::Shared {
+            job: job.clone(),
+            step: Some(step.clone()),
+        }),
+        None if !by_job => Some(Change::Shared {
+            job: job.clone(),
+            step: None,
+        }),
+        _ => None,
+    })
+}

@@ -1,0 +1,107 @@
+//! Comparing a pool with what the NICs show.
+
+use super::state::Owner;
+use super::{Change, Event, Phase, Timestamp, VniPool};
+use crate::{IdSet, JobId, NodeName};
+
+/// What came out of a look at a node's NICs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub struct Reconciled {
+    /// To be logged; none if the node showed nothing new.
+    pub event: Option<Event>,
+    /// VNIs that the pool took for free or resting: no job has them, but the node shows them. They are draining now.
+    pub strays: IdSet,
+    /// Released jobs that did not wait for this node, and do now.
+    pub waiting_again: Vec<JobId>,
+    /// Released jobs that wait for this node although it shows none of their VNIs. If no prolog of theirs can still be under
+    /// way, [`VniPool::confirm`] may be called for them.
+    pub unseen: Vec<JobId>,
+    /// VNIs that the node shows and the pool neither hands out nor excludes.
+    pub outside: IdSet,
+}
+
+impl VniPool {
+    /// Compares with all VNIs that the services on a node's NICs carry, and marks those as draining which no living job has.
+    ///
+    /// A VNI without a job becomes free again when later calls no longer show it on any node. A released job that is
+    /// seen waits for [`VniPool::confirm`] of that node (again): not showing a VNI is no proof that no prolog is about to make its service.
+    ///
+    /// ```
+    /// use cxi_job::{IdSet, NodeName};
+    /// use cxi_job::pool::{PoolConfig, Timestamp, VniPool};
+    ///
+    /// let mut pool = VniPool::new(PoolConfig::new("1024-1027".parse()?))?;
+    /// let node = NodeName::new("node1")?;
+    /// let seen = pool.reconcile(&node, &"10,1025".parse()?, Timestamp::from_millis(0));
+    /// assert_eq!(seen.strays.to_string(), "1025");
+    /// assert_eq!(pool.metrics(Timestamp::from_millis(0)).free, 3);
+    ///
+    /// let later = pool.reconcile(&node, &IdSet::new(), Timestamp::from_millis(5));
+    /// assert!(later.event.is_some());
+    /// assert_eq!(pool.metrics(Timestamp::from_millis(5)).free, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reconcile(&mut self, node: &NodeName, seen: &IdSet, now: Timestamp) -> Reconciled {
+        let excluded = self.config().excluded();
+        let mut result = Reconciled {
+            event: None,
+            strays: IdSet::new(),
+            waiting_again: Vec::new(),
+            unseen: self.unseen(node, seen),
+            outside: IdSet::new(),
+        };
+        let mut concerned = IdSet::new();
+        let mut changed = !self.state.gone_from(node, seen).is_empty();
+        for id in seen {
+            match self.state.owners.get(&id) {
+                Some(Owner::Stray) => {
+                    concerned.insert(id);
+                    let stray = self.state.strays.get(&id);
+                    changed |= stray.is_some_and(|stray| !stray.nodes.contains(node));
+                }
+                Some(Owner::Job(job)) => {
+                    let phase = self.state.jobs.get(job).map(|held| &held.phase);
+                    if let Some(Phase::Draining { waiting, .. }) = phase {
+                        concerned.insert(id);
+                        if !waiting.contains(node) && !result.waiting_again.contains(job) {
+                            changed = true;
+                            result.waiting_again.push(job.clone());
+                        }
+                    }
+                }
+                None | Some(Owner::Resting(_)) if self.state.home(id).is_some() => {
+                    concerned.insert(id);
+                    changed = true;
+                    result.strays.insert(id);
+                }
+                None | Some(Owner::Resting(_)) => {
+                    if !excluded.contains(id) {
+                        result.outside.insert(id);
+                    }
+                }
+            }
+        }
+        if changed {
+            let change = Change::Observed {
+                node: node.clone(),
+                vnis: concerned,
+            };
+            // An observation is a fact: the books take any.
+            result.event = self.commit(change, now).ok();
+        }
+        result
+    }
+
+    fn unseen(&self, node: &NodeName, seen: &IdSet) -> Vec<JobId> {
+        let unseen = self.state.jobs.iter().filter(|(_, held)| {
+            let waits =
+                matches!(&held.phase, Phase::Draining { waiting, .. } if waiting.contains(node));
+            waits && !held.vnis.ids().any(|id| seen.contains(id))
+        });
+        let mut unseen: Vec<JobId> = unseen.map(|(job, _)| job.clone()).collect();
+        unseen.sort();
+        unseen
+    }
+}

@@ -1,0 +1,151 @@
+//! What a job asks of a pool, and what it gets.
+
+use std::fmt;
+
+use super::ReserveError;
+use crate::TenantName;
+use cxi::{Vni, VniRange};
+
+/// The most VNIs that one service can list, so the most that a job can have one by one.
+pub const MAX_VNIS_PER_JOB: u8 = 4;
+
+/// What a job asks for: one to four VNIs, or a block for range services.
+///
+/// ```
+/// use cxi_job::pool::Request;
+///
+/// let two = Request::vnis(2);
+/// let block = Request::block(16).for_tenant("blue".parse()?);
+/// # Ok::<(), cxi_job::NameError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    pub(super) shape: Shape,
+    pub(super) tenant: Option<TenantName>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    List(u8),
+    Block(u16),
+}
+
+impl Request {
+    /// One to four VNIs.
+    #[must_use]
+    pub const fn vnis(count: u8) -> Self {
+        Self {
+            shape: Shape::List(count),
+            tenant: None,
+        }
+    }
+
+    /// A block of neighbours that starts at a multiple of its size, as range services need it; the size is a power of two.
+    #[must_use]
+    pub const fn block(size: u16) -> Self {
+        Self {
+            shape: Shape::Block(size),
+            tenant: None,
+        }
+    }
+
+    /// Takes the VNIs from the part of a tenant.
+    #[must_use]
+    pub fn for_tenant(mut self, tenant: TenantName) -> Self {
+        self.tenant = Some(tenant);
+        self
+    }
+
+    pub(super) const fn check(&self) -> Result<(), ReserveError> {
+        match self.shape {
+            Shape::List(asked) if asked == 0 || asked > MAX_VNIS_PER_JOB => {
+                Err(ReserveError::Count { asked })
+            }
+            Shape::Block(size) if !size.is_power_of_two() => Err(ReserveError::BlockSize { size }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shape {
+            Shape::List(1) => f.write_str("1 VNI")?,
+            Shape::List(count) => write!(f, "{count} VNIs")?,
+            Shape::Block(size) => write!(f, "a block of {size} VNIs")?,
+        }
+        match &self.tenant {
+            Some(tenant) => write!(f, " for tenant {tenant}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The VNIs that a job has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Allotment {
+    /// One to four VNIs in the order in which they were handed out.
+    List(Vec<Vni>),
+    /// A block for range services.
+    Block(VniRange),
+}
+
+impl Allotment {
+    /// How many VNIs these are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::List(vnis) => vnis.len(),
+            Self::Block(range) => range.size().into(),
+        }
+    }
+
+    /// Whether there is none: true only for an empty list, which no pool hands out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::List(vnis) if vnis.is_empty())
+    }
+
+    /// The VNIs one by one.
+    pub fn iter(&self) -> impl Iterator<Item = Vni> + '_ {
+        let (list, block) = match self {
+            Self::List(vnis) => (vnis.as_slice(), None),
+            Self::Block(range) => (&[][..], Some(*range)),
+        };
+        let block = block.into_iter().flat_map(VniRange::iter);
+        list.iter().copied().chain(block)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = u16> + '_ {
+        self.iter().map(Vni::get)
+    }
+
+    pub(super) fn answers(&self, shape: Shape) -> bool {
+        match (self, shape) {
+            (Self::List(vnis), Shape::List(count)) => vnis.len() == usize::from(count),
+            (Self::Block(_), Shape::Block(size)) => self.len() == usize::from(size),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Allotment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(vnis) => {
+                f.write_str(if vnis.len() == 1 { "VNI " } else { "VNIs " })?;
+                for (position, vni) in vnis.iter().enumerate() {
+                    if position > 0 {
+                        f.write_str(",")?;
+                    }
+                    write!(f, "{vni}")?;
+                }
+                Ok(())
+            }
+            Self::Block(range) => write!(f, "VNIs {range}"),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The state of a pool as data to keep, and back.
+
+use std::collections::BTreeMap;
+
+use super::apply::well_formed;
+use super::state::{Owner, State};
+use super::{Holding, PoolConfig, SnapshotError, Stray, Timestamp, VniPool};
+use crate::{JobId, TenantName};
+use cxi::Vni;
+
+/// Everything a pool knows, in a form to keep over a restart (as JSON, for one, with the `serde` feature).
+///
+/// A pool that starts with another configuration than the one it was kept with takes the new one by
+/// [`VniPool::reconfigure`] after [`VniPool::restore`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The form of this data: [`Snapshot::VERSION`].
+    pub version: u32,
+    /// What the pool hands out.
+    pub config: PoolConfig,
+    /// Where the round robin continues.
+    pub cursors: Vec<Cursor>,
+    /// What the jobs have.
+    pub jobs: BTreeMap<JobId, Holding>,
+    /// VNIs that nodes show although no job has them.
+    pub strays: Vec<(Vni, Stray)>,
+    /// VNIs that rest, and since when.
+    pub resting: Vec<(Vni, Timestamp)>,
+}
+
+/// Where the round robin continues in one part of the pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Cursor {
+    /// The tenant; none for the common part.
+    pub tenant: Option<TenantName>,
+    /// The number to look at first.
+    pub next: u16,
+}
+
+impl Snapshot {
+    /// The version that this library writes and reads.
+    pub const VERSION: u32 = 1;
+}
+
+impl VniPool {
+    /// The state as data to keep.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let State {
+            config,
+            partitions,
+            jobs,
+            strays,
+            resting,
+            ..
+        } = &self.state;
+        Snapshot {
+            version: Snapshot::VERSION,
+            config: config.clone(),
+            cursors: partitions
+                .iter()
+                .map(|partition| Cursor {
+                    tenant: partition.tenant.clone(),
+                    next: partition.next,
+                })
+                .collect(),
+            jobs: jobs
+                .iter()
+                .map(|(job, held)| (job.clone(), held.clone()))
+                .collect(),
+            strays: strays
+                .iter()
+                .filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray.clone())))
+                .collect(),
+            resting: resting
+                .iter()
+                .filter_map(|(since, id)| Some((Vni::new(*id).ok()?, *since)))
+                .collect(),
+        }
+    }
+
+    /// The pool that a snapshot was taken of.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: the snapshot is of an unknown version, its configuration cannot be used, or a VNI stands in it twice.
+    pub fn restore(snapshot: Snapshot) -> Result<Self, SnapshotError> {
+        if snapshot.version != Snapshot::VERSION {
+            return Err(SnapshotError::Version {
+                found: snapshot.version,
+                known: Snapshot::VERSION,
+            });
+        }
+        let mut state = State::new(snapshot.config)?;
+        for cursor in snapshot.cursors {
+            if let Some(partition) = state
+                .partitions
+                .iter_mut()
+                .find(|partition| partition.tenant == cursor.tenant)
+            {
+                partition.next = cursor.next;
+            }
+        }
+        let vacant = |state: &State, vni: Vni| match state.owners.get(&vni.get()) {
+            None => Ok(()),
+            Some(_) => Err(SnapshotError::Repeated { vni }),
+        };
+        for (job, holding) in snapshot.jobs {
+            if !well_formed(&holding.vnis) {
+                let vnis = holding.vnis;
+                return Err(SnapshotError::BadAllotment { job, vnis });
+            }
+            holding
+                .vnis
+                .iter()
+                .try_for_each(|vni| vacant(&state, vni))?;
+            state.give(&job, holding);
+        }
+        for (vni, stray) in snapshot.strays {
+            vacant(&state, vni)?;
+            state.add_stray(vni, stray);
+        }
+        for (vni, since) in snapshot.resting {
+            vacant(&state, vni)?;
+            state.own(vni.get(), Owner::Resting(since));
+            state.resting.insert((since, vni.get()));
+        }
+        Ok(Self { state })
+    }
+}

@@ -1,0 +1,294 @@
+//! What `/proc` tells: who has a NIC open, and what this process may do.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cxi::{DeviceId, Member, Members, kernel_file};
+
+/// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// The `/proc` to look into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcFs {
+    root: PathBuf,
+}
+
+impl ProcFs {
+    /// `/proc` of this node.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::at("/proc")
+    }
+
+    /// Another one, such as a test's.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The processes, other than this one, that have a NIC open.
+    ///
+    /// An open file is not an LNI, and which service it uses is not told; but without an open
+    /// file nobody holds a service.
+    #[must_use]
+    pub fn users_of(&self, device: DeviceId) -> Users {
+        let name = device.to_string();
+        let this = fs::read_link(self.root.join("self")).ok();
+        let this = this.as_deref().and_then(Path::to_str).and_then(pid);
+        let mut users = Users::default();
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(pid) else {
+                continue;
+            };
+            match has_open(&entry.path(), &name) {
+                Ok(true) if Some(pid) != this => users.processes.push(process(pid, &entry.path())),
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    users.hidden += 1;
+                }
+                // It has not, or it has ended meanwhile.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        users.processes.sort_by_key(|process| process.pid);
+        users
+    }
+
+    /// This process; `None` if `/proc` does not tell.
+    #[must_use]
+    pub fn caller(&self) -> Option<Process> {
+        let this = fs::read_link(self.root.join("self")).ok()?;
+        let pid = this.to_str().and_then(pid)?;
+        Some(process(pid, &self.root.join("self")))
+    }
+
+    /// Whether this process is in a user namespace other than the initial one, where no
+    /// capability counts for a driver; `None` if `/proc` does not tell.
+    #[must_use]
+    pub fn in_user_namespace(&self) -> Option<bool> {
+        let map = kernel_file::read(&self.root.join("self/uid_map")).ok()?;
+        let mut numbers = map.split_whitespace();
+        let whole = ["0", "0", "4294967295"];
+        let initial = whole.iter().all(|part| numbers.next() == Some(part));
+        Some(!(initial && numbers.next().is_none()))
+    }
+
+    /// Whether this process has CAP_SYS_ADMIN in its user namespace; `None` if `/proc` does not
+    /// tell.
+    #[must_use]
+    pub fn has_sys_admin(&self) -> Option<bool> {
+        let status = kernel_file::read(&self.root.join("self/status")).ok()?;
+        let mask = u64::from_str_radix(field(&status, "CapEff:")?, 16).ok()?;
+        Some(mask & CAP_SYS_ADMIN != 0)
+    }
+}
+
+impl Default for ProcFs {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+/// The processes that have a NIC open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Users {
+    /// Those that can be seen, by pid.
+    pub processes: Vec<Process>,
+    /// How many processes could not be looked into, for lack of rights.
+    pub hidden: usize,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Name of its program, as the kernel keeps it (15 bytes).
+    pub name: Option<String>,
+    /// Its effective user id.
+    pub uid: Option<u32>,
+    /// Its effective group id.
+    pub gid: Option<u32>,
+    /// Inode number of its network namespace.
+    pub netns: Option<u32>,
+}
+
+impl Users {
+    /// Only the processes that members of a service run; all if none of them is one, since a
+    /// process may have changed its user after it allocated.
+    #[must_use]
+    pub fn among(mut self, members: Option<&Members>) -> Self {
+        let is_member = |process: &Process| {
+            members.is_some_and(|members| {
+                members.iter().any(|member| match member {
+                    Member::Uid(uid) => process.uid == Some(uid),
+                    Member::Gid(gid) => process.gid == Some(gid),
+                    Member::NetNs(netns) => process.netns == Some(netns),
+                    Member::Other { .. } => false,
+                })
+            })
+        };
+        if self.processes.iter().any(is_member) {
+            self.processes.retain(is_member);
+        }
+        self
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.pid)?;
+        match (&self.name, self.uid) {
+            (Some(name), Some(uid)) => write!(f, " ({name}, uid {uid})"),
+            (Some(name), None) => write!(f, " ({name})"),
+            (None, Some(uid)) => write!(f, " (uid {uid})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.processes.iter().map(Process::to_string).collect();
+        match names.len() {
+            0 => f.write_str("no process that can be seen has the NIC open")?,
+            1 => write!(f, "process {} has the NIC open", names.join(""))?,
+            _ => write!(f, "processes {} have the NIC open", names.join(", "))?,
+        }
+        match self.hidden {
+            0 => Ok(()),
+            1 => f.write_str("; 1 process could not be looked into"),
+            hidden => write!(f, "; {hidden} processes could not be looked into"),
+        }
+    }
+}
+
+fn pid(name: &str) -> Option<u32> {
+    name.parse().ok()
+}
+
+/// Whether one of a process's open files is called like the NIC. Containers have it in a `/dev`
+/// of their own, so only the last part of the path counts.
+fn has_open(folder: &Path, name: &str) -> std::io::Result<bool> {
+    for entry in fs::read_dir(folder.join("fd"))? {
+        let Ok(target) = fs::read_link(entry?.path()) else {
+            continue;
+        };
+        let target = target.to_string_lossy();
+        let target = target.strip_suffix(" (deleted)").unwrap_or(&target);
+        if Path::new(target)
+            .file_name()
+            .is_some_and(|file| file == name)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn process(pid: u32, folder: &Path) -> Process {
+    let status = kernel_file::read(&folder.join("status")).unwrap_or_default();
+    // Of real, effective, saved and file system id the second.
+    let effective = |name: &str| ids(&status, name)?.nth(1)?.parse().ok();
+    let netns = fs::read_link(folder.join("ns/net")).ok();
+    Process {
+        pid,
+        name: field(&status, "Name:").map(str::to_owned),
+        uid: effective("Uid:"),
+        gid: effective("Gid:"),
+        netns: netns.as_deref().and_then(Path::to_str).and_then(inode),
+    }
+}
+
+fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim())
+}
+
+fn ids<'s>(status: &'s str, name: &str) -> Option<std::str::SplitWhitespace<'s>> {
+    field(status, name).map(str::split_whitespace)
+}
+
+/// The number in `net:[4026531840]`.
+fn inode(link: &str) -> Option<u32> {
+    link.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_who_has_a_nic_open() {
+        let proc = tempfile::tempdir().unwrap();
+        let add = |pid: &str, uid: u32, target: &str| {
+            let folder = proc.path().join(pid);
+            fs::create_dir_all(folder.join("fd")).unwrap();
+            fs::create_dir_all(folder.join("ns")).unwrap();
+            std::os::unix::fs::symlink(target, folder.join("fd/3")).unwrap();
+            std::os::unix::fs::symlink("net:[4026531840]", folder.join("ns/net")).unwrap();
+            let status = format!("Name:\tapp{pid}\nUid:\t0\t{uid}\t0\t0\nGid:\t5\t6\t5\t5\n");
+            fs::write(folder.join("status"), status).unwrap();
+        };
+        add("42", 1000, "/dev/cxi1");
+        add("7", 1001, "/container/dev/cxi1 (deleted)");
+        add("9", 1000, "/dev/cxi11");
+        let status = proc.path().join("42/status");
+        // A program may call itself anything.
+        let renamed = [fs::read(&status).unwrap(), b"Groups:\t\xFF\n".to_vec()].concat();
+        fs::write(&status, renamed).unwrap();
+        add("11", 0, "/dev/cxi1");
+        std::os::unix::fs::symlink("11", proc.path().join("self")).unwrap();
+        fs::create_dir(proc.path().join("sys")).unwrap();
+
+        let proc = ProcFs::at(proc.path());
+        let users = proc.users_of(DeviceId::new(1));
+        assert_eq!(
+            users.to_string(),
+            "processes 7 (app7, uid 1001), 42 (app42, uid 1000) have the NIC open"
+        );
+        let netns = users.processes.iter().map(|process| process.netns);
+        assert!(netns.eq([Some(4_026_531_840); 2]));
+        let members = Members::new([Member::Uid(1000)]).unwrap();
+        assert_eq!(
+            users.clone().among(Some(&members)).to_string(),
+            "process 42 (app42, uid 1000) has the NIC open"
+        );
+        let strangers = Members::new([Member::Gid(77)]).unwrap();
+        assert_eq!(users.clone().among(Some(&strangers)), users);
+        assert_eq!(
+            proc.users_of(DeviceId::new(0)).to_string(),
+            "no process that can be seen has the NIC open"
+        );
+    }
+
+    #[test]
+    fn knows_the_initial_user_namespace() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = ProcFs::at(root.path());
+        assert_eq!(proc.in_user_namespace(), None);
+        fs::create_dir(root.path().join("self")).unwrap();
+        let cases = [
+            ("         0          0 4294967295\n", false),
+            ("         0       1000          1\n", true),
+            ("0 0 4294967295\n1 5 1\n", true),
+        ];
+        for (map, inside) in cases {
+            fs::write(root.path().join("self/uid_map"), map).unwrap();
+            assert_eq!(proc.in_user_namespace(), Some(inside), "{map:?}");
+        }
+        for (mask, admin) in [("000001ffffffffff", true), ("0000000000000000", false)] {
+            fs::write(
+                root.path().join("self/status"),
+                format!("CapEff:\t{mask}\n"),
+            )
+            .unwrap();
+            assert_eq!(proc.has_sys_admin(), Some(admin));
+        }
+    }
+}

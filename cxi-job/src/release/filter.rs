@@ -1,0 +1,181 @@
+//! Which services.
+
+use crate::IdSet;
+use crate::grant::{Grant, each_vni};
+use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
+
+/// Selects services by what they are. All that is named has to fit.
+///
+/// There is no filter that names nothing. The default service is never selected, system services
+/// only by their id.
+///
+/// ```
+/// use cxi::Vni;
+/// use cxi_job::Filter;
+///
+/// // What Flux's epilog looks for: these VNIs, whatever their order, and this user.
+/// let filter = Filter::vnis([Vni::new(4035)?, Vni::new(4034)?]).uid(5588);
+/// # Ok::<_, cxi::InvalidVni>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    vnis: Option<Vnis>,
+    members: Vec<Member>,
+    services: Option<Vec<Chosen>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Vnis {
+    Exactly(Vec<Vni>),
+    Any(IdSet),
+}
+
+/// A service by id, and what it must be if that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Chosen {
+    device: DeviceId,
+    service: ServiceId,
+    vnis: Option<Vec<Vni>>,
+}
+
+impl Filter {
+    const fn empty() -> Self {
+        Self {
+            vnis: None,
+            members: Vec::new(),
+            services: None,
+        }
+    }
+
+    /// Services with these VNIs and no others, in any order; a range that is just these too.
+    #[must_use]
+    pub fn vnis(vnis: impl IntoIterator<Item = Vni>) -> Self {
+        let filter = Self::empty();
+        Self {
+            vnis: Some(Vnis::Exactly(sorted(vnis.into_iter().collect()))),
+            ..filter
+        }
+    }
+
+    /// Services with any of these VNIs.
+    #[must_use]
+    pub fn any_vni(vnis: IdSet) -> Self {
+        let filter = Self::empty();
+        Self {
+            vnis: Some(Vnis::Any(vnis)),
+            ..filter
+        }
+    }
+
+    /// Services with this member.
+    #[must_use]
+    pub fn member(member: Member) -> Self {
+        Self::empty().and(member)
+    }
+
+    /// These services, by NIC and id. Ids are used again: prefer [`of`](Self::of), or name the
+    /// VNIs or a member too.
+    #[must_use]
+    pub fn services(services: impl IntoIterator<Item = (DeviceId, ServiceId)>) -> Self {
+        let chosen = services.into_iter().map(|(device, service)| Chosen {
+            device,
+            service,
+            vnis: None,
+        });
+        Self {
+            services: Some(chosen.collect()),
+            ..Self::empty()
+        }
+    }
+
+    /// The services of a grant, as long as they still have its members and VNIs.
+    #[must_use]
+    pub fn of(grant: &Grant) -> Self {
+        let chosen = grant.services.iter().map(|entry| Chosen {
+            device: entry.device,
+            service: entry.service,
+            vnis: Some(sorted(each_vni(entry.vnis))),
+        });
+        Self {
+            services: Some(chosen.collect()),
+            members: grant.members.iter().collect(),
+            vnis: None,
+        }
+    }
+
+    /// Only those with this member too.
+    #[must_use]
+    pub fn and(mut self, member: Member) -> Self {
+        self.members.push(member);
+        self
+    }
+
+    /// Only those of this user too.
+    #[must_use]
+    pub fn uid(self, uid: u32) -> Self {
+        self.and(Member::Uid(uid))
+    }
+
+    /// Only those of this group too.
+    #[must_use]
+    pub fn gid(self, gid: u32) -> Self {
+        self.and(Member::Gid(gid))
+    }
+
+    /// Only those of this network namespace too.
+    #[must_use]
+    pub fn netns(self, inode: u32) -> Self {
+        self.and(Member::NetNs(inode))
+    }
+
+    /// Whether a service of a NIC is one of them.
+    #[must_use]
+    pub fn selects(&self, device: DeviceId, service: &Service) -> bool {
+        !service.id().is_default()
+            && (self.services.is_some() || !service.system())
+            && self.has_vnis(service.vnis())
+            && self.members.iter().all(|member| {
+                let members = service.members();
+                members.is_some_and(|members| members.contains(*member))
+            })
+            && self.services.as_ref().is_none_or(|chosen| {
+                chosen.iter().any(|one| {
+                    one.device == device
+                        && one.service == service.id()
+                        && one
+                            .vnis
+                            .as_ref()
+                            .is_none_or(|vnis| is_exactly(service.vnis(), vnis))
+                })
+            })
+    }
+
+    fn has_vnis(&self, access: VniAccess) -> bool {
+        match &self.vnis {
+            None => true,
+            Some(Vnis::Exactly(vnis)) => is_exactly(access, vnis),
+            Some(Vnis::Any(set)) => overlaps(access, set),
+        }
+    }
+}
+
+fn sorted(mut vnis: Vec<Vni>) -> Vec<Vni> {
+    vnis.sort_unstable();
+    vnis.dedup();
+    vnis
+}
+
+fn is_exactly(access: VniAccess, vnis: &[Vni]) -> bool {
+    access != VniAccess::Unrestricted && sorted(each_vni(access)) == vnis
+}
+
+/// Whether any VNI of a service is in a set.
+pub(crate) fn overlaps(access: VniAccess, set: &IdSet) -> bool {
+    match access {
+        VniAccess::List(list) => list.iter().any(|vni| set.contains(vni.get())),
+        VniAccess::Range(range) => set
+            .next_from(range.first().get())
+            .is_some_and(|next| next <= range.last().get()),
+        VniAccess::Unrestricted => false,
+    }
+}

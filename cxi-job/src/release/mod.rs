@@ -1,0 +1,282 @@
+//! Ending a job: its services are destroyed on every NIC.
+
+mod filter;
+mod options;
+mod outcome;
+
+use std::time::Duration;
+
+use super::node::Node;
+use super::parallel;
+use super::proc::Users;
+use super::view::is_same;
+use cxi::error::{Error, ErrorKind};
+use cxi::{Device, DeviceId, Members, Service, VniAccess};
+
+pub use filter::Filter;
+pub(super) use filter::overlaps;
+pub use options::{ReleaseOptions, Waiting};
+pub use outcome::{FailedNic, Outcome, Release, ReleaseStatus, Released};
+
+/// Pauses shorter than this are not announced: who holds the NIC is looked up for it.
+const WORTH_TELLING: Duration = Duration::from_millis(30);
+
+impl Node {
+    /// Destroys the services that a filter selects, on all NICs at a time.
+    ///
+    /// One that is busy is tried again, first after a millisecond, then with longer pauses, until
+    /// the deadline of `options`. An error with one service does not stop the others, nor one NIC
+    /// the other NICs. The default service and system services are never selected by what they
+    /// are, system services only [by their id](Filter::services).
+    ///
+    /// Takes CAP_SYS_ADMIN.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use cxi::{Device, DeviceId, Vni};
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # let mock = MockNode::alike(2, &NicConfig::new())?;
+    /// # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
+    /// #     let file = nic.open()?.transport(Credentials::root());
+    /// #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
+    /// # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
+    /// # let node = cxi_job::Node::of(devices);
+    /// # let vni = Vni::new(4034)?;
+    /// use std::time::Duration;
+    /// use cxi_job::{Filter, JobRequest, ReleaseOptions, ReleaseStatus};
+    ///
+    /// node.allocate(&JobRequest::builder().uid(1000).vni(vni).build()?)?;
+    /// let job = Filter::vnis([vni]).uid(1000);
+    /// let release = node.release(&job, &ReleaseOptions::until(Duration::from_secs(5)));
+    /// assert_eq!(release.status(), ReleaseStatus::Done);
+    /// assert_eq!(release.services.len(), 2);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "cxil_destroy_svc")]
+    #[must_use = "services may be left"]
+    pub fn release(&self, filter: &Filter, options: &ReleaseOptions<'_>) -> Release {
+        let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
+        let done = parallel::each(&nics, |device| {
+            Pass::new(device, options).run(&|service| filter.selects(device.id(), service))
+        });
+        let mut release = Release {
+            services: Vec::new(),
+            nics: self.unopened(),
+        };
+        for (device, (services, failed)) in nics.iter().zip(done) {
+            release.services.extend(services);
+            release.nics.extend(failed.map(|error| FailedNic {
+                device: device.id(),
+                reason: error.to_string(),
+            }));
+        }
+        release.nics.sort_by_key(|nic| nic.device);
+        release
+    }
+}
+
+impl Node {
+    /// The NICs that could not be opened, and whose services nobody knows therefore.
+    pub(super) fn unopened(&self) -> Vec<FailedNic> {
+        let unopened = self.nics().iter().filter(|nic| nic.device().is_none());
+        let failed = unopened.map(|nic| {
+            let problem = nic.problems().first();
+            let reason = problem.map_or_else(String::new, ToString::to_string);
+            FailedNic {
+                device: nic.id(),
+                reason: format!("{}: {reason}", nic.id()),
+            }
+        });
+        failed.collect()
+    }
+}
+
+/// One NIC's part of a release.
+struct Pass<'a> {
+    device: &'a Device,
+    options: &'a ReleaseOptions<'a>,
+    start: Duration,
+    done: Vec<Released>,
+}
+
+/// A service that is still busy.
+#[derive(Clone, Copy)]
+struct Pending {
+    service: Service,
+    attempts: u32,
+}
+
+impl<'a> Pass<'a> {
+    fn new(device: &'a Device, options: &'a ReleaseOptions<'a>) -> Self {
+        Self {
+            device,
+            options,
+            start: options.clock.now(),
+            done: Vec::new(),
+        }
+    }
+
+    fn run(mut self, selects: &dyn Fn(&Service) -> bool) -> (Vec<Released>, Option<Error>) {
+        let services = match self.device.services().list() {
+            Ok(services) => services,
+            Err(error) => return (Vec::new(), Some(error)),
+        };
+        let mut pending: Vec<Pending> = services
+            .into_iter()
+            .filter(selects)
+            .map(|service| Pending {
+                service,
+                attempts: 0,
+            })
+            .collect();
+        let mut pauses = self.options.backoff.pauses();
+        loop {
+            pending = self.attempt(pending);
+            let waited = self.waited();
+            let left = self.options.deadline.saturating_sub(waited);
+            if pending.is_empty() || left.is_zero() {
+                break;
+            }
+            let pause = pauses.next().unwrap_or(left);
+            // A pause of zero would try for ever on a clock that stands still.
+            let pause = pause.max(Duration::from_micros(1)).min(left);
+            if pause >= WORTH_TELLING {
+                self.tell(&pending, left);
+            }
+            self.options.clock.sleep(pause);
+        }
+        for busy in &pending {
+            let users = self.users(&busy.service);
+            let outcome = Outcome::StillBusy {
+                waited: self.waited(),
+                attempts: busy.attempts,
+                users,
+            };
+            self.finish(&busy.service, outcome);
+        }
+        self.done.sort_by_key(|released| released.service);
+        (self.done, None)
+    }
+
+    /// Tries to destroy each; those that are busy are left.
+    fn attempt(&mut self, pending: Vec<Pending>) -> Vec<Pending> {
+        let mut busy = Vec::new();
+        for mut one in pending {
+            // After a pause another service may have the id.
+            if one.attempts > 0 && !self.is_same(&one.service) {
+                self.finish(&one.service, Outcome::AlreadyGone);
+                continue;
+            }
+            one.attempts += 1;
+            match self.device.services().destroy(one.service.id()) {
+                Ok(()) => self.finish(&one.service, Outcome::Destroyed),
+                Err(error) if error.is_busy() => busy.push(one),
+                Err(error) => {
+                    let outcome = self.failed(&one.service, &error);
+                    self.finish(&one.service, outcome);
+                }
+            }
+        }
+        busy
+    }
+
+    /// Whether the id still is that of the same service. If the NIC does not tell, the attempt
+    /// that follows will say why.
+    fn is_same(&self, before: &Service) -> bool {
+        match self.device.services().get(before.id()) {
+            Ok(now) => is_same(before, &now),
+            Err(error) => !is_gone(&error),
+        }
+    }
+
+    fn failed(&self, service: &Service, error: &Error) -> Outcome {
+        if is_gone(error) {
+            return Outcome::AlreadyGone;
+        }
+        // The driver may have done it, and only its answer got lost.
+        match self.device.services().get(service.id()) {
+            Err(asking) if is_gone(&asking) => Outcome::Destroyed,
+            // Somebody else was faster, and another service has the id.
+            Ok(now) if !is_same(service, &now) => Outcome::AlreadyGone,
+            _ => Outcome::Failed {
+                reason: error.to_string(),
+                errno: error.errno().raw(),
+            },
+        }
+    }
+
+    fn finish(&mut self, service: &Service, outcome: Outcome) {
+        self.done
+            .push(Released::new(self.device.id(), service, outcome));
+    }
+
+    fn tell(&self, pending: &[Pending], left: Duration) {
+        let Some(progress) = self.options.progress else {
+            return;
+        };
+        for busy in pending {
+            progress(&Waiting {
+                device: self.device.id(),
+                service: busy.service.id(),
+                members: busy.service.members(),
+                vnis: busy.service.vnis(),
+                users: self.users(&busy.service),
+                attempts: busy.attempts,
+                waited: self.waited(),
+                left,
+            });
+        }
+    }
+
+    fn users(&self, service: &Service) -> Users {
+        let users = self.options.proc.users_of(self.device.id());
+        users.among(service.members().as_ref())
+    }
+
+    fn waited(&self) -> Duration {
+        self.options.clock.now().saturating_sub(self.start)
+    }
+}
+
+fn is_gone(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NoSuchService { .. })
+}
+
+/// Destroys services that were chosen one by one.
+pub(super) fn release_chosen(
+    node: &Node,
+    chosen: &[(DeviceId, Service)],
+    options: &ReleaseOptions<'_>,
+) -> Vec<Released> {
+    let nics: Vec<&Device> = node.manageable().map(|(_, device)| device).collect();
+    let done = parallel::each(&nics, |device| {
+        let mine = chosen.iter().filter(|(nic, _)| *nic == device.id());
+        let mine: Vec<Service> = mine.map(|(_, service)| *service).collect();
+        if mine.is_empty() {
+            return Vec::new();
+        }
+        // What was chosen is destroyed only while it is still the same service.
+        let is_chosen = |service: &Service| mine.iter().any(|chosen| is_same(chosen, service));
+        let (mut done, failed) = Pass::new(device, options).run(&is_chosen);
+        for service in &mine {
+            if !done.iter().any(|released| released.service == service.id()) {
+                let outcome = match &failed {
+                    Some(error) => Outcome::Failed {
+                        reason: error.to_string(),
+                        errno: error.errno().raw(),
+                    },
+                    None => Outcome::AlreadyGone,
+                };
+                done.push(Released::new(device.id(), service, outcome));
+            }
+        }
+        done
+    });
+    done.into_iter().flatten().collect()
+}
+
+/// A VNI access and members in words, for what is printed of a service that is gone.
+fn name(members: Option<&Members>, vnis: VniAccess) -> String {
+    let members = members.map_or_else(|| "everybody".to_owned(), Members::to_string);
+    format!("{members}, {}", super::describe::vnis(vnis))
+}

@@ -1,0 +1,171 @@
+//! What became of each service.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::proc::Users;
+use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
+
+/// What a release did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Release {
+    /// Every service that was selected, by NIC and id.
+    pub services: Vec<Released>,
+    /// NICs that could not be asked for services.
+    pub nics: Vec<FailedNic>,
+}
+
+/// A NIC that could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct FailedNic {
+    /// The NIC.
+    pub device: DeviceId,
+    /// Why.
+    pub reason: String,
+}
+
+/// What became of one service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Released {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service. Once it is destroyed another one may get its id.
+    pub service: ServiceId,
+    /// Its members; `None` for everybody.
+    pub members: Option<Members>,
+    /// Its VNIs.
+    pub vnis: VniAccess,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "outcome", rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It is destroyed: its VNIs are free on this NIC.
+    Destroyed,
+    /// Somebody else was faster: its VNIs are free on this NIC.
+    AlreadyGone,
+    /// It is still in use. Its VNIs must not be given to another job.
+    StillBusy {
+        /// How long it was tried.
+        waited: Duration,
+        /// How often it was tried.
+        attempts: u32,
+        /// The processes that have the NIC open; those of members, if there are any.
+        users: Users,
+    },
+    /// It could not be destroyed. Its VNIs must not be given to another job.
+    Failed {
+        /// Why.
+        reason: String,
+        /// The driver's error number.
+        errno: i32,
+    },
+}
+
+/// What a release comes to, for the exit code of an epilog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ReleaseStatus {
+    /// No service was selected, and every NIC was asked.
+    NothingToDo,
+    /// Every selected service is gone: the job's VNIs are free on this node.
+    Done,
+    /// At least one is still in use: try again later.
+    StillBusy,
+    /// At least one could not be destroyed, or a NIC could not be asked.
+    Failed,
+}
+
+impl Release {
+    /// What it comes to: the worst that became of any service.
+    #[must_use]
+    pub fn status(&self) -> ReleaseStatus {
+        let services = self.services.iter().map(|released| match released.outcome {
+            Outcome::Destroyed | Outcome::AlreadyGone => ReleaseStatus::Done,
+            Outcome::StillBusy { .. } => ReleaseStatus::StillBusy,
+            Outcome::Failed { .. } => ReleaseStatus::Failed,
+        });
+        let nics = self.nics.iter().map(|_| ReleaseStatus::Failed);
+        let worst = services.chain(nics).max();
+        worst.unwrap_or(ReleaseStatus::NothingToDo)
+    }
+
+    /// The services that are still there.
+    pub fn left(&self) -> impl Iterator<Item = &Released> {
+        self.services.iter().filter(|released| !released.is_gone())
+    }
+}
+
+impl Released {
+    pub(super) fn new(device: DeviceId, service: &Service, outcome: Outcome) -> Self {
+        Self {
+            device,
+            service: service.id(),
+            members: service.members(),
+            vnis: service.vnis(),
+            outcome,
+        }
+    }
+
+    /// Whether it is not there any more.
+    #[must_use]
+    pub const fn is_gone(&self) -> bool {
+        matches!(self.outcome, Outcome::Destroyed | Outcome::AlreadyGone)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Destroyed => f.write_str("destroyed"),
+            Self::AlreadyGone => f.write_str("already gone"),
+            Self::StillBusy {
+                waited,
+                attempts,
+                users,
+            } => write!(
+                f,
+                "still in use after {:.1} s and {attempts} attempts; {users}",
+                waited.as_secs_f64()
+            ),
+            Self::Failed { reason, .. } => write!(f, "not destroyed: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Released {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: service {} ({}): {}",
+            self.device,
+            self.service,
+            super::name(self.members.as_ref(), self.vnis),
+            self.outcome
+        )
+    }
+}
+
+impl fmt::Display for Release {
+    /// One line for each service and each NIC that failed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let services = self.services.iter().map(Released::to_string);
+        let nics = self.nics.iter().map(|nic| nic.reason.clone());
+        let lines: Vec<String> = services.chain(nics).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}

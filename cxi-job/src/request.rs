@@ -1,0 +1,310 @@
+//! What a job is to get on every NIC.
+
+use std::collections::BTreeSet;
+
+use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
+use cxi::{
+    DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
+    VniAccess, VniRange,
+};
+
+/// What a job is to get: one service on each NIC, alike but for what the NIC has.
+///
+/// ```
+/// use cxi::Vni;
+/// use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+/// use cxi_job::{JobLimits, JobRequest, NicPolicy};
+///
+/// let request = JobRequest::builder()
+///     .uid(1000)
+///     .vni(Vni::new(4034)?)
+///     .limits(JobLimits::Planned {
+///         policy: LimitPolicy::hpe_recommended(),
+///         size: Multiplier::Cores(64),
+///         mode: Mode::ScaleBack { floor: 1 },
+///     })
+///     .nics(NicPolicy::AnyUsable(1))
+///     .build()?;
+/// assert_eq!(request.vnis().to_string(), "4034");
+/// assert_eq!(
+///     JobRequest::builder().vni(Vni::new(4034)?).build().unwrap_err().to_string(),
+///     "no member: name the uid, gid or network namespace of the job, or anybody on the node can \
+///      use its services"
+/// );
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRequest {
+    pub(super) spec: ServiceSpec,
+    pub(super) members: Members,
+    pub(super) traffic_classes: TrafficClasses,
+    pub(super) limits: JobLimits,
+    pub(super) lnis_per_rgid: Option<LnisPerRgid>,
+    pub(super) nics: NicPolicy,
+    pub(super) adopt: bool,
+}
+
+/// How much of each NIC a job is to have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum JobLimits {
+    /// No limits. The driver reserves 8 TLEs, and takes one of the NIC's 4 TLE pools for that:
+    /// three such jobs fit a NIC.
+    #[default]
+    Unlimited,
+    /// These, on every NIC.
+    Fixed(Limits),
+    /// By the job's size and what each NIC has; see [`crate::limits`].
+    ///
+    /// In the modes that scale back, what the driver refuses at the last moment is scaled back
+    /// too, and recorded in the [grant](crate::Grant).
+    Planned {
+        /// How much for which size.
+        policy: LimitPolicy,
+        /// The job's size on this node.
+        size: Multiplier,
+        /// What to do if there is not enough.
+        mode: Mode,
+    },
+}
+
+impl JobLimits {
+    /// By the job's size and what each NIC has.
+    #[must_use]
+    pub const fn planned(policy: LimitPolicy, size: Multiplier, mode: Mode) -> Self {
+        Self::Planned { policy, size, mode }
+    }
+
+    /// The limits before any cut: what a NIC without other services would give.
+    pub(super) fn asked(&self, usage: &NicUsage) -> Option<Limits> {
+        match self {
+            Self::Unlimited => None,
+            Self::Fixed(limits) => Some(*limits),
+            Self::Planned { policy, size, .. } => {
+                let alone = NicUsage::new(usage.device, usage.totals, Vec::new());
+                let whole = plan(policy, *size, &alone, Mode::Strict);
+                whole.ok().map(|plan| plan.limits)
+            }
+        }
+    }
+}
+
+/// Which NICs a job is to get.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum NicPolicy {
+    /// Every NIC of the node; one that cannot be used is an error. A virtual function is no NIC of
+    /// its own: services are made on its physical function.
+    #[default]
+    All,
+    /// Those that can be used; fewer than so many are an error. The others are listed in the
+    /// [grant](crate::Grant), with the reasons.
+    AnyUsable(usize),
+    /// These; one that cannot be used is an error.
+    Listed(BTreeSet<DeviceId>),
+}
+
+impl JobRequest {
+    /// Starts a request. It needs a member and VNIs.
+    pub fn builder() -> JobRequestBuilder {
+        JobRequestBuilder::default()
+    }
+
+    /// Who may use the services.
+    #[must_use]
+    pub const fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// The VNIs.
+    #[must_use]
+    pub fn vnis(&self) -> VniAccess {
+        self.spec.vnis()
+    }
+
+    /// The traffic classes.
+    #[must_use]
+    pub const fn traffic_classes(&self) -> TrafficClasses {
+        self.traffic_classes
+    }
+
+    /// How much of each NIC.
+    #[must_use]
+    pub const fn limits(&self) -> &JobLimits {
+        &self.limits
+    }
+
+    /// Which NICs.
+    #[must_use]
+    pub const fn nics(&self) -> &NicPolicy {
+        &self.nics
+    }
+}
+
+/// Builds a [`JobRequest`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct JobRequestBuilder {
+    members: Vec<Member>,
+    vnis: Vec<Vni>,
+    range: Option<VniRange>,
+    traffic_classes: TrafficClasses,
+    limits: JobLimits,
+    lnis_per_rgid: Option<LnisPerRgid>,
+    nics: NicPolicy,
+    adopt: bool,
+}
+
+impl Default for JobRequestBuilder {
+    fn default() -> Self {
+        Self {
+            members: Vec::new(),
+            vnis: Vec::new(),
+            range: None,
+            traffic_classes: TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT,
+            limits: JobLimits::default(),
+            lnis_per_rgid: None,
+            nics: NicPolicy::default(),
+            adopt: true,
+        }
+    }
+}
+
+impl JobRequestBuilder {
+    /// Lets processes of this user in.
+    pub fn uid(self, uid: u32) -> Self {
+        self.member(Member::Uid(uid))
+    }
+
+    /// Lets somebody in; at most two, a network namespace only alone.
+    pub fn member(mut self, member: Member) -> Self {
+        self.members.push(member);
+        self
+    }
+
+    /// Adds a VNI; at most four. The application's is the first.
+    pub fn vni(mut self, vni: Vni) -> Self {
+        self.vnis.push(vni);
+        self
+    }
+
+    /// Adds VNIs; at most four in all.
+    pub fn vnis(mut self, vnis: impl IntoIterator<Item = Vni>) -> Self {
+        self.vnis.extend(vnis);
+        self
+    }
+
+    /// Gives a block of VNIs instead. From SHS 13.1 on.
+    pub fn vni_range(mut self, range: VniRange) -> Self {
+        self.range = Some(range);
+        self
+    }
+
+    /// Sets the traffic classes. Default: LOW_LATENCY and BEST_EFFORT.
+    pub fn traffic_classes(mut self, classes: TrafficClasses) -> Self {
+        self.traffic_classes = classes;
+        self
+    }
+
+    /// Sets how much of each NIC the job gets. Default: no limits.
+    pub fn limits(mut self, limits: JobLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how many LNIs share an RGID, for jobs of more than 255 processes on a NIC.
+    pub fn lnis_per_rgid(mut self, count: LnisPerRgid) -> Self {
+        self.lnis_per_rgid = Some(count);
+        self
+    }
+
+    /// Sets which NICs the job gets. Default: all, and all must be usable.
+    pub fn nics(mut self, policy: NicPolicy) -> Self {
+        self.nics = policy;
+        self
+    }
+
+    /// Whether a service that is there already, with the same members, VNIs, traffic classes and
+    /// limits, is the job's: so that a prolog can run twice. Default: it is.
+    pub fn adopt(mut self, adopt: bool) -> Self {
+        self.adopt = adopt;
+        self
+    }
+
+    /// Checks everything that does not depend on the NICs.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong and what would be right.
+    pub fn build(self) -> Result<JobRequest, InvalidJobRequest> {
+        if self.members.is_empty() {
+            return Err(InvalidJobRequest::NoMember);
+        }
+        if self.traffic_classes.contains(TrafficClasses::ETHERNET) {
+            return Err(InvalidJobRequest::Ethernet);
+        }
+        match &self.nics {
+            NicPolicy::AnyUsable(0) => return Err(InvalidJobRequest::NoNicWanted),
+            NicPolicy::Listed(nics) if nics.is_empty() => {
+                return Err(InvalidJobRequest::NoNicWanted);
+            }
+            _ => {}
+        }
+        let members = Members::new(self.members.iter().copied()).map_err(InvalidSpec::from)?;
+        let mut spec = ServiceSpec::builder()
+            .members(self.members)
+            .traffic_classes(self.traffic_classes);
+        if !self.vnis.is_empty() {
+            spec = spec.vnis(self.vnis);
+        }
+        if let Some(range) = self.range {
+            spec = spec.vni_range(range);
+        }
+        if let JobLimits::Fixed(limits) = self.limits {
+            spec = spec.limits(limits);
+        }
+        Ok(JobRequest {
+            spec: spec.build()?,
+            members,
+            traffic_classes: self.traffic_classes,
+            limits: self.limits,
+            lnis_per_rgid: self.lnis_per_rgid,
+            nics: self.nics,
+            adopt: self.adopt,
+        })
+    }
+}
+
+/// Why a request cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidJobRequest {
+    /// Nobody is named.
+    #[error(
+        "no member: name the uid, gid or network namespace of the job, or anybody on the node can \
+         use its services"
+    )]
+    NoMember,
+    /// The Ethernet class.
+    #[error(
+        "traffic class ETHERNET is not for jobs: expected DEDICATED_ACCESS, LOW_LATENCY, \
+         BULK_DATA or BEST_EFFORT"
+    )]
+    Ethernet,
+    /// No NIC is asked for.
+    #[error("no NIC is asked for: expected at least one")]
+    NoNicWanted,
+    /// The services cannot be.
+    #[error(transparent)]
+    Spec(#[from] InvalidSpec),
+}

@@ -1,0 +1,61 @@
+//! What a NIC has and who holds it, read from the NIC.
+
+use super::describe;
+use super::limits::{NicUsage, ServiceUsage};
+use cxi::error::Result;
+use cxi::{Device, ResourceMap, Service, ServiceId, Usage};
+
+/// The services of a NIC at one moment, and what they use.
+#[derive(Debug, Clone)]
+pub(super) struct NicView {
+    pub(super) services: Vec<Service>,
+    pub(super) usage: NicUsage,
+}
+
+impl NicView {
+    pub(super) fn read(device: &Device) -> Result<Self> {
+        let list = device.services();
+        let services = list.list()?;
+        let in_use = list.usage_all()?;
+        let totals = device.totals()?.map(|_, total| u32::from(total));
+        let entries = services.iter().map(|service| entry(service, &in_use));
+        let mut usage = NicUsage::new(device.id(), totals, entries.collect());
+        usage.le_pool_by_maximum = device.le_pool_by_maximum()?;
+        Ok(Self { services, usage })
+    }
+
+    pub(super) fn service(&self, id: ServiceId) -> Option<&Service> {
+        self.services.iter().find(|service| service.id() == id)
+    }
+}
+
+/// Whether services are for the same: the same members on the same VNIs.
+pub(super) fn is_alike(one: &Service, other: &Service) -> bool {
+    one.members() == other.members() && one.vnis() == other.vnis()
+}
+
+/// Whether an id still is that of the same service: ids are used again.
+pub(super) fn is_same(before: &Service, now: &Service) -> bool {
+    before.id() == now.id() && is_alike(before, now)
+}
+
+fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {
+    let owner = describe::owner(service);
+    let mut entry = ServiceUsage::new(service.id(), service.limits()).owned_by(owner);
+    entry.system = service.system();
+    let used = in_use.iter().find(|usage| usage.service == service.id());
+    entry.in_use = used.map_or_else(ResourceMap::default, |usage| usage.in_use);
+    entry
+}
+
+impl NicUsage {
+    /// What a NIC has, its services and what they use, for planning and forecasts
+    /// (SVC_LIST_GET, SVC_RSRC_LIST_GET).
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed.
+    pub fn read(device: &Device) -> Result<Self> {
+        NicView::read(device).map(|view| view.usage)
+    }
+}

@@ -1,0 +1,243 @@
+//! Hardware collectives: the formula, the variables, and what libfabric cannot be given.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use cxi_job::collectives::{
+    AddressesError, CLEAR, Certificate, CollectivesEnv, CollectivesError, Reservation,
+    addresses_per_job,
+};
+use cxi_job::{JobId, StepId};
+use proptest::prelude::*;
+
+const URL: &str = "https://fm.example:8443/fabric/collectives/multicasts";
+
+fn reservation(certificate: Certificate) -> Reservation {
+    let id = JobId::new("cluster-4711").unwrap();
+    let new = Reservation::new(id, "s3cret.t0ken", URL).unwrap();
+    new.verified_by(certificate).unwrap()
+}
+
+fn step(name: &str) -> StepId {
+    StepId::new(name).unwrap()
+}
+
+fn inherit(vars: &[(&str, &str)]) -> Result<Option<CollectivesEnv>, CollectivesError> {
+    let get = |name: &'static str| {
+        let var = vars.iter().find(|(key, _)| *key == name);
+        var.map(|(_, value)| OsString::from(value))
+    };
+    CollectivesEnv::inherit(get, step("inner"))
+}
+
+#[test]
+fn all_seven_variables_are_set() {
+    let env = CollectivesEnv::new(
+        reservation(Certificate::Path("/etc/fm/ca.pem".into())),
+        step("ƒab/ƒcd"),
+    )
+    .min_nodes(64)
+    .addresses_per_job(23);
+    let expected = [
+        ("FI_CXI_HWCOLL_MIN_NODES", "64"),
+        ("FI_CXI_HWCOLL_ADDRS_PER_JOB", "23"),
+        ("FI_CXI_COLL_JOB_ID", "cluster-4711"),
+        ("FI_CXI_COLL_JOB_STEP_ID", "ƒab/ƒcd"),
+        ("FI_CXI_COLL_MCAST_TOKEN", "s3cret.t0ken"),
+        ("FI_CXI_COLL_FABRIC_MGR_URL", URL),
+        ("FI_CXI_COLL_FABRIC_MGR_CACERT", "/etc/fm/ca.pem"),
+    ];
+    let vars = env.vars();
+    let vars: Vec<(&str, &str)> = vars
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    assert_eq!(vars, expected);
+    assert_eq!(CLEAR, expected.map(|(name, _)| name));
+    for (certificate, value) in [
+        (Certificate::System, "yes"),
+        (Certificate::Unverified, "no"),
+    ] {
+        let env = CollectivesEnv::new(reservation(certificate), step("0"));
+        assert_eq!(env.vars().last().unwrap().1, value);
+    }
+}
+
+#[test]
+fn the_token_is_not_shown() {
+    let env = CollectivesEnv::new(reservation(Certificate::System), step("0"));
+    let shown = format!("{env:?}");
+    assert!(
+        shown.contains("cluster-4711") && !shown.contains("s3cret"),
+        "{shown}"
+    );
+    let error = Reservation::new(JobId::new("a").unwrap(), "s3cret\"", URL).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the session token is not fit for a header: expected printable ASCII without blanks, quotes and backslashes"
+    );
+}
+
+#[test]
+fn what_would_corrupt_a_request_is_refused() {
+    let id = |name: &str| JobId::new(name).unwrap();
+    for bad in ["4711'", "4711\"", "47\\11", "47 11", "4711\n", "{4711}"] {
+        assert!(
+            JobId::new(bad).is_err() && StepId::new(bad).is_err(),
+            "{bad}"
+        );
+    }
+    assert_eq!(
+        Reservation::new(id("ƒab/ƒcd"), "t", URL)
+            .unwrap_err()
+            .to_string(),
+        "ƒab/ƒcd cannot name a reservation: '/' and '#' would change the path of requests to the fabric manager"
+    );
+    for token in ["", "a b", "a\nb", "a\\b", "é"] {
+        assert!(
+            matches!(
+                Reservation::new(id("a"), token, URL),
+                Err(CollectivesError::Token(_))
+            ),
+            "{token:?}"
+        );
+    }
+    for url in [
+        "",
+        "fm.example",
+        "ftp://fm.example",
+        "https://",
+        "http:///path",
+        "https://a b",
+        "https://a\"b",
+    ] {
+        assert!(
+            matches!(
+                Reservation::new(id("a"), "t", url),
+                Err(CollectivesError::Url { .. })
+            ),
+            "{url:?}"
+        );
+    }
+    let relative = Reservation::new(id("a"), "t", URL)
+        .unwrap()
+        .verified_by(Certificate::Path("ca.pem".into()));
+    assert_eq!(
+        relative.unwrap_err().to_string(),
+        "certificate path \"ca.pem\": expected an absolute path"
+    );
+}
+
+#[test]
+fn a_sub_instance_inherits_all_but_the_step() {
+    let outer = CollectivesEnv::new(reservation(Certificate::System), step("outer"))
+        .min_nodes(64)
+        .addresses_per_job(23);
+    let vars = outer.vars();
+    let vars: Vec<(&str, &str)> = vars
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let inner = inherit(&vars).unwrap().unwrap();
+    assert_eq!(inner.reservation(), outer.reservation());
+    assert_eq!(inner.step().as_str(), "inner");
+    let differ = inner
+        .vars()
+        .into_iter()
+        .zip(outer.vars())
+        .filter(|(a, b)| a != b);
+    assert_eq!(differ.count(), 1);
+    assert_eq!(inherit(&[]), Ok(None));
+    assert_eq!(inherit(&[("FI_CXI_COLL_JOB_STEP_ID", "7")]), Ok(None));
+}
+
+#[test]
+fn a_broken_environment_is_refused_with_the_variable() {
+    let whole = [
+        ("FI_CXI_COLL_JOB_ID", "4711"),
+        ("FI_CXI_COLL_MCAST_TOKEN", "t"),
+        ("FI_CXI_COLL_FABRIC_MGR_URL", URL),
+    ];
+    let found = inherit(&whole).unwrap().unwrap();
+    assert_eq!(*found.reservation().certificate(), Certificate::Unverified);
+    assert_eq!(
+        inherit(&whole[..2]).unwrap_err().to_string(),
+        "FI_CXI_COLL_FABRIC_MGR_URL is not set, but FI_CXI_COLL_JOB_ID is"
+    );
+    assert_eq!(
+        inherit(&whole[1..]).unwrap_err().to_string(),
+        "FI_CXI_COLL_JOB_ID is not set, but FI_CXI_COLL_MCAST_TOKEN is"
+    );
+    for (name, value, message) in [
+        (
+            "FI_CXI_HWCOLL_MIN_NODES",
+            "many",
+            "FI_CXI_HWCOLL_MIN_NODES is \"many\": expected a number",
+        ),
+        (
+            "FI_CXI_COLL_FABRIC_MGR_CACERT",
+            "maybe",
+            "certificate path \"maybe\": expected an absolute path",
+        ),
+    ] {
+        let mut vars = whole.to_vec();
+        vars.push((name, value));
+        assert_eq!(inherit(&vars).unwrap_err().to_string(), message);
+    }
+    let quoted = [("FI_CXI_COLL_JOB_ID", "47'11"), whole[1], whole[2]];
+    assert!(
+        inherit(&quoted)
+            .unwrap_err()
+            .to_string()
+            .starts_with("FI_CXI_COLL_JOB_ID: job id \"47'11\" has ")
+    );
+}
+
+#[test]
+fn a_program_gets_the_jobs_variables_and_no_others() {
+    let mut command = Command::new("true");
+    command.env("FI_CXI_HWCOLL_MIN_NODES", "1");
+    CollectivesEnv::new(reservation(Certificate::System), step("0")).set_on(&mut command);
+    let set = |name: &str| command.get_envs().find(|(key, _)| *key == name).unwrap().1;
+    assert_eq!(set("FI_CXI_HWCOLL_MIN_NODES"), None);
+    assert_eq!(set("FI_CXI_COLL_FABRIC_MGR_CACERT"), Some("yes".as_ref()));
+}
+
+#[test]
+fn impossible_sizes_are_refused() {
+    assert_eq!(addresses_per_job(4086, 100, 100, 1), Ok(4086));
+    assert_eq!(addresses_per_job(10, 11136, 64, 1), Ok(0));
+    assert_eq!(
+        addresses_per_job(u32::MAX, u32::MAX, u32::MAX, 1),
+        Ok(u32::MAX)
+    );
+    assert_eq!(
+        addresses_per_job(4086, 0, 64, 1).unwrap_err().to_string(),
+        "the size of the system is 0"
+    );
+    assert!(matches!(
+        addresses_per_job(4086, 64, 0, 1),
+        Err(AddressesError::Zero { .. })
+    ));
+    assert!(matches!(
+        addresses_per_job(4086, 64, 8, 0),
+        Err(AddressesError::Zero { .. })
+    ));
+    assert_eq!(
+        addresses_per_job(4086, 63, 64, 1).unwrap_err().to_string(),
+        "a job of at least 64 nodes does not fit a system of 63"
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_full_system_never_needs_more_addresses_than_there_are(total: u16, system in 1..20_000_u32, min in 1..20_000_u32, jobs in 1..5_u32) {
+        prop_assume!(min <= system);
+        let each = addresses_per_job(total.into(), system, min, jobs).unwrap();
+        // `jobs` on each node, of the smallest size, fill the system with this many.
+        let running = u64::from(system) * u64::from(jobs) / u64::from(min);
+        prop_assert!(u64::from(each) * running <= u64::from(total));
+        let more = u64::from(each + 1) * u64::from(system) * u64::from(jobs);
+        prop_assert!(more > u64::from(total) * u64::from(min), "one more each would still fit");
+    }
+}

@@ -1,0 +1,392 @@
+//! The SLINGSHOT_* variables and Mercury's texts: what is written, what is read, and the words of each refusal.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
+use cxi_job::environment::{CLEAR, EnvironmentError, JobService, SlingshotEnv};
+use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
+use proptest::prelude::*;
+
+type Vars<'a> = &'a [(&'a str, &'a str)];
+
+fn parse(vars: Vars<'_>) -> Result<Option<SlingshotEnv>, EnvironmentError> {
+    SlingshotEnv::parse(|name| {
+        let var = vars.iter().find(|(key, _)| *key == name);
+        var.map(|(_, value)| OsString::from(value))
+    })
+}
+
+fn vni(number: u16) -> Vni {
+    Vni::new(number).unwrap()
+}
+
+fn service(number: u32) -> ServiceId {
+    ServiceId::new(number).unwrap()
+}
+
+fn env(vnis: &[u16], services: &[(u32, u32)]) -> SlingshotEnv {
+    let services = services
+        .iter()
+        .map(|(device, id)| (DeviceId::new(*device), service(*id)));
+    SlingshotEnv::new(vnis.iter().map(|number| vni(*number)), services, None).unwrap()
+}
+
+#[test]
+fn reads_what_schedulers_write() {
+    let flux = parse(&[
+        ("SLINGSHOT_VNIS", "4034"),
+        ("SLINGSHOT_DEVICES", "cxi0,cxi1,cxi2,cxi3"),
+        ("SLINGSHOT_SVC_IDS", "11,11,12,11"),
+        ("SLINGSHOT_TCS", "0x0a"),
+    ])
+    .unwrap()
+    .unwrap();
+    assert_eq!(flux.vnis(), [vni(4034)]);
+    assert_eq!(flux.service_on(DeviceId::new(2)), Some(service(12)));
+    assert_eq!(flux.service_on(DeviceId::new(4)), None);
+    let tcs = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
+    assert_eq!(flux.traffic_classes(), Some(tcs));
+
+    let blanks = parse(&[
+        ("SLINGSHOT_VNIS", " 1500, 1501 "),
+        ("SLINGSHOT_DEVICES", "cxi1 ,cxi10"),
+        ("SLINGSHOT_SVC_IDS", "2, 3"),
+    ]);
+    assert_eq!(blanks, Ok(Some(env(&[1500, 1501], &[(1, 2), (10, 3)]))));
+    assert_eq!(parse(&[]), Ok(None));
+    assert_eq!(parse(&[("SLINGSHOT_TCS", "0xa")]), Ok(None));
+    let no_nic = parse(&[("SLINGSHOT_VNIS", "4034")]);
+    assert_eq!(no_nic, Ok(Some(env(&[4034], &[]))));
+}
+
+#[test]
+fn refusals_say_what_is_wrong_where_and_why() {
+    let with = |name: &'static str, value: &'static str| {
+        let mut vars = vec![
+            ("SLINGSHOT_VNIS", "4034"),
+            ("SLINGSHOT_DEVICES", "cxi0,cxi1"),
+            ("SLINGSHOT_SVC_IDS", "11,12"),
+            ("SLINGSHOT_TCS", "0xa"),
+        ];
+        vars.retain(|(key, _)| *key != name);
+        if value != "unset" {
+            vars.push((name, value));
+        }
+        parse(&vars).unwrap_err().to_string()
+    };
+    for (name, value, message) in [
+        (
+            "SLINGSHOT_DEVICES",
+            "cxi0,cxi1,cxi2",
+            "3 devices but 2 service ids: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC",
+        ),
+        (
+            "SLINGSHOT_SVC_IDS",
+            "11,-1",
+            "SLINGSHOT_SVC_IDS, entry 2: -1 stands for a NIC without a service: leave that NIC out of both lists, \
+             or libfabric takes another service there and ranks on different NICs cannot talk",
+        ),
+        (
+            "SLINGSHOT_SVC_IDS",
+            "0,12",
+            "SLINGSHOT_SVC_IDS, entry 1: '0' is no service id: expected a number from 1 to 4294967295",
+        ),
+        (
+            "SLINGSHOT_SVC_IDS",
+            "11,",
+            "SLINGSHOT_SVC_IDS, entry 2: nothing between the commas",
+        ),
+        (
+            "SLINGSHOT_SVC_IDS",
+            "unset",
+            "SLINGSHOT_SVC_IDS is not set, but SLINGSHOT_DEVICES is",
+        ),
+        (
+            "SLINGSHOT_VNIS",
+            "unset",
+            "SLINGSHOT_VNIS is not set, but SLINGSHOT_DEVICES is",
+        ),
+        (
+            "SLINGSHOT_VNIS",
+            " ",
+            "SLINGSHOT_VNIS is set but empty: unset it, or give it a value",
+        ),
+        (
+            "SLINGSHOT_VNIS",
+            "4034:4035",
+            "SLINGSHOT_VNIS, entry 1: '4034:4035' is no VNI: expected a number from 1 to 65535",
+        ),
+        (
+            "SLINGSHOT_VNIS",
+            "4034,70000",
+            "SLINGSHOT_VNIS, entry 2: '70000' is no VNI: expected a number from 1 to 65535",
+        ),
+        ("SLINGSHOT_VNIS", "4034,4034", "VNI 4034 is named twice"),
+        (
+            "SLINGSHOT_DEVICES",
+            "cxi0,cxi0",
+            "cxi0 is named twice: a job has one service on each NIC",
+        ),
+        (
+            "SLINGSHOT_DEVICES",
+            "cxi0,hsn1",
+            "SLINGSHOT_DEVICES, entry 2: 'hsn1' is no CXI device: expected 'cxi' and a number, such as cxi0",
+        ),
+        (
+            "SLINGSHOT_TCS",
+            "10",
+            "SLINGSHOT_TCS is \"10\": expected 0x1 to 0xf (DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8)",
+        ),
+    ] {
+        assert_eq!(with(name, value), message, "{name}={value}");
+    }
+    for bad in ["0x0", "0x10", "0x", "0x+a", "-1", "0xfff"] {
+        assert!(
+            with("SLINGSHOT_TCS", bad).starts_with("SLINGSHOT_TCS is "),
+            "{bad}"
+        );
+    }
+    assert!(
+        parse(&[("SLINGSHOT_SVC_IDS", "1")])
+            .unwrap_err()
+            .to_string()
+            .contains("DEVICES is not set")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_value_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStringExt;
+    let error = SlingshotEnv::parse(|name| {
+        (name == "SLINGSHOT_VNIS").then(|| OsString::from_vec(vec![0xff]))
+    });
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "SLINGSHOT_VNIS is not UTF-8 text"
+    );
+}
+
+fn job_service(device: u32, id: u32, vnis: &[u16], tcs: TrafficClasses) -> JobService {
+    JobService {
+        device: DeviceId::new(device),
+        service: service(id),
+        vnis: vnis.iter().map(|number| vni(*number)).collect(),
+        tcs,
+    }
+}
+
+#[test]
+fn services_make_an_environment_in_the_order_of_the_nics() {
+    let both = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
+    let env = SlingshotEnv::of_services(&[
+        job_service(10, 7, &[1500, 1501], both | TrafficClasses::BULK_DATA),
+        job_service(2, 9, &[1500, 1501], both),
+    ])
+    .unwrap();
+    assert_eq!(
+        env.vars(),
+        [
+            ("SLINGSHOT_VNIS", "1500,1501".to_owned()),
+            ("SLINGSHOT_DEVICES", "cxi2,cxi10".to_owned()),
+            ("SLINGSHOT_SVC_IDS", "9,7".to_owned()),
+            ("SLINGSHOT_TCS", "0xa".to_owned()),
+        ]
+    );
+    let differ = SlingshotEnv::of_services(&[
+        job_service(0, 7, &[1500], both),
+        job_service(1, 9, &[1501], both),
+    ]);
+    assert_eq!(
+        differ.unwrap_err().to_string(),
+        "the service on cxi1 allows other VNIs than the one on cxi0: all must allow the same in the same order"
+    );
+    let disjoint = SlingshotEnv::of_services(&[
+        job_service(0, 7, &[1500], TrafficClasses::BULK_DATA),
+        job_service(1, 9, &[1500], both),
+    ]);
+    assert!(matches!(
+        disjoint,
+        Err(EnvironmentError::TrafficClasses { .. })
+    ));
+    assert_eq!(
+        SlingshotEnv::of_services(&[]),
+        Err(EnvironmentError::NoService)
+    );
+}
+
+#[test]
+fn a_program_gets_the_jobs_variables_and_no_others() {
+    let mut command = Command::new("true");
+    command
+        .env("SLINGSHOT_TCS", "0xf")
+        .env("SLINGSHOT_DEVICES", "cxi7");
+    env(&[4034], &[]).set_on(&mut command);
+    for name in CLEAR {
+        let set = command.get_envs().find(|(key, _)| *key == name).unwrap().1;
+        let expected = (name == "SLINGSHOT_VNIS").then_some("4034");
+        assert_eq!(set.map(|value| value.to_str().unwrap()), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_sub_instance_inherits_unless_it_has_its_own() {
+    let outer = |name: &'static str| (name == "SLINGSHOT_VNIS").then(|| OsString::from("4034"));
+    let own = env(&[5000], &[(0, 3)]);
+    assert_eq!(
+        SlingshotEnv::inherit(Some(own.clone()), outer),
+        Ok(Some(own))
+    );
+    assert_eq!(
+        SlingshotEnv::inherit(None, outer),
+        Ok(Some(env(&[4034], &[])))
+    );
+    assert_eq!(SlingshotEnv::inherit(None, |_| None), Ok(None));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        vnis in proptest::collection::hash_set(1..=u16::MAX, 1..5),
+        nics in proptest::collection::btree_map(0..100_u32, 1..=u32::MAX, 0..9),
+        tcs in proptest::option::of(1..=0xf_u8),
+    ) {
+        let services = nics.iter().map(|(device, id)| (DeviceId::new(*device), service(*id)));
+        let tcs = tcs.map(TrafficClasses::from_bits_truncate);
+        let env = SlingshotEnv::new(vnis.iter().map(|number| vni(*number)), services, tcs).unwrap();
+        let vars = env.vars();
+        let again = SlingshotEnv::parse(|name| {
+            vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into())
+        });
+        prop_assert!(vars.iter().all(|(name, value)| CLEAR.contains(name) && !value.contains("-1")));
+        prop_assert_eq!(again, Ok(Some(env)));
+    }
+
+    #[test]
+    fn addresses_and_keys_are_read_back(device in proptest::option::of(0..20_u32), pid in proptest::option::of(1..=510_u16), id: u32, number: u16, index in proptest::option::of(0..4_u8)) {
+        let address = NaAddress::new(device.map(DeviceId::new), pid).unwrap();
+        prop_assert_eq!(address.to_string().parse::<NaAddress>(), Ok(address));
+        prop_assert_eq!(address.check_mercury().is_ok(), device.is_none_or(|device| device < 10));
+        let text = match index {
+            None => format!("{id}:{number}"),
+            Some(index) => format!("{id}:{number}:{index}"),
+        };
+        prop_assert_eq!(text.parse::<AuthKey>().unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn no_text_panics(text in "(ofi\\+cxi)?(://)?[cxi0-9:-]{0,10}") {
+        let _ = text.parse::<NaAddress>().map(|address| assert!(address.pid() != Some(0)));
+        let _ = text.parse::<AuthKey>().map(|key| assert!(!key.to_string().is_empty()));
+        let _ = text.parse::<AuthKeyRange>().map(|range| assert!(range.first() <= range.last()));
+    }
+}
+
+#[test]
+fn addresses_follow_mercury() {
+    for (text, device, pid, printed) in [
+        (
+            "ofi+cxi://cxi3:510",
+            Some(3),
+            Some(510),
+            "ofi+cxi://cxi3:510",
+        ),
+        ("ofi+cxi://cxi3", Some(3), None, "ofi+cxi://cxi3"),
+        ("ofi+cxi://cxi3:0", Some(3), None, "ofi+cxi://cxi3"),
+        ("ofi+cxi://:17", None, Some(17), "ofi+cxi://:17"),
+        (":17", None, Some(17), "ofi+cxi://:17"),
+        ("cxi0:1", Some(0), Some(1), "ofi+cxi://cxi0:1"),
+        ("ofi+cxi", None, None, "ofi+cxi"),
+        ("ofi+cxi://cxi12:1", Some(12), Some(1), "ofi+cxi://cxi12:1"),
+    ] {
+        let address: NaAddress = text.parse().unwrap();
+        assert_eq!(address.device(), device.map(DeviceId::new), "{text}");
+        assert_eq!(address.pid(), pid, "{text}");
+        assert_eq!(address.to_string(), printed);
+    }
+    for (text, reason) in [
+        ("ofi+cxi://cxi3:511", "\"511\" is no port id from 0 to 510"),
+        ("ofi+cxi://cxi3:", "\"\" is no port id from 0 to 510"),
+        ("ofi+cxi://cxi3:+5", "\"+5\" is no port id from 0 to 510"),
+        ("ofi+cxi://", "no device and no port id"),
+        ("ofi+tcp://cxi3", "\"ofi+tcp\" is not ofi+cxi"),
+        (
+            "ofi+cxi://hsn0",
+            "'hsn0' is no CXI device: expected 'cxi' and a number, such as cxi0",
+        ),
+    ] {
+        let message = text.parse::<NaAddress>().unwrap_err().to_string();
+        assert_eq!(
+            message,
+            format!(
+                "{text:?} is no NA address: {reason} (expected ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid)"
+            )
+        );
+    }
+    let message = "cxi12"
+        .parse::<NaAddress>()
+        .unwrap()
+        .check_mercury()
+        .unwrap_err();
+    assert_eq!(
+        message.to_string(),
+        "Mercury reads one digit behind cxi: it cannot name cxi12"
+    );
+}
+
+#[test]
+fn keys_are_looked_up_as_mercury_does() {
+    let env = env(&[4034, 4035], &[(0, 11), (1, 12)]);
+    let on = |key: &str, device: u32| {
+        let key: AuthKey = key.parse().unwrap();
+        let found = key.resolve(DeviceId::new(device), &env);
+        match found {
+            Ok((service, vni)) => format!("{service}:{vni}"),
+            Err(error) => error.to_string(),
+        }
+    };
+    assert_eq!(on("0:0", 1), "12:4035");
+    assert_eq!(on("0:0:0", 0), "11:4034");
+    assert_eq!(on("5:0", 7), "5:4035");
+    assert_eq!(on("5:6", 7), "5:6");
+    assert_eq!(on("0:6", 7), "no service on cxi7 in SLINGSHOT_DEVICES");
+    assert_eq!(
+        on("0:0:2", 0),
+        "no VNI with index 2: SLINGSHOT_VNIS has 2 (the first has index 0; without an index Mercury takes 1)"
+    );
+    assert_eq!(AuthKey::new(service(11), vni(4034)).to_string(), "11:4034");
+    assert_eq!(AuthKey::looked_up(0).to_string(), "0:0:0");
+    for (key, reason) in [
+        ("11", "no ':' in it"),
+        ("1:2:3:4", "more than three parts"),
+        ("x:2", "\"x\" is no number from 0 to 4294967295"),
+        ("1:70000", "\"70000\" is no number from 0 to 65535"),
+        ("1:", "\"\" is no number from 0 to 65535"),
+    ] {
+        let message = key.parse::<AuthKey>().unwrap_err().to_string();
+        let expected = "svc_id:vni or svc_id:vni:index";
+        assert_eq!(
+            message,
+            format!("{key:?} is no key: {reason} (expected {expected})")
+        );
+    }
+}
+
+#[test]
+fn range_keys() {
+    let range: AuthKeyRange = "5:1024:1039".parse().unwrap();
+    assert_eq!(
+        (range.service(), range.first(), range.last()),
+        (Some(service(5)), vni(1024), vni(1039))
+    );
+    assert_eq!(range.to_string(), "5:1024:1039");
+    let single: AuthKeyRange = "0:1024".parse().unwrap();
+    assert_eq!(
+        (single.service(), single.last(), single.to_string().as_str()),
+        (None, vni(1024), "0:1024")
+    );
+    for bad in ["5:0", "5:1024:1023", "5", "5:1024:", "5:1024:0"] {
+        assert!(bad.parse::<AuthKeyRange>().is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,266 @@
+//! Id sets: syntax in and out, set operations against a model, and the place of every error.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use cxi_job::{IdSet, ParseIdSetErrorKind};
+use proptest::prelude::*;
+
+fn set(text: &str) -> IdSet {
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+}
+
+#[test]
+fn the_debug_form_is_short() {
+    let ids: IdSet = "5-7,9".parse().unwrap();
+    assert_eq!(format!("{ids:?}"), "IdSet(5-7,9)");
+}
+
+#[test]
+fn prints_what_it_reads_in_canonical_form() {
+    for (input, plain, bracketed) in [
+        ("", "", ""),
+        ("[]", "", ""),
+        ("0", "0", "0"),
+        ("[7]", "7", "7"),
+        ("1024-65535", "1024-65535", "[1024-65535]"),
+        ("5,7,9-12", "5,7,9-12", "[5,7,9-12]"),
+        ("[0-3,8]", "0-3,8", "[0-3,8]"),
+        ("3,2,4,5", "2-5", "[2-5]"),
+        ("4-4", "4", "4"),
+        ("63,64,65", "63-65", "[63-65]"),
+        ("0-65535", "0-65535", "[0-65535]"),
+    ] {
+        let set = set(input);
+        assert_eq!(set.to_string(), plain, "{input:?}");
+        assert_eq!(set.bracketed().to_string(), bracketed, "{input:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_place_and_what_would_be_right() {
+    for (input, message) in [
+        (
+            ",1",
+            "byte 0: expected an id (a decimal number up to 65535), found ','",
+        ),
+        (
+            "1,",
+            "byte 2: expected an id (a decimal number up to 65535), found the end",
+        ),
+        (
+            "1,,2",
+            "byte 2: expected an id (a decimal number up to 65535), found ','",
+        ),
+        (
+            "-5",
+            "byte 0: expected an id (a decimal number up to 65535), found '-'",
+        ),
+        (
+            "+1",
+            "byte 0: expected an id (a decimal number up to 65535), found '+'",
+        ),
+        (
+            "1, 2",
+            "byte 2: expected an id (a decimal number up to 65535), found a blank",
+        ),
+        ("1 ", "byte 1: expected ',', '-' or the end, found a blank"),
+        ("0x10", "byte 1: expected ',', '-' or the end, found 'x'"),
+        ("5-7-9", "byte 3: expected ',' or the end, found '-'"),
+        (
+            "5-",
+            "byte 2: expected the last id of the range that starts with 5, found the end",
+        ),
+        (
+            "012",
+            "byte 0: id starts with 0: write it without leading zeros",
+        ),
+        (
+            "1-02",
+            "byte 2: id starts with 0: write it without leading zeros",
+        ),
+        ("1,65536", "byte 2: id is too large: the largest is 65535"),
+        (
+            "99999999999999999999",
+            "byte 0: id is too large: the largest is 65535",
+        ),
+        (
+            "1,9-7",
+            "byte 2: range runs from 9 down to 7: the smaller id comes first",
+        ),
+        ("1-8,5", "byte 4: id 5 stands in the set twice"),
+        (
+            "[1",
+            "byte 2: expected ']' because the set starts with '[', found the end",
+        ),
+        ("1]", "byte 1: expected ',', '-' or the end, found ']'"),
+        ("[1]]", "byte 3: expected the end, found ']'"),
+        (
+            "[[1]]",
+            "byte 1: expected an id (a decimal number up to 65535), found '['",
+        ),
+        (
+            "1,ƒ",
+            "byte 2: expected an id (a decimal number up to 65535), found 'ƒ'",
+        ),
+    ] {
+        let error = input.parse::<IdSet>().expect_err(input);
+        assert_eq!(error.to_string(), message, "{input:?}");
+    }
+    let error = "7,3-1".parse::<IdSet>().unwrap_err();
+    assert_eq!(error.position(), 2);
+    assert_eq!(
+        *error.kind(),
+        ParseIdSetErrorKind::Descending { first: 3, last: 1 }
+    );
+}
+
+#[test]
+fn gaps_and_ends_of_the_full_set() {
+    let full = IdSet::from(0..=u16::MAX);
+    assert_eq!(full.len(), 65_536);
+    assert_eq!(full.next_gap_from(0), None);
+    assert_eq!(full.last(), Some(65_535));
+    assert_eq!(IdSet::new().next_gap_from(65_535), Some(65_535));
+    assert_eq!(IdSet::new().last(), None);
+    assert!(IdSet::new().is_subset(&full) && IdSet::new().is_disjoint(&full));
+}
+
+fn hash(set: &IdSet) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    set.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn sets_are_equal_if_their_ids_are() {
+    // However far they once reached.
+    let mut shrunk = set("1,65,40000");
+    shrunk.remove(40000);
+    assert_eq!(shrunk, set("1,65"));
+    assert_eq!(hash(&shrunk), hash(&set("1,65")));
+    for other in ["1,66", "2,65", "1", "1,65,66", "1,40000"] {
+        assert_ne!(shrunk, set(other), "{other}");
+        assert_ne!(hash(&shrunk), hash(&set(other)), "{other}");
+    }
+}
+
+#[test]
+fn blocks_start_at_multiples_of_their_size() {
+    let ids = set("1,3-5,62-67,100-107,128-255,1024-65535");
+    for (from, size, block) in [
+        (0, 1, Some(1)),
+        (2, 1, Some(3)),
+        (0, 2, Some(4)),
+        (5, 2, Some(62)),
+        (5, 4, Some(64)),
+        (65, 4, Some(100)),
+        (0, 8, Some(128)),
+        (0, 32, Some(128)),
+        (0, 64, Some(128)),
+        (129, 64, Some(192)),
+        (0, 128, Some(128)),
+        (129, 128, Some(1024)),
+        (0, 512, Some(1024)),
+        (0, 2048, Some(2048)),
+        (2049, 2048, Some(4096)),
+        (0, 32768, Some(32768)),
+        (32769, 32768, None),
+        (65535, 1, Some(65535)),
+        (65535, 2, None),
+        (0, 0, None),
+        (0, 3, None),
+    ] {
+        assert_eq!(ids.next_block_from(from, size), block, "{size} from {from}");
+    }
+}
+
+fn model() -> impl Strategy<Value = BTreeSet<u16>> {
+    // Dense near the word boundaries and at the ends, where the bit arithmetic can go wrong.
+    let id = prop_oneof![0..200_u16, 65_400..=u16::MAX, any::<u16>()];
+    proptest::collection::btree_set(id, 0..120)
+}
+
+fn bits(model: &BTreeSet<u16>) -> IdSet {
+    model.iter().copied().collect()
+}
+
+proptest! {
+    #[test]
+    fn text_round_trip(ids in model()) {
+        let set = bits(&ids);
+        prop_assert_eq!(&set.to_string().parse::<IdSet>().unwrap(), &set);
+        prop_assert_eq!(&set.bracketed().to_string().parse::<IdSet>().unwrap(), &set);
+        prop_assert_eq!(set.len(), ids.len());
+        prop_assert!(set.iter().eq(ids.iter().copied()));
+    }
+
+    #[test]
+    fn operations_agree_with_a_plain_set(a in model(), b in model()) {
+        let (x, y) = (bits(&a), bits(&b));
+        prop_assert_eq!(x.union(&y), bits(&a.union(&b).copied().collect()));
+        prop_assert_eq!(x.intersection(&y), bits(&a.intersection(&b).copied().collect()));
+        prop_assert_eq!(x.difference(&y), bits(&a.difference(&b).copied().collect()));
+        prop_assert_eq!(x.is_disjoint(&y), a.is_disjoint(&b));
+        prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
+        prop_assert_eq!(x.first(), a.first().copied());
+        prop_assert_eq!(x.last(), a.last().copied());
+    }
+
+    #[test]
+    fn ranges_and_searches_agree_with_a_plain_set(ids in model(), low: u16, length in 0..1000_u16) {
+        let high = low.saturating_add(length);
+        let mut ids = ids;
+        let mut set = bits(&ids);
+        prop_assert_eq!(set.next_from(low), ids.range(low..).next().copied());
+        prop_assert_eq!(set.next_gap_from(low), (low..=u16::MAX).find(|id| !ids.contains(id)));
+        prop_assert_eq!(set.contains_range(&(low..=high)), (low..=high).all(|id| ids.contains(&id)));
+        set.insert_range(low..=high);
+        ids.extend(low..=high);
+        prop_assert_eq!(&set, &bits(&ids));
+        prop_assert!(set.contains_range(&(low..=high)));
+        set.remove_range(low..=low.saturating_add(100));
+        ids.retain(|id| !(low..=low.saturating_add(100)).contains(id));
+        prop_assert_eq!(set, bits(&ids));
+    }
+
+    #[test]
+    fn blocks_agree_with_a_plain_set(
+        runs in proptest::collection::vec((0..1024_u16, 1..400_u16), 0..6),
+        low in 0..1200_u16,
+        power in 0..10_u32,
+    ) {
+        let mut ids = IdSet::new();
+        for (first, length) in runs {
+            ids.insert_range(first..=first + length);
+        }
+        let size = 1 << power;
+        let starts = (0..=u16::MAX).step_by(size.into()).skip_while(|start| *start < low);
+        let block = starts
+            .take_while(|start| *start < 2048)
+            .find(|start| (*start..*start + size).all(|id| ids.contains(id)));
+        prop_assert_eq!(ids.next_block_from(low, size), block);
+    }
+
+    #[test]
+    fn single_changes_agree_with_a_plain_set(changes in proptest::collection::vec((any::<bool>(), 0..300_u16), 0..200)) {
+        let (mut set, mut plain) = (IdSet::new(), BTreeSet::new());
+        for (insert, id) in changes {
+            if insert {
+                prop_assert_eq!(set.insert(id), plain.insert(id));
+            } else {
+                prop_assert_eq!(set.remove(id), plain.remove(&id));
+            }
+            prop_assert_eq!(set.len(), plain.len());
+        }
+        prop_assert_eq!(set, bits(&plain));
+    }
+
+    #[test]
+    fn no_text_panics(text in "[\\[\\]0-9,ƒ -]{0,12}") {
+        if let Err(error) = text.parse::<IdSet>() {
+            prop_assert!(error.position() <= text.len());
+        }
+    }
+}

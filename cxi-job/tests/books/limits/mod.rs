@@ -1,0 +1,364 @@
+//! Limit planning: the published table, the arithmetic at its edges, pools, modes, and who holds what is missing.
+
+use cxi::pools::LE_POOLS;
+use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
+use cxi_job::limits::{
+    Bottleneck, CutReason, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage,
+    Subtract, TleRule, forecast, lnis_per_rgid, plan, plan_all,
+};
+
+mod properties;
+
+/// In the driver's order: PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs, ACs.
+const CASSINI_1: [u32; 8] = [2048, 1024, 512, 2047, 2047, 16384, 2048, 1022];
+const CASSINI_2: [u32; 8] = [2048, 2048, 1024, 2047, 2047, 16384, 2048, 1022];
+
+fn nic(totals: [u32; 8], services: Vec<ServiceUsage>) -> NicUsage {
+    NicUsage::new(DeviceId::new(1), ResourceMap::from(totals), services)
+}
+
+fn service(id: u32, limits: &[(Resource, u16, u16)]) -> ServiceUsage {
+    let mut map = Limits::default();
+    for (resource, reserved, max) in limits {
+        map[*resource] = Limit::new(*reserved, *max).unwrap();
+    }
+    ServiceUsage::new(ServiceId::new(id).unwrap(), map)
+}
+
+/// The default service as the driver makes it.
+fn default_service() -> ServiceUsage {
+    service(1, &[(Resource::Tles, 512, 512)])
+}
+
+fn limit(reserved: u16, max: u16) -> Limit {
+    Limit::new(reserved, max).unwrap()
+}
+
+const SCALE: Mode = Mode::ScaleBack { floor: 1 };
+
+#[test]
+fn the_published_table() {
+    let policy = LimitPolicy::hpe_recommended();
+    for cores in [1_u16, 8, 64, 128] {
+        let nic = nic(CASSINI_2, vec![default_service()]);
+        let size = Multiplier::Cores(cores.into());
+        let plan = plan(&policy, size, &nic, Mode::Strict).unwrap();
+        let tles = cores.max(8);
+        for (resource, reserved, max) in [
+            (Resource::Txqs, 2 * cores, 2048),
+            (Resource::Tgqs, cores, 1024),
+            (Resource::Eqs, 2 * cores, 2047),
+            (Resource::Cts, cores, 2047),
+            (Resource::Tles, tles, tles),
+            (Resource::Ptes, 6 * cores, 2048),
+            (Resource::Les, 16 * cores, 16384),
+            (Resource::Acs, 2 * cores, 1022),
+        ] {
+            assert_eq!(
+                plan.limits[resource],
+                limit(reserved, max),
+                "{resource}, {cores} cores"
+            );
+        }
+        assert_eq!(plan.cuts, []);
+    }
+}
+
+#[test]
+fn a_device_with_less_bounds_the_maximum() {
+    let policy = LimitPolicy::hpe_recommended();
+    let nic = nic(CASSINI_1, vec![default_service()]);
+    let plan = plan(&policy, Multiplier::Cores(600), &nic, Mode::Strict).unwrap();
+    assert_eq!(plan.limits[Resource::Txqs], limit(1024, 1024));
+    assert_eq!(plan.limits[Resource::Tgqs], limit(512, 512));
+    assert_eq!(plan.limits[Resource::Acs], limit(1022, 1022));
+    assert_eq!(plan.limits[Resource::Ptes], limit(2048, 2048));
+    let cuts: Vec<String> = plan.cuts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        cuts,
+        [
+            "cxi1: 3600 PTEs wanted, 2048 available: the NIC has no more",
+            "cxi1: 1200 TXQs wanted, 1024 available: the NIC has no more",
+            "cxi1: 600 TGQs wanted, 512 available: the NIC has no more",
+            "cxi1: 1200 ACs wanted, 1022 available: the NIC has no more",
+        ]
+    );
+}
+
+#[test]
+fn a_node_without_cores_reserves_nothing_and_has_no_tles() {
+    let policy = LimitPolicy::hpe_recommended();
+    let plan = plan(
+        &policy,
+        Multiplier::Cores(0),
+        &nic(CASSINI_1, vec![]),
+        Mode::Strict,
+    )
+    .unwrap();
+    assert_eq!(plan.limits[Resource::Tles], Limit::NONE);
+    assert_eq!(plan.limits[Resource::Ptes], Limit::at_most(2048));
+}
+
+#[test]
+fn arithmetic_saturates() {
+    let tasks = Multiplier::Tasks {
+        tasks: u32::MAX,
+        cpus_per_task: u32::MAX,
+    };
+    assert_eq!(tasks.count(), u32::MAX);
+    // 512 for each of 128 CPUs is 65536, which is 0 in 16 bits.
+    let policy = LimitPolicy::slurm().with(Resource::Txqs, ResourcePolicy::scaled(512, 1024));
+    let size = Multiplier::Tasks {
+        tasks: 64,
+        cpus_per_task: 2,
+    };
+    let one = plan(&policy, size, &nic(CASSINI_1, vec![]), Mode::Strict).unwrap();
+    assert_eq!(one.limits[Resource::Txqs], limit(1024, 1024));
+    assert_eq!(one.cuts[0].wanted, 65536);
+
+    let huge = nic([u32::MAX; 8], vec![]);
+    let policy =
+        LimitPolicy::empty().with(Resource::Acs, ResourcePolicy::scaled(u32::MAX, u32::MAX));
+    let plan = plan(&policy, Multiplier::Depth(u32::MAX), &huge, Mode::Strict).unwrap();
+    assert_eq!(plan.limits[Resource::Acs], limit(u16::MAX, u16::MAX));
+    assert_eq!(plan.limits[Resource::Ptes], Limit::NONE);
+}
+
+#[test]
+fn system_services_are_taken_off_and_others_by_choice() {
+    let mut in_use = ResourceMap::<u16>::default();
+    in_use[Resource::Acs] = 900;
+    let system = service(2, &[(Resource::Acs, 100, 1022)])
+        .of_system()
+        .using(in_use);
+    let user = service(5, &[(Resource::Acs, 60, 1022)]).owned_by("uid 5588");
+    let nic = nic(CASSINI_1, vec![default_service(), system, user]);
+    let size = Multiplier::Cores(64);
+    let policy = LimitPolicy::hpe_recommended();
+    let reserved =
+        |policy: &LimitPolicy, mode| plan(policy, size, &nic, mode).unwrap().limits[Resource::Acs];
+
+    assert_eq!(
+        reserved(&policy.subtract(Subtract::Nobody), Mode::Strict),
+        limit(128, 1022)
+    );
+    assert_eq!(reserved(&policy, SCALE), limit(122, 1022));
+    assert_eq!(
+        reserved(&policy.subtract(Subtract::All), SCALE),
+        limit(62, 1022)
+    );
+    assert_eq!(reserved(&LimitPolicy::slurm(), SCALE), limit(122, 122));
+
+    let error = plan(&policy.subtract(Subtract::All), size, &nic, Mode::Strict).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi1: 128 ACs wanted, 62 available: 900 held by service 2, 60 held by service 5 (uid 5588)"
+    );
+    let floor = plan(
+        &policy.subtract(Subtract::All),
+        size,
+        &nic,
+        Mode::ScaleBack { floor: 32 },
+    );
+    assert_eq!(floor.unwrap_err().short.len(), 1);
+    let floor = plan(
+        &policy.subtract(Subtract::All),
+        size,
+        &nic,
+        Mode::ScaleBack { floor: 31 },
+    );
+    assert_eq!(floor.unwrap().cuts.len(), 1);
+}
+
+#[test]
+fn a_use_of_65535_is_unknown() {
+    let reported = ResourceMap::from([u16::MAX; 8]);
+    let system = service(2, &[(Resource::Tles, 8, 8), (Resource::Ptes, 48, 2048)])
+        .of_system()
+        .using(reported);
+    assert_eq!(
+        (system.holds(Resource::Ptes), system.holds(Resource::Les)),
+        (48, 0)
+    );
+    let policy = LimitPolicy::hpe_recommended();
+    let plan = plan(
+        &policy,
+        Multiplier::Cores(300),
+        &nic(CASSINI_1, vec![system]),
+        SCALE,
+    )
+    .unwrap();
+    assert_eq!(plan.limits[Resource::Ptes], limit(1800, 2048));
+    assert_eq!(plan.limits[Resource::Tles], Limit::exactly(300));
+    // The C arithmetic of 16 bits would have 2048 - 65535 = 2049 here.
+    assert!(
+        plan.limits
+            .iter()
+            .all(|(resource, limit)| u32::from(limit.max()) <= CASSINI_1[resource.index()])
+    );
+}
+
+#[test]
+fn the_fourth_job_with_tles_finds_no_pool() {
+    let job = |id| service(id, &[(Resource::Tles, 8, 8)]).owned_by(format!("uid {}", 1000 + id));
+    let nic = nic(
+        CASSINI_1,
+        vec![default_service().of_system(), job(2), job(3), job(4)],
+    );
+    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi1: 4 TLEs wanted, 0 available: all 4 TLE pools are taken, \
+         by service 1, service 2 (uid 1002), service 3 (uid 1003), service 4 (uid 1004)"
+    );
+    let scaled = plan(&policy, size, &nic, SCALE).unwrap();
+    assert_eq!(scaled.limits[Resource::Tles], Limit::NONE);
+    assert!(
+        matches!(&scaled.cuts[..], [cut] if matches!(&cut.reason, CutReason::NoTlePool(by) if by.len() == 4))
+    );
+    let without = plan(&policy.tles(TleRule::Never), size, &nic, Mode::Strict).unwrap();
+    assert_eq!(
+        (without.limits[Resource::Tles], without.cuts.len()),
+        (Limit::NONE, 0)
+    );
+}
+
+#[test]
+fn tles_are_at_least_eight_or_none() {
+    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(100));
+    for (held, strict, scaled) in [
+        (1948, Some(100), 100),
+        (1949, None, 99),
+        (2040, None, 8),
+        (2041, None, 0),
+    ] {
+        let system = service(2, &[(Resource::Tles, held, held)]).of_system();
+        let nic = nic(CASSINI_1, vec![system]);
+        let got = |mode| {
+            plan(&policy, size, &nic, mode)
+                .ok()
+                .map(|plan| plan.limits[Resource::Tles])
+        };
+        assert_eq!(got(Mode::Strict), strict.map(Limit::exactly), "{held}");
+        assert_eq!(got(SCALE), Some(Limit::exactly(scaled)), "{held}");
+        assert_eq!(
+            got(Mode::BestEffort),
+            Some(Limit::exactly(scaled)),
+            "{held}"
+        );
+    }
+}
+
+#[test]
+fn without_an_le_pool_les_are_shared() {
+    let holders = (2..)
+        .take(LE_POOLS)
+        .map(|id| service(id, &[(Resource::Les, 16, 16384)]));
+    let nic = nic(CASSINI_1, holders.collect());
+    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
+    assert!(error.to_string().starts_with(
+        "cxi1: 64 LEs wanted, 0 available: all 15 LE pools are taken, by service 2, "
+    ));
+    let plan = plan(&policy, size, &nic, SCALE).unwrap();
+    assert_eq!(plan.limits[Resource::Les], Limit::at_most(16384));
+}
+
+#[test]
+fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
+    let policy = LimitPolicy::slurm().with(Resource::Cts, ResourcePolicy::fixed(0, 64));
+    let nic = nic(CASSINI_1, vec![]);
+    let best = plan(&policy, Multiplier::Depth(16), &nic, Mode::BestEffort).unwrap();
+    assert_eq!(best.limits[Resource::Ptes], Limit::at_most(2048));
+    assert_eq!(best.limits[Resource::Tles], Limit::exactly(16));
+    assert!(
+        best.cuts
+            .iter()
+            .all(|cut| cut.reason == CutReason::BestEffort)
+    );
+    let strict = plan(&policy, Multiplier::Depth(16), &nic, Mode::Strict).unwrap();
+    assert_eq!(strict.limits[Resource::Cts], Limit::at_most(64));
+}
+
+#[test]
+fn several_nics_are_planned_each_by_what_it_has() {
+    let mut free = nic(CASSINI_2, vec![]);
+    free.device = DeviceId::new(0);
+    let full = nic(
+        CASSINI_1,
+        vec![service(2, &[(Resource::Ptes, 2048, 2048)]).of_system()],
+    );
+    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let plans = plan_all(&policy, size, &[free.clone(), free.clone()], Mode::Strict).unwrap();
+    assert_eq!(plans.len(), 2);
+    let error = plan_all(&policy, size, &[free, full.clone(), full], SCALE).unwrap_err();
+    assert_eq!(error.short.len(), 2);
+}
+
+#[test]
+fn the_forecast_names_what_runs_out() {
+    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let mut nic = nic(CASSINI_1, vec![default_service()]);
+    let limits = plan(&policy, size, &nic, Mode::Strict).unwrap().limits;
+    let of_pools = forecast(&nic, &limits);
+    assert_eq!(
+        (of_pools.fits, of_pools.first_out),
+        (Some(3), Some(Bottleneck::TlePools))
+    );
+    let without = plan(&policy.tles(TleRule::Never), size, &nic, Mode::Strict)
+        .unwrap()
+        .limits;
+    assert_eq!(
+        forecast(&nic, &without).first_out,
+        Some(Bottleneck::LePools)
+    );
+    nic.totals[Resource::Acs] = 16;
+    let of_acs = forecast(&nic, &limits);
+    assert_eq!(
+        (of_acs.fits, of_acs.first_out),
+        (Some(2), Some(Bottleneck::Resource(Resource::Acs)))
+    );
+    assert_eq!(forecast(&nic, &Limits::default()).fits, None);
+}
+
+#[test]
+fn rgids_are_shared_when_there_are_too_few() {
+    let count = |cpus, nics, free| lnis_per_rgid(cpus, nics, free).map(cxi::LnisPerRgid::get);
+    assert_eq!(count(0, 1, 255), Ok(1));
+    assert_eq!(count(252, 1, 252), Ok(1));
+    assert_eq!(count(253, 1, 252), Ok(2));
+    assert_eq!(count(253, 4, 252), Ok(1));
+    assert_eq!(count(8 * 255, 1, 255), Ok(8));
+    assert_eq!(
+        count(8 * 255 + 1, 1, 255).unwrap_err().to_string(),
+        "2041 processes on 1 NICs with 255 free RGIDs each would need 9 LNIs per RGID: at most 8 can share one"
+    );
+    assert!(count(1, 0, 255).is_err() && count(1, 1, 0).is_err());
+    assert_eq!(count(u32::MAX, u32::MAX, u32::MAX), Ok(1));
+}
+
+#[test]
+fn best_effort_says_that_nothing_is_reserved_where_there_is_nothing() {
+    let resource = Resource::Acs;
+    let policy = LimitPolicy::empty().with(
+        resource,
+        ResourcePolicy {
+            def: 1,
+            res: None,
+            max: 1,
+        },
+    );
+    let plan = plan(
+        &policy,
+        Multiplier::Cores(1),
+        &nic([0; 8], Vec::new()),
+        Mode::BestEffort,
+    );
+    let cuts = plan.expect("best effort takes what there is").cuts;
+    assert_eq!(cuts.len(), 1);
+    assert_eq!(
+        (cuts[0].resource, cuts[0].wanted, cuts[0].available),
+        (resource, 1, 0)
+    );
+}

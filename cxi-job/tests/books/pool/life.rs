@@ -1,0 +1,247 @@
+//! From a job to its next: release, confirmation, steps, ranges that change, what nodes show.
+
+use std::time::Duration;
+
+use cxi::Vni;
+use cxi_job::pool::{Phase, PoolConfig, PoolConfigError, PoolError, Request, VniPool};
+use cxi_job::{IdSet, StepId};
+
+use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
+
+#[test]
+fn every_node_must_confirm() {
+    let mut pool = pool("1024");
+    let all = nodes(["n1", "n2", "n3"]);
+    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    assert_eq!(
+        pool.confirm(&job("a"), &all[0], seconds(1)).unwrap_err(),
+        PoolError::NotReleased { job: job("a") }
+    );
+    pool.release(&job("a"), &all, seconds(1)).unwrap();
+    for node in &all[..2] {
+        pool.confirm(&job("a"), node, seconds(2)).unwrap();
+        assert!(
+            pool.reserve(&job("b"), &Request::vnis(1), seconds(2))
+                .is_err()
+        );
+    }
+    assert_eq!(
+        pool.confirm(&job("a"), &all[0], seconds(2))
+            .unwrap_err()
+            .to_string(),
+        "job a does not wait for node n1 (1 node has not confirmed)"
+    );
+    pool.confirm(&job("a"), &all[2], seconds(3)).unwrap();
+    assert_eq!(
+        pool.confirm(&job("a"), &all[2], seconds(3))
+            .unwrap_err()
+            .to_string(),
+        "job a has no VNIs in the pool"
+    );
+    assert_eq!(
+        reserve(&mut pool, "b", &Request::vnis(1), seconds(3)),
+        "VNI 1024"
+    );
+}
+
+#[test]
+fn without_known_nodes_only_a_word_for_all_frees() {
+    let mut pool = pool("1024-1025");
+    let [n1] = nodes(["n1"]);
+    for name in ["a", "b"] {
+        reserve(&mut pool, name, &Request::vnis(1), seconds(0));
+        pool.release(&job(name), &[], seconds(1)).unwrap();
+    }
+    assert_eq!(
+        pool.confirm(&job("a"), &n1, seconds(1))
+            .unwrap_err()
+            .to_string(),
+        "job a does not wait for node n1 (its nodes are not known: confirm all at once)"
+    );
+    pool.confirm_all(&job("a"), seconds(2)).unwrap();
+    pool.operator_release(&job("b"), seconds(2)).unwrap();
+    assert_eq!(pool.metrics(seconds(2)).free, 2);
+}
+
+#[test]
+fn an_operator_cannot_free_what_a_living_job_has() {
+    let mut pool = pool("1024-1025");
+    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    let before = pool.clone();
+    assert!(pool.operator_release(&job("a"), seconds(1)).is_err());
+    assert!(pool.confirm_all(&job("a"), seconds(1)).is_err());
+    let vni = Vni::new(1024).unwrap();
+    assert_eq!(
+        pool.operator_release_stray(vni, seconds(1)).unwrap_err(),
+        PoolError::NotStray { vni }
+    );
+    assert_eq!(pool, before);
+}
+
+#[test]
+fn confirmed_vnis_rest() {
+    let config = PoolConfig::new(ids("1024-1025")).rest(Duration::from_secs(30));
+    let mut pool = VniPool::new(config).unwrap();
+    reserve(&mut pool, "a", &Request::vnis(2), seconds(0));
+    pool.release(&job("a"), &[], seconds(10)).unwrap();
+    pool.confirm_all(&job("a"), seconds(20)).unwrap();
+    assert_eq!(
+        refusal(&mut pool, "b", &Request::vnis(1), seconds(49)),
+        "failed to reserve 1 VNI: 0 available, 2 resting"
+    );
+    assert_eq!(pool.metrics(seconds(49)).resting, 2);
+    assert_eq!(pool.metrics(seconds(50)).free, 2);
+    assert_eq!(
+        reserve(&mut pool, "b", &Request::vnis(1), seconds(50)),
+        "VNI 1024"
+    );
+}
+
+#[test]
+fn steps_share_the_vnis_of_their_job() {
+    let mut pool = pool("1024-1030");
+    let (one, a) = (Request::vnis(1), job("a"));
+    let step = |name: &str| StepId::new(name).unwrap();
+    let [n1, n2] = nodes(["n1", "n2"]);
+    let first = pool.share(&a, &step("0"), &one, seconds(0)).unwrap();
+    let second = pool.share(&a, &step("1"), &one, seconds(1)).unwrap();
+    assert_eq!(first.vnis, second.vnis);
+    assert!(second.event.is_some());
+    assert_eq!(
+        pool.share(&a, &step("1"), &one, seconds(1)).unwrap().event,
+        None
+    );
+
+    pool.leave(&a, &step("0"), std::slice::from_ref(&n1), seconds(2))
+        .unwrap();
+    assert!(matches!(
+        pool.job(&a).unwrap().phase,
+        Phase::Reserved { .. }
+    ));
+    assert_eq!(
+        pool.leave(&a, &step("0"), &[], seconds(2))
+            .unwrap_err()
+            .to_string(),
+        "step 0 does not share the VNIs of job a"
+    );
+    pool.leave(&a, &step("1"), std::slice::from_ref(&n2), seconds(3))
+        .unwrap();
+    // The nodes of both steps have had services with the VNI.
+    pool.confirm(&a, &n2, seconds(4)).unwrap();
+    assert_eq!(pool.metrics(seconds(4)).draining, 1);
+    pool.confirm(&a, &n1, seconds(4)).unwrap();
+    assert_eq!(pool.metrics(seconds(4)).draining, 0);
+}
+
+#[test]
+fn vnis_of_the_job_itself_outlast_its_steps() {
+    let mut pool = pool("1024-1030");
+    let (one, a) = (Request::vnis(1), job("a"));
+    let step = StepId::new("0").unwrap();
+    pool.share(&a, &step, &one, seconds(0))
+        .unwrap()
+        .event
+        .unwrap();
+    pool.reserve(&a, &one, seconds(0)).unwrap().event.unwrap();
+    pool.leave(&a, &step, &[], seconds(1)).unwrap();
+    assert_eq!(pool.metrics(seconds(1)).reserved, 1);
+    pool.release(&a, &[], seconds(2)).unwrap();
+    assert_eq!(pool.metrics(seconds(2)).draining, 1);
+}
+
+#[test]
+fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
+    let mut pool = pool("1024-1027");
+    reserve(&mut pool, "a", &Request::vnis(2), seconds(0));
+    reserve(&mut pool, "b", &Request::vnis(1), seconds(0));
+    pool.release(&job("b"), &[], seconds(1)).unwrap();
+    pool.reconfigure(PoolConfig::new(ids("1025-1026,2000")), seconds(2))
+        .unwrap();
+    let metrics = pool.metrics(seconds(2));
+    assert_eq!((metrics.total, metrics.free, metrics.reserved), (3, 1, 1));
+    assert_eq!((metrics.draining, metrics.outside), (1, 1));
+
+    pool.release(&job("a"), &[], seconds(3)).unwrap();
+    pool.confirm_all(&job("a"), seconds(3)).unwrap();
+    pool.confirm_all(&job("b"), seconds(3)).unwrap();
+    assert_eq!(
+        reserve(&mut pool, "c", &Request::vnis(3), seconds(4)),
+        "VNIs 2000,1025,1026"
+    );
+    let metrics = pool.metrics(seconds(4));
+    assert_eq!(
+        (metrics.total, metrics.reserved, metrics.outside),
+        (3, 3, 0)
+    );
+
+    let before = pool.clone();
+    let empty = pool.reconfigure(PoolConfig::new(IdSet::new()), seconds(5));
+    assert!(matches!(
+        empty,
+        Err(PoolError::Config(PoolConfigError::Empty { .. }))
+    ));
+    assert_eq!(pool, before);
+    let same = before.config().clone();
+    assert_eq!(pool.reconfigure(same, seconds(5)).unwrap(), None);
+}
+
+#[test]
+fn what_a_node_still_shows_is_not_handed_out() {
+    let mut pool = pool("1024-1027");
+    let [n1, n2] = nodes(["n1", "n2"]);
+    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    reserve(&mut pool, "b", &Request::vnis(1), seconds(0));
+    pool.release(&job("a"), std::slice::from_ref(&n1), seconds(1))
+        .unwrap();
+    pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
+
+    let seen = pool.reconcile(&n1, &ids("10,1024-1025,3000"), seconds(3));
+    assert_eq!(
+        (seen.strays.to_string(), seen.outside.to_string()),
+        ("1024".into(), "3000".into())
+    );
+    assert!(seen.event.is_some());
+    assert_eq!(
+        pool.reconcile(&n2, &ids("1024"), seconds(4)).strays.len(),
+        0
+    );
+    assert_eq!(
+        refusal(&mut pool, "c", &Request::vnis(4), seconds(23)),
+        "failed to reserve 4 VNIs: 2 available, 1 draining (oldest VNI 1024 of no known job, 20 s)"
+    );
+    assert_eq!(
+        pool.reconcile(&n1, &ids("1024-1025"), seconds(24)).event,
+        None
+    );
+    let stray = pool.strays().next().unwrap();
+    assert_eq!((stray.0.get(), stray.1.nodes.len()), (1024, 2));
+
+    assert!(
+        pool.reconcile(&n1, &ids("1025"), seconds(25))
+            .event
+            .is_some()
+    );
+    assert_eq!(pool.strays().count(), 1);
+    assert!(pool.reconcile(&n2, &ids(""), seconds(26)).event.is_some());
+    assert_eq!(pool.strays().count(), 0);
+    assert_eq!(pool.metrics(seconds(26)).free, 3);
+}
+
+#[test]
+fn a_released_job_that_is_seen_again_waits_for_that_node() {
+    let mut pool = pool("1024-1027");
+    let [n1, n2, n3] = nodes(["n1", "n2", "n3"]);
+    let a = job("a");
+    reserve(&mut pool, "a", &Request::vnis(2), seconds(0));
+    pool.release(&a, &[n1.clone(), n2.clone()], seconds(1))
+        .unwrap();
+    pool.confirm(&a, &n1, seconds(2)).unwrap();
+    let seen = pool.reconcile(&n3, &ids("1025"), seconds(3));
+    assert_eq!(seen.waiting_again, std::slice::from_ref(&a));
+    let seen = pool.reconcile(&n2, &ids(""), seconds(3));
+    assert_eq!((seen.event, seen.unseen), (None, vec![a.clone()]));
+    pool.confirm(&a, &n2, seconds(4)).unwrap();
+    assert_eq!(pool.metrics(seconds(4)).draining, 2);
+    pool.confirm(&a, &n3, seconds(5)).unwrap();
+    assert_eq!(pool.metrics(seconds(5)).draining, 0);
+}

@@ -1,0 +1,400 @@
+//! Random histories of a pool against a model of the nodes: which services really exist where.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cxi_job::pool::{
+    Allotment, Event, PoolConfig, PoolError, Request, ReserveError, Snapshot, Timestamp, VniPool,
+};
+use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use proptest::prelude::*;
+
+use super::support::ids;
+
+const REST: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Clone)]
+enum Action {
+    Reserve {
+        job: u8,
+        request: u8,
+    },
+    Share {
+        job: u8,
+        step: u8,
+    },
+    Leave {
+        job: u8,
+        step: u8,
+    },
+    Release(u8),
+    /// A node destroys the job's services and says so.
+    Destroy {
+        job: u8,
+        node: u8,
+    },
+    ConfirmAll(u8),
+    /// Services of nobody appear on a node.
+    Leak {
+        node: u8,
+        vni: u16,
+    },
+    /// They disappear.
+    Mop(u8),
+    Look(u8),
+    OperatorRelease(u8),
+    Reconfigure(u8),
+    Wait(u8),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let (job, node, step) = (0..6_u8, 0..3_u8, 0..2_u8);
+    prop_oneof![
+        6 => (job.clone(), 0..7_u8).prop_map(|(job, request)| Action::Reserve { job, request }),
+        2 => (job.clone(), step.clone()).prop_map(|(job, step)| Action::Share { job, step }),
+        2 => (job.clone(), step).prop_map(|(job, step)| Action::Leave { job, step }),
+        4 => job.clone().prop_map(Action::Release),
+        9 => (job.clone(), node.clone()).prop_map(|(job, node)| Action::Destroy { job, node }),
+        1 => job.clone().prop_map(Action::ConfirmAll),
+        1 => (node.clone(), 1024..1044_u16).prop_map(|(node, vni)| Action::Leak { node, vni }),
+        1 => node.clone().prop_map(Action::Mop),
+        2 => node.prop_map(Action::Look),
+        1 => job.prop_map(Action::OperatorRelease),
+        1 => (0..3_u8).prop_map(Action::Reconfigure),
+        3 => any::<u8>().prop_map(Action::Wait),
+    ]
+}
+
+fn blue() -> TenantName {
+    TenantName::new("blue").unwrap()
+}
+
+/// The first is what every history starts with.
+fn config(which: u8) -> PoolConfig {
+    match which {
+        0 => PoolConfig::new(ids("8-11,1024-1039"))
+            .tenant(blue(), ids("1036-1039"))
+            .rest(REST),
+        1 => PoolConfig::new(ids("1024-1031")).rest(REST),
+        _ => PoolConfig::new(ids("0-11,1026-1043"))
+            .exclude(&ids("1030"))
+            .tenant(blue(), ids("1040-1043"))
+            .rest(REST),
+    }
+}
+
+fn request(which: u8) -> Request {
+    match which {
+        5 => Request::vnis(1).for_tenant(blue()),
+        6 => Request::block(4),
+        count => Request::vnis(count),
+    }
+}
+
+fn job(number: u8) -> JobId {
+    JobId::new(&format!("ƒ{number}")).unwrap()
+}
+
+fn step(number: u8) -> StepId {
+    StepId::new(&number.to_string()).unwrap()
+}
+
+fn node(number: u8) -> NodeName {
+    NodeName::new(&format!("n{number}")).unwrap()
+}
+
+/// The nodes a job runs on, from its number.
+fn nodes(job: u8) -> Vec<NodeName> {
+    (0..=job % 3).map(node).collect()
+}
+
+struct World {
+    pool: VniPool,
+    log: Vec<Event>,
+    now: Timestamp,
+    /// Who has services with a VNI on a node; a leak has no job.
+    services: BTreeSet<(u16, NodeName, Option<JobId>)>,
+    living: BTreeMap<u16, JobId>,
+    /// When the services of a VNI were last known destroyed everywhere.
+    freed: BTreeMap<u16, Timestamp>,
+    /// Leaks that the pool was shown.
+    shown: BTreeSet<(u16, NodeName)>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            pool: VniPool::new(config(0)).unwrap(),
+            log: Vec::new(),
+            now: Timestamp::from_millis(1),
+            services: BTreeSet::new(),
+            living: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            shown: BTreeSet::new(),
+        }
+    }
+
+    fn started(&mut self, number: u8, asked: &Request, vnis: &Allotment, usable_before: &IdSet) {
+        let name = job(number);
+        for vni in vnis.iter().map(cxi::Vni::get) {
+            assert!(![0, 1, 10].contains(&vni), "{vni} handed out");
+            assert!(
+                usable_before.contains(vni),
+                "{vni} is not in the configuration"
+            );
+            let holder = self.living.insert(vni, name.clone());
+            assert_eq!(holder, None, "VNI {vni} in two jobs");
+            let others = self.services.iter().find(|(used, node, owner)| {
+                *used == vni && (owner.is_some() || self.shown.contains(&(vni, node.clone())))
+            });
+            assert_eq!(others, None, "VNI {vni} reused before confirmation");
+            if let Some(freed) = self.freed.get(&vni) {
+                assert!(self.now.since(*freed) >= REST, "VNI {vni} did not rest");
+            }
+            for node in nodes(number) {
+                self.services.insert((vni, node, Some(name.clone())));
+            }
+        }
+        let blue_part = self.pool.config().tenants().get(&blue());
+        let in_blue = |vni: u16| blue_part.is_some_and(|part| part.contains(vni));
+        let for_blue = *asked == request(5);
+        assert!(
+            vnis.iter().all(|vni| in_blue(vni.get()) == for_blue),
+            "{vnis} crosses tenants"
+        );
+    }
+
+    /// A node destroys what carries the job's VNIs (that is what it can go by), a leak too.
+    fn destroyed(&mut self, vnis: &Allotment, on: Option<&NodeName>) {
+        let ids: IdSet = vnis.iter().map(cxi::Vni::get).collect();
+        let concerned =
+            |vni: u16, node: &NodeName| ids.contains(vni) && on.is_none_or(|on| on == node);
+        self.services
+            .retain(|(vni, node, _)| !concerned(*vni, node));
+        self.shown.retain(|(vni, node)| !concerned(*vni, node));
+        self.freed.extend(ids.iter().map(|vni| (vni, self.now)));
+    }
+
+    fn ended(&mut self, number: u8) {
+        let name = job(number);
+        self.living.retain(|_, holder| *holder != name);
+    }
+
+    fn usable(&self) -> IdSet {
+        let config = self.pool.config();
+        config.vnis().difference(&config.excluded())
+    }
+
+    fn reserve(&mut self, number: u8, of_step: Option<u8>, which: u8) {
+        let (name, asked, now) = (job(number), request(which), self.now);
+        let before = self.pool.clone();
+        let known = before.job(&name).map(|held| held.vnis.clone());
+        let answer = match of_step {
+            None => self.pool.reserve(&name, &asked, now),
+            Some(of_step) => self.pool.share(&name, &step(of_step), &asked, now),
+        };
+        match answer {
+            Ok(reserved) => {
+                if let Some(known) = known {
+                    assert_eq!(reserved.vnis, known, "a re-run got other VNIs");
+                } else {
+                    let usable = self.usable();
+                    self.started(number, &asked, &reserved.vnis, &usable);
+                }
+                self.log.extend(reserved.event);
+            }
+            Err(error) => {
+                assert_eq!(self.pool, before, "a refusal changed the pool: {error}");
+                if let ReserveError::Short(shortage) = &error
+                    && (1..=5).contains(&which)
+                {
+                    let count = if which == 5 { 1 } else { usize::from(which) };
+                    assert!(shortage.available < count, "{error}");
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, action: &Action) {
+        let now = self.now;
+        match *action {
+            Action::Reserve { job, request } => self.reserve(job, None, request),
+            Action::Share { job, step } => self.reserve(job, Some(step), 1),
+            Action::Leave {
+                job: number,
+                step: of,
+            } => {
+                if let Ok(event) = self
+                    .pool
+                    .leave(&job(number), &step(of), &nodes(number), now)
+                {
+                    self.log.push(event);
+                    let name = job(number);
+                    let phase = &self.pool.job(&name).unwrap().phase;
+                    if matches!(phase, cxi_job::pool::Phase::Draining { .. }) {
+                        self.ended(number);
+                    }
+                }
+            }
+            Action::Release(number) => {
+                if let Ok(event) = self.pool.release(&job(number), &nodes(number), now) {
+                    self.log.extend(event);
+                    self.ended(number);
+                }
+            }
+            Action::Destroy {
+                job: number,
+                node: on,
+            } => self.confirmed(number, Some(&node(on)), |pool, name| {
+                pool.confirm(name, &node(on), now)
+            }),
+            Action::ConfirmAll(number) => {
+                self.confirmed(number, None, |pool, name| pool.confirm_all(name, now));
+            }
+            Action::OperatorRelease(number) => {
+                self.confirmed(number, None, |pool, name| pool.operator_release(name, now));
+            }
+            Action::Leak { node: on, vni } => {
+                self.services.insert((vni, node(on), None));
+            }
+            Action::Mop(on) => self
+                .services
+                .retain(|(_, at, owner)| owner.is_some() || *at != node(on)),
+            Action::Look(on) => self.look(&node(on)),
+            Action::Reconfigure(which) => {
+                let event = self.pool.reconfigure(config(which), now).unwrap();
+                self.log.extend(event);
+            }
+            Action::Wait(millis) => self.now = now + Duration::from_millis(millis.into()),
+        }
+    }
+
+    fn confirmed(
+        &mut self,
+        number: u8,
+        on: Option<&NodeName>,
+        confirm: impl Fn(&mut VniPool, &JobId) -> Result<Event, PoolError>,
+    ) {
+        let name = job(number);
+        let vnis = self.pool.job(&name).map(|held| held.vnis.clone());
+        if let Ok(event) = confirm(&mut self.pool, &name) {
+            self.destroyed(&vnis.unwrap(), on);
+            self.log.push(event);
+        }
+    }
+
+    fn look(&mut self, on: &NodeName) {
+        let there = self.services.iter().filter(|(_, node, _)| node == on);
+        let seen: IdSet = there.map(|(vni, ..)| *vni).collect();
+        let result = self.pool.reconcile(on, &seen, self.now);
+        for (vni, node, owner) in &self.services {
+            // A leak inside a living job's VNI cannot be told from the job's own service.
+            if node == on && owner.is_none() && !self.living.contains_key(vni) {
+                self.shown.insert((*vni, node.clone()));
+            }
+        }
+        let usable = self.usable();
+        for (vni, at) in self.shown.clone() {
+            if at == *on && !seen.contains(vni) {
+                self.shown.remove(&(vni, at));
+            } else if !usable.contains(vni) {
+                // Not in the pool now: whether it comes back is for a later look to find out.
+                self.shown.remove(&(vni, at));
+            }
+        }
+        assert!(result.outside.is_disjoint(&usable));
+        self.log.extend(result.event);
+    }
+
+    /// Every VNI is in exactly one state, and the numbers agree with the lists.
+    fn audit(&self) {
+        let metrics = self.pool.metrics(self.now);
+        assert_eq!(
+            metrics.total,
+            metrics.free + metrics.reserved + metrics.draining + metrics.resting,
+            "{metrics:?}"
+        );
+        assert_eq!(metrics.total, self.usable().len());
+        let mut seen = BTreeSet::new();
+        let held = self.pool.jobs().flat_map(|(_, held)| held.vnis.iter());
+        for vni in held.chain(self.pool.strays().map(|(vni, _)| vni)) {
+            assert!(seen.insert(vni), "VNI {vni} twice in the books");
+        }
+        let in_books = metrics.reserved + metrics.draining + metrics.outside;
+        assert_eq!(seen.len(), in_books, "{metrics:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_vni_in_two_jobs_and_none_reused_before_confirmation(actions in proptest::collection::vec(action(), 1..150)) {
+        let mut world = World::new();
+        for action in &actions {
+            world.act(action);
+            world.audit();
+        }
+    }
+
+    #[test]
+    fn recovery_gives_the_pool_as_it_was(actions in proptest::collection::vec(action(), 1..120)) {
+        let mut world = World::new();
+        let mut states = vec![(0, world.pool.clone())];
+        for action in &actions {
+            world.act(action);
+            let restored = VniPool::restore(world.pool.snapshot()).unwrap();
+            prop_assert_eq!(&restored, &world.pool);
+            states.push((world.log.len(), world.pool.clone()));
+        }
+        for (length, state) in states {
+            let replayed = VniPool::replay(config(0), &world.log[..length]).unwrap();
+            prop_assert_eq!(replayed, state);
+        }
+    }
+
+    #[test]
+    fn a_recovered_pool_continues_the_same(before in proptest::collection::vec(action(), 1..80), after in proptest::collection::vec(action(), 1..40)) {
+        let mut world = World::new();
+        for action in &before {
+            world.act(action);
+        }
+        let snapshot: Snapshot = world.pool.snapshot();
+        let logged = world.log.len();
+        let mut twin = World { pool: VniPool::restore(snapshot).unwrap(), log: Vec::new(), ..World::new() };
+        twin.services.clone_from(&world.services);
+        twin.living.clone_from(&world.living);
+        twin.freed.clone_from(&world.freed);
+        twin.shown.clone_from(&world.shown);
+        twin.now = world.now;
+        for action in &after {
+            world.act(action);
+            twin.act(action);
+        }
+        prop_assert_eq!(&world.log[logged..], &twin.log[..]);
+        prop_assert_eq!(world.pool, twin.pool);
+    }
+
+    #[test]
+    fn any_log_is_taken_or_refused_with_a_reason(actions in proptest::collection::vec(action(), 1..60), swaps in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4)) {
+        let mut world = World::new();
+        for action in &actions {
+            world.act(action);
+        }
+        let mut log = world.log;
+        if log.is_empty() {
+            return Ok(());
+        }
+        for (a, b) in swaps {
+            let (a, b) = (a.index(log.len()), b.index(log.len()));
+            log.swap(a, b);
+        }
+        if let Err(error) = VniPool::replay(config(0), &log) {
+            let upto = error.index;
+            prop_assert!(VniPool::replay(config(0), &log[..upto]).is_ok());
+            prop_assert_eq!(&*error.change, &log[upto].change);
+            let start = format!("event {upto} (");
+            prop_assert!(error.to_string().starts_with(&start));
+        }
+    }
+}

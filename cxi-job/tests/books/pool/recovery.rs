@@ -1,0 +1,146 @@
+//! A VNI pool from its log or a snapshot: what is refused, and why.
+
+use cxi::Vni;
+use cxi_job::NodeName;
+use cxi_job::pool::{Allotment, Change, Event, PoolConfig, Request, VniPool};
+
+use super::support::{ids, job, pool, reserve, seconds};
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+fn reserved(name: &str, vnis: &[u16]) -> Event {
+    let list = vnis.iter().map(|vni| Vni::new(*vni).unwrap()).collect();
+    Event::new(
+        seconds(0),
+        Change::Reserved {
+            job: job(name),
+            step: None,
+            tenant: None,
+            vnis: Allotment::List(list),
+        },
+    )
+}
+
+#[test]
+fn a_log_that_contradicts_itself_is_refused_with_the_event_and_the_reason() {
+    let released = Event::new(
+        seconds(1),
+        Change::Released {
+            job: job("a"),
+            nodes: Vec::new(),
+        },
+    );
+    for (log, message) in [
+        (
+            vec![reserved("a", &[1024]), reserved("b", &[1024])],
+            "event 1 (reserve VNI 1024 for job b): VNI 1024 is reserved by job a",
+        ),
+        (
+            vec![
+                reserved("a", &[1024]),
+                released.clone(),
+                reserved("b", &[1025, 1024]),
+            ],
+            "event 2 (reserve VNIs 1025,1024 for job b): VNI 1024 is draining (job a) and not confirmed on every node",
+        ),
+        (
+            vec![released.clone()],
+            "event 0 (release job a on 0 nodes): job a has no VNIs in the pool",
+        ),
+        (
+            vec![reserved("a", &[1024]), released.clone(), released],
+            "event 2 (release job a on 0 nodes): job a is released: its VNIs are draining",
+        ),
+        (
+            vec![reserved("a", &[1024, 1024])],
+            "event 0 (reserve VNIs 1024,1024 for job a): job a cannot have VNIs 1024,1024: 1 to 4 different VNIs or one block",
+        ),
+        (
+            vec![reserved("a", &[1024]), reserved("a", &[1025])],
+            "event 1 (reserve VNI 1025 for job a): job a has VNI 1024",
+        ),
+    ] {
+        let error = VniPool::replay(PoolConfig::new(ids("1024-65535")), &log).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn a_log_may_be_older_than_the_range() {
+    let log = [reserved("a", &[500]), reserved("b", &[1024])];
+    let mut pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
+    assert_eq!(pool.metrics(seconds(1)).outside, 1);
+    pool.release(&job("a"), &[], seconds(1)).unwrap();
+    pool.confirm_all(&job("a"), seconds(2)).unwrap();
+    assert_eq!(
+        reserve(&mut pool, "c", &Request::vnis(1), seconds(3)),
+        "VNI 1025"
+    );
+    assert!(
+        pool.reserve(&job("d"), &Request::vnis(1), seconds(3))
+            .is_err()
+    );
+}
+
+#[test]
+fn what_a_node_showed_outside_the_range_is_nobodys() {
+    let seen = Change::Observed {
+        node: node("n1"),
+        vnis: ids("500,1024"),
+    };
+    let log = [Event::new(seconds(0), seen)];
+    let pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
+    let metrics = pool.metrics(seconds(1));
+    assert_eq!((metrics.free, metrics.draining, metrics.outside), (1, 1, 0));
+}
+
+#[test]
+fn each_job_that_waits_for_a_node_is_named_once() {
+    let mut pool = pool("1024-1030");
+    for name in ["a", "b"] {
+        reserve(&mut pool, name, &Request::vnis(2), seconds(0));
+    }
+    pool.release(&job("a"), &[node("n1")], seconds(1)).unwrap();
+    // Job b lives: nothing is expected of it. Job a has a service on another node still.
+    let seen = pool.reconcile(&node("n2"), &ids("1024,1025,1026"), seconds(2));
+    assert_eq!(seen.waiting_again, [job("a")]);
+    assert!(seen.event.is_some() && seen.unseen.is_empty());
+    let again = pool.reconcile(&node("n2"), &ids("1024,1025"), seconds(3));
+    assert!(again.event.is_none() && again.waiting_again.is_empty());
+    // One of its VNIs is enough to be seen; a node that it does not wait for proves nothing.
+    for (name, shown, unseen) in [
+        ("n1", "1025", vec![]),
+        ("n1", "1026", vec![job("a")]),
+        ("n3", "", vec![]),
+    ] {
+        let result = pool.reconcile(&node(name), &ids(shown), seconds(4));
+        assert_eq!(result.unseen, unseen, "{name} shows {shown:?}");
+    }
+}
+
+#[test]
+fn broken_snapshots_are_refused() {
+    let mut pool = pool("1024-1030");
+    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    let good = pool.snapshot();
+
+    let mut newer = good.clone();
+    newer.version = 2;
+    assert_eq!(
+        VniPool::restore(newer).unwrap_err().to_string(),
+        "snapshot version 2 is unknown, this library reads version 1"
+    );
+    let mut twice = good.clone();
+    let same = twice.jobs[&job("a")].clone();
+    twice.jobs.insert(job("b"), same);
+    assert_eq!(
+        VniPool::restore(twice).unwrap_err().to_string(),
+        "snapshot: VNI 1024 stands in it twice: a VNI is in one job, or stray, or resting"
+    );
+    let mut resting = good.clone();
+    resting.resting.push((Vni::new(1024).unwrap(), seconds(1)));
+    assert!(VniPool::restore(resting).is_err());
+    assert_eq!(VniPool::restore(good).unwrap(), pool);
+}

@@ -1,0 +1,242 @@
+//! What is handed out, and refusals in words: blocks, tenants, names.
+
+use cxi_job::pool::{Allotment, PoolConfig, Request, VniPool};
+use cxi_job::{JobId, NodeName, TenantName};
+
+use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
+
+#[test]
+fn hands_out_round_robin_and_never_the_default_vnis() {
+    let mut pool = pool("0-12");
+    let one = Request::vnis(1);
+    let mut given = Vec::new();
+    for name in ["a", "b", "c"] {
+        given.push(reserve(&mut pool, name, &one, seconds(0)));
+        pool.release(&job(name), &[], seconds(1)).unwrap();
+        pool.confirm_all(&job(name), seconds(2)).unwrap();
+    }
+    assert_eq!(given, ["VNI 2", "VNI 3", "VNI 4"]);
+    assert_eq!(
+        reserve(&mut pool, "d", &Request::vnis(4), seconds(3)),
+        "VNIs 5,6,7,8"
+    );
+    assert_eq!(
+        reserve(&mut pool, "e", &Request::vnis(4), seconds(3)),
+        "VNIs 9,11,12,2"
+    );
+    assert_eq!(
+        reserve(&mut pool, "f", &Request::vnis(2), seconds(3)),
+        "VNIs 3,4"
+    );
+    assert_eq!(pool.metrics(seconds(3)).free, 0);
+}
+
+#[test]
+fn a_shortage_says_numbers() {
+    let mut pool = pool("1024-1028");
+    reserve(&mut pool, "ƒ123", &Request::vnis(3), seconds(0));
+    let four = Request::vnis(4);
+    assert_eq!(
+        refusal(&mut pool, "ƒ124", &four, seconds(10)),
+        "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs"
+    );
+    pool.release(&job("ƒ123"), &nodes(["n1"]), seconds(10))
+        .unwrap();
+    assert_eq!(
+        refusal(&mut pool, "ƒ124", &four, seconds(50)),
+        "failed to reserve 4 VNIs: 2 available, 3 draining (oldest job ƒ123, 40 s)"
+    );
+    let [n1] = nodes(["n1"]);
+    pool.confirm(&job("ƒ123"), &n1, seconds(50)).unwrap();
+    assert_eq!(
+        reserve(&mut pool, "ƒ124", &four, seconds(50)),
+        "VNIs 1027,1028,1024,1025"
+    );
+}
+
+#[test]
+fn impossible_requests_are_refused_with_the_reason() {
+    let mut pool = pool("1024-2047");
+    let now = seconds(0);
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::vnis(0), now),
+        "a job can have 1 to 4 VNIs (one service lists no more), not 0"
+    );
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::vnis(5), now),
+        "a job can have 1 to 4 VNIs (one service lists no more), not 5"
+    );
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::block(12), now),
+        "a block of 12 VNIs is impossible: range services take powers of two"
+    );
+    let red = TenantName::new("red").unwrap();
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::vnis(1).for_tenant(red), now),
+        "no tenant red in the configuration of the pool (it has none)"
+    );
+    assert_eq!(pool.jobs().count(), 0);
+}
+
+#[test]
+fn the_same_request_again_gets_the_same_and_logs_nothing() {
+    let mut pool = pool("1024-2047");
+    let first = pool
+        .reserve(&job("a"), &Request::vnis(2), seconds(0))
+        .unwrap();
+    let again = pool
+        .reserve(&job("a"), &Request::vnis(2), seconds(9))
+        .unwrap();
+    assert!(first.event.is_some());
+    assert_eq!((again.vnis, again.event), (first.vnis, None));
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::vnis(3), seconds(9)),
+        "job a has VNIs 1024,1025, which is not 3 VNIs: release it first"
+    );
+    let [n1] = nodes(["n1"]);
+    assert!(
+        pool.release(&job("a"), std::slice::from_ref(&n1), seconds(10))
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(pool.release(&job("a"), &[n1], seconds(11)).unwrap(), None);
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::vnis(2), seconds(12)),
+        "job a was released and is still draining VNIs 1024,1025 (1 node has not confirmed): \
+         confirm that first, or give the new run an id of its own"
+    );
+}
+
+#[test]
+fn blocks_are_aligned_and_step_over_what_is_taken() {
+    let mut pool = pool("1000-1100");
+    let block = |size| Request::block(size);
+    assert_eq!(
+        reserve(&mut pool, "a", &block(16), seconds(0)),
+        "VNIs 1008-1023"
+    );
+    assert_eq!(
+        reserve(&mut pool, "b", &Request::vnis(1), seconds(0)),
+        "VNI 1024"
+    );
+    assert_eq!(
+        reserve(&mut pool, "c", &block(16), seconds(0)),
+        "VNIs 1040-1055"
+    );
+    assert_eq!(
+        reserve(&mut pool, "d", &block(32), seconds(0)),
+        "VNIs 1056-1087"
+    );
+    assert_eq!(
+        reserve(&mut pool, "e", &block(8), seconds(0)),
+        "VNIs 1088-1095"
+    );
+    assert_eq!(
+        reserve(&mut pool, "f", &block(8), seconds(0)),
+        "VNIs 1000-1007"
+    );
+    assert_eq!(
+        refusal(&mut pool, "g", &block(16), seconds(0)),
+        "failed to reserve a block of 16 VNIs: 20 available (no such block among them), 81 reserved by jobs"
+    );
+    let held = pool.job(&job("d")).unwrap();
+    assert_eq!(held.vnis.len(), 32);
+    let Allotment::Block(range) = held.vnis else {
+        panic!("a block is a range");
+    };
+    assert_eq!((range.first().get(), range.last().get()), (1056, 1087));
+}
+
+#[test]
+fn large_blocks_span_words() {
+    let mut pool = pool("1-65535");
+    assert_eq!(
+        reserve(&mut pool, "a", &Request::block(32_768), seconds(0)),
+        "VNIs 32768-65535"
+    );
+    assert_eq!(
+        reserve(&mut pool, "b", &Request::block(256), seconds(0)),
+        "VNIs 256-511"
+    );
+    assert_eq!(
+        reserve(&mut pool, "c", &Request::block(64), seconds(0)),
+        "VNIs 512-575"
+    );
+    assert_eq!(
+        refusal(&mut pool, "d", &Request::block(32_768), seconds(0)),
+        "failed to reserve a block of 32768 VNIs: 32445 available (no such block among them), 33088 reserved by jobs"
+    );
+}
+
+#[test]
+fn tenants_have_parts_of_their_own() {
+    let tenant = |name: &str| TenantName::new(name).unwrap();
+    let base = PoolConfig::new(ids("1024-1039"));
+    let config = base
+        .clone()
+        .tenant(tenant("blue"), ids("1024-1025"))
+        .tenant(tenant("red"), ids("1026-1031"));
+    let mut pool = VniPool::new(config).unwrap();
+    let blue = Request::vnis(1).for_tenant(tenant("blue"));
+    assert_eq!(reserve(&mut pool, "a", &blue, seconds(0)), "VNI 1024");
+    assert_eq!(
+        reserve(&mut pool, "b", &Request::vnis(1), seconds(0)),
+        "VNI 1032"
+    );
+    assert_eq!(reserve(&mut pool, "c", &blue, seconds(0)), "VNI 1025");
+    assert_eq!(
+        refusal(&mut pool, "d", &blue, seconds(0)),
+        "failed to reserve 1 VNI for tenant blue: 0 available, 2 reserved by jobs"
+    );
+    assert_eq!(
+        refusal(&mut pool, "a", &Request::vnis(1), seconds(0)),
+        "job a has VNI 1024 of tenant blue, which is not 1 VNI: release it first"
+    );
+    let red = tenant("red");
+    assert_eq!(pool.part_metrics(Some(&red), seconds(0)).unwrap().free, 6);
+    assert_eq!(pool.part_metrics(None, seconds(0)).unwrap().total, 8);
+    assert_eq!(pool.part_metrics(Some(&tenant("green")), seconds(0)), None);
+
+    let overlap = base
+        .clone()
+        .tenant(tenant("blue"), ids("1024-1030"))
+        .tenant(tenant("red"), ids("1028-1039"));
+    assert_eq!(
+        VniPool::new(overlap).unwrap_err().to_string(),
+        "tenants blue and red must not share VNIs: both have 1028-1030"
+    );
+    let outside = base.tenant(tenant("blue"), ids("1000-1030"));
+    assert_eq!(
+        VniPool::new(outside).unwrap_err().to_string(),
+        "the part of tenant blue has VNIs that the pool does not have: 1000-1023"
+    );
+    assert_eq!(
+        VniPool::new(PoolConfig::new(ids("0-1,10")))
+            .unwrap_err()
+            .to_string(),
+        "no VNI to hand out: the set is \"0-1,10\", of which \"0-1,10\" are excluded"
+    );
+}
+
+#[test]
+fn names_are_checked() {
+    for good in [
+        "ƒ3WqKLhmP",
+        "4711.0",
+        "cluster-4711_3",
+        "4711+1",
+        "ƒab/ƒcd",
+        "4711#2",
+    ] {
+        assert_eq!(JobId::new(good).unwrap().to_string(), good);
+    }
+    assert_eq!(
+        JobId::new("47'11").unwrap_err().to_string(),
+        "job id \"47'11\" has '\\'' at byte 2: allowed are letters and digits of ASCII, 'ƒ' and . _ - + : / # @"
+    );
+    assert_eq!(JobId::new("").unwrap_err().to_string(), "job id is empty");
+    assert_eq!(
+        NodeName::new(&"n".repeat(256)).unwrap_err().to_string(),
+        "node name has 256 bytes, the most is 255"
+    );
+}

@@ -1,0 +1,98 @@
+//! What can be asked for a job and of a pool, and what cannot.
+
+use std::time::{Duration, SystemTime};
+
+use cxi::{DeviceId, Vni, VniAccess};
+use cxi_job::pool::{Allotment, PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::{InvalidJobRequest, JobId, JobRequest, NicPolicy};
+
+fn vni(number: u16) -> Vni {
+    Vni::new(number).unwrap()
+}
+
+fn pool(vnis: &str) -> VniPool {
+    VniPool::new(PoolConfig::new(vnis.parse().unwrap())).unwrap()
+}
+
+const NOW: Timestamp = Timestamp::from_millis(0);
+
+#[test]
+fn a_job_gets_all_vnis_that_are_named() {
+    let request = JobRequest::builder().uid(5).vni(vni(1024));
+    let request = request.vnis([vni(1030), vni(1025)]).build().unwrap();
+    let VniAccess::List(list) = request.vnis() else {
+        panic!("{request:?}");
+    };
+    assert!(list.iter().eq([1024, 1030, 1025].map(vni)));
+}
+
+#[test]
+fn a_job_without_nics_is_none() {
+    let request = |nics| {
+        let request = JobRequest::builder().uid(5).vni(vni(1024));
+        request.nics(nics).build().map(drop)
+    };
+    for none in [NicPolicy::AnyUsable(0), NicPolicy::Listed([].into())] {
+        assert_eq!(request(none), Err(InvalidJobRequest::NoNicWanted));
+    }
+    assert_eq!(request(NicPolicy::AnyUsable(1)), Ok(()));
+    let listed = NicPolicy::Listed([DeviceId::new(0)].into());
+    assert_eq!(request(listed), Ok(()));
+}
+
+#[test]
+fn the_same_block_again_is_the_same_and_another_is_refused() {
+    let mut pool = pool("1024-1055");
+    let job = JobId::new("a").unwrap();
+    let first = pool.reserve(&job, &Request::block(8), NOW).unwrap();
+    assert!(first.event.is_some() && !first.vnis.is_empty());
+    let again = pool.reserve(&job, &Request::block(8), NOW).unwrap();
+    assert!(again.event.is_none());
+    assert_eq!(again.vnis, first.vnis);
+    for (other, what) in [
+        (Request::block(4), "a block of 4 VNIs"),
+        (Request::vnis(4), "4 VNIs"),
+    ] {
+        assert_eq!(
+            pool.reserve(&job, &other, NOW).unwrap_err().to_string(),
+            format!("job a has VNIs 1024-1031, which is not {what}: release it first")
+        );
+    }
+    assert!(Allotment::List(Vec::new()).is_empty());
+}
+
+#[test]
+fn a_block_that_is_not_there_is_told_from_no_vnis() {
+    let mut pool = pool("1024-1027");
+    let refused = |pool: &mut VniPool| {
+        let job = JobId::new("b").unwrap();
+        let error = pool.reserve(&job, &Request::block(2), NOW).unwrap_err();
+        error.to_string()
+    };
+    let take = |pool: &mut VniPool, name: &str, count| {
+        let job = JobId::new(name).unwrap();
+        let _vnis = pool.reserve(&job, &Request::vnis(count), NOW).unwrap();
+    };
+    take(&mut pool, "a", 3);
+    assert_eq!(
+        refused(&mut pool),
+        "failed to reserve a block of 2 VNIs: 1 available (no such block among them), 3 reserved \
+         by jobs"
+    );
+    take(&mut pool, "c", 1);
+    assert_eq!(
+        refused(&mut pool),
+        "failed to reserve a block of 2 VNIs: 0 available, 4 reserved by jobs"
+    );
+}
+
+#[test]
+fn times_are_milliseconds_since_1970() {
+    let after = SystemTime::UNIX_EPOCH + Duration::from_micros(1_500_999);
+    assert_eq!(Timestamp::from(after), Timestamp::from_millis(1500));
+    let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+    assert_eq!(Timestamp::from(before).as_millis(), 0);
+    let later = Timestamp::from_millis(1) + Duration::from_millis(2);
+    assert_eq!(later.as_millis(), 3);
+    assert_eq!(later + Duration::MAX, Timestamp::from_millis(u64::MAX));
+}

@@ -1,0 +1,211 @@
+//! Nothing is lost track of, whatever fails and whenever.
+
+use cxi::{DeviceId, LnisPerRgid, Member, ServiceId, VniRange};
+use cxi_ioctl::{Errno, Injection};
+use cxi_job::{AllocateError, Grant, JobRequest, JobRequestBuilder};
+use cxi_mock::MockNode;
+
+use crate::support::{cxi, faulty, ids, job, mock, planned, user_services, vni};
+
+const NICS: u8 = 4;
+
+/// Errors that drivers give, and one that nobody knows.
+const ERRNOS: [Errno; 10] = [
+    Errno::EIO,
+    Errno::EFAULT,
+    Errno::EINVAL,
+    Errno::ENOSPC,
+    Errno::EPERM,
+    Errno::EEXIST,
+    Errno::EBUSY,
+    Errno::ENOMEM,
+    Errno::EINTR,
+    Errno::from_raw(4242),
+];
+
+fn kinds() -> Vec<(&'static str, JobRequest)> {
+    let range = VniRange::new(vni(2048), 16).unwrap();
+    let netns = Member::NetNs(4_026_532_000);
+    let build = |request: JobRequestBuilder| request.build().unwrap();
+    let scaled = planned(16, cxi_job::limits::Mode::ScaleBack { floor: 1 });
+    vec![
+        ("list", build(job(1000, 4034).limits(scaled))),
+        (
+            "rgids",
+            build(job(1000, 4034).lnis_per_rgid(LnisPerRgid::new(4).unwrap())),
+        ),
+        (
+            "range",
+            build(JobRequest::builder().uid(1000).vni_range(range)),
+        ),
+        (
+            "namespace",
+            build(JobRequest::builder().member(netns).vni(vni(4034))),
+        ),
+        (
+            "namespace and range",
+            build(JobRequest::builder().member(netns).vni_range(range)),
+        ),
+    ]
+}
+
+/// Everything that exists is known: granted, or named by the error.
+fn all_known(mock: &MockNode, result: &Result<Grant, AllocateError>, case: &str) {
+    let exist = ids(&user_services(mock));
+    match result {
+        Ok(grant) => {
+            let granted: Vec<(DeviceId, ServiceId)> = grant
+                .services
+                .iter()
+                .map(|entry| (entry.device, entry.service))
+                .collect();
+            assert_eq!(exist, granted, "{case}");
+        }
+        Err(error) => {
+            for (device, service) in &exist {
+                let named = error.left().iter().any(|left| {
+                    left.device == *device && left.service.is_none_or(|named| named == *service)
+                });
+                assert!(
+                    named,
+                    "{case}: {device} service {service} is not named: {error}"
+                );
+            }
+            // What is named exists, unless the NIC could not be asked.
+            for left in error.left() {
+                if let Some(service) = left.service {
+                    assert!(exist.contains(&(left.device, service)), "{case}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_single_failure_of_every_command() {
+    for (kind, request) in kinds() {
+        for errno in ERRNOS {
+            for carried_out in [false, true] {
+                for k in 0.. {
+                    let mock = mock(NICS);
+                    let (node, faults) = faulty(&mock);
+                    let injection = Injection::errno(errno).skip(k).times(1);
+                    let injection = if carried_out {
+                        injection.after_the_command()
+                    } else {
+                        injection
+                    };
+                    let fault = &faults[usize::try_from(k).unwrap() % faults.len()];
+                    fault.inject(injection);
+                    let result = node.allocate(&request);
+                    let case = format!("{kind}, command {k}, {errno}, carried out: {carried_out}");
+                    all_known(&mock, &result, &case);
+                    // With one failure all can be undone, but for what nobody can recognise.
+                    if kind != "range" && kind != "namespace and range" {
+                        let left = result.as_ref().err().map_or(0, |error| error.left().len());
+                        assert_eq!(left, 0, "{case}: {result:?}");
+                    }
+                    if fault.injected() == 0 {
+                        assert!(result.is_ok(), "{case}");
+                        assert!(k > 3, "{case}: too few commands");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_nic_that_disappears_in_the_middle() {
+    for (kind, request) in kinds() {
+        for nic in 0..usize::from(NICS) {
+            for k in 0.. {
+                let mock = mock(NICS);
+                let (node, faults) = faulty(&mock);
+                faults[nic].inject(Injection::errno(Errno::EIO).skip(k));
+                let result = node.allocate(&request);
+                all_known(
+                    &mock,
+                    &result,
+                    &format!("{kind}, cxi{nic} gone at command {k}"),
+                );
+                let others = user_services(&mock);
+                match &result {
+                    Ok(_) => assert_eq!(faults[nic].injected(), 0),
+                    Err(error) => {
+                        let gone = cxi(u32::try_from(nic).unwrap());
+                        assert!(others.iter().all(|(device, _)| *device == gone), "{error}");
+                        assert!(error.to_string().contains("the device has been removed"));
+                    }
+                }
+                if faults[nic].injected() == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_service_that_is_dangerous_to_destroy_stays_and_is_named() {
+    let mock = mock(2);
+    let root = crate::support::devices(&mock).remove(1);
+    let spec = cxi::ServiceSpec::builder()
+        .member(Member::Uid(0))
+        .vni(vni(9));
+    let service = root.services().create(&spec.build().unwrap()).unwrap();
+    let lni = root.alloc_lni(service).unwrap();
+    // A VNI that no service has, which uid 0 gets all the same.
+    let _domain = lni.alloc_domain(vni(2050), None).unwrap();
+    let range = VniRange::new(vni(2048), 16).unwrap();
+    let request = JobRequest::builder().uid(1000).vni_range(range);
+    let (node, faults) = faulty(&mock);
+    let error = node.allocate(&request.build().unwrap()).unwrap_err();
+    let left: Vec<_> = error
+        .left()
+        .iter()
+        .map(|left| (left.device, left.service))
+        .collect();
+    assert_eq!(left, [(cxi(1), Some(crate::support::id(3)))], "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("still exists: cxi1: SVC_DESTROY: not sent"),
+        "{error}"
+    );
+    assert_eq!(user_services(&mock).len(), 2);
+    assert!(faults.iter().all(|fault| fault.injected() == 0));
+}
+
+#[test]
+fn two_failures_at_once() {
+    // The first makes the allocation fail, the second hits what undoes it.
+    let request = job(1000, 4034).build().unwrap();
+    for second in 0..8 {
+        for nic in 0..usize::from(NICS) {
+            for carried_out in [false, true] {
+                let mock = mock(NICS);
+                let (node, faults) = faulty(&mock);
+                let alloc = Injection::errno(Errno::ENOMEM).on(cxi_ioctl::Opcode::SVC_ALLOC);
+                faults[1].inject(alloc);
+                let more = Injection::errno(Errno::EIO).skip(3 + second);
+                faults[nic].inject(if carried_out {
+                    more.after_the_command()
+                } else {
+                    more
+                });
+                let result = node.allocate(&request);
+                let case = format!("cxi{nic}, from command {second}, {carried_out}");
+                let exist = ids(&user_services(&mock));
+                let error = result.unwrap_err();
+                for (device, service) in &exist {
+                    let named = error.left().iter().any(|left| {
+                        left.device == *device && left.service.is_none_or(|named| named == *service)
+                    });
+                    assert!(named, "{case}: {device} service {service}: {error}");
+                }
+            }
+        }
+    }
+}

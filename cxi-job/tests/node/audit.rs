@@ -1,0 +1,335 @@
+//! What an audit and a check of an environment find.
+
+use std::time::Duration;
+
+use cxi::driver::Hazards;
+use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses};
+use cxi_ioctl::{Errno, Injection, Opcode};
+use cxi_job::audit::{Audit, Code, Severity};
+use cxi_job::limits::Mode;
+use cxi_job::pool::Timestamp;
+use cxi_job::{AuditOptions, JobLimits, NicPolicy, SlingshotEnv};
+use cxi_mock::{MockNode, NicConfig};
+
+use crate::support::{cxi, devices, faulty, id, job, mock, node, planned, vni};
+
+fn found(audit: &Audit) -> Vec<(Code, u32, Option<u32>)> {
+    let findings = audit.findings.iter();
+    findings
+        .map(|finding| {
+            let service = finding.service.map(cxi::ServiceId::get);
+            (finding.code, finding.device.number(), service)
+        })
+        .collect()
+}
+
+fn no_tles() -> JobLimits {
+    JobLimits::Fixed(Limits::default())
+}
+
+#[test]
+fn a_clean_node() {
+    let mock = mock(4);
+    let node = node(&mock);
+    let request = job(1000, 1024).limits(planned(16, Mode::Strict));
+    node.allocate(&request.build().unwrap()).unwrap();
+    let exists = |uid| uid == 1000;
+    let options = AuditOptions::new().pool("1024-65535".parse().unwrap());
+    let audit = node.audit(&options.user_exists(&exists));
+    assert_eq!(audit.findings, []);
+    assert_eq!(audit.worst(), None);
+}
+
+#[test]
+fn services_that_are_not_as_they_should_be() {
+    let mock = mock(1);
+    let node = node(&mock);
+    let services = devices(&mock)[0].services();
+    let create = |spec: cxi::ServiceSpecBuilder| {
+        let spec = spec.limits(Limits::default()).build().unwrap();
+        services.create(&spec).unwrap()
+    };
+    let user = || ServiceSpec::builder().member(Member::Uid(1000));
+    create(ServiceSpec::builder().vni(vni(1024)));
+    create(user().unrestricted_vnis());
+    create(user().member(Member::Uid(4444)).vni(vni(1025)));
+    create(user().vni(vni(9)).vni(vni(1026)).vni(vni(7)));
+    create(ServiceSpec::builder().vni(vni(8)).system(true));
+    let exists = |uid| uid == 1000;
+    let options = AuditOptions::new().pool("1024-65535".parse().unwrap());
+    let audit = node.audit(&options.user_exists(&exists));
+    assert_eq!(
+        found(&audit),
+        [
+            (Code::NoMembers, 0, Some(2)),
+            (Code::Unfinished, 0, Some(3)),
+            (Code::DeadUser, 0, Some(4)),
+            (Code::OutsidePool, 0, Some(5)),
+        ]
+    );
+    let texts: Vec<String> = audit.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts[0],
+        "error: cxi0: service 2 (everybody, VNI 1024) is open to everybody on the node: restrict it \
+         to the uid, gid or network namespace of a job"
+    );
+    assert!(texts[2].contains("is for uid 4444, which the node does not know"));
+    assert!(
+        texts[3].contains("VNIs outside the scheduler's pool: 7,9;"),
+        "{}",
+        texts[3]
+    );
+    assert_eq!(audit.worst(), Some(Severity::Error));
+}
+
+#[test]
+fn a_service_without_vnis_is_open_on_an_old_driver() {
+    let config = NicConfig::new().release(cxi_ioctl::Release::Shs12_0);
+    let mock = MockNode::alike(1, &config).unwrap();
+    let spec = ServiceSpec::builder()
+        .member(Member::Uid(1))
+        .unrestricted_vnis();
+    let spec = spec.limits(Limits::default()).build().unwrap();
+    let device = devices(&mock).remove(0).accepting(Hazards::OPEN_VNIS);
+    device.services().create(&spec).unwrap();
+    let audit = node(&mock).audit(&AuditOptions::new());
+    assert_eq!(found(&audit), [(Code::NoVnis, 0, Some(2))]);
+}
+
+#[test]
+fn idle_since_an_earlier_audit() {
+    let mock = mock(1);
+    let node = node(&mock);
+    for number in 1024..1026 {
+        node.allocate(
+            &job(0, number)
+                .limits(planned(1, Mode::Strict))
+                .build()
+                .unwrap(),
+        )
+        .unwrap();
+    }
+    let hour = Duration::from_secs(3600);
+    let at = |minutes: u64| Timestamp::from_millis(1_000_000 + minutes * 60_000);
+    let first = node.audit(&AuditOptions::new().idle(at(0), None, hour));
+    assert_eq!(first.findings, []);
+    assert_eq!(first.observation.idle.len(), 2);
+
+    let user = devices(&mock).remove(0);
+    let lni = user.alloc_lni(id(3)).unwrap();
+    let counter = lni.alloc_ct().unwrap();
+    let audit =
+        |minutes, earlier| node.audit(&AuditOptions::new().idle(at(minutes), Some(earlier), hour));
+    let second = audit(30, &first.observation);
+    assert_eq!(second.findings, []);
+    drop((counter, lni));
+    let third = audit(70, &second.observation);
+    assert_eq!(found(&third), [(Code::Idle, 0, Some(2))]);
+    assert!(
+        third.findings[0]
+            .text
+            .contains("has nothing in use for 70 min")
+    );
+    // Its id for another job starts anew; the other one was in use meanwhile.
+    user.services().destroy(id(2)).unwrap();
+    node.allocate(&job(0, 1099).limits(no_tles()).build().unwrap())
+        .unwrap();
+    assert_eq!(audit(110, &third.observation).findings, []);
+    assert_eq!(
+        found(&audit(131, &third.observation)),
+        [(Code::Idle, 0, Some(3))]
+    );
+}
+
+#[test]
+fn how_many_more_jobs_fit() {
+    let mock = mock(1);
+    let node = node(&mock);
+    let job_limits = planned(64, Mode::Strict);
+    let say = |few| {
+        let audit = node.audit(&AuditOptions::new().room_for(job_limits, few));
+        audit.findings.first().map(ToString::to_string)
+    };
+    assert_eq!(say(2), None);
+    node.allocate(&job(1000, 1024).limits(job_limits).build().unwrap())
+        .unwrap();
+    assert_eq!(say(1), None);
+    assert_eq!(
+        say(2).unwrap(),
+        "warning: cxi0: two more such jobs fit: of 4 TLE pools 2 are taken by service 1 (default \
+         service, VNIs 1,10, disabled), service 2 (uid 1000, VNI 1024)"
+    );
+    let mut hog = Limits::default();
+    hog[Resource::Txqs] = Limit::exactly(700);
+    node.allocate(
+        &job(1001, 1025)
+            .limits(JobLimits::Fixed(hog))
+            .build()
+            .unwrap(),
+    )
+    .unwrap();
+    assert_eq!(
+        say(1).unwrap(),
+        "warning: cxi0: one more such job fits: a job reserves 128 TXQs, 196 of 1024 are left, the \
+         others are reserved by service 2 (uid 1000, VNI 1024), service 3 (uid 1001, VNI 1025)"
+    );
+    for number in 1030..1032 {
+        node.allocate(&job(1002, number).build().unwrap()).unwrap();
+    }
+    let unlimited = AuditOptions::new().room_for(JobLimits::Unlimited, 0);
+    let text = node.audit(&unlimited).findings[0].to_string();
+    assert!(
+        text.starts_with("error: cxi0: no more such job fits: of 4 TLE pools 4"),
+        "{text}"
+    );
+}
+
+#[test]
+fn nics_that_disagree() {
+    let enabled = NicConfig::new().parameters(|params| params.disable_default_svc = false);
+    let mock = MockNode::new([NicConfig::new(), enabled]).unwrap();
+    let node = node(&mock);
+    let build = |request: cxi_job::JobRequestBuilder| request.build().unwrap();
+    node.allocate(&build(job(1000, 1024).limits(no_tles())))
+        .unwrap();
+    let first = NicPolicy::Listed([cxi(0)].into());
+    node.allocate(&build(job(1001, 1025).limits(no_tles()).nics(first)))
+        .unwrap();
+    let services = devices(&mock)[1].services();
+    services.set_enabled(id(2), false).unwrap();
+    let audit = node.audit(&AuditOptions::new());
+    assert_eq!(
+        found(&audit),
+        [
+            (Code::MissingOnNic, 1, None),
+            (Code::DefaultServiceEnabled, 1, Some(1)),
+            (Code::DefaultServicesDiffer, 1, Some(1)),
+            (Code::ServicesDiffer, 1, Some(2)),
+        ]
+    );
+    assert!(
+        audit.findings[0]
+            .text
+            .starts_with("nothing like service 3 (uid 1001, VNI 1025) of cxi0")
+    );
+    assert!(
+        audit.findings[3]
+            .text
+            .ends_with("and differ: whether it is enabled")
+    );
+}
+
+#[test]
+fn nics_that_cannot_be_asked() {
+    let down = NicConfig::new().identity(|identity| identity.link_up = false);
+    let mock = MockNode::new([down, NicConfig::new()]).unwrap();
+    let (node, faults) = faulty(&mock);
+    faults[1].inject(Injection::errno(Errno::EIO).on(Opcode::SVC_RSRC_LIST_GET));
+    let audit = node.audit(&AuditOptions::new());
+    assert_eq!(
+        found(&audit),
+        [(Code::NicUnusable, 0, None), (Code::NicUnreadable, 1, None)]
+    );
+}
+
+#[test]
+fn an_environment_against_its_node() {
+    let mock = mock(2);
+    let node = node(&mock);
+    let request = job(1000, 4034)
+        .vni(vni(4035))
+        .limits(no_tles())
+        .build()
+        .unwrap();
+    let env = node.allocate(&request).unwrap().env().unwrap();
+    assert_eq!(env.check(&node, &[Member::Gid(5), Member::Uid(1000)]), []);
+    let texts = |env: &SlingshotEnv, who: &[Member]| -> Vec<String> {
+        env.check(&node, who)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
+    let classes = TrafficClasses::LOW_LATENCY | TrafficClasses::DEDICATED_ACCESS;
+    let wrong = SlingshotEnv::new(
+        [vni(4034), vni(9)],
+        [(cxi(0), id(2)), (cxi(1), id(7)), (cxi(5), id(2))],
+        Some(classes),
+    )
+    .unwrap();
+    assert_eq!(
+        texts(&wrong, &[Member::Uid(7)]),
+        [
+            "cxi0: service 2 (uid 1000, VNIs 4034,4035) is not for this user: an open gives EPERM",
+            "cxi0: service 2 (uid 1000, VNIs 4034,4035) does not allow VNI 9",
+            "cxi0: service 2 does not allow traffic class DEDICATED_ACCESS",
+            "cxi1: there is no service 7: it was released, or the variables are another node's",
+            "cxi5: the node has no such NIC",
+        ]
+    );
+    devices(&mock)[0]
+        .services()
+        .set_enabled(id(2), false)
+        .unwrap();
+    assert_eq!(texts(&env, &[]), ["cxi0: service 2 is disabled"]);
+    mock.nics()[1].faults().remove_nic();
+    assert_eq!(
+        texts(&env, &[]),
+        [
+            "cxi0: service 2 is disabled",
+            "cxi1: SVC_LIST_GET: the device has been removed"
+        ]
+    );
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn results_are_plain_data() {
+    use cxi_job::{Grant, JobRequest};
+    let mock = mock(2);
+    let node = node(&mock);
+    let range = cxi::VniRange::new(vni(2048), 4).unwrap();
+    let requests = [
+        job(1000, 1024).limits(planned(16, Mode::ScaleBack { floor: 1 })),
+        JobRequest::builder().uid(1000).vni_range(range),
+    ];
+    for request in requests {
+        let grant = node.allocate(&request.build().unwrap()).unwrap();
+        let json = serde_json::to_string(&grant).unwrap();
+        assert_eq!(serde_json::from_str::<Grant>(&json).unwrap(), grant);
+    }
+    let audit =
+        node.audit(&AuditOptions::new().idle(Timestamp::from_millis(5), None, Duration::ZERO));
+    let json = serde_json::to_string(&audit).unwrap();
+    assert_eq!(serde_json::from_str::<Audit>(&json).unwrap(), audit);
+}
+
+#[test]
+fn how_few_is_few() {
+    let mock = mock(1);
+    let node = node(&mock);
+    let best_effort = AuditOptions::default().room_for(planned(16, Mode::BestEffort), 100);
+    let text = node.audit(&best_effort).findings[0].to_string();
+    assert!(
+        text.starts_with("warning: cxi0: 3 more such jobs fit: of 4 TLE pools 1 are taken by"),
+        "{text}"
+    );
+    let shown = format!("{best_effort:?}");
+    assert!(shown.contains("few: 100"), "{shown}");
+    assert_eq!(Severity::Info.to_string(), "info");
+
+    let mut les = Limits::default();
+    les[Resource::Les] = Limit::exactly(1);
+    let les = JobLimits::Fixed(les);
+    for number in 1030..1043 {
+        let request = job(1000, number).limits(les);
+        node.allocate(&request.build().unwrap()).unwrap();
+    }
+    let text = node.audit(&AuditOptions::new().room_for(les, 5)).findings[0].to_string();
+    assert!(
+        text.starts_with(
+            "warning: cxi0: two more such jobs fit: of 15 LE pools 13 are taken by service 2 (uid \
+             1000, VNI 1030), service 3 "
+        ),
+        "{text}"
+    );
+}

@@ -1,0 +1,182 @@
+//! Cleaning up after jobs that did not end as they should.
+
+use std::time::Duration;
+
+use cxi::driver::Hazards;
+use cxi::{Device, Limits, Member, ServiceSpec, VniRange};
+use cxi_job::clean::{Orphaned, Spared};
+use cxi_job::{CleanPolicy, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+
+use crate::support::{
+    FakeClock, allocate, cxi, devices, id, job, mock, mortal, node, user_services, vni,
+};
+
+const MINUTES: Duration = Duration::from_secs(300);
+
+#[test]
+fn clean_spares_what_is_not_an_orphan() {
+    let mock = mock(2);
+    let node = node(&mock);
+    allocate(&node, job(1000, 1024));
+    allocate(&node, job(1001, 1025));
+    allocate(&node, job(1002, 9));
+    let services = devices(&mock)[0].services();
+    let system = ServiceSpec::builder()
+        .member(Member::Uid(0))
+        .vni(vni(1030))
+        .system(true);
+    services
+        .create(&system.limits(Limits::default()).build().unwrap())
+        .unwrap();
+    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let policy = policy
+        .keep_services([(cxi(1), id(2))])
+        .keep_vnis(&"1025".parse().unwrap());
+    let dry = node.clean(&policy.clone().dry_run(true), &ReleaseOptions::once());
+    assert_eq!(user_services(&mock).len(), 7);
+    assert!(dry.release.is_none());
+    let clean = node.clean(&policy, &ReleaseOptions::once());
+    assert_eq!(clean.orphans, dry.orphans);
+    let lines: Vec<String> = clean.orphans.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        ["cxi0: service 2 (uid 1000, VNI 1024): its VNI is in the pool, and no live job has it"]
+    );
+    let spared: Vec<Spared> = clean.spared.iter().map(|judged| judged.why).collect();
+    assert_eq!(
+        spared,
+        [
+            Spared::Default,
+            Spared::Alive,
+            Spared::OutsidePool,
+            Spared::System,
+            Spared::Default,
+            Spared::Alive,
+            Spared::Alive,
+            Spared::OutsidePool,
+        ]
+    );
+    assert_eq!(clean.release.unwrap().status(), ReleaseStatus::Done);
+    assert_eq!(user_services(&mock).len(), 6);
+}
+
+/// What a process that is killed leaves is what the commands did that it got to send.
+#[test]
+fn clean_finds_all_after_death_at_any_point() {
+    let range = VniRange::new(vni(2048), 16).unwrap();
+    let netns = Member::NetNs(4_026_532_000);
+    let requests = [
+        job(1000, 1024),
+        JobRequest::builder().uid(1000).vni_range(range),
+        JobRequest::builder().member(netns).vni(vni(1024)),
+        JobRequest::builder().member(netns).vni_range(range),
+    ];
+    let mut left_over = 0;
+    for request in requests {
+        let request = request.build().unwrap();
+        for commands in 0.. {
+            let mock = mock(4);
+            let (doomed, life) = mortal(&mock, commands);
+            let result = doomed.allocate(&request);
+            assert!(result.is_ok() || !life.survived());
+            let left = user_services(&mock);
+            left_over += left.len();
+            let clock = FakeClock::default();
+            let options = ReleaseOptions::until(MINUTES).clock(&clock);
+            let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+            let clean = node(&mock).clean(&policy, &options);
+            assert_eq!(
+                clean.orphans.len(),
+                left.len(),
+                "{commands} commands: {clean:?}"
+            );
+            assert!(user_services(&mock).is_empty(), "{commands} commands");
+            if life.survived() {
+                break;
+            }
+        }
+    }
+    assert!(left_over > 100);
+}
+
+#[derive(Debug)]
+struct Finishes(Device);
+impl cxi::Clock for Finishes {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn sleep(&self, time: Duration) {
+        assert_eq!(time, Duration::from_secs(1));
+        let range = VniRange::new(vni(64), 2).unwrap();
+        self.0.services().set_vni_range(id(2), range).unwrap();
+    }
+}
+
+#[test]
+fn an_unfinished_service_gets_time_to_be_finished() {
+    let mock = mock(1);
+    let services = devices(&mock)[0].services();
+    let spec = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .unrestricted_vnis();
+    let service = services.create(&spec.build().unwrap()).unwrap();
+    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+
+    let spare = policy.clone().unfinished(None);
+    assert!(
+        node(&mock)
+            .clean(&spare, &ReleaseOptions::once())
+            .orphans
+            .is_empty()
+    );
+    let clock = Finishes(devices(&mock).remove(0));
+    let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock));
+    assert!(clean.orphans.is_empty());
+    services.destroy(service).unwrap();
+
+    let spec = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .unrestricted_vnis();
+    services.create(&spec.build().unwrap()).unwrap();
+    let clock = FakeClock::default();
+    let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock));
+    assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
+    assert!(user_services(&mock).is_empty());
+}
+
+#[test]
+fn a_service_whose_range_was_refused_is_named_and_left() {
+    let mock = mock(1);
+    let device = devices(&mock).remove(0);
+    let services = device.services();
+    let list = ServiceSpec::builder()
+        .member(Member::Uid(0))
+        .vni(vni(200))
+        .limits(Limits::default());
+    let holder = services.create(&list.build().unwrap()).unwrap();
+    let lni = device.alloc_lni(holder).unwrap();
+    let domain = lni.alloc_domain(vni(70), None).unwrap();
+    let wanted = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .vni_range(VniRange::new(vni(64), 64).unwrap());
+    let error = services.create(&wanted.build().unwrap()).unwrap_err();
+    let left = error.leftover().expect("it stays").service;
+    domain.close().unwrap();
+    lni.close().unwrap();
+
+    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let clock = FakeClock::default();
+    let once = ReleaseOptions::once().clock(&clock);
+    let clean = node(&mock).clean(&policy, &once);
+    assert!(clean.orphans.is_empty());
+    let why = clean.spared.iter().find(|judged| judged.service == left);
+    assert_eq!(why.map(|judged| judged.why), Some(Spared::RangeRefused));
+    assert!(services.get(left).is_ok());
+    assert_eq!(mock.nics()[0].events(), []);
+
+    // Who accepts the damage may have it.
+    let accepting = Node::of([device.accepting(Hazards::REFUSED_RANGE)]);
+    let clean = accepting.clean(&policy, &once);
+    assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
+    assert!(services.get(left).is_err());
+}

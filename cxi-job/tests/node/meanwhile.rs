@@ -1,0 +1,180 @@
+//! A service that appears while one is being made: the job's own, or somebody else's.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use cxi::{Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder};
+use cxi_ioctl::{Errno, Injection, Mapping, Opcode, Release, Request, Transport};
+use cxi_job::allocate::LeftBehindReason;
+use cxi_job::{AllocateError, JobLimits, JobRequest, Node};
+use cxi_mock::{InProcess, MockNode, NicConfig};
+
+use crate::support::{cxi, devices, faulty, ids, job, mock, open, user_services, vni};
+
+/// Makes another service at the moment of SVC_ALLOC, whose answer gets lost.
+#[derive(Debug)]
+struct Meanwhile {
+    inner: InProcess,
+    other: Device,
+    spec: Mutex<Option<ServiceSpec>>,
+}
+
+impl Transport for Meanwhile {
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        if request.opcode == Opcode::SVC_ALLOC {
+            if let Some(spec) = self.spec.lock().unwrap().take() {
+                self.other.services().create(&spec).unwrap();
+            }
+            return Err(Errno::EFAULT);
+        }
+        self.inner.submit(request)
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.inner.map(offset, len)
+    }
+}
+
+/// What an allocation that fails leaves: the services that exist, and what it says of them.
+fn outcome(request: &JobRequest, other: ServiceSpecBuilder) -> (usize, Vec<(ServiceId, bool)>) {
+    let mock = mock(1);
+    let transport = Meanwhile {
+        inner: open(&mock.nics()[0]),
+        other: devices(&mock).remove(0),
+        spec: Mutex::new(Some(other.build().unwrap())),
+    };
+    let device = Device::with_transport(cxi(0), Arc::new(transport));
+    let error = Node::of([device]).allocate(request).unwrap_err();
+    let named = error.left().iter().map(|left| {
+        let unclear = matches!(left.reason, LeftBehindReason::Unclear);
+        (left.service.unwrap(), unclear)
+    });
+    (user_services(&mock).len(), named.collect())
+}
+
+const DESTROYED: (usize, Vec<(ServiceId, bool)>) = (0, Vec::new());
+const NOT_OURS: (usize, Vec<(ServiceId, bool)>) = (1, Vec::new());
+
+fn limits(most: u16) -> Limits {
+    let mut limits = Limits::default();
+    limits[Resource::Cts] = Limit::at_most(most);
+    limits
+}
+
+/// As a job's service on VNI 1024 with at most 5 CTs is made.
+fn like(member: Option<Member>) -> ServiceSpecBuilder {
+    ServiceSpec::builder()
+        .members(member)
+        .traffic_classes(cxi::TrafficClasses::LOW_LATENCY | cxi::TrafficClasses::BEST_EFFORT)
+        .limits(limits(5))
+}
+
+const UID: Option<Member> = Some(Member::Uid(1000));
+
+#[test]
+fn only_the_jobs_own_service_is_destroyed() {
+    let request = job(1000, 1024).limits(JobLimits::Fixed(limits(5)));
+    let request = request.build().unwrap();
+    let left = |other| outcome(&request, other);
+    assert_eq!(left(like(UID).vni(vni(1024))), DESTROYED);
+    for (what, other) in [
+        (
+            "more of a resource",
+            like(UID).limits(limits(6)).vni(vni(1024)),
+        ),
+        ("another VNI", like(UID).vni(vni(1025))),
+        ("another user", like(Some(Member::Uid(1001))).vni(vni(1024))),
+        ("nobody", like(None).vni(vni(1024))),
+        ("no VNIs", like(UID).unrestricted_vnis()),
+    ] {
+        assert_eq!(left(other), NOT_OURS, "{what}");
+    }
+    let unlimited = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .vni(vni(1024));
+    assert_eq!(left(unlimited), NOT_OURS);
+    // And the other way round.
+    let request = job(1000, 1024)
+        .limits(JobLimits::Unlimited)
+        .build()
+        .unwrap();
+    assert_eq!(outcome(&request, like(UID).vni(vni(1024))), NOT_OURS);
+}
+
+#[test]
+fn one_that_waits_for_its_range_is_named() {
+    let range = "2048-2063".parse().unwrap();
+    let request = JobRequest::builder().uid(1000).vni_range(range);
+    let request = request.limits(JobLimits::Fixed(limits(5))).build().unwrap();
+    let left = |other| outcome(&request, other);
+    let waiting = (1, vec![(ServiceId::new(2).unwrap(), true)]);
+    assert_eq!(left(like(UID).unrestricted_vnis()), waiting);
+    assert_eq!(left(like(None).unrestricted_vnis()), NOT_OURS);
+    assert_eq!(left(like(UID).vni(vni(1024))), NOT_OURS);
+}
+
+#[test]
+fn one_that_waits_for_its_namespace_is_known_by_its_vnis() {
+    let netns = Some(Member::NetNs(77));
+    let request = JobRequest::builder()
+        .member(Member::NetNs(77))
+        .vni(vni(1024));
+    let request = request.limits(JobLimits::Fixed(limits(5))).build().unwrap();
+    let left = |other| outcome(&request, other);
+    assert_eq!(left(like(None).vni(vni(1024))), DESTROYED);
+    assert_eq!(left(like(netns).vni(vni(1024))), DESTROYED);
+    assert_eq!(left(like(UID).vni(vni(1024))), NOT_OURS);
+    assert_eq!(left(like(None).vni(vni(1025))), NOT_OURS);
+}
+
+/// The error of a job on two NICs of which the second refuses.
+fn refused_by_the_second(mock: &MockNode, destroy: Injection) -> AllocateError {
+    let (node, faults) = faulty(mock);
+    faults[1].inject(Injection::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+    faults[0].inject(destroy.on(Opcode::SVC_DESTROY).times(1));
+    node.allocate(&job(1000, 1024).build().unwrap())
+        .unwrap_err()
+}
+
+#[test]
+fn undoing_is_tried_again() {
+    for destroy in [
+        Injection::errno(Errno::ENOMEM),
+        // It was carried out, and the second attempt finds nothing.
+        Injection::errno(Errno::ENOMEM).after_the_command(),
+    ] {
+        let mock = mock(2);
+        let error = refused_by_the_second(&mock, destroy);
+        assert!(error.left().is_empty(), "{error}");
+        assert!(ids(&user_services(&mock)).is_empty());
+    }
+}
+
+#[test]
+fn where_nothing_can_be_left_nothing_is_said_to_be() {
+    // Whatever of the lists fails afterwards.
+    for skip in 0..6 {
+        let lists = Injection::errno(Errno::ENOMEM).on(Opcode::SVC_LIST_GET);
+        // Not sent: the driver knows no namespaces.
+        let config = NicConfig::new().release(Release::Shs13_1);
+        let old = MockNode::alike(1, &config).unwrap();
+        let (node, faults) = faulty(&old);
+        faults[0].inject(lists.clone().skip(skip));
+        let request = JobRequest::builder().member(Member::NetNs(7)).vni(vni(5));
+        let error = node.allocate(&request.build().unwrap()).unwrap_err();
+        assert!(error.left().is_empty(), "{skip}: {error}");
+
+        // Refused with a reason, and refused with none.
+        for (errno, may_be) in [(Errno::EPERM, false), (Errno::ENOMEM, true)] {
+            let mock = mock(1);
+            let (node, faults) = faulty(&mock);
+            faults[0].inject(lists.clone().skip(skip));
+            faults[0].inject(Injection::errno(errno).on(Opcode::SVC_ALLOC));
+            let error = node.allocate(&job(1000, 5).build().unwrap()).unwrap_err();
+            let unknown = error.left().iter().any(|left| left.service.is_none());
+            let sent = error.to_string().contains("SVC_ALLOC");
+            let listed = faults[0].injected() > 1;
+            assert_eq!(unknown, may_be && sent && listed, "{skip} {errno}: {error}");
+        }
+    }
+}

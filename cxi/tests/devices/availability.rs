@@ -1,0 +1,71 @@
+//! What a NIC has left, on every driver release the mock models.
+
+use crate::common::{ALL, modest, nic, root, with};
+use cxi::Resource;
+use cxi_ioctl::Release;
+
+#[test]
+fn pools_that_are_left_are_counted() {
+    for release in ALL {
+        let nic = nic(release);
+        let device = root(&nic);
+        let services = device.services();
+        let pools = || {
+            let have = device.availability().unwrap();
+            (have.le_pools, have.tle_pools)
+        };
+        // The default service has a TLE pool, and no LE pool of those for others.
+        assert_eq!(pools(), (15, 3), "{release}");
+        services.create(&modest(5).build().unwrap()).unwrap();
+        services.create(&with(6, Resource::Tles, 0, 1)).unwrap();
+        assert_eq!(pools(), (15, 2), "{release}");
+        services.create(&with(7, Resource::Les, 1, 1)).unwrap();
+        assert_eq!(pools(), (14, 2), "{release}");
+        // A maximum takes one too up to 14.0.0, and without sysfs 14.0.1 may be that old.
+        services.create(&with(8, Resource::Les, 0, 1)).unwrap();
+        let left = if release == Release::Main { 14 } else { 13 };
+        assert_eq!(pools(), (left, 2), "{release}");
+        for number in 0..left {
+            let number = 100 + u16::try_from(number).unwrap();
+            services.create(&with(number, Resource::Les, 1, 1)).unwrap();
+        }
+        assert_eq!(pools(), (0, 2), "{release}");
+        let one_more = services.create(&with(200, Resource::Les, 1, 1));
+        assert_eq!(one_more.is_ok(), release == Release::Shs14_0_1, "{release}");
+    }
+}
+
+#[test]
+fn availability_is_the_drivers_arithmetic() {
+    for release in ALL {
+        let nic = nic(release);
+        let device = root(&nic);
+        let services = device.services();
+        let id = services.create(&with(5, Resource::Txqs, 100, 200)).unwrap();
+        services.create(&with(6, Resource::Tles, 1, 1)).unwrap();
+        let have = device.availability().unwrap();
+        let txqs = have.resources[Resource::Txqs];
+        assert_eq!(
+            (txqs.total, txqs.reserved, txqs.reservable, txqs.in_use),
+            (1024, 100, 924, 0)
+        );
+        assert!(txqs.in_use_complete);
+        assert_eq!(have.tle_pools, 2);
+        assert_eq!(have.resources[Resource::Tles].reservable, 2048 - 512 - 8);
+        let state = nic.state();
+        // What can be reserved fits, and one more does not.
+        services.destroy(id).unwrap();
+        let have = device.availability().unwrap().resources[Resource::Txqs].reservable;
+        services
+            .create(&with(7, Resource::Txqs, have, have))
+            .unwrap();
+        assert_eq!(
+            services
+                .create(&with(8, Resource::Txqs, 1, 1))
+                .unwrap_err()
+                .to_string(),
+            "cxi0: SVC_ALLOC: not enough TXQs: 1 requested, 0 available"
+        );
+        drop(state);
+    }
+}

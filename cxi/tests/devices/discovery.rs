@@ -1,0 +1,232 @@
+//! Finding the NICs of a node, on trees made of files.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi::{Device, DeviceId, Errno, ErrorKind, Host, PciAddress, Platform, Release};
+use cxi_mock::{Credentials, Nic, NicConfig};
+use tempfile::TempDir;
+
+/// A node's `/dev` and `/sys`.
+struct Tree(TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(tree.dev()).unwrap();
+        fs::create_dir_all(tree.sys().join("class/cxi_user")).unwrap();
+        tree
+    }
+
+    fn dev(&self) -> std::path::PathBuf {
+        self.0.path().join("dev")
+    }
+
+    fn sys(&self) -> std::path::PathBuf {
+        self.0.path().join("sys")
+    }
+
+    fn host(&self) -> Host {
+        Host::with_roots(self.dev(), self.sys())
+    }
+
+    /// A NIC in sysfs with its PCI folder.
+    fn nic(&self, name: &str, pci: &str) -> std::path::PathBuf {
+        let folder = self.sys().join("devices/pci0000:40").join(pci);
+        fs::create_dir_all(folder.join("telemetry")).unwrap();
+        for class in ["cxi_user", "cxi"] {
+            let link = self.sys().join("class").join(class).join(name);
+            fs::create_dir_all(&link).unwrap();
+            symlink(&folder, link.join("device")).unwrap();
+        }
+        folder
+    }
+}
+
+fn ids(host: &Host) -> Vec<String> {
+    let found = host.devices().unwrap();
+    found.iter().map(|nic| nic.id().to_string()).collect()
+}
+
+#[test]
+fn a_node_without_nics_has_an_empty_list() {
+    let empty = tempfile::tempdir().unwrap();
+    let host = Host::with_roots(empty.path().join("no"), empty.path().join("nothing"));
+    assert!(host.devices().unwrap().is_empty());
+    assert!(Tree::new().host().devices().unwrap().is_empty());
+}
+
+#[test]
+fn nics_are_listed_by_number_and_other_names_are_no_nics() {
+    let tree = Tree::new();
+    for name in ["cxi10", "cxi2", "cxi0"] {
+        tree.nic(name, &format!("0000:4{}:00.0", name.len()));
+    }
+    for name in ["cxi", "cxi_loop", "cxi01", "cxi-1", "cxi3x"] {
+        fs::create_dir(tree.sys().join("class/cxi_user").join(name)).unwrap();
+    }
+    fs::write(tree.dev().join("cxi7"), "").unwrap();
+    fs::write(tree.dev().join("cxi2"), "").unwrap();
+    fs::write(tree.dev().join("null"), "").unwrap();
+    assert_eq!(ids(&tree.host()), ["cxi0", "cxi2", "cxi7", "cxi10"]);
+}
+
+#[test]
+fn a_nic_that_cannot_be_used_is_listed_with_the_reason() {
+    let tree = Tree::new();
+    tree.nic("cxi0", "0000:41:00.0");
+    tree.nic("cxi1", "0000:42:00.0");
+    // Not a CXI device: a file takes any write and answers nothing.
+    fs::write(tree.dev().join("cxi1"), "").unwrap();
+    let found = tree.host().devices().unwrap();
+    let reasons: Vec<_> = found
+        .iter()
+        .map(|nic| nic.info().unwrap_err().to_string())
+        .collect();
+    assert_eq!(
+        reasons[0],
+        format!(
+            "cxi0: cannot open {}: there is no such device",
+            tree.dev().join("cxi0").display()
+        )
+    );
+    assert!(
+        reasons[1].starts_with("cxi1: DEV_INFO_GET: the driver wrote 0 bytes of response"),
+        "{}",
+        reasons[1]
+    );
+    assert_eq!(found[0].device().unwrap_err().errno(), Errno::ENOENT);
+    let mut found = found.into_iter();
+    assert!(found.next().unwrap().into_parts().is_err());
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_an_error() {
+    let tree = Tree::new();
+    let class = tree.sys().join("class/cxi_user");
+    fs::remove_dir(&class).unwrap();
+    fs::write(&class, "").unwrap();
+    let error = tree.host().devices().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Sysfs { .. }));
+    assert_eq!(error.errno(), Errno::ENOTDIR);
+    assert!(error.to_string().starts_with(&class.display().to_string()));
+}
+
+fn mock(sys: &Path) -> Device {
+    let nic = Nic::new(NicConfig::new().release(Release::Main)).unwrap();
+    let file = nic.open().unwrap().transport(Credentials::root());
+    Device::with_sysfs(DeviceId::new(0), Arc::new(file), sys)
+}
+
+#[test]
+fn sysfs_adds_what_the_driver_does_not_answer() {
+    let tree = Tree::new();
+    let bare = mock(&tree.sys()).info().unwrap();
+    assert_eq!(
+        (bare.pci_address, bare.driver, bare.virtual_function),
+        (None, None, None)
+    );
+
+    let folder = tree.nic("cxi0", "0000:41:00.0");
+    let driver = tree.sys().join("bus/pci/drivers/cxi_ss1");
+    fs::create_dir_all(&driver).unwrap();
+    symlink(driver, folder.join("driver")).unwrap();
+    fs::write(folder.join("numa_node"), "1\n").unwrap();
+    fs::write(folder.join("local_cpulist"), "0-15,32-47\n").unwrap();
+    let window = fs::File::create(folder.join("resource0")).unwrap();
+    window.set_len(1 << 31).unwrap();
+
+    let info = mock(&tree.sys()).info().unwrap();
+    assert_eq!(
+        info.pci_address,
+        Some(PciAddress {
+            domain: 0,
+            bus: 0x41,
+            device: 0,
+            function: 0
+        })
+    );
+    assert_eq!(info.driver.as_deref(), Some("cxi_ss1"));
+    assert_eq!(info.virtual_function, Some(false));
+    assert_eq!(info.numa_node, Some(1));
+    assert_eq!(info.local_cpus.as_deref(), Some("0-15,32-47"));
+    assert_eq!(info.platform, Platform::Netsim);
+    assert!(!info.retry_handler_running());
+
+    // A smaller window is a virtual function's; so is one with a physical function.
+    window.set_len((1 << 31) - 1).unwrap();
+    assert_eq!(
+        mock(&tree.sys()).info().unwrap().virtual_function,
+        Some(true)
+    );
+    window.set_len(1 << 31).unwrap();
+    symlink("..", folder.join("physfn")).unwrap();
+    assert_eq!(
+        mock(&tree.sys()).info().unwrap().virtual_function,
+        Some(true)
+    );
+    // No node is -1.
+    fs::write(folder.join("numa_node"), "-1\n").unwrap();
+    assert_eq!(mock(&tree.sys()).info().unwrap().numa_node, None);
+}
+
+#[test]
+fn telemetry_is_read_on_request() {
+    let tree = Tree::new();
+    let folder = tree.nic("cxi0", "0000:41:00.0").join("telemetry");
+    fs::write(folder.join("pct_sct_timeouts"), "17@1700000000.000000042\n").unwrap();
+    fs::write(folder.join("bad"), "17\n").unwrap();
+    let device = mock(&tree.sys());
+    assert_eq!(
+        device.telemetry_counters().unwrap(),
+        ["bad", "pct_sct_timeouts"]
+    );
+    let reading = device.telemetry("pct_sct_timeouts").unwrap();
+    assert_eq!(reading.value, 17);
+    assert_eq!(reading.time, Duration::new(1_700_000_000, 42));
+
+    let error = device.telemetry("bad").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("bad: '17' is no reading: expected value@seconds.nanoseconds"),
+        "{error}"
+    );
+    assert_eq!(device.telemetry("none").unwrap_err().errno(), Errno::ENOENT);
+    assert_eq!(
+        device.telemetry("../../secret").unwrap_err().to_string(),
+        "cxi0: '../../secret' is no name of a counter"
+    );
+    let nic = crate::common::nic(Release::Main);
+    assert_eq!(
+        crate::common::root(&nic)
+            .telemetry("x")
+            .unwrap_err()
+            .to_string(),
+        "cxi0: there is no sysfs behind this device"
+    );
+}
+
+#[test]
+fn properties_are_switched_through_sysfs() {
+    let tree = Tree::new();
+    let folder = tree.nic("cxi0", "0000:41:00.0").join("properties");
+    let device = mock(&tree.sys());
+    assert_eq!(
+        device.set_rdzv_get_enabled(false).unwrap_err().errno(),
+        Errno::ENOENT
+    );
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("rdzv_get_en"), "1\n").unwrap();
+    fs::write(folder.join("amo_remap_to_pcie_fadd"), "-1\n").unwrap();
+    device.set_rdzv_get_enabled(false).unwrap();
+    device.set_amo_remap_to_pcie_fadd(Some(5)).unwrap();
+    let read = |name| fs::read_to_string(folder.join(name)).unwrap();
+    assert_eq!(read("rdzv_get_en"), "0");
+    assert_eq!(read("amo_remap_to_pcie_fadd"), "5");
+    device.set_amo_remap_to_pcie_fadd(None).unwrap();
+    assert_eq!(read("amo_remap_to_pcie_fadd"), "-1");
+}

@@ -1,0 +1,288 @@
+//! Which driver it is, found out without a trace, on every driver release the mock models.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::{ALL, device, nic, root, user};
+use cxi::driver::{Capabilities, Guess, Hazards};
+use cxi::{Device, DeviceId, Release};
+use cxi_ioctl::{Errno, Mapping, Opcode, Request, Trace, Transport};
+use cxi_mock::{Credentials, Nic, NicConfig};
+
+const CALLERS: [Credentials; 2] = [Credentials::root(), Credentials::user(1000, 1000)];
+
+/// What can be told without sysfs.
+fn expected(release: Release) -> Guess {
+    match release {
+        Release::Shs14_0_0 | Release::Shs14_0_1 => Guess::Between {
+            oldest: Release::Shs14_0_0,
+            newest: Release::Shs14_0_1,
+        },
+        release => Guess::Release(release),
+    }
+}
+
+/// The parts of sysfs that the driver's module makes.
+fn sysfs(folder: &Path, release: Release) {
+    let parameters = folder.join("module/cxi_ss1/parameters");
+    fs::create_dir_all(&parameters).unwrap();
+    for (name, since) in [
+        ("disable_default_svc", Release::Shs12_0),
+        ("default_lnis_per_rgid", Release::Shs13_1),
+        ("cass_sl_pml_rec_timeout_ms", Release::Shs14_0_1),
+        ("rmu_pf_max_clients", Release::Main),
+    ] {
+        if release >= since {
+            fs::write(parameters.join(name), "1\n").unwrap();
+        }
+    }
+    let properties = folder.join("class/cxi_user/cxi0/device/properties");
+    fs::create_dir_all(&properties).unwrap();
+    fs::write(properties.join("nid"), "0x1\n").unwrap();
+    if release == Release::Main {
+        fs::write(properties.join("ats_enabled"), "0\n").unwrap();
+    }
+}
+
+#[test]
+fn every_release_is_recognised_by_root_and_by_a_user() {
+    for release in ALL {
+        for caller in CALLERS {
+            let nic = nic(release);
+            let driver = device(&nic, caller.clone()).driver().unwrap().clone();
+            assert_eq!(driver.guess(), expected(release), "{release} {caller:?}");
+            assert!(driver.guess().may_be(release));
+        }
+    }
+}
+
+#[test]
+fn sysfs_tells_14_0_0_from_14_0_1() {
+    for release in ALL {
+        for caller in CALLERS {
+            let folder = tempfile::tempdir().unwrap();
+            sysfs(folder.path(), release);
+            let file = nic(release).open().unwrap().transport(caller);
+            let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), folder.path());
+            assert_eq!(device.driver().unwrap().guess(), Guess::Release(release));
+        }
+    }
+}
+
+#[test]
+fn sysfs_of_another_driver_is_a_contradiction() {
+    let folder = tempfile::tempdir().unwrap();
+    sysfs(folder.path(), Release::Main);
+    let file = nic(Release::Shs13_0)
+        .open()
+        .unwrap()
+        .transport(Credentials::root());
+    let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), folder.path());
+    assert_eq!(device.driver().unwrap().guess(), Guess::Unknown);
+}
+
+#[test]
+fn neither_what_is_on_the_nic_nor_the_parameters_matter() {
+    for release in ALL {
+        for (disabled, test_mode) in [(true, false), (false, false), (false, true)] {
+            let config = NicConfig::new().release(release).parameters(|params| {
+                params.disable_default_svc = disabled;
+                params.default_svc_test_mode = test_mode;
+            });
+            for caller in CALLERS {
+                let nic = Nic::new(config.clone()).unwrap();
+                let services = root(&nic).services();
+                let id = services
+                    .create(&crate::common::modest(77).build().unwrap())
+                    .unwrap();
+                let _lni = root(&nic).alloc_lni(id).unwrap();
+                let device = device(&nic, caller);
+                assert_eq!(device.driver().unwrap().guess(), expected(release));
+            }
+        }
+    }
+}
+
+#[test]
+fn finding_out_changes_nothing_and_is_done_once() {
+    for release in ALL {
+        for disabled in [true, false] {
+            for caller in CALLERS {
+                let nic = Nic::new(
+                    NicConfig::new()
+                        .release(release)
+                        .parameters(|params| params.disable_default_svc = disabled),
+                )
+                .unwrap();
+                let state = nic.state();
+                let (trace, log) = Trace::logging(nic.open().unwrap().transport(caller));
+                let device = Device::with_transport(DeviceId::new(0), Arc::new(trace));
+                device.driver().unwrap();
+                assert_eq!(log.take().len(), 6, "{release}");
+                device.clone().driver().unwrap();
+                assert_eq!(log.take().len(), 0, "{release}");
+                assert_eq!(nic.state(), state, "{release}");
+                assert_eq!(nic.events(), [], "{release}");
+            }
+        }
+    }
+}
+
+#[test]
+fn capabilities_are_those_of_the_release() {
+    for release in ALL {
+        let nic = nic(release);
+        let device = user(&nic);
+        let driver = device.driver().unwrap();
+        let since = |first| release >= first;
+        for (capability, there) in [
+            (Capabilities::SERVICE_ENABLE, since(Release::Shs13_1)),
+            (Capabilities::VNI_RANGES, since(Release::Shs13_1)),
+            (Capabilities::EXCLUSIVE_CPS, since(Release::Shs13_1)),
+            (Capabilities::NID_CONFIGURED, since(Release::Shs13_1)),
+            (Capabilities::NETNS, since(Release::Shs14_0_0)),
+            (Capabilities::CQ_ALLOC_BUF, since(Release::Main)),
+            (Capabilities::USAGE_NOT_APPLICABLE, since(Release::Main)),
+        ] {
+            assert_eq!(driver.can(capability), there, "{release} {capability:?}");
+        }
+        // Nothing is promised that the other of two look-alikes does not do.
+        assert!((Capabilities::of(release)).contains(driver.capabilities()));
+        assert!(driver.hazards().contains(Hazards::of(release)), "{release}");
+    }
+}
+
+#[test]
+fn on_a_virtual_function_nothing_wrong_is_said() {
+    for release in ALL {
+        for caller in CALLERS {
+            let config = NicConfig::new().release(release).virtual_functions(1);
+            let nic = Nic::new(config).unwrap();
+            let file = nic.open_vf(0).unwrap().transport(caller);
+            let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+            let driver = device.driver().unwrap();
+            assert!(driver.guess().may_be(release), "{release} {driver}");
+            assert!(Capabilities::of(release).contains(driver.capabilities()));
+            assert!(driver.hazards().contains(Hazards::of(release)));
+        }
+    }
+}
+
+/// A driver that answers some commands in its own way.
+#[derive(Debug)]
+struct Strange<T> {
+    inner: T,
+    answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>,
+}
+
+impl<T: Transport> Transport for Strange<T> {
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        match (self.answers)(request.opcode) {
+            Some(Ok(bytes)) => {
+                let room = request.response.get_mut(..bytes.len());
+                room.ok_or(Errno::EFAULT)?.copy_from_slice(&bytes);
+                Ok(())
+            }
+            Some(Err(errno)) => Err(errno),
+            None => self.inner.submit(request),
+        }
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.inner.map(offset, len)
+    }
+}
+
+fn strange(release: Release, answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>) -> Device {
+    let inner = nic(release).open().unwrap().transport(Credentials::root());
+    Device::with_transport(DeviceId::new(0), Arc::new(Strange { inner, answers }))
+}
+
+#[test]
+fn a_driver_that_nobody_has_seen_gets_no_promise() {
+    type Answers = fn(Opcode) -> Option<Result<Vec<u8>, Errno>>;
+    let strangers: [(&str, Answers); 8] = [
+        ("longer properties", |opcode| {
+            (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 96]))
+        }),
+        ("empty properties", |opcode| {
+            (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(Vec::new()))
+        }),
+        ("no properties", |opcode| {
+            (opcode == Opcode::GET_DEV_PROPERTIES).then_some(Err(Errno::EOPNOTSUPP))
+        }),
+        ("everything succeeds", |_| Some(Ok(Vec::new()))),
+        ("unknown commands are ENOTTY", |opcode| {
+            opcode.info().is_none().then_some(Err(Errno::from_raw(25)))
+        }),
+        ("a namespace of all ones is fine", |opcode| {
+            (opcode == Opcode::SVC_SET_NETNS).then(|| Ok(Vec::new()))
+        }),
+        ("an errno that no one has seen", |opcode| {
+            (opcode == Opcode::SVC_GET_EXCLUSIVE_CP).then_some(Err(Errno::from_raw(4000)))
+        }),
+        ("everything is EPERM", |_| Some(Err(Errno::EPERM))),
+    ];
+    for (what, answers) in strangers {
+        for release in ALL {
+            let device = strange(release, answers);
+            let driver = device.driver().unwrap();
+            assert_eq!(driver.guess(), Guess::Unknown, "{what} {release}");
+            assert_eq!(driver.hazards(), Hazards::all(), "{what} {release}");
+            let promised = driver.capabilities();
+            assert!(
+                Capabilities::of(release).contains(promised),
+                "{what} {release}"
+            );
+            assert_eq!(driver.lni_form(), None);
+        }
+    }
+}
+
+#[test]
+fn a_newer_driver_keeps_what_it_proves() {
+    let device = strange(Release::Main, |opcode| {
+        (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 88]))
+    });
+    let driver = device.driver().unwrap();
+    assert_eq!(driver.guess(), Guess::Unknown);
+    assert_eq!(
+        driver.capabilities(),
+        Capabilities::EXCLUSIVE_CPS | Capabilities::NETNS | Capabilities::USAGE_NOT_APPLICABLE
+    );
+}
+
+#[test]
+fn garbage_of_any_length_does_not_panic() {
+    for len in 0..200 {
+        for byte in [0, 0x5A, 0xFF] {
+            #[derive(Debug)]
+            struct Garbage(usize, u8);
+            impl Transport for Garbage {
+                fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+                    let len = self.0.min(request.response.len());
+                    request.response[..len].fill(self.1);
+                    Ok(())
+                }
+
+                fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
+                    Err(Errno::ENODEV)
+                }
+            }
+            let device = Device::with_transport(DeviceId::new(0), Arc::new(Garbage(len, byte)));
+            assert_eq!(device.driver().unwrap().guess(), Guess::Unknown);
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_moment_is_not_remembered() {
+    let nic = nic(Release::Main);
+    let device = root(&nic);
+    nic.faults().remove_nic();
+    assert_eq!(device.driver().unwrap_err().errno(), Errno::EIO);
+    nic.faults().plug();
+    let guess = device.driver().unwrap().guess();
+    assert_eq!(guess, Guess::Release(Release::Main));
+}

@@ -1,0 +1,174 @@
+//! How values are converted and printed.
+
+use std::num::{NonZeroU16, NonZeroU32};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::{modest, nic, root, vni};
+use cxi::{
+    CassiniVersion, Clock, Device, DeviceId, Host, Limit, Member, Members, PciAddress, Platform,
+    Release, Resource, ScopedService, ServiceId, ServiceSpec, SystemClock, TrafficClass,
+    TrafficClasses, Vni, VniAccess, VniList,
+};
+use cxi_mock::{Credentials, Nic, NicConfig};
+
+#[test]
+fn chips_have_a_generation_and_a_name() {
+    for (number, generation, name) in [
+        (0x10, Some(1), "Cassini 1"),
+        (0x11, Some(1), "Cassini 1.0"),
+        (0x12, Some(1), "Cassini 1.1"),
+        (0x13, Some(1), "Cassini version 0x13"),
+        (0x20, Some(2), "Cassini 2"),
+        (0x21, Some(2), "Cassini 2.0"),
+        (0x30, None, "Cassini version 0x30"),
+    ] {
+        let version = CassiniVersion(number);
+        assert_eq!(version.generation(), generation, "{number:#x}");
+        assert_eq!(version.to_string(), name);
+    }
+}
+
+#[test]
+fn a_platform_nobody_knows_keeps_its_number() {
+    let config = NicConfig::new().identity(|identity| identity.device_platform = 99);
+    let nic = Nic::new(config).unwrap();
+    let file = nic.open().unwrap().transport(Credentials::root());
+    let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+    let platform = device.info().unwrap().platform;
+    assert_eq!(platform, Platform::Other(99));
+    assert_eq!(
+        [Platform::Asic, Platform::Netsim, platform].map(|platform| platform.to_string()),
+        ["ASIC", "NETSIM", "platform 99"]
+    );
+}
+
+#[test]
+fn vnis_and_service_ids_come_from_any_width() {
+    assert_eq!(Vni::try_from(1024_u16), Ok(vni(1024)));
+    assert_eq!(Vni::try_from(65_535_u32), Ok(vni(65_535)));
+    for number in [0_u32, 65_536, u32::MAX] {
+        assert!(Vni::try_from(number).is_err(), "{number}");
+    }
+    assert!(Vni::try_from(0_u16).is_err());
+    assert_eq!(Vni::from(NonZeroU16::new(7).unwrap()), vni(7));
+    let id = NonZeroU32::new(2).unwrap();
+    assert_eq!(ServiceId::from(id), ServiceId::new(2).unwrap());
+}
+
+#[test]
+fn a_specification_says_what_was_asked_for() {
+    let plain = ServiceSpec::builder().vni(vni(5)).build().unwrap();
+    assert_eq!(
+        (plain.system(), plain.exclusive_vnis(), plain.counter_pool()),
+        (false, false, 0)
+    );
+    let spec = ServiceSpec::builder()
+        .vni(vni(5))
+        .system(true)
+        .exclusive_vnis(true)
+        .counter_pool(3)
+        .build()
+        .unwrap();
+    assert_eq!(
+        (spec.system(), spec.exclusive_vnis(), spec.counter_pool()),
+        (true, true, 3)
+    );
+    let nothing = ServiceSpec::builder().unrestricted_vnis();
+    assert_eq!(
+        nothing
+            .exclusive_vnis(true)
+            .build()
+            .unwrap_err()
+            .to_string(),
+        "exclusive VNIs are asked for, but none are named"
+    );
+    for access in [
+        VniAccess::Unrestricted,
+        plain.vnis(),
+        VniAccess::Range("64-127".parse().unwrap()),
+    ] {
+        let spec = ServiceSpec::builder().vni_access(access).build().unwrap();
+        assert_eq!(spec.vnis(), access);
+    }
+}
+
+#[test]
+fn values_print_as_people_write_them() {
+    assert_eq!(Limit::new(4, 16).unwrap().to_string(), "4/16");
+    assert_eq!(format!("{:>6}", Limit::NONE), "   0/0");
+    assert_eq!(
+        TrafficClass::BestEffort.to_string(),
+        TrafficClass::BestEffort.name()
+    );
+    assert_eq!(VniAccess::Unrestricted.to_string(), "any");
+    let other = Member::Other { kind: 9, id: 7 };
+    assert_eq!(other.to_string(), "member of kind 9 with id 7");
+    let address: PciAddress = "0000:41:00.0".parse().unwrap();
+    assert_eq!(String::from(address), "0000:41:00.0");
+    assert_eq!(PciAddress::try_from("0000:41:00.0".to_owned()), Ok(address));
+    assert!(PciAddress::try_from("41".to_owned()).is_err());
+}
+
+#[test]
+fn debug_forms_are_short() {
+    let list = VniList::new([vni(5), vni(9)]).unwrap();
+    assert_eq!(format!("{list:?}"), "[5, 9]");
+    let members = Members::new([Member::Uid(7)]).unwrap();
+    assert_eq!(format!("{members:?}"), "[Uid(7)]");
+    let classes = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
+    assert_eq!(format!("{classes:?}"), format!("TrafficClasses({classes})"));
+}
+
+#[test]
+fn a_service_shows_what_it_is_and_no_padding() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let spec = modest(1024).member(Member::Uid(1000)).build().unwrap();
+    let id = services.create(&spec).unwrap();
+    let shown = format!("{:?}", services.get(id).unwrap());
+    for part in [
+        "id: ServiceId(2)",
+        "enabled: true",
+        "system: false",
+        "members: Some([Uid(1000)])",
+        "limited: true",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.ends_with(", .. }"), "{shown}");
+    let error = services.get(ServiceId::new(99).unwrap()).unwrap_err();
+    let shown = format!("{error:?}");
+    for part in [
+        "device: Some(DeviceId(0))",
+        "SVC_GET",
+        "EINVAL",
+        "NoSuchService",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn handles_know_where_they_belong() {
+    let nic = nic(Release::Main);
+    let device = root(&nic);
+    assert_eq!(device.services().device().id(), device.id());
+    let spec = modest(1024).build().unwrap();
+    let scoped = device.services().create_scoped(&spec).unwrap();
+    assert!(scoped.services().get(scoped.id()).is_ok());
+    let id = ScopedService::keep(scoped);
+    assert!(device.services().get(id).is_ok());
+    let driver = device.driver().unwrap();
+    assert_eq!(driver.to_string(), driver.guess().to_string());
+    assert!(!format!("{:?}", driver.evidence()).is_empty());
+
+    let host = Host::default();
+    assert_eq!(
+        (host.dev(), host.sysfs()),
+        (Path::new("/dev"), Path::new("/sys"))
+    );
+    let clock = SystemClock::default();
+    assert!(clock.now() <= clock.now());
+    assert_eq!(Resource::ALL.len(), 8);
+}

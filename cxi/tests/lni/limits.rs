@@ -1,0 +1,319 @@
+//! How much a service may have, and how what it has comes back.
+
+use std::sync::Arc;
+
+use crate::common::{ALL, all, lni_with, modest, nic, root, user, vni};
+use cxi::lni::{EventQueueOptions, Lni, MapFlags, MapOptions, PtOptions, TgqOptions, TxqOptions};
+use cxi::{
+    Device, DeviceMemory, Errno, Limit, Member, Release, Resource, Result, ServiceId, TrafficClass,
+};
+use cxi_mock::Nic;
+
+/// Something that was allocated, of whatever type.
+type Held = Box<dyn std::any::Any>;
+
+/// Allocates one of a resource.
+fn take(lni: &Lni, number: u16, resource: Resource) -> Result<Held> {
+    Ok(match resource {
+        Resource::Ptes => Box::new(lni.alloc_pte(PtOptions::IS_MATCHING, None)?),
+        Resource::Txqs => {
+            let profile = lni.alloc_cp(vni(number), TrafficClass::BestEffort)?;
+            Box::new(lni.alloc_txq(&profile, &TxqOptions::new(64))?)
+        }
+        Resource::Tgqs => Box::new(lni.alloc_tgq(&TgqOptions::new(64))?),
+        Resource::Eqs => Box::new(lni.alloc_eq(&EventQueueOptions::new(4096))?),
+        Resource::Cts => Box::new(lni.alloc_ct()?),
+        other => panic!("{other} are not allocated one by one"),
+    })
+}
+
+const ONE_BY_ONE: [Resource; 5] = [
+    Resource::Ptes,
+    Resource::Txqs,
+    Resource::Tgqs,
+    Resource::Eqs,
+    Resource::Cts,
+];
+
+fn in_use(lni: &Lni, resource: Resource) -> Option<u16> {
+    lni.device().services().usage(lni.service()).unwrap().in_use[resource]
+}
+
+#[test]
+fn limits_bite_and_what_is_freed_can_be_had_again() {
+    for release in ALL {
+        for resource in ONE_BY_ONE {
+            let nic = nic(release);
+            let mut limits = all(100);
+            limits[resource] = Limit::new(4, 16).unwrap();
+            let (service, lni) = lni_with(&nic, 1024, limits);
+            let mut held: Vec<_> = (0..16)
+                .map(|_| take(&lni, 1024, resource).unwrap())
+                .collect();
+            assert_eq!(in_use(&lni, resource), Some(16));
+            let error = take(&lni, 1024, resource).unwrap_err();
+            let command = match resource {
+                Resource::Ptes => "PTE_ALLOC",
+                Resource::Eqs => "EQ_ALLOC",
+                Resource::Cts => "CT_ALLOC",
+                _ => "CQ_ALLOC",
+            };
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "cxi0: {command}: service {service} has no {resource} left: 16 of at most 16 \
+                     are in use, or kept for its LNIs"
+                ),
+                "{release}"
+            );
+            assert_eq!(error.errno(), Errno::ENOSPC);
+
+            held.pop();
+            if resource == Resource::Cts {
+                // A counter gives its share back with the LNI only.
+                assert!(take(&lni, 1024, resource).is_err());
+                drop(held);
+                lni.close().unwrap();
+                let lni = user(&nic).alloc_lni(service).unwrap();
+                take(&lni, 1024, resource).unwrap();
+            } else {
+                held.push(take(&lni, 1024, resource).unwrap());
+                assert!(take(&lni, 1024, resource).is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_zero_is_said() {
+    let nic = nic(Release::Main);
+    for resource in ONE_BY_ONE {
+        let number = 1024 + u16::try_from(resource.index()).unwrap();
+        let mut limits = all(100);
+        limits[resource] = Limit::NONE;
+        let (service, lni) = lni_with(&nic, number, limits);
+        let error = take(&lni, number, resource).unwrap_err();
+        assert_eq!(error.errno(), Errno::EBADR);
+        assert!(
+            error.to_string().ends_with(&format!(
+                "service {service} may have no {resource}: its limit is 0"
+            )),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn sharers_can_use_up_what_is_reserved_for_another() {
+    // A reservation is safe from other reservations, not from services that share.
+    let nic = Nic::new(
+        cxi_mock::NicConfig::new()
+            .release(Release::Main)
+            .totals(|totals| totals.cts = 32),
+    )
+    .unwrap();
+    let mut limits = all(1);
+    limits[Resource::Cts] = Limit::exactly(8);
+    let (reserving, first) = lni_with(&nic, 1024, limits);
+    limits[Resource::Cts] = Limit::at_most(32);
+    let (sharing, second) = lni_with(&nic, 1025, limits);
+    let taken: Vec<_> = (0..32).map(|_| second.alloc_ct().unwrap()).collect();
+    let error = first.alloc_ct().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cxi0: CT_ALLOC: the NIC has no CTs left: service {reserving} has 0 of at most 8 in use"
+        )
+    );
+    let have = root(&nic).availability().unwrap().resources[Resource::Cts];
+    assert_eq!(
+        (have.in_use, have.shared_in_use, have.reservable),
+        (32, 32, 24)
+    );
+    assert_eq!(in_use(&second, Resource::Cts), Some(32));
+    assert_ne!(reserving, sharing);
+    drop((taken, second));
+    first.alloc_ct().unwrap();
+}
+
+#[test]
+fn address_contexts_are_counted_by_kind_and_rgid() {
+    let nic = nic(Release::Main);
+    let mut limits = all(100);
+    limits[Resource::Acs] = Limit::at_most(1);
+    let (service, lni) = lni_with(&nic, 1024, limits);
+    let memory = Arc::new(DeviceMemory::new(1 << 16).unwrap());
+    let pinned = MapOptions::new();
+    let md = lni.map_memory(&memory, &pinned).unwrap();
+    // The same kind again costs nothing.
+    let again = lni.map_memory(&memory, &pinned).unwrap();
+    assert_eq!((md.lac(), again.lac()), (0, 0));
+    assert_eq!(md.len(), 1 << 16);
+    let other = pinned.flags(MapFlags::READ | MapFlags::WRITE);
+    let error = lni.map_memory(&memory, &other).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cxi0: ATU_MAP: service {service} has no ACs left: 1 of at most 1 are in use, or kept \
+             for its LNIs"
+        )
+    );
+    md.update(0..4096).unwrap();
+    assert_eq!(
+        md.update(4096..1 << 17).unwrap_err().to_string(),
+        "cxi0: ATU_UPDATE_MD: bytes 4096 to 131072: expected a part of the 65536 that are \
+         registered"
+    );
+    assert_eq!(
+        lni.map_memory(&memory, &pinned.flags(MapFlags::ATS))
+            .unwrap_err()
+            .to_string(),
+        "cxi0: ATU_MAP: the node has no address translation services (EOPNOTSUPP)"
+    );
+    assert_eq!(
+        lni.map_memory(&memory, &pinned.flags(MapFlags::UNUSED))
+            .unwrap_err()
+            .errno(),
+        Errno::EINVAL
+    );
+}
+
+#[test]
+fn handles_may_be_dropped_in_any_order() {
+    let nic = nic(Release::Main);
+    let (service, lni) = lni_with(&nic, 1024, all(100));
+    for order in 0..8_usize {
+        let wait = lni.alloc_wait().unwrap();
+        let events = lni
+            .alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))
+            .unwrap();
+        let profile = lni.alloc_cp(vni(1024), TrafficClass::LowLatency).unwrap();
+        let queue = lni
+            .alloc_txq(&profile, &TxqOptions::new(64).events(&events))
+            .unwrap();
+        let pte = lni
+            .alloc_pte(PtOptions::IS_MATCHING, Some(&events))
+            .unwrap();
+        let domain = lni.alloc_domain(vni(1024), None).unwrap();
+        let mapping = pte.map(&domain, 3).unwrap();
+        let counter = lni.alloc_ct().unwrap();
+        let mut handles: Vec<Held> = vec![
+            Box::new(wait),
+            Box::new(events),
+            Box::new(profile),
+            Box::new(queue),
+            Box::new(pte),
+            Box::new(domain),
+            Box::new(mapping),
+            Box::new(counter),
+        ];
+        handles.rotate_left(order);
+        handles.into_iter().for_each(drop);
+        let left = nic.state().stats;
+        assert_eq!((left.domain, left.md), (0, 0), "order {order}");
+    }
+    // With anything left of it the LNI would be busy.
+    lni.close().unwrap();
+    root(&nic).services().destroy(service).unwrap();
+}
+
+#[test]
+fn closing_reports_and_gives_the_handle_back() {
+    let nic = nic(Release::Main);
+    let (service, lni) = lni_with(&nic, 1024, all(100));
+    let domain = lni.alloc_domain(vni(1024), None).unwrap();
+    let refused = lni.close().unwrap_err();
+    assert_eq!(refused.error.errno(), Errno::EBUSY);
+    assert!(refused.error.is_busy());
+    assert_eq!(
+        refused.error.to_string(),
+        "cxi0: LNI_FREE: the LNI is still in use"
+    );
+    let lni = refused.handle;
+    domain.close().unwrap();
+    lni.close().unwrap();
+    root(&nic).services().destroy(service).unwrap();
+}
+
+#[test]
+fn an_lni_lives_until_its_last_object_is_gone() {
+    let nic = nic(Release::Main);
+    let (service, lni) = lni_with(&nic, 1024, all(100));
+    let counter = lni.alloc_ct().unwrap();
+    drop(lni);
+    let services = root(&nic).services();
+    assert!(services.destroy(service).unwrap_err().is_busy());
+    drop(counter);
+    services.destroy(service).unwrap();
+}
+
+#[test]
+fn a_process_that_dies_leaves_nothing() {
+    for release in ALL {
+        let nic = nic(release);
+        let (service, lni) = lni_with(&nic, 1024, all(100));
+        let held: Vec<_> = ONE_BY_ONE
+            .into_iter()
+            .map(|resource| take(&lni, 1024, resource).unwrap())
+            .collect();
+        let services = root(&nic).services();
+        assert!(services.destroy(service).unwrap_err().is_busy());
+        // What a killed process does not do is free anything one by one.
+        drop((held, lni));
+        services.destroy(service).unwrap();
+    }
+}
+
+#[test]
+fn who_may_allocate_an_lni() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = modest(1024).member(Member::Uid(7)).build().unwrap();
+        let id = services.create(&spec).unwrap();
+        let device = user(&nic);
+        let error = device.alloc_lni(id).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cxi0: LNI_ALLOC: not permitted: the caller's effective uid, effective gid and \
+                 network namespace are no members of service {id}"
+            )
+        );
+        services.set_enabled(id, false).unwrap();
+        assert_eq!(
+            device.alloc_lni(id).unwrap_err().to_string(),
+            format!("cxi0: LNI_ALLOC: service {id} is disabled")
+        );
+        let error = device.alloc_lni(ServiceId::DEFAULT).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cxi0: LNI_ALLOC: service 1 is disabled: the default service is, unless the \
+             administrator enables it; use a service of your own"
+        );
+        assert_eq!(error.errno(), Errno::EKEYREVOKED);
+        let unknown = ServiceId::new(99).unwrap();
+        assert_eq!(
+            device.alloc_lni(unknown).unwrap_err().to_string(),
+            "cxi0: LNI_ALLOC: there is no service 99"
+        );
+    }
+}
+
+#[test]
+fn a_removed_nic_does_not_make_handles_panic() {
+    let nic = nic(Release::Main);
+    let (service, lni) = lni_with(&nic, 1024, all(100));
+    let counter = lni.alloc_ct().unwrap();
+    nic.faults().remove_nic();
+    assert_eq!(
+        lni.alloc_ct().unwrap_err().to_string(),
+        "cxi0: CT_ALLOC: the device has been removed"
+    );
+    let refused = counter.close().unwrap_err();
+    assert_eq!(refused.error.errno(), Errno::EIO);
+    drop((refused, lni));
+    nic.faults().plug();
+    let device: Device = root(&nic);
+    device.services().destroy(service).unwrap();
+}

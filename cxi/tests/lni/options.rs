@@ -1,0 +1,255 @@
+//! What is asked for below an LNI is what the driver is asked for, and what it answers is what is
+//! said.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::{all, lni_with, modest, nic, vni};
+use cxi::lni::{
+    EventQueueFlags, EventQueueOptions, LcidChoice, LeList, Lni, MapFlags, MapOptions, Pid,
+    ProfileOptions, PtOptions, PteState, StatusThresholds, TgqOptions, TrafficClassType,
+    TxqOptions, UpdatePolicy,
+};
+use cxi::{Device, DeviceId, DeviceMemory, Release, TrafficClass};
+use cxi_ioctl::abi::memory::AtuMapCmd;
+use cxi_ioctl::abi::portal::{PteLeInvalidateCmd, PteMapCmd, PteStatus};
+use cxi_ioctl::abi::profile::{CpAllocCmd, TrigCpAllocCmd};
+use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
+use cxi_ioctl::zerocopy::FromBytes;
+use cxi_ioctl::{Command, Errno, Exchange, Mapping, Opcode, Record, Request, Transport};
+use cxi_mock::{Credentials, InProcess, Nic};
+
+/// An LNI whose commands are kept.
+fn recorded(nic: &Arc<Nic>) -> (Lni, Arc<Record<InProcess>>) {
+    let record = Arc::new(Record::new(
+        nic.open().unwrap().transport(Credentials::root()),
+    ));
+    let device = Device::with_transport(DeviceId::new(0), Arc::<Record<_>>::clone(&record) as _);
+    let spec = modest(1024).limits(all(100)).build().unwrap();
+    let service = device.services().create(&spec).unwrap();
+    (device.alloc_lni(service).unwrap(), record)
+}
+
+/// The last command of a kind that was sent.
+fn last<C: Command + FromBytes>(record: &Record<InProcess>) -> C {
+    let exchanges = record.recording().exchanges;
+    let found = exchanges.iter().rev().find_map(|exchange| match exchange {
+        Exchange::Command { command, .. } if exchange.opcode() == Some(C::OPCODE) => Some(command),
+        _ => None,
+    });
+    C::read_from_bytes(found.expect("it was sent")).unwrap()
+}
+
+#[test]
+fn queues_are_asked_for_as_described() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
+    for (policy, number) in [
+        (UpdatePolicy::Always, 0),
+        (UpdatePolicy::OftenAndWhenEmpty, 1),
+        (UpdatePolicy::SeldomAndWhenEmpty, 2),
+        (UpdatePolicy::Seldom, 3),
+    ] {
+        let options = TxqOptions::new(64).policy(policy).counter_pool(2);
+        lni.alloc_txq(&profile, &options).unwrap();
+        let opts = last::<CqAllocCmd>(&record).opts;
+        assert_eq!((opts.policy, opts.stat_cnt_pool), (number, 2));
+        let options = TgqOptions::new(64).policy(policy).credit_thresholds(3);
+        lni.alloc_tgq(&options).unwrap();
+        let opts = last::<CqAllocCmd>(&record).opts;
+        assert_eq!((opts.policy, opts.lpe_cdt_thresh_id), (number, 3));
+    }
+}
+
+#[test]
+fn a_window_is_mapped_once() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    let queue = lni.alloc_tgq(&TgqOptions::new(64)).unwrap();
+    let first: *const Mapping = queue.commands().unwrap();
+    assert!(std::ptr::eq(first, queue.commands().unwrap()));
+    let maps = |exchange: &&Exchange| matches!(exchange, Exchange::Map { .. });
+    assert_eq!(record.recording().exchanges.iter().filter(maps).count(), 1);
+}
+
+#[test]
+fn event_queues_are_asked_for_as_described() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    let flags = EventQueueFlags::TARGET_LONG | EventQueueFlags::TIMESTAMPS;
+    let options = EventQueueOptions::new(4096)
+        .flags(flags)
+        .thresholds(StatusThresholds {
+            base: 50,
+            delta: 10,
+            count: 4,
+        })
+        .coalescing_delay(7)
+        .cpu(1);
+    let events = lni.alloc_eq(&options).unwrap();
+    let attr = last::<EqAllocCmd>(&record).attr;
+    assert_eq!(attr.flags, flags.bits());
+    assert_eq!(
+        (
+            attr.status_thresh_base,
+            attr.status_thresh_delta,
+            attr.status_thresh_count
+        ),
+        (50, 10, 4)
+    );
+    assert_eq!((attr.ec_delay, attr.cpu_affinity), (7, 1));
+    assert_eq!(attr.queue, events.memory().address());
+}
+
+#[test]
+fn profiles_are_asked_for_as_described() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    let any = ProfileOptions::new(vni(1024), TrafficClass::BestEffort);
+    for (class_type, number) in [
+        (TrafficClassType::Default, 0),
+        (TrafficClassType::Restricted, 2),
+        (TrafficClassType::HighRatePuts, 1),
+    ] {
+        lni.alloc_cp_with(&any.class_type(class_type)).unwrap();
+        assert_eq!(
+            last::<CpAllocCmd>(&record).tc_type,
+            number,
+            "{class_type:?}"
+        );
+    }
+    for (choice, number) in [
+        (LcidChoice::Triggered, 0),
+        (LcidChoice::NotTriggered, 1),
+        (LcidChoice::Any, 2),
+    ] {
+        lni.alloc_cp_with(&any.lcid(choice)).unwrap();
+        assert_eq!(
+            last::<TrigCpAllocCmd>(&record).cp_type,
+            number,
+            "{choice:?}"
+        );
+    }
+}
+
+#[test]
+fn memory_is_registered_as_described() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    let memory = Arc::new(DeviceMemory::new(8192).unwrap());
+    let flags = MapFlags::PIN | MapFlags::READ;
+    let options = MapOptions::default().flags(flags).page_shifts(12, 21);
+    let md = lni.map_memory(&memory, &options).unwrap();
+    let sent = last::<AtuMapCmd>(&record);
+    assert_eq!((sent.va, sent.len), (memory.address(), 8192));
+    assert_eq!(sent.flags, flags.bits());
+    assert_eq!((sent.hints.page_shift, sent.hints.huge_shift), (12, 21));
+    // The mock translates an address to itself.
+    assert_eq!(md.iova(), memory.address());
+}
+
+#[test]
+fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
+    for (list, number) in [
+        (LeList::Priority, 0),
+        (LeList::Overflow, 1),
+        (LeList::Request, 2),
+        (LeList::Unexpected, 3),
+    ] {
+        // The mock knows no list entries; what counts is which list is asked about.
+        let _ = pte.invalidate(list, 7);
+        assert_eq!(last::<PteLeInvalidateCmd>(&record).list, number, "{list:?}");
+    }
+    let domain = lni.alloc_domain(vni(1024), None).unwrap();
+    let single = pte.map(&domain, 3).unwrap();
+    assert_eq!(last::<PteMapCmd>(&record).is_multicast, 0);
+    let multicast = pte.map_multicast(&domain, 4).unwrap();
+    let sent = last::<PteMapCmd>(&record);
+    assert_eq!((sent.is_multicast, sent.pid_offset), (1, 4));
+    assert_ne!(single.index(), multicast.index());
+}
+
+/// A NIC whose portal table entries are in a state of the test's choice.
+#[derive(Debug)]
+struct InState(InProcess, u8);
+
+impl Transport for InState {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        self.0.submit(request.reborrow())?;
+        if request.opcode != Opcode::PTE_STATUS {
+            return Ok(());
+        }
+        let status = PteStatus::mut_from_prefix(request.response);
+        let (status, _) = status.map_err(|_| Errno::EFAULT)?;
+        status.state = self.1;
+        Ok(())
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.0.map(offset, len)
+    }
+}
+
+#[test]
+fn states_of_a_portal_entry_have_names() {
+    for (number, state) in [
+        (0, PteState::Reset),
+        (1, PteState::Disabled),
+        (2, PteState::Enabled),
+        (3, PteState::SoftwareManaged),
+        (4, PteState::Ethernet),
+        (9, PteState::Unknown(9)),
+    ] {
+        let nic = nic(Release::Main);
+        let file = nic.open().unwrap().transport(Credentials::root());
+        let transport = Arc::new(InState(file, number));
+        let device = Device::with_transport(DeviceId::new(0), transport);
+        let spec = modest(1024).limits(all(100)).build().unwrap();
+        let service = device.services().create(&spec).unwrap();
+        let lni = device.alloc_lni(service).unwrap();
+        let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
+        assert_eq!(pte.status(0).unwrap().state, state);
+    }
+}
+
+#[test]
+fn a_wait_object_says_where_its_news_are() {
+    let nic = nic(Release::Main);
+    let (_, lni) = lni_with(&nic, 1024, all(100));
+    let (first, second) = (lni.alloc_wait().unwrap(), lni.alloc_wait().unwrap());
+    assert_ne!(first.number(), second.number());
+    let path = second.path(Path::new("/sys"));
+    let number = second.number().to_string();
+    assert!(
+        path.starts_with("/sys/class/cxi_user/cxi0/clients"),
+        "{path:?}"
+    );
+    assert!(path.ends_with(format!("wait/{number}/intr")), "{path:?}");
+
+    // A mock in the same process has no sysfs.
+    let sysfs = tempfile::tempdir().unwrap();
+    let error = second.open(sysfs.path()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    let place = second.path(sysfs.path());
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::write(&place, "\n").unwrap();
+    let interrupt = second.open(sysfs.path()).unwrap();
+    // An ordinary file never has news.
+    assert!(!interrupt.wait(Some(std::time::Duration::ZERO)).unwrap());
+}
+
+#[test]
+fn a_pid_prints_as_its_number() {
+    assert_eq!(Pid::new(510).unwrap().to_string(), "510");
+}
+
+#[test]
+fn an_lni_waits_for_inbound_traffic() {
+    let (lni, record) = recorded(&nic(Release::Main));
+    lni.device().inbound_wait().unwrap();
+    let opcodes: Vec<_> = record
+        .recording()
+        .exchanges
+        .iter()
+        .filter_map(Exchange::opcode)
+        .collect();
+    assert_eq!(opcodes.last(), Some(&Opcode::INBOUND_WAIT));
+}

@@ -1,0 +1,288 @@
+//! What is not there any more, not allowed or not known below an LNI, and how that is said.
+
+mod exhausted;
+
+use std::sync::Arc;
+
+use crate::common::{FROM_13_1, all, lni_with, modest, nic, range, root, user, vni};
+use cxi::driver::Hazards;
+use cxi::lni::{
+    EthernetClass, EventQueueFlags, EventQueueOptions, LcidChoice, Lni, MapFlags, MapOptions, Pid,
+    ProfileOptions, PtOptions, TgqOptions, TrafficClassType, TxqOptions,
+};
+use cxi::{
+    Device, DeviceId, DeviceMemory, Errno, Error, LnisPerRgid, Member, Release, Resource,
+    ServiceSpec, TrafficClass,
+};
+use cxi_ioctl::{Fault, Injection, Opcode};
+use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
+
+/// An LNI of root, who may do everything.
+fn root_lni(nic: &Arc<Nic>, number: u16) -> Lni {
+    let device = root(nic);
+    let spec = modest(number).limits(all(100)).build().unwrap();
+    let service = device.services().create(&spec).unwrap();
+    device.alloc_lni(service).unwrap()
+}
+
+/// An LNI of a device whose commands can be made to fail.
+fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Fault<InProcess>>) {
+    let file = nic.open().unwrap().transport(Credentials::root());
+    let fault = Arc::new(Fault::new(file));
+    let device = Device::with_transport(DeviceId::new(0), Arc::<Fault<_>>::clone(&fault) as _);
+    let spec = modest(1024).limits(all(100)).build().unwrap();
+    let service = device.services().create(&spec).unwrap();
+    (device.alloc_lni(service).unwrap(), fault)
+}
+
+#[track_caller]
+fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> (Errno, String) {
+    let error = result.unwrap_err();
+    (error.errno(), error.to_string())
+}
+
+#[test]
+fn classes_and_types_that_the_nic_does_not_have_are_said() {
+    let nic = nic(Release::Main);
+    let lni = root_lni(&nic, 1024);
+    let ethernet = |class| lni.alloc_cp_with(&ProfileOptions::ethernet(class, 3));
+    for class in [EthernetClass::Tc1, EthernetClass::Shared] {
+        ethernet(class).unwrap();
+    }
+    assert_eq!(
+        said(ethernet(EthernetClass::Tc2)),
+        (
+            Errno::EINVAL,
+            "cxi0: CP_ALLOC: the NIC has no such Ethernet class and type (EINVAL)".to_owned()
+        )
+    );
+    let of_type = |class, class_type| {
+        let options = ProfileOptions::new(vni(1024), class).class_type(class_type);
+        lni.alloc_cp_with(&options).map_err(|error| error.errno())
+    };
+    for (class, class_type, exists) in [
+        (
+            TrafficClass::BestEffort,
+            TrafficClassType::HighRatePuts,
+            true,
+        ),
+        (TrafficClass::BestEffort, TrafficClassType::Restricted, true),
+        (
+            TrafficClass::BestEffort,
+            TrafficClassType::CollectiveLeaf,
+            false,
+        ),
+        (
+            TrafficClass::LowLatency,
+            TrafficClassType::CollectiveLeaf,
+            true,
+        ),
+        (
+            TrafficClass::LowLatency,
+            TrafficClassType::HighRatePuts,
+            false,
+        ),
+        (TrafficClass::BulkData, TrafficClassType::Default, true),
+    ] {
+        assert_eq!(
+            of_type(class, class_type).map(drop),
+            if exists { Ok(()) } else { Err(Errno::EINVAL) },
+            "{class:?} {class_type:?}"
+        );
+    }
+}
+
+#[test]
+fn the_range_of_a_service_that_was_never_enabled_is_out_of_reach() {
+    // Uid 0 gets a profile of its own where no service admits it, unless a range is in the way.
+    for release in FROM_13_1 {
+        let nic = nic(release);
+        let service = root_lni(&nic, 7).service();
+        let device = root(&nic).accepting(Hazards::ORPHANED_PROFILE);
+        let spec = ServiceSpec::builder().vni_range(range("1024-1039"));
+        let spec = spec.limits(all(0)).enabled(false).build().unwrap();
+        device.services().create(&spec).unwrap();
+        let lni = device.alloc_lni(service).unwrap();
+        assert_eq!(
+            said(lni.alloc_cp(vni(1030), TrafficClass::LowLatency)),
+            (
+                Errno::EEXIST,
+                "cxi0: CP_ALLOC: the VNI belongs to a service that is disabled or does not admit \
+                 the caller (EEXIST)"
+                    .to_owned()
+            ),
+            "{release}"
+        );
+    }
+}
+
+#[test]
+fn a_queue_needs_a_profile_of_its_rgid() {
+    let nic = nic(Release::Main);
+    let (service, lni) = lni_with(&nic, 1024, all(100));
+    let other = lni.device().alloc_lni(service).unwrap();
+    let profile = other.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
+    assert_eq!(
+        said(lni.alloc_txq(&profile, &TxqOptions::new(64))),
+        (
+            Errno::EINVAL,
+            "cxi0: CQ_ALLOC: the RGID has no communication profile with this LCID (EINVAL)"
+                .to_owned()
+        )
+    );
+    other.alloc_txq(&profile, &TxqOptions::new(64)).unwrap();
+}
+
+#[test]
+fn a_domain_on_a_vni_of_others_is_not_permitted() {
+    let nic = nic(Release::Main);
+    let (_, lni) = lni_with(&nic, 1024, all(100));
+    let spec = modest(2048).member(Member::Uid(7)).build().unwrap();
+    root(&nic).services().create(&spec).unwrap();
+    assert_eq!(
+        said(lni.alloc_domain(vni(2048), None)),
+        (
+            Errno::EPERM,
+            "cxi0: DOMAIN_ALLOC: not permitted: the services that have this VNI do not have the \
+             caller as a member"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn a_domain_of_another_lni_is_no_target() {
+    let nic = nic(Release::Main);
+    let (service, lni) = lni_with(&nic, 1024, all(100));
+    let other = lni.device().alloc_lni(service).unwrap();
+    let domain = other.alloc_domain(vni(1024), None).unwrap();
+    let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
+    assert_eq!(
+        said(pte.map(&domain, 0)),
+        (
+            Errno::EINVAL,
+            "cxi0: PTE_MAP: the domain belongs to another LNI (EINVAL)".to_owned()
+        )
+    );
+}
+
+#[test]
+fn an_errno_without_a_known_meaning_is_passed_on() {
+    let nic = nic(Release::Main);
+    let (lni, fault) = faulty_lni(&nic);
+    let domain = lni.alloc_domain(vni(1024), None).unwrap();
+    let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
+    let service = lni.service();
+    for opcode in [
+        Opcode::LNI_ALLOC,
+        Opcode::CP_ALLOC,
+        Opcode::DOMAIN_ALLOC,
+        Opcode::DOMAIN_RESERVE,
+        Opcode::PTE_MAP,
+        Opcode::CT_ALLOC,
+    ] {
+        fault.inject(Injection::errno(Errno::ENOMEM).on(opcode).times(1));
+        let (errno, text) = match opcode {
+            Opcode::LNI_ALLOC => said(lni.device().alloc_lni(service)),
+            Opcode::CP_ALLOC => said(lni.alloc_cp(vni(1024), TrafficClass::BestEffort)),
+            Opcode::DOMAIN_ALLOC => said(lni.alloc_domain(vni(1024), None)),
+            Opcode::DOMAIN_RESERVE => said(lni.reserve_pids(vni(1024), None, 1)),
+            Opcode::PTE_MAP => said(pte.map(&domain, 9)),
+            _ => said(lni.alloc_ct()),
+        };
+        assert_eq!(errno, Errno::ENOMEM);
+        assert!(text.starts_with(&format!("cxi0: {opcode}: ")), "{text}");
+        assert!(text.contains("ENOMEM"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_busy_is_named() {
+    let nic = nic(Release::Main);
+    let (lni, fault) = faulty_lni(&nic);
+    let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
+    let memory = Arc::new(DeviceMemory::new(4096).unwrap());
+    fault.inject(
+        Injection::errno(Errno::EBUSY)
+            .on(Opcode::ATU_UNMAP)
+            .times(1),
+    );
+    for opcode in [
+        Opcode::CP_FREE,
+        Opcode::DOMAIN_FREE,
+        Opcode::CQ_FREE,
+        Opcode::EQ_FREE,
+        Opcode::CT_FREE,
+        Opcode::PTE_FREE,
+        Opcode::WAIT_FREE,
+    ] {
+        fault.inject(Injection::errno(Errno::EBUSY).on(opcode).times(1));
+    }
+    /// Closes it twice: the first time it is busy.
+    macro_rules! busy {
+        ($handle:expr) => {{
+            let refused = $handle.unwrap().close().unwrap_err();
+            assert!(refused.error.is_busy());
+            refused.handle.close().unwrap();
+            refused.error.to_string()
+        }};
+    }
+    let second = lni.alloc_cp(vni(1024), TrafficClass::LowLatency);
+    let said = [
+        busy!(lni.map_memory(&memory, &MapOptions::new())),
+        busy!(second),
+        busy!(lni.alloc_domain(vni(1024), None)),
+        busy!(lni.alloc_txq(&profile, &TxqOptions::new(64))),
+        busy!(lni.alloc_eq(&EventQueueOptions::new(4096))),
+        busy!(lni.alloc_ct()),
+        busy!(lni.alloc_pte(PtOptions::empty(), None)),
+        busy!(lni.alloc_wait()),
+    ];
+    assert_eq!(
+        said,
+        [
+            "cxi0: ATU_UNMAP: the memory is still in use",
+            "cxi0: CP_FREE: the communication profile is still in use",
+            "cxi0: DOMAIN_FREE: the domain is still in use",
+            "cxi0: CQ_FREE: the command queue is still in use",
+            "cxi0: EQ_FREE: the event queue is still in use",
+            "cxi0: CT_FREE: the counter is still in use",
+            "cxi0: PTE_FREE: the PtlTE is still in use",
+            "cxi0: WAIT_FREE: the wait object is still in use",
+        ]
+    );
+}
+
+#[test]
+fn a_window_that_cannot_be_mapped_is_said() {
+    /// A device whose memory cannot be mapped.
+    #[derive(Debug)]
+    struct Unmappable(InProcess);
+
+    impl cxi_ioctl::Transport for Unmappable {
+        fn submit(&self, request: cxi_ioctl::Request<'_>) -> Result<(), Errno> {
+            self.0.submit(request)
+        }
+
+        fn map(&self, _: u64, _: usize) -> Result<cxi_ioctl::Mapping, Errno> {
+            Err(Errno::EAGAIN)
+        }
+    }
+
+    let nic = nic(Release::Main);
+    let file = nic.open().unwrap().transport(Credentials::root());
+    let device = Device::with_transport(DeviceId::new(0), Arc::new(Unmappable(file)));
+    let spec = modest(1024).limits(all(100)).build().unwrap();
+    let lni = device
+        .alloc_lni(device.services().create(&spec).unwrap())
+        .unwrap();
+    let queue = lni.alloc_tgq(&TgqOptions::new(64)).unwrap();
+    let error = queue.commands().unwrap_err();
+    assert_eq!(error.errno(), Errno::EAGAIN);
+    assert!(
+        error
+            .to_string()
+            .starts_with("cxi0: cannot map the command slots of the device: "),
+        "{error}"
+    );
+}

@@ -1,0 +1,394 @@
+//! What goes wrong with services, as text.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::common::{ALL, modest, nic, root, user, vni, with};
+use cxi::{
+    Backoff, Clock, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses,
+};
+use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_mock::Fault;
+
+#[test]
+fn specifications_are_checked_before_anything_is_sent() {
+    let spec = ServiceSpec::builder;
+    for (builder, message) in [
+        (
+            spec(),
+            "no VNIs: name VNIs or a range, or ask for unrestricted VNIs",
+        ),
+        (
+            spec().vnis([1, 2, 3, 4, 5].map(vni)),
+            "5 VNIs: a service can list at most 4; more need a VNI range",
+        ),
+        (
+            spec().vni(vni(7)).vni(vni(7)),
+            "VNI 7 is listed twice: name each VNI once",
+        ),
+        (
+            spec().vni(vni(7)).vni_range("8-15".parse().unwrap()),
+            "both 8-15 as VNI range and VNIs are named: a service has one or the other",
+        ),
+        (
+            spec().vni(vni(7)).unrestricted_vnis(),
+            "VNIs are named and unrestricted: a service has one or the other",
+        ),
+        (
+            modest(7).members([Member::Uid(1), Member::Uid(2), Member::Uid(3)]),
+            "3 members: a service can name at most 2",
+        ),
+        (
+            modest(7).member(Member::Gid(5)).member(Member::Gid(5)),
+            "gid 5 is named twice: name each member once",
+        ),
+        (
+            modest(7).traffic_classes(TrafficClasses::empty()),
+            "no traffic class: name at least one, or leave them unrestricted",
+        ),
+        (
+            modest(7).traffic_classes(TrafficClasses::from_bits_retain(0x21)),
+            "traffic classes 0x21: expected bits below 0x20",
+        ),
+        (modest(7).counter_pool(4), "counter pool 4: expected 0 to 3"),
+    ] {
+        assert_eq!(builder.build().unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn limits_are_checked_against_the_device() {
+    let nic = nic(Release::Shs14_0_1);
+    let services = root(&nic).services();
+    let error = services
+        .create(&with(5, Resource::Txqs, 0, 2048))
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_ALLOC: at most 2048 TXQs asked for: the device has 1024"
+    );
+    assert_eq!(error.errno(), Errno::EINVAL);
+    assert!(matches!(error.kind(), ErrorKind::InvalidSpec(_)));
+}
+
+#[test]
+fn without_the_capability_services_are_read_only() {
+    for release in ALL {
+        let nic = nic(release);
+        let id = root(&nic).services().create(&modest(5).build().unwrap());
+        let services = user(&nic).services();
+        let error = services.create(&modest(6).build().unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cxi0: SVC_ALLOC: not permitted: it takes CAP_SYS_ADMIN in the initial user \
+             namespace, and a physical function"
+        );
+        assert_eq!(
+            std::io::Error::from(error).kind(),
+            std::io::ErrorKind::PermissionDenied
+        );
+        let error = services.destroy(id.unwrap()).unwrap_err();
+        assert_eq!(error.errno(), Errno::EPERM);
+    }
+}
+
+#[test]
+fn ids_that_do_not_exist_are_named() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let id = ServiceId::new(77).unwrap();
+    let spec = modest(5).build().unwrap();
+    for (error, command) in [
+        (services.get(id).unwrap_err(), "SVC_GET"),
+        (services.usage(id).unwrap_err(), "SVC_RSRC_GET"),
+        (services.update(id, &spec).unwrap_err(), "SVC_GET"),
+        (services.set_enabled(id, true).unwrap_err(), "SVC_ENABLE"),
+        (
+            services
+                .set_vni_range(id, "8-15".parse().unwrap())
+                .unwrap_err(),
+            "SVC_SET_VNI_RANGE",
+        ),
+        (services.vni_range(id).unwrap_err(), "SVC_GET_VNI_RANGE"),
+        (
+            services
+                .set_lnis_per_rgid(id, 2.try_into().unwrap())
+                .unwrap_err(),
+            "SVC_SET_LPR",
+        ),
+        (services.lnis_per_rgid(id).unwrap_err(), "SVC_GET_LPR"),
+        (
+            services.set_exclusive_cp(id, true).unwrap_err(),
+            "SVC_SET_EXCLUSIVE_CP",
+        ),
+        (
+            services.exclusive_cp(id).unwrap_err(),
+            "SVC_GET_EXCLUSIVE_CP",
+        ),
+        (services.set_netns(id, 5).unwrap_err(), "SVC_SET_NETNS"),
+        (services.netns(id).unwrap_err(), "SVC_GET_NETNS"),
+        (services.destroy(id).unwrap_err(), "SVC_DESTROY"),
+    ] {
+        assert_eq!(
+            error.to_string(),
+            format!("cxi0: {command}: there is no service 77")
+        );
+        assert_eq!(error.errno(), Errno::EINVAL);
+    }
+}
+
+#[test]
+fn the_default_service_stays() {
+    let nic = nic(Release::Main);
+    let error = root(&nic)
+        .services()
+        .destroy(ServiceId::DEFAULT)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled"
+    );
+}
+
+#[test]
+fn updates_that_would_break_a_service_are_refused() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let id = services.create(&modest(5).build().unwrap()).unwrap();
+    let unlimited = ServiceSpec::builder().vni(vni(5)).build().unwrap();
+    assert_eq!(
+        services.update(id, &unlimited).unwrap_err().to_string(),
+        "cxi0: SVC_UPDATE: service 2 has limits and the specification has none: that cannot be \
+         changed"
+    );
+    let two = modest(5).vni(vni(6)).build().unwrap();
+    assert_eq!(
+        services.update(id, &two).unwrap_err().to_string(),
+        "cxi0: SVC_UPDATE: service 2 has VNIs 5 and the specification 5,6: their number and kind \
+         cannot be changed"
+    );
+    services
+        .update(id, &modest(5).enabled(false).build().unwrap())
+        .unwrap();
+    assert!(!services.get(id).unwrap().enabled());
+}
+
+#[test]
+fn updates_that_would_only_be_noted_are_refused() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = || modest(5).member(Member::Uid(1000));
+        let id = services.create(&spec().build().unwrap()).unwrap();
+        let before = services.get(id).unwrap();
+        for (other, what) in [
+            (modest(5).member(Member::Uid(1001)), "members"),
+            (modest(6).member(Member::Uid(1000)), "VNIs"),
+            (
+                spec().traffic_classes(TrafficClasses::BULK_DATA),
+                "traffic classes",
+            ),
+        ] {
+            let error = services.update(id, &other.build().unwrap()).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Unpromised { .. }),
+                "{release}: {error}"
+            );
+            let expected = format!(
+                "cannot promise other {what} for service {id}, which drivers from shs-13.0 on \
+                 note and do not apply: destroy it and make another"
+            );
+            assert!(error.to_string().ends_with(&expected), "{release}: {error}");
+            assert_eq!(services.get(id).unwrap(), before, "{release}");
+        }
+        services
+            .update(id, &spec().enabled(false).build().unwrap())
+            .unwrap();
+        assert!(!services.get(id).unwrap().enabled(), "{release}");
+    }
+}
+
+#[test]
+fn old_drivers_are_told_from_new_ones() {
+    for release in [Release::Shs12_0, Release::Shs13_0] {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let before = services.list().unwrap();
+        let spec = ServiceSpec::builder;
+        let range = "8-15".parse().unwrap();
+        for (builder, what, needs) in [
+            (spec().vni_range(range), "a range of VNIs", "13.1"),
+            (spec().vnis([]), "a service without any VNI", "13.1"),
+            (
+                modest(5).members([]),
+                "a service without any member",
+                "13.1",
+            ),
+            (
+                modest(5).member(Member::NetNs(7)),
+                "a network namespace as member",
+                "14.0.0",
+            ),
+        ] {
+            let error = services.create(&builder.build().unwrap()).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "cxi0: SVC_ALLOC: {what} is not known to this driver ({release}): it needs \
+                     SHS {needs} or later"
+                )
+            );
+        }
+        assert_eq!(services.list().unwrap(), before);
+    }
+    let nic = nic(Release::Shs13_1);
+    let services = root(&nic).services();
+    let before = services.list().unwrap();
+    let spec = modest(5).member(Member::NetNs(7)).build().unwrap();
+    let error = services.create(&spec).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_ALLOC: a network namespace as member is not known to this driver (shs-13.1): \
+         it needs SHS 14.0.0 or later"
+    );
+    assert_eq!(services.list().unwrap(), before);
+}
+
+#[test]
+fn taken_vnis_are_named_with_their_holder() {
+    for release in [Release::Shs13_0, Release::Shs13_1, Release::Shs14_0_0] {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let first = services.create(&modest(1024).build().unwrap()).unwrap();
+        let error = services
+            .create(&modest(7).vni(vni(1024)).build().unwrap())
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("cxi0: SVC_ALLOC: VNI 1024 is taken by service {first}")
+        );
+        assert_eq!(error.errno(), Errno::EEXIST);
+        let error = services.create(&modest(10).build().unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cxi0: SVC_ALLOC: VNI 10 is taken by service 1"
+        );
+    }
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let range = ServiceSpec::builder()
+        .vni_range("1024-1039".parse().unwrap())
+        .build()
+        .unwrap();
+    services.create(&range).unwrap();
+    let error = services.create(&modest(1030).build().unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_ALLOC: VNI 1030 is taken: service 2 has VNIs 1024-1039"
+    );
+}
+
+#[test]
+fn an_undo_that_fails_names_what_is_left() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    nic.faults()
+        .add(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).times(1));
+    nic.faults()
+        .add(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).times(1));
+    let spec = ServiceSpec::builder()
+        .vni_range("64-127".parse().unwrap())
+        .build()
+        .unwrap();
+    let error = services.create(&spec).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_ENABLE: the driver refused with ENOMEM (Cannot allocate memory); service 2 is \
+         left behind, because destroying it failed too: not permitted: it takes CAP_SYS_ADMIN in \
+         the initial user namespace, and a physical function"
+    );
+    let leftover = error.leftover().unwrap();
+    services.destroy(leftover.service).unwrap();
+}
+
+#[test]
+fn a_removed_nic_says_so() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    nic.faults().remove_nic();
+    let error = services.list().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_LIST_GET: the device has been removed"
+    );
+    assert_eq!(error.errno(), Errno::EIO);
+}
+
+/// A clock that sleeps by being set forward, and notes how long it slept.
+#[derive(Debug, Default)]
+struct Dial {
+    now: Mutex<Duration>,
+    slept: Mutex<Vec<u128>>,
+}
+
+impl Clock for Dial {
+    fn now(&self) -> Duration {
+        *self.now.lock().unwrap()
+    }
+
+    fn sleep(&self, time: Duration) {
+        *self.now.lock().unwrap() += time;
+        self.slept.lock().unwrap().push(time.as_millis());
+    }
+}
+
+#[test]
+fn a_busy_service_is_destroyed_when_it_is_idle() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let id = services.create(&modest(5).build().unwrap()).unwrap();
+    nic.faults()
+        .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
+    let clock = Dial::default();
+    services
+        .destroy_when_idle_with(id, Duration::from_secs(1), Backoff::default(), &clock)
+        .unwrap();
+    assert_eq!(*clock.slept.lock().unwrap(), [1, 2, 4, 8]);
+    assert!(services.get(id).is_err());
+}
+
+#[test]
+fn waiting_for_a_busy_service_ends_at_the_deadline() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let id = services.create(&modest(5).build().unwrap()).unwrap();
+    let holder = user(&nic);
+    let form = cxi_ioctl::LniAllocForm::new();
+    form.alloc(&**holder.transport(), id.get()).unwrap();
+    assert_eq!(
+        services.destroy(id).unwrap_err().to_string(),
+        "cxi0: SVC_DESTROY: service 2 is still in use"
+    );
+    let clock = Dial::default();
+    let error = services
+        .destroy_when_idle_with(id, Duration::from_millis(10), Backoff::default(), &clock)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: SVC_DESTROY: service 2 is still in use after 10ms and 5 attempts"
+    );
+    assert!(error.is_busy());
+    assert_eq!(error.errno(), Errno::EBUSY);
+    assert_eq!(*clock.slept.lock().unwrap(), [1, 2, 4, 3]);
+    // The process ends: now it goes.
+    drop(holder);
+    services.destroy_when_idle(id, Duration::ZERO).unwrap();
+}
+
+#[test]
+fn unlimited_and_limited_differ() {
+    let limits = cxi::Limits::from([Limit::at_most(1); 8]);
+    let spec = modest(5).limits(limits).build().unwrap();
+    assert_eq!(spec.limits().unwrap()[Resource::Acs].max(), 1);
+    assert_eq!(spec.with_limits(None).limits(), None);
+}

@@ -1,0 +1,355 @@
+//! Services through the safe API, on every driver release the mock models.
+
+use std::sync::Arc;
+
+use crate::common::{ALL, FROM_13_1, modest, nic, root, user, vni, with};
+use cxi::driver::Hazards;
+use cxi::{
+    Device, DeviceId, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
+    TrafficClasses, Transport, VniAccess, VniRange,
+};
+use cxi_ioctl::Release;
+use cxi_mock::Credentials;
+
+#[test]
+fn what_was_made_is_read_back() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = modest(1024)
+            .vni(vni(77))
+            .member(Member::Uid(1000))
+            .member(Member::Gid(200))
+            .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
+            .limit(Resource::Txqs, Limit::new(4, 16).unwrap())
+            .counter_pool(2)
+            .build()
+            .unwrap();
+        let id = services.create(&spec).unwrap();
+        assert_eq!(id.get(), 2);
+
+        // Reading takes no privilege.
+        let service = user(&nic).services().get(id).unwrap();
+        assert!(service.enabled() && !service.system() && service.limited());
+        assert_eq!(service.members(), spec.members().copied());
+        assert_eq!(service.vnis(), spec.vnis());
+        assert_eq!(service.traffic_classes(), spec.traffic_classes());
+        assert_eq!(Some(&service.limits()), spec.limits());
+        assert_eq!(service.counter_pool(), 2);
+        assert_eq!(ServiceSpec::try_from(&service), Ok(spec), "{release}");
+
+        services.destroy(id).unwrap();
+        let error = services.get(id).unwrap_err();
+        assert_eq!(error.to_string(), "cxi0: SVC_GET: there is no service 2");
+    }
+}
+
+#[test]
+fn one_member_is_one_member_also_where_a_free_slot_would_open_the_service() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = modest(1024).member(Member::Uid(1000)).build().unwrap();
+        let id = services.create(&spec).unwrap();
+        let service = services.get(id).unwrap();
+        assert_eq!(service.members(), spec.members().copied(), "{release}");
+        assert_eq!(ServiceSpec::try_from(&service), Ok(spec));
+
+        let lni = |uid| {
+            let device = crate::common::device(&nic, Credentials::user(uid, 1));
+            cxi_ioctl::LniAllocForm::new()
+                .alloc(&**device.transport(), id.get())
+                .map_err(|error| error.errno().name())
+        };
+        assert!(lni(1000).is_ok(), "{release}");
+        assert_eq!(lni(1001), Err(Some("EPERM")), "{release}");
+    }
+}
+
+#[test]
+fn unlimited_services_show_what_they_get() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let spec = ServiceSpec::builder().vni(vni(5)).build().unwrap();
+    let id = services.create(&spec).unwrap();
+    let service = services.get(id).unwrap();
+    assert!(!service.limited());
+    assert_eq!(service.limits()[Resource::Tles], Limit::exactly(8));
+    assert_eq!(service.limits()[Resource::Txqs], Limit::at_most(1024));
+    assert_eq!(service.members(), None);
+    assert_eq!(service.traffic_classes(), None);
+    assert_eq!(ServiceSpec::try_from(&service), Ok(spec));
+}
+
+#[test]
+fn ranges_are_set_and_enabled() {
+    for release in FROM_13_1 {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let range: VniRange = "1024-1039".parse().unwrap();
+        let spec = ServiceSpec::builder()
+            .vni_range(range)
+            .limits([Limit::NONE; 8].into())
+            .build()
+            .unwrap();
+        let id = services.create(&spec).unwrap();
+        let service = services.get(id).unwrap();
+        assert!(service.enabled(), "{release}");
+        assert_eq!(service.vnis(), VniAccess::Range(range));
+        assert_eq!(services.vni_range(id).unwrap(), Some(range));
+        assert_eq!(ServiceSpec::try_from(&service), Ok(spec));
+        assert_eq!(
+            services.list().unwrap().last().map(cxi::Service::vnis),
+            Some(VniAccess::Range(range))
+        );
+        assert_eq!(services.vni_range(ServiceId::DEFAULT).unwrap(), None);
+
+        let error = services
+            .set_vni_range(id, "2048-2063".parse().unwrap())
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cxi0: SVC_SET_VNI_RANGE: service 2 has VNI range 1024-1039 already: it takes no other"
+        );
+
+        // Disabled and enabled again, and updated, the range stays.
+        services.set_enabled(id, false).unwrap();
+        assert!(!services.get(id).unwrap().enabled());
+        services.update(id, &spec).unwrap();
+        assert!(services.get(id).unwrap().enabled());
+        assert_eq!(services.vni_range(id).unwrap(), Some(range));
+        services.destroy(id).unwrap();
+        assert_eq!(services.create(&spec).unwrap(), id, "{release}");
+    }
+}
+
+#[test]
+fn a_service_without_vnis_waits_for_its_range() {
+    let nic = nic(Release::Shs14_0_1);
+    let services = root(&nic).services();
+    let spec = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
+    let id = services.create(&spec).unwrap();
+    assert!(!services.get(id).unwrap().enabled());
+    assert_eq!(services.vni_range(id).unwrap(), None);
+    assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Unrestricted);
+    let range = "64-127".parse().unwrap();
+    services.set_vni_range(id, range).unwrap();
+    services.set_enabled(id, true).unwrap();
+    assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Range(range));
+}
+
+#[test]
+fn a_range_that_fails_leaves_nothing() {
+    for release in FROM_13_1 {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let holder = services.create(&modest(1030).build().unwrap()).unwrap();
+        let before = (services.list().unwrap(), nic.state());
+        let spec = ServiceSpec::builder()
+            .vni_range("1024-1039".parse().unwrap())
+            .build()
+            .unwrap();
+        let error = services.create(&spec).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cxi0: SVC_SET_VNI_RANGE: VNIs 1024-1039 are taken: service {holder} has VNI 1030"
+            )
+        );
+        assert!(error.leftover().is_none());
+        assert_eq!(services.list().unwrap(), before.0, "{release}");
+    }
+}
+
+#[test]
+fn namespaces_are_the_only_member() {
+    for release in [Release::Shs14_0_0, Release::Shs14_0_1, Release::Main] {
+        for range in [false, true] {
+            let nic = nic(release);
+            let services = root(&nic).services();
+            let builder = ServiceSpec::builder()
+                .member(Member::NetNs(4_026_532_000))
+                .limits([Limit::NONE; 8].into());
+            let builder = if range {
+                builder.vni_range("1024-1027".parse().unwrap())
+            } else {
+                builder.vni(vni(1024))
+            };
+            let spec = builder.build().unwrap();
+            let id = services.create(&spec).unwrap();
+            assert_eq!(services.netns(id).unwrap(), Some(4_026_532_000));
+            let service = services.get(id).unwrap();
+            assert!(service.enabled(), "{release}");
+            assert_eq!(ServiceSpec::try_from(&service), Ok(spec), "{release}");
+
+            let lni = |netns| {
+                let mut caller = Credentials::user(1000, 1000);
+                caller.netns = netns;
+                let device = crate::common::device(&nic, caller);
+                cxi_ioctl::LniAllocForm::new()
+                    .alloc(&**device.transport(), id.get())
+                    .map_err(|error| error.errno().name())
+            };
+            assert!(lni(4_026_532_000).is_ok());
+            assert_eq!(lni(0), Err(Some("EPERM")));
+            assert_eq!(lni(4_026_531_840), Err(Some("EPERM")));
+            services.destroy(id).unwrap();
+        }
+    }
+}
+
+#[test]
+fn disabled_services_are_made_disabled() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let id = services
+            .create(&modest(5).enabled(false).build().unwrap())
+            .unwrap();
+        assert!(!services.get(id).unwrap().enabled(), "{release}");
+        services.set_enabled(id, true).unwrap();
+        assert!(services.get(id).unwrap().enabled(), "{release}");
+        services.set_enabled(id, false).unwrap();
+        assert!(!services.get(id).unwrap().enabled(), "{release}");
+        assert_eq!(services.get(id).unwrap().members(), None);
+    }
+}
+
+#[test]
+fn lists_and_usage_name_every_service() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        for number in 0..40 {
+            services
+                .create(&with(100 + number, Resource::Txqs, 1, 2))
+                .unwrap();
+        }
+        let mut buffer = ServiceBuffer::new();
+        services.list_into(&mut buffer).unwrap();
+        let ids: Vec<u32> = buffer.iter().map(|service| service.id().get()).collect();
+        assert_eq!(ids, (1..=41).collect::<Vec<_>>());
+        assert_eq!(services.list().unwrap(), buffer.to_vec());
+        let usage = services.usage_all().unwrap();
+        assert_eq!(usage.len(), 41);
+        assert_eq!(usage[7], services.usage(usage[7].service).unwrap());
+        assert_eq!(usage[7].in_use[Resource::Txqs], Some(0));
+        let not_applicable = (release < Release::Main).then_some(0);
+        assert_eq!(usage[7].in_use[Resource::Les], not_applicable, "{release}");
+    }
+}
+
+#[test]
+fn sharing_of_rgids_is_set_and_read() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let id = services.create(&modest(5).build().unwrap()).unwrap();
+        assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 1);
+        // Up to 13.0 the kernel may crash on it, and it is sent only to who insists.
+        let hazard = Hazards::SHARED_RGID;
+        let eight = LnisPerRgid::new(8).unwrap();
+        let refused = services.set_lnis_per_rgid(id, eight).is_err();
+        assert_eq!(refused, release <= Release::Shs13_0, "{release}");
+        let insisting = root(&nic).accepting(hazard).services();
+        insisting.set_lnis_per_rgid(id, eight).unwrap();
+        assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
+        let unknown = ServiceId::new(99).unwrap();
+        assert_eq!(
+            services.lnis_per_rgid(unknown).unwrap_err().to_string(),
+            "cxi0: SVC_GET_LPR: there is no service 99"
+        );
+    }
+}
+
+#[test]
+fn exclusive_profiles_belong_to_ranges() {
+    for release in FROM_13_1 {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let range = ServiceSpec::builder()
+            .vni_range("1024-1039".parse().unwrap())
+            .enabled(false)
+            .build()
+            .unwrap();
+        let id = services.create(&range).unwrap();
+        assert!(!services.get(id).unwrap().enabled());
+        assert!(!services.exclusive_cp(id).unwrap());
+        services.set_exclusive_cp(id, true).unwrap();
+        assert!(services.exclusive_cp(id).unwrap());
+        services.set_enabled(id, true).unwrap();
+        assert_eq!(
+            services
+                .set_exclusive_cp(id, false)
+                .unwrap_err()
+                .to_string(),
+            "cxi0: SVC_SET_EXCLUSIVE_CP: service 2 is enabled: it is still in use"
+        );
+        let list = services.create(&modest(5).build().unwrap()).unwrap();
+        assert!(!services.exclusive_cp(list).unwrap());
+        assert_eq!(
+            services
+                .set_exclusive_cp(list, true)
+                .unwrap_err()
+                .to_string(),
+            "cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs (EINVAL)"
+        );
+        let unrestricted = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
+        let bare = services.create(&unrestricted).unwrap();
+        assert!(!services.exclusive_cp(bare).unwrap());
+    }
+}
+
+#[test]
+fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
+    let file = nic(Release::Shs14_0_1).open().unwrap();
+    let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));
+    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&transport));
+    let services = device.services();
+    let scoped = |number| services.create_scoped(&modest(number).build().unwrap());
+    let kept = scoped(1024).unwrap().keep();
+    scoped(1025).unwrap().destroy().unwrap();
+    assert!(services.get(kept).is_ok());
+    drop((services, device));
+    assert_eq!(Arc::strong_count(&transport), 1, "the file can be closed");
+}
+
+#[test]
+fn scoped_services_end_or_are_kept() {
+    let nic = nic(Release::Main);
+    let services = root(&nic).services();
+    let spec = modest(5).build().unwrap();
+    let first = services.create_scoped(&spec).unwrap();
+    let id = first.id();
+    drop(first);
+    assert!(services.get(id).is_err());
+
+    let kept = services.create_scoped(&spec).unwrap().keep();
+    assert!(services.get(kept).is_ok());
+
+    let other = services.create_scoped(&spec).unwrap();
+    let device = root(&nic);
+    let form = cxi_ioctl::LniAllocForm::new();
+    form.alloc(&**device.transport(), other.id().get()).unwrap();
+    let (other, error) = other.destroy().unwrap_err();
+    assert!(error.is_busy());
+    drop(device);
+    other.destroy().unwrap();
+    assert_eq!(services.list().unwrap().len(), 2);
+}
+
+#[test]
+fn as_many_vnis_as_a_service_can_have() {
+    for release in ALL {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = modest(5).vnis([6, 7, 8].map(vni));
+        let id = services.create(&spec.clone().build().unwrap()).unwrap();
+        let disabled = spec.enabled(false).counter_pool(3).build().unwrap();
+        services.update(id, &disabled).unwrap();
+        let service = services.get(id).unwrap();
+        assert_eq!(service.vnis().to_string(), "5,6,7,8");
+        assert_eq!(service.counter_pool(), 3, "{release}");
+        services.destroy(id).unwrap();
+    }
+}

@@ -1,0 +1,14 @@
+//! Services: their life, what a driver answers, what is refused and why, on every driver release.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod answers;
+mod errors;
+mod hazards;
+#[cfg(feature = "serde")]
+mod json;
+mod life;
+mod refusals;
+mod releases;
+mod shortages;

@@ -1,0 +1,76 @@
+//! No command of the interface and no function of libcxi that the library takes the place of is
+//! without a case.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use cxi_ioctl::{Opcode, Release, abi};
+
+use crate::calls;
+use crate::stage::{Plan, nic, run};
+
+/// Commands that are typed, and that the library does not send.
+const NOT_SENT: &[Opcode] = &[
+    Opcode::CQ_ALLOC_BUF,
+    Opcode::MAP_CSRS,
+    Opcode::SBUS_OP,
+    Opcode::SBUS_OP_RESET,
+    Opcode::SERDES_OP,
+];
+
+/// Functions of libcxi whose place something takes that sends no command.
+const WITHOUT_A_COMMAND: &[&str] = &[
+    "cxil_get_device_list",
+    "cxil_open_device",
+    "cxil_read_cntr",
+    "cxil_set_amo_remap_to_pcie_fadd",
+];
+
+#[test]
+fn every_command_is_sent_by_a_call_of_the_table() {
+    let mut sent = BTreeSet::new();
+    for release in Release::ALL {
+        let nic = nic(release);
+        for call in calls::all() {
+            let Some(run) = run(&nic, call, Plan::Fine) else {
+                continue;
+            };
+            assert!(run.result.is_ok(), "{release}: {}: {run:?}", call.name);
+            assert!(run.clean, "{release}: {}: something is left", call.name);
+            sent.extend(run.log.iter().map(|entry| entry.opcode));
+        }
+    }
+    let known: BTreeSet<Opcode> = abi::commands().map(|command| command.opcode).collect();
+    let not_sent: BTreeSet<Opcode> = known.difference(&sent).copied().collect();
+    assert_eq!(not_sent, NOT_SENT.iter().copied().collect());
+}
+
+fn sources(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else {
+            text.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_function_has_a_call_in_the_table() {
+    let mut text = String::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../cxi/src"),
+        &mut text,
+    );
+    // In attributes, and where a macro makes the attribute.
+    let documented = text.match_indices("\"cxil_");
+    let documented: BTreeSet<&str> = documented
+        .filter_map(|(at, _)| text.get(at + 1..)?.split('"').next())
+        .collect();
+    let called = calls::all().flat_map(|call| call.aliases).copied();
+    let covered: BTreeSet<&str> = called.chain(WITHOUT_A_COMMAND.iter().copied()).collect();
+    let differ: Vec<_> = documented.symmetric_difference(&covered).collect();
+    assert!(differ.is_empty(), "{differ:?}");
+}

@@ -1,0 +1,368 @@
+//! What threads do. Each act leaves the NIC as it found it, whatever goes wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi::lni::{EventQueueOptions, LeList, MapOptions, PtOptions, TgqOptions, TxqOptions};
+use cxi::{
+    Device, DeviceMemory, Error, ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource,
+    ResourceMap, ServiceBuffer, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni,
+    VniRange,
+};
+use cxi_job::{AuditOptions, Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+
+use crate::Place;
+
+pub(crate) struct Act {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&Place) -> cxi::Result<()>,
+    /// What other threads may be the reason of.
+    pub(crate) may_meet: fn(&Error) -> bool,
+}
+
+/// Nothing that other threads do is in the way.
+const NOTHING: fn(&Error) -> bool = |_| false;
+
+/// Reading the usage of a service, as others do, keeps it busy for a moment.
+const READERS: fn(&Error) -> bool = Error::is_busy;
+
+pub(crate) const ACTS: &[Act] = &[
+    Act {
+        name: "services",
+        run: services,
+        may_meet: READERS,
+    },
+    Act {
+        name: "ranges",
+        run: ranges,
+        may_meet: READERS,
+    },
+    Act {
+        name: "scarce services",
+        run: scarce,
+        may_meet: NOTHING,
+    },
+    Act {
+        name: "one VNI for all",
+        run: contended,
+        may_meet: taken,
+    },
+    Act {
+        name: "questions",
+        run: questions,
+        may_meet: gone,
+    },
+    Act {
+        name: "queues",
+        run: queues,
+        may_meet: READERS,
+    },
+    Act {
+        name: "targets",
+        run: targets,
+        may_meet: READERS,
+    },
+    Act {
+        name: "memory",
+        run: memory,
+        may_meet: READERS,
+    },
+    Act {
+        name: "a file that ends",
+        run: ending,
+        may_meet: NOTHING,
+    },
+    Act {
+        name: "a tree on a shared file",
+        run: shared_tree,
+        may_meet: READERS,
+    },
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A service may be gone when it is asked for, and another may have its id when it is looked for.
+fn gone(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::NoSuchService { .. } => true,
+        ErrorKind::Refused(why) => why.contains("under the id of one that is gone"),
+        _ => false,
+    }
+}
+
+/// Another thread has the VNI.
+fn taken(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::VniTaken(_))
+}
+
+impl Place {
+    /// One of the NICs, on a file of the thread's own.
+    fn device(&self) -> &Device {
+        &self.own[usize::try_from(self.round).unwrap() % self.own.len()]
+    }
+
+    fn shared(&self) -> &Device {
+        &self.shared[usize::try_from(self.round).unwrap() % self.shared.len()]
+    }
+
+    /// VNIs of this thread alone.
+    fn vni(&self, number: u16) -> Vni {
+        Vni::new(1024 + 64 * self.thread + number).unwrap()
+    }
+
+    fn range(&self) -> VniRange {
+        VniRange::new(Vni::new(8192 + 64 * self.thread).unwrap(), 64).unwrap()
+    }
+}
+
+fn some() -> Limits {
+    ResourceMap::from_fn(|resource| match resource {
+        Resource::Tles => Limit::NONE,
+        _ => Limit::new(1, 16).unwrap(),
+    })
+}
+
+fn spec(limits: Limits) -> ServiceSpecBuilder {
+    ServiceSpec::builder().member(Member::Uid(0)).limits(limits)
+}
+
+/// A service that goes when all is done with it, also if that went wrong.
+fn with_service(
+    device: &Device,
+    spec: ServiceSpecBuilder,
+    act: impl FnOnce(ServiceId) -> cxi::Result<()>,
+) -> cxi::Result<()> {
+    let services = device.services();
+    let id = match services.create(&spec.build().unwrap()) {
+        Ok(id) => id,
+        Err(error) => {
+            // It could not be undone: readers kept it busy, or whoever has the VNI was gone when
+            // that was looked up, and then it may be dangerous.
+            if let Some(left) = error.leftover() {
+                let reason = left.error.kind();
+                let known = left.error.is_busy() || matches!(reason, ErrorKind::Hazard { .. });
+                assert!(known, "{error}");
+                services.destroy_when_idle(left.service, PATIENCE).unwrap();
+            }
+            return Err(error);
+        }
+    };
+    let result = act(id);
+    // Others may be reading its usage.
+    services.destroy_when_idle(id, PATIENCE).unwrap();
+    result
+}
+
+/// A change that readers of the usage may be in the way of.
+fn patiently(change: impl Fn() -> cxi::Result<()>) -> cxi::Result<()> {
+    loop {
+        match change() {
+            Err(error) if error.is_busy() => std::thread::yield_now(),
+            result => return result,
+        }
+    }
+}
+
+fn services(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    let services = device.services();
+    let wanted = spec(some()).vni(place.vni(0)).vni(place.vni(1));
+    with_service(device, wanted, |id| {
+        let read = services.get(id)?;
+        assert!(read.enabled() && read.limits()[Resource::Txqs] == Limit::new(1, 16).unwrap());
+        assert_eq!(services.usage(id)?.in_use[Resource::Txqs], Some(0));
+        patiently(|| services.set_enabled(id, false))?;
+        assert!(!services.get(id)?.enabled());
+        let again = spec(some())
+            .vni(place.vni(0))
+            .vni(place.vni(1))
+            .build()
+            .unwrap();
+        patiently(|| services.update(id, &again))?;
+        let count = LnisPerRgid::new(4).unwrap();
+        patiently(|| services.set_lnis_per_rgid(id, count))?;
+        assert_eq!(services.lnis_per_rgid(id)?, count);
+        Ok(())
+    })
+}
+
+fn ranges(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    let services = device.services();
+    let wanted = spec(Limits::default())
+        .vni_range(place.range())
+        .enabled(false);
+    with_service(device, wanted, |id| {
+        assert_eq!(services.vni_range(id)?, Some(place.range()));
+        patiently(|| services.set_exclusive_cp(id, true))?;
+        assert!(services.exclusive_cp(id)?);
+        patiently(|| services.set_enabled(id, true))?;
+        let lni = device.alloc_lni(id)?;
+        let profile = lni.alloc_cp(place.range().first(), TrafficClass::BestEffort)?;
+        profile.modify(place.range().last())
+    })
+}
+
+/// All threads want more than half of the TGQs: one at a time gets them.
+fn scarce(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    let most = device.totals()?[Resource::Tgqs] / 2 + 1;
+    let spec = spec(Limits::default()).limit(Resource::Tgqs, Limit::exactly(most));
+    match with_service(device, spec.vni(place.vni(2)), |_| Ok(())) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotEnough(_)) => Ok(()),
+        result => result,
+    }
+}
+
+fn contended(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    let block = VniRange::new(Vni::new(20_480).unwrap(), 16).unwrap();
+    with_service(device, spec(Limits::default()).vni_range(block), |id| {
+        assert_eq!(device.services().vni_range(id)?, Some(block));
+        Ok(())
+    })
+}
+
+fn questions(place: &Place) -> cxi::Result<()> {
+    let device = place.shared();
+    let services = device.services();
+    let driver = device.driver()?.guess();
+    assert_eq!(driver, place.own[0].driver()?.guess());
+    assert!(device.info()?.link_up);
+    let mut buffer = ServiceBuffer::new();
+    services.list_into(&mut buffer)?;
+    assert!(buffer.iter().any(|service| service.id().is_default()));
+    for usage in services.usage_all()? {
+        let in_use = usage.in_use[Resource::Tgqs];
+        assert!(in_use <= Some(device.totals()?[Resource::Tgqs]));
+    }
+    for service in services.list()? {
+        let _usage = services.usage(service.id())?;
+        let _netns = services.netns(service.id())?;
+    }
+    let have = device.availability()?;
+    assert!(have.resources[Resource::Txqs].total > 0);
+    let node = Node::of([device.clone()]);
+    let _audit = node.audit(&AuditOptions::new());
+    device.inbound_wait()
+}
+
+fn queues(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    with_service(device, spec(some()).vni(place.vni(3)), |id| {
+        let lni = device.alloc_lni(id)?;
+        let profile = lni.alloc_cp(place.vni(3), TrafficClass::BestEffort)?;
+        let wait = lni.alloc_wait()?;
+        let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;
+        let txq = lni.alloc_txq(&profile, &TxqOptions::new(64).events(&events))?;
+        let tgq = lni.alloc_tgq(&TgqOptions::new(64).events(&events))?;
+        txq.commands()?.write_slot(0, &[7; 64]).unwrap();
+        assert_eq!(txq.commands()?.read_u64(0), Ok(0x0707_0707_0707_0707));
+        assert_eq!(tgq.ack_counter()?, 0);
+        let next = events.resize(8192)?;
+        events.complete_resize()?;
+        assert_eq!(events.memory().address(), next.address());
+        assert_eq!(events.adjust_reserved_slots(2)?, 2);
+        let counter = lni.alloc_ct()?;
+        counter.doorbell()?.ring(0, 1).unwrap();
+        drop((profile, wait));
+        drop((events, lni));
+        tgq.close().unwrap();
+        txq.close().unwrap();
+        Ok(())
+    })
+}
+
+fn targets(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    with_service(device, spec(some()).vni(place.vni(4)), |id| {
+        let lni = device.alloc_lni(id)?;
+        let block = lni.reserve_pids(place.vni(4), None, 4)?;
+        let domain = lni.alloc_domain(place.vni(4), Some(block.first))?;
+        let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None)?;
+        let mapping = pte.map(&domain, 3)?;
+        pte.invalidate(LeList::Priority, 1)?;
+        let status = pte.status(4);
+        mapping.close().unwrap();
+        status.map(drop)
+    })
+}
+
+fn memory(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    with_service(device, spec(some()).vni(place.vni(5)), |id| {
+        let lni = device.alloc_lni(id)?;
+        let buffer = Arc::new(DeviceMemory::new(8192).unwrap());
+        let first = lni.map_memory(&buffer, &MapOptions::new())?;
+        let second = lni.map_memory(&buffer, &MapOptions::new())?;
+        assert_eq!(first.lac(), second.lac());
+        first.update(0..4096)?;
+        drop(lni);
+        first.close().unwrap();
+        second.close().unwrap();
+        Ok(())
+    })
+}
+
+/// Handles that outlive everything: the end of the file frees what they stand for.
+fn ending(place: &Place) -> cxi::Result<()> {
+    let device = place.device();
+    with_service(device, spec(some()).vni(place.vni(6)), |id| {
+        let lni = place.own[0].alloc_lni(ServiceId::DEFAULT);
+        assert!(lni.is_err(), "the default service is disabled");
+        let lni = device.alloc_lni(id)?;
+        let tgq = lni.alloc_tgq(&TgqOptions::new(64))?;
+        drop(lni);
+        assert_eq!(device.services().usage(id)?.in_use[Resource::Tgqs], Some(1));
+        drop(tgq);
+        Ok(())
+    })
+}
+
+/// As [`targets`], on a file that all threads use.
+fn shared_tree(place: &Place) -> cxi::Result<()> {
+    let device = place.shared();
+    with_service(device, spec(some()).vni(place.vni(7)), |id| {
+        let lni = device.alloc_lni(id)?;
+        let domain = lni.alloc_domain(place.vni(7), None)?;
+        let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None)?;
+        let _mapping = pte.map(&domain, 9)?;
+        let events = lni.alloc_eq(&EventQueueOptions::new(4096))?;
+        let _counter = lni.alloc_ct()?;
+        drop(lni);
+        assert_eq!(events.memory().read_u64(0), Ok(0));
+        Ok(())
+    })
+}
+
+/// A job from prolog to epilog on all NICs. There are TLE pools for three of them, and four threads
+/// have jobs that want one: such a job gets services on all NICs or on none.
+pub(crate) fn job(node: &Node, thread: u16, round: u64) -> bool {
+    let vni = Vni::new(1024 + thread).unwrap();
+    let mut request = JobRequest::builder().uid(1000 + u32::from(thread)).vni(vni);
+    let wants_tles = thread < 4;
+    if !wants_tles {
+        request = request.limits(JobLimits::Fixed(Limits::default()));
+    }
+    let grant = match node.allocate(&request.build().unwrap()) {
+        Ok(grant) => grant,
+        Err(error) => {
+            assert!(wants_tles && error.left().is_empty(), "{error}");
+            assert!(error.to_string().contains("no TLE pool is left"), "{error}");
+            return false;
+        }
+    };
+    assert_eq!(grant.services.len(), node.nics().len());
+    if round.is_multiple_of(3) {
+        let _audit = node.audit(&AuditOptions::new());
+    }
+    let filter = if round.is_multiple_of(2) {
+        Filter::of(&grant)
+    } else {
+        Filter::vnis([vni])
+    };
+    let release = node.release(&filter, &ReleaseOptions::until(PATIENCE));
+    assert_eq!(release.status(), ReleaseStatus::Done, "{release}");
+    assert_eq!(release.services.len(), node.nics().len());
+    true
+}
