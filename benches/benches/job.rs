@@ -20,14 +20,14 @@ const COMMAND: Duration = Duration::from_millis(5);
 const MOST: f64 = 1.5;
 
 fn slow_node(nics: u8) -> Node {
-    let mock = MockNode::alike(nics, &NicConfig::new()).expect("a mock node");
+    let mock = MockNode::with_nics(nics, &NicConfig::new()).expect("a mock node");
     let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
         nic.faults().delay(None, COMMAND);
         let file = nic.open().expect("an open file");
         let transport = file.transport(Credentials::root());
         Device::with_transport(DeviceId::new(number), Arc::new(transport))
     });
-    Node::of(devices)
+    Node::from_devices(devices)
 }
 
 fn request() -> JobRequest {
@@ -78,7 +78,7 @@ fn nodes() -> Vec<(u8, Node)> {
             .collect();
     };
     run::skip("job on several NICs", format_args!("{id} is one"));
-    let node = Node::of(nic::device());
+    let node = Node::from_devices(nic::device());
     if let Err(error) = node.allocate(&request()) {
         run::skip("job", error);
         return Vec::new();

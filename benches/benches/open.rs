@@ -22,7 +22,7 @@ struct Place {
     host: Host,
     id: DeviceId,
     // Goes with its files.
-    _folder: Option<tempfile::TempDir>,
+    _directory: Option<tempfile::TempDir>,
 }
 
 impl Place {
@@ -31,16 +31,16 @@ impl Place {
             return Self {
                 host: Host::system(),
                 id,
-                _folder: None,
+                _directory: None,
             };
         }
-        let folder = tempfile::tempdir().expect("a folder");
-        let (dev, sysfs) = (folder.path().join("dev"), folder.path().join("sys"));
+        let directory = tempfile::tempdir().expect("a directory");
+        let (dev, sysfs) = (directory.path().join("dev"), directory.path().join("sys"));
         files(&dev, &sysfs).expect("files");
         Self {
             host: Host::with_roots(dev, sysfs),
             id: DeviceId::new(0),
-            _folder: Some(folder),
+            _directory: Some(directory),
         }
     }
 

@@ -25,7 +25,7 @@ const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// What this program does: nothing for the start, or one of the two below.
 const PART: &str = "CXI_BENCH_SERVED";
 const MEASURE: &str = "measure";
-/// Followed by the folder to mount the bare file on.
+/// Followed by the directory to mount the bare file on.
 const BARE: &str = "bare:";
 /// Name of the bare file.
 const BARE_FILE: &str = "bare";
@@ -34,8 +34,8 @@ const MISSING: i32 = 77;
 
 fn main() -> ExitCode {
     let part = std::env::var(PART).unwrap_or_default();
-    if let Some(folder) = part.strip_prefix(BARE) {
-        return serve_bare(Path::new(folder));
+    if let Some(directory) = part.strip_prefix(BARE) {
+        return serve_bare(Path::new(directory));
     }
     if part == MEASURE {
         let mut criterion = run::criterion();
@@ -76,10 +76,10 @@ fn stay_on_one_processor() {
 }
 
 /// Serves the bare file until nobody reads what this says any more.
-fn serve_bare(folder: &Path) -> ExitCode {
+fn serve_bare(directory: &Path) -> ExitCode {
     // It does nothing with what it takes: the round trip alone.
     let taken = |_, data: &[u8]| Ok(u32::try_from(data.len()).unwrap_or(u32::MAX));
-    let mounted = match fuse_file::mount(folder, BARE_FILE, taken) {
+    let mounted = match fuse_file::mount(directory, BARE_FILE, taken) {
         Ok(mounted) => mounted,
         Err(why) => {
             let _ = writeln!(std::io::stdout(), "{why}");
@@ -95,15 +95,15 @@ fn serve_bare(folder: &Path) -> ExitCode {
 /// The process that serves the bare file; it ends when its input does.
 struct Bare {
     process: Child,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl Bare {
     fn start() -> Result<(Self, CharDev), String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let process = Command::new(program)
-            .env(PART, format!("{BARE}{}", folder.path().display()))
+            .env(PART, format!("{BARE}{}", directory.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
@@ -113,10 +113,10 @@ impl Bare {
             let read = BufReader::new(output).read_line(&mut line);
             read.map_err(|error| error.to_string())?;
         }
-        let path = folder.path().join(BARE_FILE);
+        let path = directory.path().join(BARE_FILE);
         let bare = Self {
             process,
-            _folder: folder,
+            _directory: directory,
         };
         if line.trim() != "ok" {
             return Err(line.trim().to_owned());

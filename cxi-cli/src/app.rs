@@ -46,7 +46,7 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),
-        Command::Man { folder } => generate::man(folder),
+        Command::Man { directory } => generate::man(directory),
     }
 }
 

@@ -100,11 +100,11 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages into a folder
+    /// Write the manual pages into a directory
     Man {
-        /// The folder; it must exist
+        /// The directory; it must exist
         #[arg(value_name = "DIR")]
-        folder: PathBuf,
+        directory: PathBuf,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi::lni::{Counter, Txq, TxqOptions};
+use cxi::lni::{CountingEvent, Txq, TxqOptions};
 use cxi::{
     Device, DeviceId, Limit, Lni, Member, Resource, ServiceId, ServiceSpec, TrafficClass,
     TrafficClasses, Vni, VniAccess,
@@ -187,7 +187,7 @@ fn job_services(node: &Node) -> Result<Vec<(DeviceId, ServiceId)>, Failure> {
 struct Process {
     lni: Lni,
     _queues: Vec<Txq>,
-    _counters: Vec<Counter>,
+    _counters: Vec<CountingEvent>,
 }
 
 fn work(device: &Device, service: ServiceId) -> cxi::Result<Process> {

@@ -1,6 +1,6 @@
 //! `cxi devices`.
 
-use cxi::driver::{Capabilities, Driver, Guess};
+use cxi::driver::{Capabilities, DetectedRelease, Driver};
 use cxi::{Availability, Device, DeviceInfo, Platform};
 use serde::Serialize;
 
@@ -92,9 +92,9 @@ const NOTICED: [(Capabilities, &str); 7] = [
 impl DriverRelease {
     fn of(driver: &Driver) -> Self {
         Self {
-            guess: match driver.guess() {
-                Guess::Release(release) => release.to_string(),
-                Guess::Between { oldest, newest } => format!("{oldest} to {newest}"),
+            guess: match driver.detected_release() {
+                DetectedRelease::Release(release) => release.to_string(),
+                DetectedRelease::Between { oldest, newest } => format!("{oldest} to {newest}"),
                 _ => "unknown".to_owned(),
             },
             lacks: NOTICED
@@ -103,7 +103,7 @@ impl DriverRelease {
                 .map(|(_, words)| words)
                 .collect(),
             hazards: driver
-                .hazards()
+                .quirks()
                 .iter()
                 .map(|hazard| hazard.to_string())
                 .collect(),

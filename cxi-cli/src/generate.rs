@@ -18,21 +18,21 @@ pub(crate) fn completions(shell: Shell) -> Report {
     Report::verbatim(String::from_utf8_lossy(&script).into_owned())
 }
 
-pub(crate) fn man(folder: &Path) -> Result<Report, Failure> {
+pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
     #[derive(Serialize)]
     struct Written {
         written: Vec<String>,
     }
-    if !folder.is_dir() {
+    if !directory.is_dir() {
         return Err(Failure::bad_input(format!(
-            "{}: there is no such folder for the manual pages",
-            folder.display()
+            "{}: there is no such directory for the manual pages",
+            directory.display()
         )));
     }
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut written = Vec::new();
-    write_pages(&command, folder, &mut written)?;
+    write_pages(&command, directory, &mut written)?;
     let text = written
         .iter()
         .map(|page| format!("{page}\n"))
@@ -43,11 +43,11 @@ pub(crate) fn man(folder: &Path) -> Result<Report, Failure> {
 /// A page for the command and one for each below it, as `cxi-service-create.1`.
 fn write_pages(
     command: &clap::Command,
-    folder: &Path,
+    directory: &Path,
     written: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let page = Man::new(command.clone());
-    let path = folder.join(page.get_filename());
+    let path = directory.join(page.get_filename());
     let cannot = |error: std::io::Error| {
         Failure::new(
             Exit::Failed,
@@ -62,7 +62,7 @@ fn write_pages(
         .get_subcommands()
         .filter(|below| !below.is_hide_set())
     {
-        write_pages(below, folder, written)?;
+        write_pages(below, directory, written)?;
     }
     Ok(())
 }

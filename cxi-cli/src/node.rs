@@ -197,7 +197,7 @@ fn new_node(common: &Common) -> Result<MockNode, Failure> {
     if let Some(release) = common.mock_release {
         config = config.release(release);
     }
-    MockNode::alike(common.mock_nics.unwrap_or(DEFAULT_MOCK_NICS), &config)
+    MockNode::with_nics(common.mock_nics.unwrap_or(DEFAULT_MOCK_NICS), &config)
         .map_err(|error| Failure::bad_input(format!("no such mock node: {error}")))
 }
 

@@ -115,7 +115,7 @@ impl StateFile {
             .open(&lock_path)
             .map_err(|error| {
                 Failure::bad_input(format!(
-                    "{}: the folder of the {} cannot be written: {error}",
+                    "{}: the directory of the {} cannot be written: {error}",
                     path.display(),
                     kind.name
                 ))
@@ -151,18 +151,18 @@ impl StateFile {
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let folder = folder_of(&self.path);
+        let directory = directory_of(&self.path);
         let mut temporary = tempfile::Builder::new()
             .prefix(".cxi-state-")
             .permissions(new_file_mode())
-            .tempfile_in(folder)?;
+            .tempfile_in(directory)?;
         temporary.write_all(text)?;
         if let Some(permissions) = &self.permissions {
             temporary.as_file().set_permissions(permissions.clone())?;
         }
         temporary.as_file().sync_all()?;
         temporary.persist(&self.path)?;
-        File::open(folder)?.sync_all()
+        File::open(directory)?.sync_all()
     }
 }
 
@@ -270,16 +270,16 @@ fn real_path(kind: Kind, path: &Path) -> Result<PathBuf, Failure> {
             let Some(name) = path.file_name() else {
                 return Err(cannot(error));
             };
-            let folder = fs::canonicalize(folder_of(path)).map_err(cannot)?;
-            Ok(folder.join(name))
+            let directory = fs::canonicalize(directory_of(path)).map_err(cannot)?;
+            Ok(directory.join(name))
         }
         Err(error) => Err(cannot(error)),
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn directory_of(path: &Path) -> &Path {
     match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
     }
 }

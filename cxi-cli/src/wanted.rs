@@ -32,7 +32,7 @@ impl Wanted {
             // The driver takes it only while the service is disabled.
             services.set_enabled(id, false)?;
             services.set_exclusive_cp(id, true)?;
-            services.set_enabled(id, self.spec.enabled())?;
+            services.set_enabled(id, self.spec.is_enabled())?;
         }
         Ok(())
     }

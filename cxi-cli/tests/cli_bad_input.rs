@@ -115,7 +115,7 @@ fn specification_files_are_checked() {
         "{}",
         said.err
     );
-    let missing = node.folder().join("none.yaml").display().to_string();
+    let missing = node.directory().join("none.yaml").display().to_string();
     node.cxi(&["service", "create", "--from", &missing])
         .refused(
             2,

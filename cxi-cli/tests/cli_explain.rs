@@ -99,7 +99,7 @@ fn an_audit_remembers_what_was_idle() {
     let node = MockNode::new();
     node.cxi(&["service", "create", "-d", "all", "--uid=0", "--vni=1024"])
         .done();
-    let file = node.folder().join("idle.json").display().to_string();
+    let file = node.directory().join("idle.json").display().to_string();
     let file = format!("--idle-file={file}");
     let audit = |after: &str| {
         let after = format!("--idle-after={after}");

@@ -74,7 +74,7 @@ fn the_programs_exit_code_is_passed_on() {
 #[test]
 fn no_services_no_program() {
     let node = MockNode::new();
-    let file = node.folder().join("ran");
+    let file = node.directory().join("ran");
     let touch = format!("touch {}", file.display());
     let said = run(&node, &["--mock-fault=cxi1:SVC_ALLOC:EPERM"], &touch);
     assert_eq!((said.code, said.out.as_str()), (6, ""));

@@ -94,16 +94,16 @@ fn a_read_only_file_can_be_read() {
 #[test]
 fn a_missing_folder_and_a_folder_are_no_state_files() {
     let node = MockNode::new();
-    let folder = node.folder().display().to_string();
-    cxi(&[&format!("--mock={folder}/none/state.json"), "devices"]).refused(
+    let directory = node.directory().display().to_string();
+    cxi(&[&format!("--mock={directory}/none/state.json"), "devices"]).refused(
         2,
         &format!(
-            "error: {folder}/none/state.json: cannot be used as state file: No such file or \
+            "error: {directory}/none/state.json: cannot be used as state file: No such file or \
              directory (os error 2)"
         ),
     );
     for command in [&["service", "create", "--vni=7"][..], &["devices"]] {
-        for other in [&*folder, "/dev/zero"] {
+        for other in [&*directory, "/dev/zero"] {
             let mock = format!("--mock={other}");
             cxi(&[&[&*mock], command].concat()).refused(
                 2,
@@ -161,7 +161,7 @@ fn calls_at_the_same_time_lose_nothing() {
         .cxi(&["service", "list", "-d", "cxi0", "--json"])
         .json();
     assert_eq!(list["services"].as_array().map(Vec::len), Some(9));
-    let left: Vec<_> = fs::read_dir(node.folder())
+    let left: Vec<_> = fs::read_dir(node.directory())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with('.'))
@@ -172,7 +172,7 @@ fn calls_at_the_same_time_lose_nothing() {
 #[test]
 fn a_link_stays_a_link() {
     let node = MockNode::new();
-    let link = node.folder().join("link.json");
+    let link = node.directory().join("link.json");
     std::os::unix::fs::symlink(node.file(), &link).unwrap();
     let option = format!("--mock={}", link.display());
     // A link to nothing: the file that it names is made.
@@ -203,16 +203,16 @@ fn a_reader_that_goes_away_is_no_failure() {
 
 #[test]
 fn manual_pages_and_completions_are_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
     let written = cxi(&["man", &path]).done();
     assert!(written.contains("cxi-service-create.1"), "{written}");
-    let page = fs::read_to_string(folder.path().join("cxi-service-create.1")).unwrap();
+    let page = fs::read_to_string(directory.path().join("cxi-service-create.1")).unwrap();
     assert!(page.contains("vni\\-range"), "{page}");
     let script = cxi(&["completions", "bash"]).done();
     assert!(script.contains("complete -F _cxi"), "{script}");
     cxi(&["man", "/nowhere"]).refused(
         2,
-        "error: /nowhere: there is no such folder for the manual pages",
+        "error: /nowhere: there is no such directory for the manual pages",
     );
 }

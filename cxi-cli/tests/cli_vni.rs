@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use common::{MockNode, Said, command, cxi};
 use serde_json::{Value, json};
 
-/// A pool and its log in a folder of their own.
+/// A pool and its log in a directory of their own.
 struct Pool {
     node: MockNode,
 }
@@ -23,11 +23,11 @@ impl Pool {
     }
 
     fn file(&self) -> PathBuf {
-        self.node.folder().join("pool.json")
+        self.node.directory().join("pool.json")
     }
 
     fn log(&self) -> PathBuf {
-        self.node.folder().join("pool.log")
+        self.node.directory().join("pool.log")
     }
 
     fn vni(&self, arguments: &[&str]) -> Said {
@@ -158,7 +158,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 #[test]
 fn no_pool_is_said_and_none_is_made() {
     let node = MockNode::new();
-    let file = node.folder().join("none.json");
+    let file = node.directory().join("none.json");
     let option = format!("--pool={}", file.display());
     cxi(&["vni", &option, "reserve", "job1"]).refused(
         2,
@@ -168,7 +168,7 @@ fn no_pool_is_said_and_none_is_made() {
             file.display()
         ),
     );
-    assert_eq!(fs::read_dir(node.folder()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(node.directory()).unwrap().count(), 0);
 
     // A mock node's file is no pool.
     node.cxi(&["service", "create", "--vni=7"]).done();

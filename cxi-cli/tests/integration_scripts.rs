@@ -39,7 +39,7 @@ impl Node {
     }
 
     fn bin(&self) -> PathBuf {
-        self.mock.folder().join("bin")
+        self.mock.directory().join("bin")
     }
 
     /// Puts a program into the PATH of the scripts.
@@ -169,7 +169,7 @@ fn flux_housekeeping_clears_a_node_that_jobs_do_not_share() {
 /// Nodes of one Slurm job, with the pool on a file system that they share.
 fn slurm(pool: &Path, name: &str) -> Node {
     let node = Node::new("slurm");
-    let run = node.mock.folder().join("run").display().to_string();
+    let run = node.mock.directory().join("run").display().to_string();
     node.with("SLURM_JOB_ID", "4711")
         .with("SLURM_JOB_UID", geteuid().as_raw().to_string())
         .with("SLURM_CPUS_ON_NODE", "16")
@@ -188,7 +188,7 @@ fn free(mock: &MockNode, pool: &Path) -> u64 {
 #[test]
 fn slurm_nodes_share_vnis_that_are_free_after_the_last_epilog() {
     let shared = MockNode::new();
-    let pool = shared.folder().join("pool.json");
+    let pool = shared.directory().join("pool.json");
     let option = format!("--pool={}", pool.display());
     shared
         .cxi(&["vni", &option, "configure", "1024-1027"])
@@ -227,7 +227,7 @@ fn slurm_nodes_share_vnis_that_are_free_after_the_last_epilog() {
 #[test]
 fn slurm_health_check_spares_jobs_that_run() {
     let shared = MockNode::new();
-    let pool = shared.folder().join("pool.json");
+    let pool = shared.directory().join("pool.json");
     let option = format!("--pool={}", pool.display());
     shared
         .cxi(&["vni", &option, "configure", "1024-1027"])
@@ -241,7 +241,7 @@ fn slurm_health_check_spares_jobs_that_run() {
     node.run("health-check.sh", &[], &[]).done();
     assert_eq!(node.services(), 4, "the job's and the default ones");
     // The job's files went with the node's memory.
-    fs::remove_dir_all(node.mock.folder().join("run")).unwrap();
+    fs::remove_dir_all(node.mock.directory().join("run")).unwrap();
     node.run("health-check.sh", &[], &[]).done();
     assert_eq!(node.services(), 2);
 }

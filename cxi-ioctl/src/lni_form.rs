@@ -20,7 +20,7 @@ pub enum LniForm {
 impl LniForm {
     /// The form of a release.
     #[must_use]
-    pub const fn of(release: Release) -> Self {
+    pub const fn for_release(release: Release) -> Self {
         match release {
             Release::Main => Self::Long,
             _ => Self::Short,
@@ -264,7 +264,7 @@ mod tests {
             let driver = Driver::new(form);
             assert_eq!(eq_adjust_reserved_fc(&driver, form, 3, -4), Ok(-4));
         }
-        assert_eq!(LniForm::of(Release::Shs14_0_1), LniForm::Short);
-        assert_eq!(LniForm::of(Release::Main), LniForm::Long);
+        assert_eq!(LniForm::for_release(Release::Shs14_0_1), LniForm::Short);
+        assert_eq!(LniForm::for_release(Release::Main), LniForm::Long);
     }
 }

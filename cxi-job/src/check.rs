@@ -105,9 +105,9 @@ impl SlingshotEnv {
     /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, Member, Vni};
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
-    /// # let mock = MockNode::alike(1, &NicConfig::new())?;
+    /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let file = mock.nics()[0].open()?.transport(Credentials::root());
-    /// # let node = cxi_job::Node::of([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+    /// # let node = cxi_job::Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
     /// use cxi_job::JobRequest;
     ///
     /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
@@ -171,7 +171,7 @@ impl SlingshotEnv {
             return found;
         };
         let name = describe::service(&service);
-        if !service.enabled() {
+        if !service.is_enabled() {
             found.push(Kind::Disabled);
         }
         if let Some(members) = service.members()

@@ -9,7 +9,7 @@ use super::idset::IdSet;
 use super::node::Node;
 use super::parallel;
 use super::release::{FailedNic, Release, ReleaseOptions, overlaps, release_chosen};
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Service, ServiceId, VniAccess};
 
 /// What is to be cleaned up, and what is not.
@@ -74,7 +74,7 @@ impl CleanPolicy {
         if service.id().is_default() {
             return Err(Spared::Default);
         }
-        if service.system() {
+        if service.is_system() {
             return Err(Spared::System);
         }
         if self.live_services.contains(&(device, service.id()))
@@ -86,7 +86,7 @@ impl CleanPolicy {
             return Ok(Orphaned::InPool);
         }
         if self.unfinished.is_some()
-            && !service.enabled()
+            && !service.is_enabled()
             && service.vnis() == VniAccess::Unrestricted
         {
             return Ok(Orphaned::Unfinished);
@@ -128,7 +128,7 @@ pub enum Spared {
     /// No VNI of it is in the pool.
     OutsidePool,
     /// The driver refused its VNI range, and destroying it may make the kernel use memory that it
-    /// has freed; see [`Hazards::REFUSED_RANGE`].
+    /// has freed; see [`Quirks::REFUSED_RANGE`].
     RangeRefused,
 }
 
@@ -171,9 +171,9 @@ impl Node {
     /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, Vni};
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
-    /// # let mock = MockNode::alike(1, &NicConfig::new())?;
+    /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let file = mock.nics()[0].open()?.transport(Credentials::root());
-    /// # let node = cxi_job::Node::of([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+    /// # let node = cxi_job::Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
     /// use cxi_job::{CleanPolicy, JobRequest, ReleaseOptions};
     ///
     /// for (uid, vni) in [(1000, 1024), (1001, 1025)] {
@@ -261,7 +261,7 @@ impl Node {
 fn safe(nic: &Device, service: &Service, why: Orphaned) -> Result<Orphaned, Spared> {
     let lost = || nic.services().has_lost_range(service.id());
     if why == Orphaned::Unfinished
-        && !nic.accepts(Hazards::REFUSED_RANGE)
+        && !nic.allows_quirks(Quirks::REFUSED_RANGE)
         && lost().is_ok_and(|lost| lost)
     {
         return Err(Spared::RangeRefused);

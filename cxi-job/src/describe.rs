@@ -12,7 +12,7 @@ pub(super) fn owner(service: &Service) -> String {
         Some(members) if members.is_empty() => "nobody".to_owned(),
         Some(members) => members.to_string(),
     };
-    if service.system() {
+    if service.is_system() {
         return format!("system service, {members}");
     }
     members
@@ -32,7 +32,11 @@ pub(super) fn vnis(access: VniAccess) -> String {
 
 /// A service with its owner and VNIs: `service 5 (uid 5588, VNI 1024)`.
 pub(super) fn service(service: &Service) -> String {
-    let state = if service.enabled() { "" } else { ", disabled" };
+    let state = if service.is_enabled() {
+        ""
+    } else {
+        ", disabled"
+    };
     format!(
         "service {} ({}, {}{state})",
         service.id(),

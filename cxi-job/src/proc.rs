@@ -174,8 +174,8 @@ fn pid(name: &str) -> Option<u32> {
 
 /// Whether one of a process's open files is called like the NIC. Containers have it in a `/dev`
 /// of their own, so only the last part of the path counts.
-fn has_open(folder: &Path, name: &str) -> std::io::Result<bool> {
-    for entry in fs::read_dir(folder.join("fd"))? {
+fn has_open(directory: &Path, name: &str) -> std::io::Result<bool> {
+    for entry in fs::read_dir(directory.join("fd"))? {
         let Ok(target) = fs::read_link(entry?.path()) else {
             continue;
         };
@@ -191,11 +191,11 @@ fn has_open(folder: &Path, name: &str) -> std::io::Result<bool> {
     Ok(false)
 }
 
-fn process(pid: u32, folder: &Path) -> Process {
-    let status = kernel_file::read(&folder.join("status")).unwrap_or_default();
+fn process(pid: u32, directory: &Path) -> Process {
+    let status = kernel_file::read(&directory.join("status")).unwrap_or_default();
     // Of real, effective, saved and file system id the second.
     let effective = |name: &str| ids(&status, name)?.nth(1)?.parse().ok();
-    let netns = fs::read_link(folder.join("ns/net")).ok();
+    let netns = fs::read_link(directory.join("ns/net")).ok();
     Process {
         pid,
         name: field(&status, "Name:").map(str::to_owned),
@@ -227,13 +227,13 @@ mod tests {
     fn finds_who_has_a_nic_open() {
         let proc = tempfile::tempdir().unwrap();
         let add = |pid: &str, uid: u32, target: &str| {
-            let folder = proc.path().join(pid);
-            fs::create_dir_all(folder.join("fd")).unwrap();
-            fs::create_dir_all(folder.join("ns")).unwrap();
-            std::os::unix::fs::symlink(target, folder.join("fd/3")).unwrap();
-            std::os::unix::fs::symlink("net:[4026531840]", folder.join("ns/net")).unwrap();
+            let directory = proc.path().join(pid);
+            fs::create_dir_all(directory.join("fd")).unwrap();
+            fs::create_dir_all(directory.join("ns")).unwrap();
+            std::os::unix::fs::symlink(target, directory.join("fd/3")).unwrap();
+            std::os::unix::fs::symlink("net:[4026531840]", directory.join("ns/net")).unwrap();
             let status = format!("Name:\tapp{pid}\nUid:\t0\t{uid}\t0\t0\nGid:\t5\t6\t5\t5\n");
-            fs::write(folder.join("status"), status).unwrap();
+            fs::write(directory.join("status"), status).unwrap();
         };
         add("42", 1000, "/dev/cxi1");
         add("7", 1001, "/container/dev/cxi1 (deleted)");

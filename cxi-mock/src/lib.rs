@@ -25,7 +25,7 @@
 //! let mut destroy = SvcDestroyCmd::new();
 //! destroy.svc_id = svc_id;
 //! // The same open file in the hands of an ordinary user.
-//! let user = root.by(Credentials::user(1000, 100));
+//! let user = root.with_credentials(Credentials::user(1000, 100));
 //! assert_eq!(execute(&user, &destroy).unwrap_err().errno(), Errno::EPERM);
 //! execute(&root, &destroy)?;
 //! assert_eq!(nic.state().svc_count, 1);
@@ -35,7 +35,7 @@
 //!
 //! Tests set what the hardware reports ([`Nic::hardware`]), let commands fail or take long and
 //! take the NIC out ([`Nic::faults`]), look at the driver's accounting ([`Nic::state`]) and at
-//! what a real kernel may not survive ([`Nic::events`]), and keep a node's services between runs
+//! what a real kernel may not survive ([`Nic::hazards`]), and keep a node's services between runs
 //! ([`MockNode::snapshot`]).
 //!
 //! The model does no I/O of its own, has no clock and no randomness. Windows of device memory

@@ -18,7 +18,7 @@ impl MockNode {
     /// # Errors
     ///
     /// As [`Nic::new`].
-    pub fn alike(count: u8, config: &NicConfig) -> Result<Self, LoadError> {
+    pub fn with_nics(count: u8, config: &NicConfig) -> Result<Self, LoadError> {
         Self::new((0..count).map(|index| {
             config.clone().identity(|identity| {
                 identity.nid = identity.nid.wrapping_add(u32::from(index));
@@ -43,7 +43,7 @@ impl MockNode {
 
     /// A node of these NICs, for instance restored ones.
     #[must_use]
-    pub fn of(nics: Vec<Arc<Nic>>) -> Self {
+    pub fn from_nics(nics: Vec<Arc<Nic>>) -> Self {
         Self { nics }
     }
 

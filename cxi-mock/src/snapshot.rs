@@ -15,7 +15,7 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 /// ```
 /// use cxi_mock::{MockNode, NicConfig};
 ///
-/// let node = MockNode::alike(2, &NicConfig::new())?;
+/// let node = MockNode::with_nics(2, &NicConfig::new())?;
 /// let again = MockNode::restore(&node.snapshot()).unwrap();
 /// assert_eq!(again.nics()[1].state(), node.nics()[1].state());
 /// # Ok::<_, cxi_mock::LoadError>(())
@@ -271,6 +271,6 @@ impl MockNode {
         }
         .check()?;
         let nics = snapshot.nics.iter().map(Nic::restore);
-        Ok(Self::of(nics.collect::<Result<_, _>>()?))
+        Ok(Self::from_nics(nics.collect::<Result<_, _>>()?))
     }
 }

@@ -8,7 +8,7 @@ use crate::{CallerMemory, Client, Credentials};
 
 /// An open file of a mock NIC, used by one caller, as a [`Transport`].
 ///
-/// Cloned, or made [`by`](Self::by) another caller, it is the same open file; the last one
+/// Cloned, or made [`by`](Self::with_credentials) another caller, it is the same open file; the last one
 /// closes it.
 #[derive(Clone, Debug)]
 pub struct InProcess {
@@ -26,7 +26,7 @@ impl InProcess {
     /// The same open file in the hands of another caller, as after `setuid` or a passed
     /// descriptor.
     #[must_use]
-    pub fn by(&self, caller: Credentials) -> Self {
+    pub fn with_credentials(&self, caller: Credentials) -> Self {
         Self::new(Arc::clone(&self.client), caller)
     }
 

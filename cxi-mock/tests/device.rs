@@ -102,7 +102,7 @@ fn scripted_faults_end() {
 fn a_removed_nic_answers_eio_and_comes_back() {
     let nic = nic(Release::Shs14_0_1);
     let root = root(&nic);
-    let user = root.by(Credentials::user(5, 5));
+    let user = root.with_credentials(Credentials::user(5, 5));
     let id = alloc(&root, desc(&[5])).unwrap();
     nic.faults().remove_nic();
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
@@ -133,7 +133,7 @@ fn virtual_functions() {
     let vf = new.open_vf(0).unwrap().transport(Credentials::root());
     assert_eq!(alloc(&vf, desc(&[5])), Err(Errno::EPERM));
     let svc = alloc(&root, desc(&[5])).unwrap();
-    let user = vf.by(Credentials::user(5, 5));
+    let user = vf.with_credentials(Credentials::user(5, 5));
     // uid 0 asks on behalf of the user: VNI 77 belongs to nobody.
     let lni = lni(&user, svc).unwrap();
     assert!(cp(&user, lni, 77).is_ok());
@@ -254,7 +254,7 @@ fn registers_are_mapped_once_for_each_file() {
 
 #[test]
 fn nics_are_used_from_many_threads() {
-    let node = MockNode::alike(2, &NicConfig::new()).unwrap();
+    let node = MockNode::with_nics(2, &NicConfig::new()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4u16 {
             let nic = &node.nics()[usize::from(thread % 2)];
@@ -264,7 +264,7 @@ fn nics_are_used_from_many_threads() {
                     let id = alloc(&root, desc(&[100 + thread])).unwrap();
                     let lni = lni(&root, id).unwrap();
                     cp(&root, lni, u32::from(100 + thread)).unwrap();
-                    drop(root.by(Credentials::user(1, 1)));
+                    drop(root.with_credentials(Credentials::user(1, 1)));
                     let mut destroy = SvcDestroyCmd::new();
                     destroy.svc_id = id;
                     assert_eq!(send(&root, &destroy), Err(Errno::EBUSY));

@@ -18,7 +18,7 @@ fn unrestricted(num_vld_vnis: u8) -> SvcDesc {
 }
 
 fn kinds(nic: &Nic) -> Vec<HazardKind> {
-    nic.events().into_iter().map(|event| event.kind).collect()
+    nic.hazards().into_iter().map(|event| event.kind).collect()
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn a_pid_that_another_profile_uses_is_lost_to_those_who_ask_for_any() {
     let nic = nic(Release::Main);
     let root = root(&nic);
     let (ann, bob) = (Credentials::user(1, 1), Credentials::user(2, 2));
-    let (ann, bob) = (root.by(ann), root.by(bob));
+    let (ann, bob) = (root.with_credentials(ann), root.with_credentials(bob));
     let one = alloc(&root, only(desc(&[50]), 1)).unwrap();
     let two = alloc(&root, only(desc(&[50]), 2)).unwrap();
     let (one, two) = (lni(&ann, one).unwrap(), lni(&bob, two).unwrap());
@@ -288,9 +288,9 @@ fn hazards_are_noted_where_a_kernel_may_crash() {
     let root = root(&nic);
     let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
     cp(&root, lni, 77).unwrap();
-    assert_eq!(nic.events(), []);
+    assert_eq!(nic.hazards(), []);
     drop(root);
-    let events = nic.events();
+    let events = nic.hazards();
     assert_eq!(events[0].kind, HazardKind::ProfileUsedAfterFree { vni: 77 });
     assert!(
         events[0]

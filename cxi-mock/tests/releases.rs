@@ -31,7 +31,7 @@ fn ethernet_classes_take_priorities_and_need_a_privilege() {
             let refused = cp_of_class(&root, lni, priority, class);
             assert_eq!(refused, Err(Errno::EINVAL), "{release}");
         }
-        let user = root.by(Credentials::user(7, 7));
+        let user = root.with_credentials(Credentials::user(7, 7));
         assert_eq!(cp_of_class(&user, lni, 1, 5), Err(Errno::EPERM));
         assert_eq!(cp_of_class(&user, lni, 8, 5), Err(Errno::EINVAL));
         // Class 4 is no class by priority: VNI 1, which the disabled default service has.
@@ -56,8 +56,8 @@ fn asking_for_any_pid_of_a_shared_vni_may_meet_another_profile() {
         let root = root(&nic);
         let one = alloc(&root, only(desc(&[50]), 5)).unwrap();
         let two = alloc(&root, only(desc(&[50]), 7)).unwrap();
-        let five = root.by(Credentials::user(5, 5));
-        let seven = root.by(Credentials::user(7, 7));
+        let five = root.with_credentials(Credentials::user(5, 5));
+        let seven = root.with_credentials(Credentials::user(7, 7));
         let (one, two) = (lni(&five, one).unwrap(), lni(&seven, two).unwrap());
         assert_eq!(domain(&five, one, 50, 0).map(|domain| domain.pid), Ok(0));
         assert_eq!(domain(&seven, two, 50, 0).unwrap_err(), Errno::EEXIST);

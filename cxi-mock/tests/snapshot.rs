@@ -96,7 +96,7 @@ fn leaked_pools_stay_leaked() {
 
 #[test]
 fn another_version_is_told_from_a_broken_file() {
-    let mut snapshot = MockNode::of(vec![busy(Release::Main)]).snapshot();
+    let mut snapshot = MockNode::from_nics(vec![busy(Release::Main)]).snapshot();
     snapshot.version = SNAPSHOT_VERSION + 1;
     let error = MockNode::restore(&snapshot).unwrap_err();
     assert_eq!(

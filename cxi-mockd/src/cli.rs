@@ -23,7 +23,7 @@ use super::trace::Trace;
 use super::{launch, privileges, say, state_file};
 use cxi_mock::{MockNode, NicConfig};
 
-/// Where programs find the folder of the node that they run on.
+/// Where programs find the directory of the node that they run on.
 const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
 
 /// A node with mock CXI NICs, for any program.
@@ -43,7 +43,7 @@ enum Command {
     Run {
         #[command(flatten)]
         node: NodeArguments,
-        /// Folder for `enter` and `ctl`; programs find it in CXI_MOCK_DIR
+        /// Directory for `enter` and `ctl`; programs find it in CXI_MOCK_DIR
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
         #[command(flatten)]
@@ -53,7 +53,7 @@ enum Command {
     Serve {
         #[command(flatten)]
         node: NodeArguments,
-        /// Folder for `enter` and `ctl`
+        /// Directory for `enter` and `ctl`
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
     },
@@ -101,7 +101,7 @@ struct Program {
 
 #[derive(Debug, Args)]
 struct ServedNode {
-    /// Folder of the node
+    /// Directory of the node
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE)]
     dir: PathBuf,
 }
@@ -291,7 +291,7 @@ impl NodeArguments {
         let node = match setup {
             Setup::Alike(mut config) => {
                 self.adjust(&mut config)?;
-                MockNode::alike(self.nics.unwrap_or(1), &config)
+                MockNode::with_nics(self.nics.unwrap_or(1), &config)
             }
             Setup::Each(mut configs) => {
                 if self.nics.is_some() {

@@ -1,12 +1,12 @@
-//! The folders of open files and their wait objects.
+//! The directories of open files and their wait objects.
 
 use super::place::ClientPlace;
 use super::server::Function;
 
-/// What a folder below `clients` lists.
-pub(crate) fn entries(function: &Function, folder: ClientPlace) -> Vec<(String, ClientPlace)> {
+/// What a directory below `clients` lists.
+pub(crate) fn entries(function: &Function, directory: ClientPlace) -> Vec<(String, ClientPlace)> {
     let nic = &function.nic;
-    match folder {
+    match directory {
         ClientPlace::All => nic
             .clients_of(function.vf)
             .into_iter()

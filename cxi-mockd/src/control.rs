@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::error::{Doing, ServeError};
 use super::node::Node;
 
-/// The socket's name in the folder of a node.
+/// The socket's name in the directory of a node.
 const SOCKET: &str = "control";
 
 /// Something that a node is asked to do.
@@ -64,7 +64,7 @@ pub(crate) enum Order {
     Link { nic: u16, up: bool },
 }
 
-/// A folder with the socket of a node.
+/// A directory with the socket of a node.
 #[derive(Debug)]
 pub(crate) struct Control {
     listener: UnixListener,
@@ -72,31 +72,31 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Makes the folder and the socket. The folder belongs to one node at a time.
+    /// Makes the directory and the socket. The directory belongs to one node at a time.
     pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(dir)
-            .doing(|| format!("make the folder {}", dir.display()))?;
-        let folder = folder(dir)?;
-        if UnixStream::connect(socket(&folder)).is_ok() {
+            .doing(|| format!("make the directory {}", dir.display()))?;
+        let directory = directory(dir)?;
+        if UnixStream::connect(socket(&directory)).is_ok() {
             return Err(ServeError::Input(format!(
-                "there is a node in {} already: take another folder, or end that node",
+                "there is a node in {} already: take another directory, or end that node",
                 dir.display()
             )));
         }
         let what = || format!("make the socket {}/{SOCKET}", dir.display());
-        match fs::remove_file(socket(&folder)) {
+        match fs::remove_file(socket(&directory)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).doing(what),
             _ => {}
         }
-        let listener = UnixListener::bind(socket(&folder)).doing(what)?;
+        let listener = UnixListener::bind(socket(&directory)).doing(what)?;
         let path = fs::canonicalize(dir).doing(what)?.join(SOCKET);
         Ok(Self { listener, path })
     }
 
-    /// The folder, wherever a program stands.
+    /// The directory, wherever a program stands.
     pub(crate) fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
@@ -150,7 +150,7 @@ fn answer(node: &Node, connection: UnixStream) {
     }
 }
 
-/// A connection to the node of a folder.
+/// A connection to the node of a directory.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: UnixStream,
@@ -166,12 +166,12 @@ impl Connection {
                 dir.display()
             ))
         };
-        let folder = OpenOptions::new()
+        let directory = OpenOptions::new()
             .read(true)
             .custom_flags((OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).bits())
             .open(dir)
             .map_err(nobody)?;
-        let stream = UnixStream::connect(socket(&folder)).map_err(nobody)?;
+        let stream = UnixStream::connect(socket(&directory)).map_err(nobody)?;
         Ok(Self { stream })
     }
 
@@ -195,15 +195,15 @@ impl Connection {
     }
 }
 
-fn folder(dir: &Path) -> Result<File, ServeError> {
+fn directory(dir: &Path) -> Result<File, ServeError> {
     OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).bits())
         .open(dir)
-        .doing(|| format!("open the folder {}", dir.display()))
+        .doing(|| format!("open the directory {}", dir.display()))
 }
 
 /// The socket's path by descriptor: a long path does not fit into a socket's address.
-fn socket(folder: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()))
+fn socket(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
 }

@@ -66,9 +66,9 @@ impl Files {
                 let child = tree.child(index, name)?;
                 Some(in_tree(place, child, tree))
             }
-            Place::Clients(number, folder) => {
+            Place::Clients(number, directory) => {
                 let function = self.server.function(number)?;
-                let entries = clients::entries(function, folder);
+                let entries = clients::entries(function, directory);
                 let (_, entry) = entries.into_iter().find(|(known, _)| known == name)?;
                 Some(Place::Clients(number, entry))
             }
@@ -76,7 +76,7 @@ impl Files {
         }
     }
 
-    /// What a folder lists, without the dots.
+    /// What a directory lists, without the dots.
     pub(crate) fn children(&self, place: Place) -> Vec<(String, Place)> {
         match place {
             Place::Root => self
@@ -96,9 +96,9 @@ impl Files {
                         .collect()
                 })
             }
-            Place::Clients(number, folder) => {
+            Place::Clients(number, directory) => {
                 let function = self.server.function(number);
-                let entries = function.map(|function| clients::entries(function, folder));
+                let entries = function.map(|function| clients::entries(function, directory));
                 entries
                     .unwrap_or_default()
                     .into_iter()
@@ -124,7 +124,7 @@ impl Files {
                 })
             }
             Place::Module(_) | Place::Function(..) => Some(match self.item(place)? {
-                Item::Folder | Item::Clients => (FileType::Directory, 0o755, 0),
+                Item::Directory | Item::Clients => (FileType::Directory, 0o755, 0),
                 Item::Link(target) => (FileType::Symlink, 0o777, target.len() as u64),
                 Item::Attribute(attribute) => {
                     (FileType::RegularFile, attribute.mode(), ATTRIBUTE_SIZE)

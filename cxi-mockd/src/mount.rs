@@ -19,7 +19,7 @@ use super::privileges::mount_refused;
 /// Where the mock's file system is mounted: the PCI functions of the NICs stand in it.
 pub(crate) const DEVICES: &str = "/sys/devices/cxi-mock";
 
-/// The parts of sysfs that get something added, and the folders that must be there.
+/// The parts of sysfs that get something added, and the directories that must be there.
 const SYSFS: [(&str, &[&str]); 4] = [
     ("class", &["cxi", "cxi_user", "net"]),
     ("devices", &["cxi-mock"]),
@@ -27,7 +27,7 @@ const SYSFS: [(&str, &[&str]); 4] = [
     ("module", &["cxi_ss1"]),
 ];
 
-/// Folders of links that change when a NIC comes or goes.
+/// Directories of links that change when a NIC comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LinkFolder {
     /// `/sys/class/cxi`
@@ -73,7 +73,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Covers a folder that nobody here looks into meanwhile.
+    /// Covers a directory that nobody here looks into meanwhile.
     pub(crate) fn new() -> Result<Self, ServeError> {
         let root = ["/mnt", "/media", "/srv", "/opt", "/run", "/tmp", "/var"]
             .into_iter()
@@ -81,8 +81,8 @@ impl Stage {
             .find(|path| path.is_dir())
             .ok_or_else(|| {
                 ServeError::missing(
-                    "there is no folder to prepare mounts in",
-                    "Make an empty folder /mnt.",
+                    "there is no directory to prepare mounts in",
+                    "Make an empty directory /mnt.",
                 )
             })?;
         mount(
@@ -96,9 +96,9 @@ impl Stage {
         Ok(Self { root })
     }
 
-    fn folder(&self, name: &str) -> Result<PathBuf, ServeError> {
+    fn directory(&self, name: &str) -> Result<PathBuf, ServeError> {
         let path = self.root.join(name);
-        fs::create_dir_all(&path).doing(|| format!("make the folder {}", path.display()))?;
+        fs::create_dir_all(&path).doing(|| format!("make the directory {}", path.display()))?;
         Ok(path)
     }
 }
@@ -110,9 +110,9 @@ impl Drop for Stage {
     }
 }
 
-/// Makes room in sysfs: overlays with the new folders on top of the real ones.
+/// Makes room in sysfs: overlays with the new directories on top of the real ones.
 pub(crate) fn extend_sysfs(stage: &Stage) -> Result<(), ServeError> {
-    for (part, folders) in SYSFS {
+    for (part, directories) in SYSFS {
         let target = Path::new("/sys").join(part);
         if !target.is_dir() {
             return Err(ServeError::missing(
@@ -120,9 +120,9 @@ pub(crate) fn extend_sysfs(stage: &Stage) -> Result<(), ServeError> {
                 "Mount sysfs: mount -t sysfs sysfs /sys",
             ));
         }
-        let top = stage.folder(&format!("sys/{part}"))?;
-        for folder in folders {
-            stage.folder(&format!("sys/{part}/{folder}"))?;
+        let top = stage.directory(&format!("sys/{part}"))?;
+        for directory in directories {
+            stage.directory(&format!("sys/{part}/{directory}"))?;
         }
         let layers = format!("lowerdir={}:{}", top.display(), target.display());
         mount(
@@ -164,46 +164,46 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Lays `/dev` and the folders of links over the real ones. The file system must be answering.
+    /// Lays `/dev` and the directories of links over the real ones. The file system must be answering.
     pub(crate) fn lay(stage: &Stage) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
         bind(&module, Path::new("/sys/module/cxi_ss1"))?;
         let mut links = Vec::new();
-        for folder in LinkFolder::ALL {
-            let real = Path::new(folder.path());
-            let ours = stage.folder(&format!("links{}", folder.path()))?;
-            if folder.keeps_real_links() {
+        for directory in LinkFolder::ALL {
+            let real = Path::new(directory.path());
+            let ours = stage.directory(&format!("links{}", directory.path()))?;
+            if directory.keeps_real_links() {
                 copy_links(real, &ours)?;
             }
             bind(&ours, real)?;
-            links.push((folder, open_folder(real)?));
+            links.push((directory, open_directory(real)?));
         }
-        let dev = stage.folder("dev")?;
+        let dev = stage.directory("dev")?;
         copy_dev(&dev)?;
         bind(&dev, Path::new("/dev"))?;
         Ok(Self {
-            dev: open_folder(Path::new("/dev"))?,
+            dev: open_directory(Path::new("/dev"))?,
             links,
-            nodes: open_folder(&Path::new(DEVICES).join("nodes"))?,
+            nodes: open_directory(&Path::new(DEVICES).join("nodes"))?,
         })
     }
 
-    /// Makes a link in one of the folders.
+    /// Makes a link in one of the directories.
     pub(crate) fn link(
         &self,
-        folder: LinkFolder,
+        directory: LinkFolder,
         name: &str,
         target: &str,
     ) -> Result<(), ServeError> {
-        let path = self.link_path(folder, name);
+        let path = self.link_path(directory, name);
         let _ = fs::remove_file(&path);
-        symlink(target, &path).doing(|| format!("link {}/{name}", folder.path()))
+        symlink(target, &path).doing(|| format!("link {}/{name}", directory.path()))
     }
 
     /// Removes a link.
-    pub(crate) fn unlink(&self, folder: LinkFolder, name: &str) -> Result<(), ServeError> {
-        absent_is_fine(fs::remove_file(self.link_path(folder, name)))
-            .doing(|| format!("remove {}/{name}", folder.path()))
+    pub(crate) fn unlink(&self, directory: LinkFolder, name: &str) -> Result<(), ServeError> {
+        absent_is_fine(fs::remove_file(self.link_path(directory, name)))
+            .doing(|| format!("remove {}/{name}", directory.path()))
     }
 
     /// Makes `/dev/NAME` of the node of that name.
@@ -223,23 +223,23 @@ impl Places {
         absent_is_fine(fs::remove_file(&target)).doing(|| format!("remove /dev/{name}"))
     }
 
-    fn link_path(&self, folder: LinkFolder, name: &str) -> PathBuf {
+    fn link_path(&self, directory: LinkFolder, name: &str) -> PathBuf {
         self.links
             .iter()
-            .find(|(known, _)| *known == folder)
+            .find(|(known, _)| *known == directory)
             .map_or_else(
-                || Path::new(folder.path()).join(name),
+                || Path::new(directory.path()).join(name),
                 |(_, fd)| child_of(fd, name),
             )
     }
 }
 
 /// Programs may mount over the paths: what was opened at the start stays what it is.
-fn child_of(folder: &OwnedFd, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+fn child_of(directory: &OwnedFd, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
 }
 
-fn open_folder(path: &Path) -> Result<OwnedFd, ServeError> {
+fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {
     open(
         path,
         OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
@@ -313,10 +313,10 @@ fn is_cxi_device(name: &OsStr) -> bool {
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
-    fs::read_dir(folder)
+fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
+    fs::read_dir(directory)
         .and_then(Iterator::collect)
-        .doing(|| format!("read the folder {}", folder.display()))
+        .doing(|| format!("read the directory {}", directory.display()))
 }
 
 #[cfg(test)]

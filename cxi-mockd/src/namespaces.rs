@@ -73,7 +73,7 @@ pub(crate) fn join(process: i32) -> Result<(), ServeError> {
     }
     enter(&mounts, CloneFlags::CLONE_NEWNS, "mount")?;
     if let Ok(stand) = stand {
-        // The folder may be covered inside: then the program starts at the root.
+        // The directory may be covered inside: then the program starts at the root.
         let _ = std::env::set_current_dir(stand);
     }
     Ok(())

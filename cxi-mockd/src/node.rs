@@ -54,16 +54,16 @@ impl Node {
 
     /// Makes a function appear in `/dev` and in the classes.
     pub(crate) fn show(&self, function: &Function) -> Result<(), ServeError> {
-        for (folder, name, target) in links(function) {
-            self.places.link(folder, &name, &target)?;
+        for (directory, name, target) in links(function) {
+            self.places.link(directory, &name, &target)?;
         }
         self.places.add_device(&function.device_name())
     }
 
     /// Makes it disappear from there.
     pub(crate) fn hide(&self, function: &Function) -> Result<(), ServeError> {
-        for (folder, name, _) in links(function) {
-            self.places.unlink(folder, &name)?;
+        for (directory, name, _) in links(function) {
+            self.places.unlink(directory, &name)?;
         }
         self.places.remove_device(&function.device_name())
     }

@@ -81,7 +81,7 @@ impl Node {
             .map(|function| {
                 let nic = &function.nic;
                 let state = serde_json::to_value(nic.state()).map_err(|error| error.to_string())?;
-                let hazards: Vec<_> = nic.events().iter().map(ToString::to_string).collect();
+                let hazards: Vec<_> = nic.hazards().iter().map(ToString::to_string).collect();
                 let windows = match &*function.windows() {
                     Windows::Unknown => "not opened yet".to_owned(),
                     Windows::Mappable(_) => "mappable".to_owned(),

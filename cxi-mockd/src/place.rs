@@ -5,17 +5,17 @@ use fuser::INodeNo;
 /// A place in the mock's file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// The folder of the PCI functions.
+    /// The directory of the PCI functions.
     Root,
-    /// The folder of the character devices; it does not show up in listings.
+    /// The directory of the character devices; it does not show up in listings.
     Nodes,
     /// The character device of a function.
     Device(u16),
-    /// A place in the folder of the kernel module; not listed either.
+    /// A place in the directory of the kernel module; not listed either.
     Module(u32),
-    /// A place in the folder of a PCI function.
+    /// A place in the directory of a PCI function.
     Function(u16, u32),
-    /// A place in a function's folder of clients.
+    /// A place in a function's directory of clients.
     Clients(u16, ClientPlace),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Function {
     pub(crate) vf: Option<u32>,
     /// Where it sits.
     pub(crate) address: PciAddress,
-    /// Its folder in sysfs.
+    /// Its directory in sysfs.
     pub(crate) tree: Tree,
     /// The memory that `mmap` reaches, once it is known whether that works.
     windows: Mutex<Windows>,

@@ -1,4 +1,4 @@
-//! What the folder of a NIC's PCI function holds.
+//! What the directory of a NIC's PCI function holds.
 
 use std::fs;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const REGISTERS: u64 = 2 << 30;
 /// A virtual function's register window.
 const VIRTUAL_REGISTERS: u64 = 64 << 20;
 
-/// Describes the folder of a function.
+/// Describes the directory of a function.
 pub(crate) fn describe(
     nic: &Arc<Nic>,
     number: u16,
@@ -218,10 +218,13 @@ fn telemetry(tree: &mut Tree) {
 
 fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
     for class in ["cxi", "cxi_user"] {
-        let folder = format!("{class}/cxi{number}");
-        tree.link(&format!("{folder}/device"), format!("../../../{address}"));
+        let directory = format!("{class}/cxi{number}");
         tree.link(
-            &format!("{folder}/subsystem"),
+            &format!("{directory}/device"),
+            format!("../../../{address}"),
+        );
+        tree.link(
+            &format!("{directory}/subsystem"),
             format!("../../../../../class/{class}"),
         );
     }
@@ -235,8 +238,8 @@ fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
 /// The network device, without which libfabric takes the link as down.
 fn network(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: PciAddress) {
     let name = network_device(number);
-    let folder = format!("net/{name}");
-    let path = |file: &str| format!("{folder}/{file}");
+    let directory = format!("net/{name}");
+    let path = |file: &str| format!("{directory}/{file}");
     tree.link(&path("device"), format!("../../../{address}"));
     tree.link(&path("subsystem"), "../../../../../class/net");
     let index = 1000 + u32::from(number);

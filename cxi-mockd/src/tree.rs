@@ -1,4 +1,4 @@
-//! Folders, links and attributes that do not depend on who looks.
+//! Directories, links and attributes that do not depend on who looks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +12,15 @@ type Write = Box<dyn Fn(&str) -> Result<(), Errno> + Send + Sync>;
 
 /// What stands at a place of a tree.
 pub(crate) enum Item {
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// A symbolic link and its target.
     Link(String),
     /// A file whose content is made when it is read.
     Attribute(Attribute),
     /// A file of zeros.
     Zeros(u64),
-    /// The folder of open files, which comes and goes with them.
+    /// The directory of open files, which comes and goes with them.
     Clients,
 }
 
@@ -60,10 +60,10 @@ struct Node {
 }
 
 impl Tree {
-    /// A tree of a root folder alone.
+    /// A tree of a root directory alone.
     pub(crate) fn new() -> Self {
         let root = Node {
-            item: Item::Folder,
+            item: Item::Directory,
             children: BTreeMap::new(),
         };
         Self { nodes: vec![root] }
@@ -102,13 +102,15 @@ impl Tree {
         self.add(path, Item::Link(target.into()));
     }
 
-    /// Adds an item, and the folders above it. What is there already stays.
+    /// Adds an item, and the directories above it. What is there already stays.
     pub(crate) fn add(&mut self, path: &str, item: Item) {
-        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let parent = folders
+        let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = directories
             .split('/')
-            .filter(|folder| !folder.is_empty())
-            .fold(0, |at, folder| self.enter(at, folder, Item::Folder));
+            .filter(|directory| !directory.is_empty())
+            .fold(0, |at, directory| {
+                self.enter(at, directory, Item::Directory)
+            });
         self.enter(parent, name, item);
     }
 
@@ -132,12 +134,12 @@ impl Tree {
         self.node(index).map(|node| &node.item)
     }
 
-    /// An entry of a folder.
+    /// An entry of a directory.
     pub(crate) fn child(&self, index: u32, name: &str) -> Option<u32> {
         self.node(index)?.children.get(name).copied()
     }
 
-    /// The entries of a folder by name.
+    /// The entries of a directory by name.
     pub(crate) fn children(&self, index: u32) -> impl Iterator<Item = (&str, u32)> {
         self.node(index)
             .into_iter()
@@ -180,8 +182,8 @@ mod tests {
         let mut tree = Tree::new();
         tree.value("properties/nid", || "0x100");
         tree.link("driver", "../driver");
-        let folder = tree.child(0, "properties").unwrap();
-        assert!(matches!(tree.item(folder), Some(Item::Folder)));
+        let directory = tree.child(0, "properties").unwrap();
+        assert!(matches!(tree.item(directory), Some(Item::Directory)));
         let Some(Item::Attribute(nid)) = tree.find("properties/nid") else {
             panic!("an attribute");
         };

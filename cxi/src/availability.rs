@@ -9,7 +9,7 @@ use crate::{Device, Resource, ResourceMap, ServiceBuffer, ServiceId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Level {
+pub struct ResourceLevel {
     /// What the NIC has.
     pub total: u16,
     /// What services have reserved, in use or not.
@@ -30,7 +30,7 @@ pub struct Level {
 #[non_exhaustive]
 pub struct Availability {
     /// Each resource.
-    pub resources: ResourceMap<Level>,
+    pub resources: ResourceMap<ResourceLevel>,
     /// LE pools that services can still get: one for each that reserves LEs. Up to SHS 14.0.0
     /// each that may have LEs at all takes one, and is counted as if it did where the driver may
     /// be that old.
@@ -64,10 +64,10 @@ impl Device {
             entry.in_use[resource]
         };
         let resources = totals.map(|resource, total| {
-            let mut level = Level {
+            let mut level = ResourceLevel {
                 total,
                 in_use_complete: true,
-                ..Level::default()
+                ..ResourceLevel::default()
             };
             for service in services.iter() {
                 let reserved = service.limits()[resource].reserved();

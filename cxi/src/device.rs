@@ -10,9 +10,9 @@ use cxi_ioctl::{
     dev_properties, execute,
 };
 
-use crate::driver::{Driver, Hazards};
+use crate::driver::{Driver, Quirks};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::NicFolder;
+use crate::sysfs::NicDirectory;
 use crate::{DeviceId, Host, ResourceMap, Services};
 
 /// An open NIC. A clone is the same open file; dropping the last one closes it.
@@ -34,14 +34,14 @@ use crate::{DeviceId, Host, ResourceMap, Services};
 #[derive(Clone, Debug)]
 pub struct Device {
     open: Arc<Open>,
-    pub(crate) accepted: Hazards,
+    pub(crate) accepted: Quirks,
 }
 
 #[derive(Debug)]
 struct Open {
     id: DeviceId,
     transport: Arc<dyn Transport>,
-    folder: Option<NicFolder>,
+    directory: Option<NicDirectory>,
     properties: OnceLock<DevProperties>,
     driver: OnceLock<Driver>,
     lni_form: LniAllocForm,
@@ -80,25 +80,25 @@ impl Device {
         transport: Arc<dyn Transport>,
         sysfs: impl AsRef<Path>,
     ) -> Self {
-        Self::new(id, transport, Some(NicFolder::new(sysfs.as_ref(), id)))
+        Self::new(id, transport, Some(NicDirectory::new(sysfs.as_ref(), id)))
     }
 
     pub(crate) fn new(
         id: DeviceId,
         transport: Arc<dyn Transport>,
-        folder: Option<NicFolder>,
+        directory: Option<NicDirectory>,
     ) -> Self {
         Self {
             open: Arc::new(Open {
                 id,
                 transport,
-                folder,
+                directory,
                 properties: OnceLock::new(),
                 driver: OnceLock::new(),
                 lni_form: LniAllocForm::new(),
                 services: AtomicUsize::new(0),
             }),
-            accepted: Hazards::empty(),
+            accepted: Quirks::empty(),
         }
     }
 
@@ -137,8 +137,8 @@ impl Device {
         Arc::ptr_eq(&self.open, &other.open)
     }
 
-    pub(crate) fn folder(&self) -> Option<&NicFolder> {
-        self.open.folder.as_ref()
+    pub(crate) fn directory(&self) -> Option<&NicDirectory> {
+        self.open.directory.as_ref()
     }
 
     pub(crate) fn lni_form(&self) -> &LniAllocForm {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cxi_ioctl::{CharDev, Errno};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::{self, NicFolder};
+use crate::sysfs::{self, NicDirectory};
 use crate::{Device, DeviceId, DeviceInfo};
 
 /// Where a node's device nodes and sysfs are.
@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// The folder of device nodes.
+    /// The directory of device nodes.
     #[must_use]
     pub fn dev(&self) -> &Path {
         &self.dev
@@ -55,19 +55,19 @@ impl Host {
             let errno = Errno::from_io(&error);
             Error::new(ErrorKind::Open { path, error }, errno).on(id)
         })?;
-        let folder = NicFolder::new(&self.sysfs, id);
-        Ok(Device::new(id, Arc::new(file), Some(folder)))
+        let directory = NicDirectory::new(&self.sysfs, id);
+        Ok(Device::new(id, Arc::new(file), Some(directory)))
     }
 
     /// Finds every NIC of the node, by number (`cxi2` before `cxi10`), opens and asks it.
     ///
-    /// A NIC is what sysfs (`class/cxi_user`) or the folder of device nodes calls `cxi` and a
+    /// A NIC is what sysfs (`class/cxi_user`) or the directory of device nodes calls `cxi` and a
     /// number. One that cannot be opened or asked is listed with the reason. A node without NICs
     /// gives an empty list.
     ///
     /// # Errors
     ///
-    /// A folder cannot be read although it is there.
+    /// A directory cannot be read although it is there.
     pub fn devices(&self) -> Result<Vec<FoundDevice>> {
         let mut ids = sysfs::nics(&self.sysfs)?;
         ids.extend(sysfs::names(&self.dev)?);
@@ -95,7 +95,7 @@ impl Default for Host {
 ///
 /// # Errors
 ///
-/// A folder cannot be read although it is there.
+/// A directory cannot be read although it is there.
 #[doc(alias = "cxil_get_device_list")]
 pub fn devices() -> Result<Vec<FoundDevice>> {
     Host::system().devices()

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::device as abi;
 use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse};
 
 use crate::error::Result;
-use crate::sysfs::NicFolder;
+use crate::sysfs::NicDirectory;
 use crate::{Device, DeviceId, PciAddress, ResourceMap};
 
 /// What a NIC says about itself, with what sysfs adds.
@@ -78,7 +78,7 @@ impl DeviceInfo {
     /// Whether a retry handler runs, without which lost packets are not sent again.
     #[doc(alias = "cxil_rh_running")]
     #[must_use]
-    pub fn retry_handler_running(&self) -> bool {
+    pub fn is_retry_handler_running(&self) -> bool {
         self.retry_handler_eq != 0
     }
 }
@@ -174,7 +174,7 @@ impl Device {
     pub fn info(&self) -> Result<DeviceInfo> {
         let info = self.call(&DevInfoGetCmd::new(), |_| None)?;
         let properties = self.fresh_properties()?;
-        let folder = self.folder();
+        let directory = self.directory();
         Ok(DeviceInfo {
             device: self.id(),
             nid: info.nid,
@@ -209,11 +209,11 @@ impl Device {
                 info.num_tles,
                 info.num_acs,
             ]),
-            pci_address: folder.and_then(NicFolder::pci_address),
-            driver: folder.and_then(NicFolder::driver),
-            virtual_function: folder.and_then(NicFolder::virtual_function),
-            numa_node: folder.and_then(NicFolder::numa_node),
-            local_cpus: folder.and_then(NicFolder::local_cpus),
+            pci_address: directory.and_then(NicDirectory::pci_address),
+            driver: directory.and_then(NicDirectory::driver),
+            virtual_function: directory.and_then(NicDirectory::virtual_function),
+            numa_node: directory.and_then(NicDirectory::numa_node),
+            local_cpus: directory.and_then(NicDirectory::local_cpus),
         })
     }
 }

@@ -35,8 +35,8 @@ mod tests {
             read(Path::new("/dev/zero")).unwrap_err().to_string(),
             "expected a file of the kernel's, at most 65536 bytes"
         );
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("status");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("status");
         std::fs::write(&path, b"Name:\t\xFFx\n").unwrap();
         assert_eq!(read(&path).unwrap(), "Name:\t\u{FFFD}x\n");
         std::fs::write(&path, vec![b' '; 1 << 16]).unwrap();

@@ -123,7 +123,7 @@ mod vni;
 mod vni_access;
 mod vni_range;
 
-pub use availability::{Availability, Level};
+pub use availability::{Availability, ResourceLevel};
 pub use clock::{Backoff, Clock, SystemClock};
 pub use cxi_ioctl::{
     CharDev, DeviceMemory, Errno, InvalidPciAddress, Mapping, Opcode, PciAddress, Release,
@@ -143,7 +143,7 @@ pub use service::{
     InvalidSpec, ScopedService, Service, ServiceBuffer, ServiceSpec, ServiceSpecBuilder, Services,
     Usage,
 };
-pub use telemetry::Reading;
+pub use telemetry::CounterReading;
 pub use traffic_class::{InvalidTrafficClass, TrafficClass, TrafficClasses};
 pub use vni::{InvalidVni, Vni};
 pub use vni_access::{InvalidVniList, VniAccess, VniList};

@@ -36,8 +36,8 @@ impl Device {
     }
 
     fn write_property(&self, name: &str, value: &str) -> Result<()> {
-        let folder = self.folder().ok_or_else(|| self.without_sysfs())?;
-        let path = folder.property(name);
+        let directory = self.directory().ok_or_else(|| self.without_sysfs())?;
+        let path = directory.property(name);
         // Opened, never created: a file of that name elsewhere would only look like a switch.
         fs::OpenOptions::new()
             .write(true)

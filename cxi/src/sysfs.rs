@@ -15,15 +15,15 @@ const PF_WINDOW: u64 = 1 << 31;
 /// Length that an attribute of sysfs has at most where pages are smallest.
 const PAGE: usize = 4096;
 
-/// The folder of one NIC in sysfs.
+/// The directory of one NIC in sysfs.
 #[derive(Clone, Debug)]
-pub(crate) struct NicFolder {
+pub(crate) struct NicDirectory {
     user: PathBuf,
     telemetry: PathBuf,
     parameters: PathBuf,
 }
 
-impl NicFolder {
+impl NicDirectory {
     pub(crate) fn new(sysfs: &Path, id: DeviceId) -> Self {
         let name = id.to_string();
         Self {
@@ -33,7 +33,7 @@ impl NicFolder {
         }
     }
 
-    /// The folder of telemetry counters.
+    /// The directory of telemetry counters.
     pub(crate) fn telemetry(&self) -> &Path {
         &self.telemetry
     }
@@ -43,7 +43,7 @@ impl NicFolder {
         self.device().join("properties").join(name)
     }
 
-    /// The folder of the driver's module parameters.
+    /// The directory of the driver's module parameters.
     pub(crate) fn parameters(&self) -> &Path {
         &self.parameters
     }
@@ -58,16 +58,16 @@ impl NicFolder {
         self.user.join("device")
     }
 
-    /// The PCI address; `None` if there is no link to such a folder or its name is none.
+    /// The PCI address; `None` if there is no link to such a directory or its name is none.
     pub(crate) fn pci_address(&self) -> Option<PciAddress> {
-        let folder = fs::read_link(self.device()).ok()?;
-        folder.file_name()?.to_str()?.parse().ok()
+        let directory = fs::read_link(self.device()).ok()?;
+        directory.file_name()?.to_str()?.parse().ok()
     }
 
     /// Name of the kernel driver.
     pub(crate) fn driver(&self) -> Option<String> {
-        let folder = fs::read_link(self.device().join("driver")).ok()?;
-        Some(folder.file_name()?.to_str()?.to_owned())
+        let directory = fs::read_link(self.device().join("driver")).ok()?;
+        Some(directory.file_name()?.to_str()?.to_owned())
     }
 
     /// Whether it is a virtual function; `None` if nothing tells.
@@ -123,15 +123,15 @@ pub(crate) fn nics(sysfs: &Path) -> Result<Vec<DeviceId>> {
     Ok(ids)
 }
 
-/// The entries of a folder that are called like a NIC.
-pub(crate) fn names(folder: &Path) -> Result<Vec<DeviceId>> {
-    let entries = match fs::read_dir(folder) {
+/// The entries of a directory that are called like a NIC.
+pub(crate) fn names(directory: &Path) -> Result<Vec<DeviceId>> {
+    let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| unreadable(folder, &error))?,
+        entries => entries.map_err(|error| unreadable(directory, &error))?,
     };
     let mut ids = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| unreadable(folder, &error))?;
+        let entry = entry.map_err(|error| unreadable(directory, &error))?;
         // Other names are other things: `cxi`, `cxi_loopback`.
         ids.extend(
             entry

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::{NicFolder, attribute, malformed, unreadable};
+use crate::sysfs::{NicDirectory, attribute, malformed, unreadable};
 
 /// A reading of a hardware counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Reading {
+pub struct CounterReading {
     /// What was counted.
     pub value: u64,
     /// When the hardware was read: time since the epoch.
@@ -24,14 +24,14 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// The folder cannot be read; [`ErrorKind::Sysfs`] if the device has no sysfs.
+    /// The directory cannot be read; [`ErrorKind::Sysfs`] if the device has no sysfs.
     pub fn telemetry_counters(&self) -> Result<Vec<String>> {
-        let folder = self.telemetry_folder()?;
-        let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+        let directory = self.telemetry_directory()?;
+        let entries = fs::read_dir(directory).map_err(|error| unreadable(directory, &error))?;
         let mut names = entries
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
             .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|error| unreadable(folder, &error))?;
+            .map_err(|error| unreadable(directory, &error))?;
         names.sort_unstable();
         Ok(names)
     }
@@ -43,12 +43,12 @@ impl Device {
     /// ENOENT if there is no such counter; [`ErrorKind::Sysfs`] with EINVAL if the file does not
     /// hold a reading.
     #[doc(alias = "cxil_read_cntr")]
-    pub fn telemetry(&self, counter: &str) -> Result<Reading> {
+    pub fn telemetry(&self, counter: &str) -> Result<CounterReading> {
         if counter.is_empty() || counter.contains('/') || counter.starts_with('.') {
             let text = format!("'{counter}' is no name of a counter");
             return Err(Error::invalid(ErrorKind::InvalidInput(text.into())).on(self.id()));
         }
-        let path = self.telemetry_folder()?.join(counter);
+        let path = self.telemetry_directory()?.join(counter);
         let text = attribute(&path).map_err(|error| unreadable(&path, &error).on(self.id()))?;
         parse(text.trim()).ok_or_else(|| {
             let start: String = text.trim().chars().take(64).collect();
@@ -57,20 +57,20 @@ impl Device {
         })
     }
 
-    fn telemetry_folder(&self) -> Result<&Path> {
-        let folder = self.folder().map(NicFolder::telemetry);
-        folder.ok_or_else(|| self.without_sysfs())
+    fn telemetry_directory(&self) -> Result<&Path> {
+        let directory = self.directory().map(NicDirectory::telemetry);
+        directory.ok_or_else(|| self.without_sysfs())
     }
 }
 
-fn parse(text: &str) -> Option<Reading> {
+fn parse(text: &str) -> Option<CounterReading> {
     let (value, time) = text.split_once('@')?;
     let (seconds, nanoseconds) = time.split_once('.')?;
     let nanoseconds = nanoseconds
         .parse()
         .ok()
         .filter(|count| *count < 1_000_000_000)?;
-    Some(Reading {
+    Some(CounterReading {
         value: value.parse().ok()?,
         time: Duration::new(seconds.parse().ok()?, nanoseconds),
     })

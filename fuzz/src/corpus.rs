@@ -10,9 +10,9 @@ use crate::Target;
 /// A file and what is in it.
 pub type Kept = (PathBuf, Vec<u8>);
 
-fn root(folder: &str, target: Target) -> PathBuf {
+fn root(directory: &str, target: Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(folder)
+        .join(directory)
         .join(target.name)
 }
 
@@ -49,31 +49,31 @@ pub fn keep(target: Target, input: &[u8]) -> io::Result<PathBuf> {
     write(&root("artifacts", target), "crash-", input)
 }
 
-/// Writes what a target starts from into a folder, for cargo-fuzz.
+/// Writes what a target starts from into a directory, for cargo-fuzz.
 ///
 /// # Errors
 ///
 /// It cannot be written.
-pub fn export(target: Target, folder: &Path) -> io::Result<usize> {
+pub fn export(target: Target, directory: &Path) -> io::Result<usize> {
     let mut inputs = seeds(target)?;
     inputs.extend(regressions(target)?.into_iter().map(|kept| kept.1));
     for input in &inputs {
-        write(folder, "", input)?;
+        write(directory, "", input)?;
     }
     Ok(inputs.len())
 }
 
-fn write(folder: &Path, prefix: &str, input: &[u8]) -> io::Result<PathBuf> {
-    fs::create_dir_all(folder)?;
+fn write(directory: &Path, prefix: &str, input: &[u8]) -> io::Result<PathBuf> {
+    fs::create_dir_all(directory)?;
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
-    let path = folder.join(format!("{prefix}{:016x}", hasher.finish()));
+    let path = directory.join(format!("{prefix}{:016x}", hasher.finish()));
     fs::write(&path, input)?;
     Ok(path)
 }
 
-fn files(folder: &Path) -> io::Result<Vec<Kept>> {
-    let entries = match fs::read_dir(folder) {
+fn files(directory: &Path) -> io::Result<Vec<Kept>> {
+    let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };

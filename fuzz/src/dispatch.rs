@@ -244,7 +244,7 @@ fn ended(nic: &std::sync::Arc<Nic>, start: &Held) {
         counted.md,
     ];
     assert_eq!(objects, [0; 9], "objects of files that are closed");
-    if !nic.events().is_empty() {
+    if !nic.hazards().is_empty() {
         return;
     }
     let file = nic.open().expect("a NIC that is there");
@@ -258,7 +258,7 @@ fn ended(nic: &std::sync::Arc<Nic>, start: &Held) {
         );
     }
     drop(file);
-    if nic.state().rgroups.len() == 1 && nic.events().is_empty() {
+    if nic.state().rgroups.len() == 1 && nic.hazards().is_empty() {
         assert_eq!(start, &held(nic), "everything was given back");
     }
 }

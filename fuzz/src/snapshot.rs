@@ -68,7 +68,7 @@ fn used(nic: &Arc<Nic>) {
 pub fn seeds() -> Vec<Vec<u8>> {
     let config = |release| NicConfig::new().release(release);
     let nodes = Release::ALL.into_iter().filter_map(|release| {
-        let node = MockNode::alike(1, &config(release)).ok()?;
+        let node = MockNode::with_nics(1, &config(release)).ok()?;
         if let Some(nic) = node.nic(0) {
             populate(nic);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{
     Device, DeviceId, ErrorKind, Limit, Limits, Member, Resource, Service, ServiceId, ServiceSpec,
     TrafficClasses, Vni, VniAccess, VniRange,
@@ -128,7 +128,7 @@ pub fn run(data: &[u8]) {
         page: Mutex::new(empty),
     });
     let transport: Arc<dyn Transport> = Arc::<Notebook>::clone(&notebook);
-    let device = Device::with_transport(DeviceId::new(0), transport).accepting(Hazards::all());
+    let device = Device::with_transport(DeviceId::new(0), transport).allow_quirks(Quirks::all());
     if input.flag() {
         if let Some(spec) = specification(&mut input) {
             texts(&spec);
@@ -236,7 +236,7 @@ fn written(device: &Device, spec: &ServiceSpec) -> Option<ServiceSpec> {
                 error.kind(),
                 ErrorKind::InvalidSpec(_)
                     | ErrorKind::Unsupported { .. }
-                    | ErrorKind::Unpromised { .. }
+                    | ErrorKind::NotGuaranteed { .. }
                     | ErrorKind::NotEnough(_)
                     | ErrorKind::VniTaken(_)
             );
@@ -259,9 +259,9 @@ fn written(device: &Device, spec: &ServiceSpec) -> Option<ServiceSpec> {
 fn comparable(spec: &ServiceSpec, wanted: ServiceSpec) -> ServiceSpec {
     let mut builder = ServiceSpec::builder()
         .vni_access(spec.vnis())
-        .system(spec.system())
+        .system(spec.is_system())
         .counter_pool(spec.counter_pool())
-        .enabled(spec.enabled() && wanted.vnis() != VniAccess::Unrestricted);
+        .enabled(spec.is_enabled() && wanted.vnis() != VniAccess::Unrestricted);
     if let Some(members) = spec.members() {
         builder = builder.members(members.iter());
     }

@@ -1,4 +1,4 @@
-//! Any tree of files, folders and links where the node's `/dev`, `/sys` and `/proc` are expected.
+//! Any tree of files, directories and links where the node's `/dev`, `/sys` and `/proc` are expected.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cxi_job::{AuditOptions, Node, ProcFs};
 use cxi::{Device, DeviceId, Error, Host, ServiceId};
+use cxi_job::{AuditOptions, Node, ProcFs};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 use crate::input::Input;
@@ -96,8 +96,8 @@ fn build(root: &Path, input: &mut Input<'_>) {
         let kind = input.byte() % 6;
         let path = root.join(place(input));
         // What is in the way stays: the tree is as it can be.
-        if let Some(folder) = path.parent() {
-            let _ = fs::create_dir_all(folder);
+        if let Some(directory) = path.parent() {
+            let _ = fs::create_dir_all(directory);
         }
         match kind {
             0 => {
@@ -142,7 +142,7 @@ fn told<T>(result: Result<T, Error>) -> Option<T> {
 }
 
 /// A tree in memory, where there is such a file system.
-fn folder() -> std::io::Result<tempfile::TempDir> {
+fn directory() -> std::io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix("cxi-fuzz-");
     builder
@@ -158,7 +158,7 @@ fn folder() -> std::io::Result<tempfile::TempDir> {
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let look = input.byte();
-    let Ok(root) = folder() else { return };
+    let Ok(root) = directory() else { return };
     for top in ["dev", "sys", "proc"] {
         if look & 1 == 0 {
             let _ = fs::create_dir(root.path().join(top));

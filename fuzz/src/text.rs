@@ -6,11 +6,11 @@ use std::fmt::{Debug, Display};
 use std::os::unix::ffi::OsStringExt as _;
 use std::str::FromStr;
 
+use cxi::{DeviceId, PciAddress, Resource, ServiceId, TrafficClass, TrafficClasses, Vni, VniRange};
+use cxi_ioctl::{Errno, Recording, Release};
 use cxi_job::collectives::CollectivesEnv;
 use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
 use cxi_job::{IdSet, JobId, NodeName, SlingshotEnv, StepId, TenantName};
-use cxi::{DeviceId, PciAddress, Resource, ServiceId, TrafficClass, TrafficClasses, Vni, VniRange};
-use cxi_ioctl::{Errno, Recording, Release};
 use cxi_mock::FaultSpec;
 
 /// What is read must be printed as something that is read as the same; what is not read is

@@ -1,4 +1,4 @@
-//! Where scenarios come from: the packed copy, or a folder.
+//! Where scenarios come from: the packed copy, or a directory.
 
 use std::fs;
 use std::io::Read;
@@ -70,14 +70,14 @@ pub fn pack(files: &[File]) -> Result<Vec<u8>, String> {
     tar.into_inner().map_err(text)?.finish().map_err(text)
 }
 
-/// Reads all `*.json` below a folder, by path.
+/// Reads all `*.json` below a directory, by path.
 ///
 /// # Errors
 ///
-/// The folder cannot be read, or has none.
-pub fn folder(root: &Path) -> Result<Vec<File>, String> {
+/// The directory cannot be read, or has none.
+pub fn directory(root: &Path) -> Result<Vec<File>, String> {
     if !root.is_dir() {
-        return Err(format!("{}: no such folder", root.display()));
+        return Err(format!("{}: no such directory", root.display()));
     }
     let mut files = Vec::new();
     collect(root, root, &mut files)?;
@@ -88,10 +88,10 @@ pub fn folder(root: &Path) -> Result<Vec<File>, String> {
     Ok(files)
 }
 
-fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), String> {
+fn collect(root: &Path, directory: &Path, files: &mut Vec<File>) -> Result<(), String> {
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
-        let path: PathBuf = entry.map_err(|error| failed(folder, error))?.path();
+    for entry in fs::read_dir(directory).map_err(|error| failed(directory, error))? {
+        let path: PathBuf = entry.map_err(|error| failed(directory, error))?.path();
         if path.is_dir() {
             collect(root, &path, files)?;
         } else if path

@@ -13,17 +13,17 @@ use nix::unistd::Pid;
 
 const FILE: INodeNo = INodeNo(2);
 
-/// Serves a file of that name in a folder as long as the session exists. The function gets the
+/// Serves a file of that name in a directory as long as the session exists. The function gets the
 /// thread that writes and the bytes, and says how many were taken, or the errno.
 ///
 /// # Errors
 ///
 /// Why that is not possible here.
-pub fn mount<F>(folder: &Path, name: &'static str, write: F) -> Result<BackgroundSession, String>
+pub fn mount<F>(directory: &Path, name: &'static str, write: F) -> Result<BackgroundSession, String>
 where
     F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static,
 {
-    fuser::spawn_mount(OneFile { name, write }, folder, &Config::default())
+    fuser::spawn_mount(OneFile { name, write }, directory, &Config::default())
         .map_err(|error| format!("mounting needs /dev/fuse and the right to mount: {error}"))
 }
 

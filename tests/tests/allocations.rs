@@ -69,8 +69,9 @@ impl Transport for Uncounted {
 
 #[test]
 fn the_safe_library_allocates_what_it_returns() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut scene = Scene::on_files(folder.path(), &|device| Arc::new(Uncounted(device))).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut scene =
+        Scene::on_files(directory.path(), &|device| Arc::new(Uncounted(device))).unwrap();
     for operation in OPERATIONS {
         operation.run(&mut scene).unwrap();
     }

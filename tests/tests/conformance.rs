@@ -1,6 +1,6 @@
 //! Replays recorded scenarios on the mock.
 //!
-//! Takes the project's own copy, or the folder that `CXI_CONFORMANCE_DIR` names. A name given as
+//! Takes the project's own copy, or the directory that `CXI_CONFORMANCE_DIR` names. A name given as
 //! an argument picks the scenarios whose path contains it.
 #![forbid(unsafe_code)]
 #![allow(
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use cxi_tests::mock::InProcess;
 use cxi_tests::{archive, suite};
 
-/// Names the folder of scenarios to run in place of the project's copy.
+/// Names the directory of scenarios to run in place of the project's copy.
 const FOLDER: &str = "CXI_CONFORMANCE_DIR";
 
 /// Differing steps that are shown of a scenario: one wrong answer makes many others wrong.
@@ -76,8 +76,8 @@ impl Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse(env::args().skip(1));
     let files = match env::var_os(FOLDER) {
-        Some(folder) => {
-            archive::folder(Path::new(&folder)).map_err(|why| format!("{FOLDER}: {why}"))
+        Some(directory) => {
+            archive::directory(Path::new(&directory)).map_err(|why| format!("{FOLDER}: {why}"))
         }
         None => archive::packed(),
     };

@@ -4,7 +4,7 @@ mod node;
 
 use std::process::Command;
 
-use node::{CLIENT, DEVICE, Folder, Served, printed, run, script, skip};
+use node::{CLIENT, DEVICE, Directory, Served, printed, run, script, skip};
 
 const RELEASES: [&str; 6] = [
     "shs-12.0",
@@ -27,9 +27,9 @@ fn the_real_transport() {
 #[test]
 fn a_c_program() {
     need_node!();
-    let folder = Folder::new();
+    let directory = Directory::new();
     for (name, link) in [("dynamic", None), ("static", Some("-static"))] {
-        let program = folder.join(name);
+        let program = directory.join(name);
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/service.c");
         let compiled = Command::new("cc")
             .args(["-std=gnu11", "-Wall", "-Wextra", "-o", &program, source])
@@ -177,8 +177,8 @@ fn windows_are_mapped_or_clearly_refused() {
 #[test]
 fn state_lives_on_in_a_file() {
     need_node!();
-    let folder = Folder::new();
-    let file = folder.join("state.json");
+    let directory = Directory::new();
+    let file = directory.join("state.json");
     let node = |options: &[&str], command: &str| {
         let mut arguments = vec!["--state", &file];
         arguments.extend(options);
@@ -210,8 +210,8 @@ fn state_lives_on_in_a_file() {
 #[test]
 fn commands_are_traced() {
     need_node!();
-    let folder = Folder::new();
-    let file = folder.join("trace");
+    let directory = Directory::new();
+    let file = directory.join("trace");
     printed(&run(&["--trace", &file, "--", CLIENT, "cycle", DEVICE]));
     let text = std::fs::read_to_string(&file).expect("the trace is there");
     let lines: Vec<serde_json::Value> = text

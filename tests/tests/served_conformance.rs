@@ -89,9 +89,9 @@ impl Device for Node {
             };
             options.extend(["--set".to_owned(), format!("{name}={value}")]);
         }
-        let folder = node::Folder::new();
+        let directory = node::Directory::new();
         if setup.vf {
-            let config = folder.join("config.json");
+            let config = directory.join("config.json");
             std::fs::write(&config, r#"{"virtual_functions": 1}"#).expect("a file");
             options.extend(["--config".to_owned(), config]);
         }

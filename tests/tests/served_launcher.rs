@@ -186,9 +186,9 @@ fn a_served_node_ends_on_request() {
     need_node!();
     let mut node = Served::start(&[]);
     let socket = format!("{}/control", node.dir());
-    assert!(fs::exists(&socket).expect("the folder is there"));
+    assert!(fs::exists(&socket).expect("the directory is there"));
     assert_eq!(node.end("TERM").code(), Some(0));
-    assert!(!fs::exists(&socket).expect("the folder is there"));
+    assert!(!fs::exists(&socket).expect("the directory is there"));
     let output = node.enter(&["true"]);
     assert_eq!(output.status.code(), Some(125), "{output:?}");
 }

@@ -4,13 +4,13 @@ mod node;
 
 use std::process::Output;
 
-use node::{CLIENT, DEVICE, Folder, Served, printed, run, script, server};
+use node::{CLIENT, DEVICE, Directory, Served, printed, run, script, server};
 
 /// What libcxi does to find its devices, in shell.
 const DISCOVER: &str = r#"
-for folder in /sys/class/cxi_user/cxi*; do
-    number=${folder#/sys/class/cxi_user/cxi}
-    function=$(realpath $folder/device)
+for directory in /sys/class/cxi_user/cxi*; do
+    number=${directory#/sys/class/cxi_user/cxi}
+    function=$(realpath $directory/device)
     driver=$(basename $(realpath $function/driver))
     size=$(stat -L -c %s $function/resource0)
     [ $size -ge 2147483648 ] && kind=physical || kind=virtual
@@ -32,8 +32,8 @@ fn devices_are_found_as_libcxi_does() {
 #[test]
 fn virtual_functions_are_smaller() {
     need_node!();
-    let folder = Folder::new();
-    let config = folder.join("config.json");
+    let directory = Directory::new();
+    let config = directory.join("config.json");
     std::fs::write(&config, r#"{"virtual_functions": 2}"#).expect("the file can be written");
     assert_eq!(
         script(&["--config", &config], DISCOVER),
@@ -79,8 +79,8 @@ fn telemetry_has_value_and_time() {
 #[test]
 fn properties_are_what_the_device_says() {
     need_node!();
-    let folder = Folder::new();
-    let config = folder.join("config.json");
+    let directory = Directory::new();
+    let config = directory.join("config.json");
     let text = r#"{"totals": {"txqs": 17}, "identity": {"nid": 74565, "link_up": false}}"#;
     std::fs::write(&config, text).expect("the file can be written");
     let text = script(
@@ -97,8 +97,8 @@ fn attributes_change_with_the_nic() {
     need_node!();
     let node = Served::start(&["--nics", "2"]);
     let read = |what: &str| {
-        let folder = "/sys/class/cxi_user/cxi1/device";
-        let script = format!("cd {folder}; cat {what}");
+        let directory = "/sys/class/cxi_user/cxi1/device";
+        let script = format!("cd {directory}; cat {what}");
         printed(&node.enter(&["sh", "-euc", &script]))
     };
     let link = "properties/link port/link net/hsn1/operstate net/hsn1/carrier";
@@ -176,8 +176,8 @@ fn the_state_shows_what_is_in_use() {
 #[test]
 fn programs_of_a_run_find_their_node() {
     need_node!();
-    let folder = Folder::new();
-    let dir = folder.join("node");
+    let directory = Directory::new();
+    let dir = directory.join("node");
     let text = script(
         &["--dir", &dir],
         "$SERVER ctl link down; cat /sys/class/net/hsn0/operstate; $SERVER enter -- echo inside",
@@ -190,8 +190,8 @@ fn programs_of_a_run_find_their_node() {
 #[test]
 fn bad_configurations_say_what_is_wrong() {
     need_node!();
-    let folder = Folder::new();
-    let config = folder.join("config.json");
+    let directory = Directory::new();
+    let config = directory.join("config.json");
     for (text, expected) in [
         ("{", "EOF while parsing"),
         (

@@ -11,10 +11,10 @@ const COUNTED: &str = env!("CARGO_BIN_EXE_counted");
 
 #[test]
 fn on_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut child = Command::new(COUNTED);
     child.arg("act");
-    let counts = match count(child, Place::Files(folder.path())) {
+    let counts = match count(child, Place::Files(directory.path())) {
         Err(Uncounted::Refused(why)) => return skip(&why),
         counts => counts.unwrap(),
     };

@@ -60,8 +60,8 @@ const WITHOUT_REP: &str =
 /// copies memory looks at addresses. Callgrind itself has no random addresses.
 fn count_once(series: &Series) -> Result<u32> {
     let program = std::env::current_exe()?;
-    let (folder, name) = (program.parent(), program.file_name());
-    let (Some(folder), Some(name)) = (folder, name) else {
+    let (directory, name) = (program.parent(), program.file_name());
+    let (Some(directory), Some(name)) = (directory, name) else {
         return Err("this program has no path".into());
     };
     let profile = profile(series);
@@ -83,7 +83,7 @@ fn count_once(series: &Series) -> Result<u32> {
         .arg(out)
         .arg(Path::new(".").join(name))
         .args(["--count", &series.name])
-        .current_dir(folder)
+        .current_dir(directory)
         .env_clear()
         .env("GLIBC_TUNABLES", WITHOUT_REP)
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())

@@ -82,7 +82,7 @@ fn specification() -> Result<Act> {
 }
 
 fn job(nics: u8) -> Result<Act> {
-    let mock = MockNode::alike(nics, &NicConfig::new())?;
+    let mock = MockNode::with_nics(nics, &NicConfig::new())?;
     let mut devices = Vec::new();
     for (nic, number) in mock.nics().iter().zip(0..) {
         let file = nic.open()?.transport(Credentials::root());
@@ -91,7 +91,7 @@ fn job(nics: u8) -> Result<Act> {
             Arc::new(file),
         ));
     }
-    let node = Node::of(devices);
+    let node = Node::from_devices(devices);
     let vni = Vni::new(4034)?;
     let request = JobRequest::builder().uid(1000).vni(vni).build()?;
     Ok(Box::new(move || {

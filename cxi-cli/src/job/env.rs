@@ -30,7 +30,7 @@ pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure>
         let node = JobNode::open(common, false)?;
         let selected = selected(&node, &filter)?.into_iter();
         let services: Vec<JobService> = selected
-            .filter(|(_, service)| service.enabled())
+            .filter(|(_, service)| service.is_enabled())
             .map(|(device, service)| JobService {
                 device,
                 service: service.id(),

@@ -38,7 +38,7 @@ impl JobNode {
         };
         let mock = Node::open(common, intent)?;
         Ok(Self {
-            nics: Nics::of(mock.devices().iter().cloned()),
+            nics: Nics::from_devices(mock.devices().iter().cloned()),
             mock: Some(mock),
         })
     }
@@ -86,5 +86,5 @@ fn real(common: &Common) -> Result<Nics, Failure> {
         };
         chosen.push(device.clone());
     }
-    Ok(Nics::of(chosen))
+    Ok(Nics::from_devices(chosen))
 }

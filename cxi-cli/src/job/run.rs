@@ -233,7 +233,7 @@ fn services_off(grant: &Grant, node: Paused, retry: Duration, common: &Common) -
     let progress = Progress::new(common.json);
     let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
-    let release = node.nics.release(&Filter::of(grant), &options);
+    let release = node.nics.release(&Filter::for_grant(grant), &options);
     progress.end();
     let mut left = epilog::left(&release, retry);
     left.extend(node.save().err());

@@ -18,7 +18,7 @@ const LONGEST_GRANT: u64 = 1 << 24;
 /// Selects the services of a job by what the command line says.
 pub(super) fn filter(which: &WhichArgs) -> Result<Filter, Failure> {
     match &which.grant {
-        Some(path) => Ok(Filter::of(&read_grant(path)?)),
+        Some(path) => Ok(Filter::for_grant(&read_grant(path)?)),
         None => of_who(&which.who),
     }
 }

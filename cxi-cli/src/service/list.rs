@@ -59,12 +59,12 @@ pub(crate) fn table(found: &[Found]) -> Columns {
 }
 
 pub(super) fn state(service: &Service) -> String {
-    let enabled = if service.enabled() {
+    let enabled = if service.is_enabled() {
         "enabled"
     } else {
         "disabled"
     };
-    let system = if service.system() { ", system" } else { "" };
+    let system = if service.is_system() { ", system" } else { "" };
     format!("{enabled}{system}")
 }
 
@@ -95,7 +95,7 @@ pub(super) fn classes(service: &Service) -> String {
 
 /// Whether something is reserved is what matters in a list; the amounts are in `usage`.
 fn limits(service: &Service) -> String {
-    if !service.limited() {
+    if !service.is_limited() {
         return "none".to_owned();
     }
     let limits = service.limits();

@@ -85,7 +85,7 @@ fn describe(devices: &str, details: &Details) -> String {
     if let Some(inode) = details.netns {
         table.row(["Network namespace".to_owned(), inode.to_string()]);
     }
-    if !service.limited() {
+    if !service.is_limited() {
         table.row(["Limits", "none: up to all that the NIC has"]);
     }
     table.render(0)

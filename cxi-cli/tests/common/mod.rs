@@ -86,22 +86,22 @@ pub(crate) fn cxi(arguments: &[&str]) -> Said {
 
 /// A mock node that lives in a file of its own.
 pub(crate) struct MockNode {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl MockNode {
     pub(crate) fn new() -> Self {
         Self {
-            folder: TempDir::new().unwrap(),
+            directory: TempDir::new().unwrap(),
         }
     }
 
     pub(crate) fn file(&self) -> PathBuf {
-        self.folder.path().join("state.json")
+        self.directory.path().join("state.json")
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(crate) fn cxi(&self, arguments: &[&str]) -> Said {
@@ -113,7 +113,7 @@ impl MockNode {
 
     /// Writes a file beside the state; its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
-        let path = self.folder.path().join(name);
+        let path = self.directory.path().join(name);
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }

@@ -27,9 +27,9 @@ abi! {
 
     /// Response of WAIT_ALLOC.
     struct WaitAllocResp = "cxi_wait_alloc_resp", 8 {
-        /// Client number: folder `clients/<client_id>` in sysfs.
+        /// Client number: directory `clients/<client_id>` in sysfs.
         client_id: u32 = 0,
-        /// Wait object number: folder `wait/<wait>` in sysfs.
+        /// Wait object number: directory `wait/<wait>` in sysfs.
         wait: u32 = 4,
     }
 
@@ -46,7 +46,7 @@ abi! {
         _pad0: [u8; 4] = 4,
         /// Address of the response buffer; the transport fills it in.
         resp: u64 = 8,
-        /// Wait object number: folder `wait/<wait>` in sysfs.
+        /// Wait object number: directory `wait/<wait>` in sysfs.
         wait: u32 = 16,
         _pad1: [u8; 4] = 20,
     }

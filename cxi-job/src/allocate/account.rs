@@ -33,7 +33,7 @@ impl Prepared<'_> {
         };
         let mut behind = Vec::new();
         if let Some(known) = error.leftover() {
-            if matches!(known.error.kind(), ErrorKind::Hazard { .. }) {
+            if matches!(known.error.kind(), ErrorKind::Quirk { .. }) {
                 let reason = LeftBehindReason::Hazard(known.error.to_string());
                 behind.push(left(Some(known.service), reason));
             } else if let Err(error) = self.destroy(known.service) {
@@ -88,8 +88,8 @@ impl Prepared<'_> {
 
 fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     let same_limits = match spec.limits() {
-        None => !service.limited(),
-        Some(limits) => service.limited() && service.limits() == as_stored(*limits),
+        None => !service.is_limited(),
+        Some(limits) => service.is_limited() && service.limits() == as_stored(*limits),
     };
     if !same_limits {
         return Likeness::Other;
@@ -121,8 +121,8 @@ fn was_not_sent(error: &Error) -> bool {
         ErrorKind::InvalidSpec(_)
             | ErrorKind::InvalidInput(_)
             | ErrorKind::Unsupported { .. }
-            | ErrorKind::Unpromised { .. }
-            | ErrorKind::Hazard { .. }
+            | ErrorKind::NotGuaranteed { .. }
+            | ErrorKind::Quirk { .. }
     )
 }
 

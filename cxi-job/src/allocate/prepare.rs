@@ -119,11 +119,11 @@ pub(super) fn as_stored(mut limits: Limits) -> Limits {
 
 /// Whether a service is for the same job: limits aside, what was asked for.
 pub(super) fn is_same(service: &Service, spec: &ServiceSpec) -> bool {
-    !service.system()
+    !service.is_system()
         && service.members().as_ref() == spec.members()
         && service.vnis() == spec.vnis()
         && service.traffic_classes() == spec.traffic_classes()
-        && service.limited() == spec.limits().is_some()
+        && service.is_limited() == spec.limits().is_some()
 }
 
 /// The service that an earlier run for the same job made.
@@ -148,7 +148,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
     let adopt = |limits, cuts| {
         Some(Adopt {
             service: service.id(),
-            enabled: service.enabled(),
+            enabled: service.is_enabled(),
             limits,
             cuts,
         })

@@ -35,7 +35,7 @@ pub(super) fn check(seen: &[Seen]) -> Vec<Finding> {
 
 fn jobs(nic: &Seen) -> impl Iterator<Item = &Service> {
     let services = nic.view.services.iter();
-    services.filter(|service| !service.id().is_default() && !service.system())
+    services.filter(|service| !service.id().is_default() && !service.is_system())
 }
 
 /// The services of a NIC for the same job: with the same members and VNIs.
@@ -69,7 +69,7 @@ fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding>
             _ => None,
         })?;
     let mut what = Vec::new();
-    if other.enabled() != service.enabled() {
+    if other.is_enabled() != service.is_enabled() {
         what.push("whether it is enabled");
     }
     if other.traffic_classes() != service.traffic_classes() {
@@ -98,7 +98,7 @@ fn default_services(first: &Seen, others: &[&Seen]) -> Vec<Finding> {
     let default = |nic: &Seen| nic.view.service(ServiceId::DEFAULT).copied();
     let differing = others.iter().filter_map(|nic| {
         let (one, other) = (default(first)?, default(nic)?);
-        let alike = one.enabled() == other.enabled()
+        let alike = one.is_enabled() == other.is_enabled()
             && one.vnis() == other.vnis()
             && one.limits() == other.limits();
         (!alike).then(|| Finding {

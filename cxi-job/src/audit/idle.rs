@@ -57,7 +57,7 @@ impl Observation {
                 let Some(service) = nic.view.service(usage.service) else {
                     continue;
                 };
-                if service.id().is_default() || service.system() {
+                if service.id().is_default() || service.is_system() {
                     continue;
                 }
                 let earlier = options.earlier.and_then(|earlier| {

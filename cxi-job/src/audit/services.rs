@@ -35,13 +35,13 @@ fn default_service(service: &Service) -> Option<Found> {
         describe::vnis(service.vnis())
     );
     let found = (Severity::Warning, Code::DefaultServiceEnabled, text);
-    service.enabled().then_some(found)
+    service.is_enabled().then_some(found)
 }
 
 fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
     let name = describe::service(service);
     let mut found = Vec::new();
-    let open = service.enabled() && !service.system();
+    let open = service.is_enabled() && !service.is_system();
     if open && service.members().is_none() {
         let text = format!(
             "{name} is open to everybody on the node: restrict it to the uid, gid or network \
@@ -57,7 +57,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
         );
         found.push((Severity::Error, Code::NoVnis, text));
     }
-    if unrestricted && !service.enabled() && !service.system() {
+    if unrestricted && !service.is_enabled() && !service.is_system() {
         let text = format!(
             "{name} has neither VNIs nor a range: a process that made it may have been killed; \
              destroy it if nobody is about to finish it"
@@ -80,7 +80,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
         }
     }
     if let Some(pool) = &options.pool
-        && !service.system()
+        && !service.is_system()
     {
         let outside = each_vni(service.vnis())
             .into_iter()

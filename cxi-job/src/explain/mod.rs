@@ -53,7 +53,7 @@ pub struct Explanation {
     /// What is behind it, one sentence or two each.
     pub reasons: Vec<String>,
     /// Services that hold what is wanted.
-    pub holders: Vec<Holding>,
+    pub holders: Vec<Holder>,
     /// What can be done, one way each.
     pub advice: Vec<String>,
 }
@@ -62,7 +62,7 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Holding {
+pub struct Holder {
     /// The service.
     pub service: ServiceId,
     /// The service, whose it is, and its VNIs: `service 5 (uid 5588, VNI 1024)`.
@@ -73,7 +73,7 @@ pub struct Holding {
     pub idle: bool,
 }
 
-impl fmt::Display for Holding {
+impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.holds)?;
         if self.idle {
@@ -103,7 +103,7 @@ impl Explanation {
         self
     }
 
-    fn held_by(mut self, holders: Vec<Holding>) -> Self {
+    fn held_by(mut self, holders: Vec<Holder>) -> Self {
         self.holders = holders;
         self
     }

@@ -1,6 +1,6 @@
 //! ENOSPC.
 
-use super::{Explanation, Holding};
+use super::{Explanation, Holder};
 use crate::describe;
 use crate::limits::{Cut, CutReason, ServiceUsage};
 use crate::view::NicView;
@@ -211,13 +211,13 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
 fn holders(
     view: Option<&NicView>,
     holds: impl Fn(&NicView, &ServiceUsage) -> Option<String>,
-) -> Vec<Holding> {
+) -> Vec<Holder> {
     let Some(view) = view else {
         return Vec::new();
     };
     let holding = view.usage.services.iter().filter_map(|usage| {
         let service = view.service(usage.service)?;
-        Some(Holding {
+        Some(Holder {
             service: usage.service,
             name: describe::service(service),
             holds: holds(view, usage)?,
@@ -225,7 +225,7 @@ fn holders(
             idle: !usage.service.is_default() && is_idle(usage),
         })
     });
-    let mut holding: Vec<Holding> = holding.collect();
+    let mut holding: Vec<Holder> = holding.collect();
     holding.sort_by_key(|holding| holding.service);
     holding
 }

@@ -5,7 +5,7 @@ use std::io;
 use cxi_ioctl::{CommandError, Errno, Opcode, Release};
 
 use super::Inquiry;
-use cxi::driver::Guess;
+use cxi::driver::DetectedRelease;
 use cxi::error::{Error, ErrorKind};
 use cxi::{DeviceId, ServiceId};
 
@@ -34,7 +34,7 @@ fn what_to_do_about_a_driver_that_does_not_fit() {
     let unsupported = ErrorKind::Unsupported {
         what: "a range of VNIs",
         needs: Release::Shs13_1,
-        has: Guess::Unknown,
+        has: DetectedRelease::Unknown,
     };
     says(unsupported, Opcode::SVC_ALLOC, "Update the driver");
     let protocol = ErrorKind::Protocol(CommandError::AbiMismatch {

@@ -1,6 +1,6 @@
 //! EEXIST.
 
-use super::{Explanation, Holding};
+use super::{Explanation, Holder};
 use crate::describe;
 use crate::view::NicView;
 use cxi::error::VniConflict;
@@ -39,7 +39,7 @@ pub(super) fn taken(
         || describe::vnis(service.vnis()),
         |held| describe::vnis(cxi::VniAccess::Range(held)),
     );
-    let explanation = explanation.held_by(vec![Holding {
+    let explanation = explanation.held_by(vec![Holder {
         service: service.id(),
         name: describe::service(service),
         holds: held,

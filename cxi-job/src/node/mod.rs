@@ -5,14 +5,14 @@
 //! # use cxi::{Device, DeviceId};
 //! use cxi_job::Node;
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
-//! # let mock = MockNode::alike(2, &NicConfig::new())?;
+//! # let mock = MockNode::with_nics(2, &NicConfig::new())?;
 //! # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
 //! #     let file = nic.open()?.transport(Credentials::root());
 //! #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
 //! # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
 //!
 //! // On a real node: Node::discover(&Host::system())?
-//! let node = Node::of(devices);
+//! let node = Node::from_devices(devices);
 //! let usable: Vec<String> = node.usable().map(|nic| nic.id().to_string()).collect();
 //! assert_eq!(usable, ["cxi0", "cxi1"]);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -169,7 +169,7 @@ fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
         (!info.link_up, NicProblem::LinkDown),
         // A simulator loses no packets and has no retry handler.
         (
-            !simulator && !info.retry_handler_running(),
+            !simulator && !info.is_retry_handler_running(),
             NicProblem::NoRetryHandler,
         ),
     ];
@@ -190,7 +190,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// The folder of devices cannot be read although it is there.
+    /// The directory of devices cannot be read although it is there.
     pub fn discover(host: &Host) -> Result<Self> {
         let found = host.devices()?;
         let nics = found.into_iter().map(|found| {
@@ -202,7 +202,7 @@ impl Node {
 
     /// A node with these NICs, each of which is asked what it is.
     #[must_use]
-    pub fn of(devices: impl IntoIterator<Item = Device>) -> Self {
+    pub fn from_devices(devices: impl IntoIterator<Item = Device>) -> Self {
         let nics = devices.into_iter().map(|device| match device.info() {
             Ok(info) => NodeNic::new(device.id(), Ok((device, info))),
             Err(error) => NodeNic::unavailable(device.id(), Some(device), &error),

@@ -36,7 +36,7 @@ pub enum ReserveError {
     },
     /// Not enough VNIs, or no free block of that size.
     #[error(transparent)]
-    Short(Shortage),
+    Short(PoolShortage),
     /// The job has something else.
     #[error("job {job} has {held}{}, which is not {asked}: release it first", of_tenant(tenant.as_ref()))]
     Differs {
@@ -67,7 +67,7 @@ pub enum ReserveError {
 /// What a pool had when it could not serve a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shortage {
+pub struct PoolShortage {
     /// What was asked.
     pub asked: Request,
     /// VNIs that could have been handed out.
@@ -82,7 +82,7 @@ pub struct Shortage {
     pub oldest: Option<(Holder, Duration)>,
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for PoolShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -108,7 +108,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-impl std::error::Error for Shortage {}
+impl std::error::Error for PoolShortage {}
 
 /// Why a change was refused; the pool is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

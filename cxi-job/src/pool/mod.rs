@@ -54,7 +54,7 @@ mod snapshot;
 mod state;
 
 pub use config::{PoolConfig, PoolConfigError};
-pub use error::{PoolError, ReplayError, ReserveError, Shortage, SnapshotError};
+pub use error::{PoolError, PoolShortage, ReplayError, ReserveError, SnapshotError};
 pub use event::{Change, Event, Timestamp};
 pub use metrics::Metrics;
 pub use reconcile::Reconciled;
@@ -335,10 +335,10 @@ impl VniPool {
         }
     }
 
-    fn shortage(&self, request: &Request, now: Timestamp) -> Shortage {
+    fn shortage(&self, request: &Request, now: Timestamp) -> PoolShortage {
         let part = self.part_metrics(request.tenant.as_ref(), now);
         let count = |of: fn(&Metrics) -> usize| part.as_ref().map_or(0, of);
-        Shortage {
+        PoolShortage {
             asked: request.clone(),
             available: count(|part| part.free),
             reserved: count(|part| part.reserved),

@@ -73,7 +73,7 @@ impl Filter {
         Self::empty().and(member)
     }
 
-    /// These services, by NIC and id. Ids are used again: prefer [`of`](Self::of), or name the
+    /// These services, by NIC and id. Ids are used again: prefer [`for_grant`](Self::for_grant), or name the
     /// VNIs or a member too.
     #[must_use]
     pub fn services(services: impl IntoIterator<Item = (DeviceId, ServiceId)>) -> Self {
@@ -90,7 +90,7 @@ impl Filter {
 
     /// The services of a grant, as long as they still have its members and VNIs.
     #[must_use]
-    pub fn of(grant: &Grant) -> Self {
+    pub fn for_grant(grant: &Grant) -> Self {
         let chosen = grant.services.iter().map(|entry| Chosen {
             device: entry.device,
             service: entry.service,
@@ -132,7 +132,7 @@ impl Filter {
     #[must_use]
     pub fn selects(&self, device: DeviceId, service: &Service) -> bool {
         !service.id().is_default()
-            && (self.services.is_some() || !service.system())
+            && (self.services.is_some() || !service.is_system())
             && self.has_vnis(service.vnis())
             && self.members.iter().all(|member| {
                 let members = service.members();

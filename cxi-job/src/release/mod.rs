@@ -35,12 +35,12 @@ impl Node {
     /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, Vni};
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
-    /// # let mock = MockNode::alike(2, &NicConfig::new())?;
+    /// # let mock = MockNode::with_nics(2, &NicConfig::new())?;
     /// # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
     /// #     let file = nic.open()?.transport(Credentials::root());
     /// #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
     /// # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
-    /// # let node = cxi_job::Node::of(devices);
+    /// # let node = cxi_job::Node::from_devices(devices);
     /// # let vni = Vni::new(4034)?;
     /// use std::time::Duration;
     /// use cxi_job::{Filter, JobRequest, ReleaseOptions, ReleaseStatus};

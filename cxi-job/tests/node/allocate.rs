@@ -149,7 +149,7 @@ fn what_a_killed_run_left_disabled_is_finished() {
     assert!(grant.services[0].adopted);
     let services = user_services(&mock);
     assert_eq!(services.len(), 1);
-    assert!(services[0].1.enabled());
+    assert!(services[0].1.is_enabled());
     assert_eq!(services[0].1.vnis(), VniAccess::Range(range));
 }
 
@@ -197,11 +197,11 @@ fn unusable_nics_by_policy() {
 
 #[test]
 fn every_nic_means_every_physical_function() {
-    let mock = MockNode::alike(1, &NicConfig::new().virtual_functions(1)).unwrap();
+    let mock = MockNode::with_nics(1, &NicConfig::new().virtual_functions(1)).unwrap();
     let sysfs = tempfile::tempdir().unwrap();
-    let folder = sysfs.path().join("class/cxi_user/cxi1/device");
-    fs::create_dir_all(&folder).unwrap();
-    symlink("../pf", folder.join("physfn")).unwrap();
+    let directory = sysfs.path().join("class/cxi_user/cxi1/device");
+    fs::create_dir_all(&directory).unwrap();
+    symlink("../pf", directory.join("physfn")).unwrap();
     let file = Arc::new(
         mock.nics()[0]
             .open_vf(0)
@@ -209,7 +209,7 @@ fn every_nic_means_every_physical_function() {
             .transport(Credentials::root()),
     );
     let function = Device::with_sysfs(cxi(1), file, sysfs.path());
-    let node = Node::of(devices(&mock).into_iter().chain([function]));
+    let node = Node::from_devices(devices(&mock).into_iter().chain([function]));
 
     let grant = allocate(&node, &job(1000, 4034).build().unwrap());
     assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);

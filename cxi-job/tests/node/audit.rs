@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{Errno, Injection, Opcode};
 use cxi_job::audit::{Audit, Code, Severity};
@@ -85,12 +85,12 @@ fn services_that_are_not_as_they_should_be() {
 #[test]
 fn a_service_without_vnis_is_open_on_an_old_driver() {
     let config = NicConfig::new().release(cxi_ioctl::Release::Shs12_0);
-    let mock = MockNode::alike(1, &config).unwrap();
+    let mock = MockNode::with_nics(1, &config).unwrap();
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1))
         .unrestricted_vnis();
     let spec = spec.limits(Limits::default()).build().unwrap();
-    let device = devices(&mock).remove(0).accepting(Hazards::OPEN_VNIS);
+    let device = devices(&mock).remove(0).allow_quirks(Quirks::OPEN_VNIS);
     device.services().create(&spec).unwrap();
     let audit = node(&mock).audit(&AuditOptions::new());
     assert_eq!(found(&audit), [(Code::NoVnis, 0, Some(2))]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{Device, Limits, Member, ServiceSpec, VniRange};
 use cxi_job::clean::{Orphaned, Spared};
 use cxi_job::{CleanPolicy, JobRequest, Node, ReleaseOptions, ReleaseStatus};
@@ -172,10 +172,10 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
     let why = clean.spared.iter().find(|judged| judged.service == left);
     assert_eq!(why.map(|judged| judged.why), Some(Spared::RangeRefused));
     assert!(services.get(left).is_ok());
-    assert_eq!(mock.nics()[0].events(), []);
+    assert_eq!(mock.nics()[0].hazards(), []);
 
     // Who accepts the damage may have it.
-    let accepting = Node::of([device.accepting(Hazards::REFUSED_RANGE)]);
+    let accepting = Node::from_devices([device.allow_quirks(Quirks::REFUSED_RANGE)]);
     let clean = accepting.clean(&policy, &once);
     assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
     assert!(services.get(left).is_err());

@@ -186,7 +186,7 @@ fn le_pools() {
 fn vnis_that_are_taken_by_generation() {
     // Single VNIs: the drivers from 13.0 to 14.0.0.
     let config = NicConfig::new().release(Release::Shs13_1);
-    let mock = MockNode::alike(1, &config).unwrap();
+    let mock = MockNode::with_nics(1, &config).unwrap();
     let device = devices(&mock).remove(0);
     device.services().create(&spec(1000, 1024, &[])).unwrap();
     let text = refused(&device, &spec(1001, 1024, &[])).to_string();
@@ -254,11 +254,11 @@ another user with it is not.
 
     // A virtual function, which sysfs tells.
     let sysfs = tempfile::tempdir().unwrap();
-    let folder = sysfs.path().join("class/cxi_user/cxi1/device");
-    fs::create_dir_all(&folder).unwrap();
-    symlink("../pf", folder.join("physfn")).unwrap();
+    let directory = sysfs.path().join("class/cxi_user/cxi1/device");
+    fs::create_dir_all(&directory).unwrap();
+    symlink("../pf", directory.join("physfn")).unwrap();
     let config = NicConfig::new().virtual_functions(1);
-    let mock = MockNode::alike(1, &config).unwrap();
+    let mock = MockNode::with_nics(1, &config).unwrap();
     let file = mock.nics()[0]
         .open_vf(1)
         .or_else(|_| mock.nics()[0].open_vf(0))
@@ -336,11 +336,11 @@ fn who_keeps_a_service_busy() {
     let destroy = services.destroy(service).unwrap_err();
     assert!(text(&destroy).contains("On cxi0, no process that can be seen has the NIC open."));
     for (pid, uid) in [("4711", "1000"), ("4712", "1001")] {
-        let folder = root.path().join(pid);
-        fs::create_dir_all(folder.join("fd")).unwrap();
-        symlink("/dev/cxi0", folder.join("fd/9")).unwrap();
+        let directory = root.path().join(pid);
+        fs::create_dir_all(directory.join("fd")).unwrap();
+        symlink("/dev/cxi0", directory.join("fd/9")).unwrap();
         let status = format!("Name:\tosu_bw\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
-        fs::write(folder.join("status"), status).unwrap();
+        fs::write(directory.join("status"), status).unwrap();
     }
     for error in [&destroy, &services.set_enabled(service, false).unwrap_err()] {
         let text = text(error);

@@ -44,7 +44,7 @@ fn outcome(request: &JobRequest, other: ServiceSpecBuilder) -> (usize, Vec<(Serv
         spec: Mutex::new(Some(other.build().unwrap())),
     };
     let device = Device::with_transport(cxi(0), Arc::new(transport));
-    let error = Node::of([device]).allocate(request).unwrap_err();
+    let error = Node::from_devices([device]).allocate(request).unwrap_err();
     let named = error.left().iter().map(|left| {
         let unclear = matches!(left.reason, LeftBehindReason::Unclear);
         (left.service.unwrap(), unclear)
@@ -157,7 +157,7 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
         let lists = Injection::errno(Errno::ENOMEM).on(Opcode::SVC_LIST_GET);
         // Not sent: the driver knows no namespaces.
         let config = NicConfig::new().release(Release::Shs13_1);
-        let old = MockNode::alike(1, &config).unwrap();
+        let old = MockNode::with_nics(1, &config).unwrap();
         let (node, faults) = faulty(&old);
         faults[0].inject(lists.clone().skip(skip));
         let request = JobRequest::builder().member(Member::NetNs(7)).vni(vni(5));

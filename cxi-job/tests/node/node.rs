@@ -19,24 +19,24 @@ fn set(text: &str) -> IdSet {
 fn numa() -> (tempfile::TempDir, Node) {
     let sysfs = tempfile::tempdir().unwrap();
     let numbers = [10, 0, 1, 2, 3, 4, 5, 6];
-    let mock = MockNode::alike(8, &NicConfig::new()).unwrap();
+    let mock = MockNode::with_nics(8, &NicConfig::new()).unwrap();
     let devices: Vec<Device> = mock
         .nics()
         .iter()
         .zip(numbers)
         .map(|(nic, number)| {
-            let folder = sysfs
+            let directory = sysfs
                 .path()
                 .join(format!("class/cxi_user/cxi{number}/device"));
-            fs::create_dir_all(&folder).unwrap();
+            fs::create_dir_all(&directory).unwrap();
             let numa = if number == 10 { 3 } else { number / 2 };
-            fs::write(folder.join("numa_node"), format!("{numa}\n")).unwrap();
+            fs::write(directory.join("numa_node"), format!("{numa}\n")).unwrap();
             let cpus = format!("{}-{}\n", numa * 8, numa * 8 + 7);
-            fs::write(folder.join("local_cpulist"), cpus).unwrap();
+            fs::write(directory.join("local_cpulist"), cpus).unwrap();
             Device::with_sysfs(cxi(number), Arc::new(open(nic)), sysfs.path())
         })
         .collect();
-    let node = Node::of(devices);
+    let node = Node::from_devices(devices);
     (sysfs, node)
 }
 
@@ -78,7 +78,7 @@ fn nics_for_ranks() {
     let near = node.closest_for_ranks(&ranks);
     let near: Vec<u32> = near.into_iter().map(cxi::DeviceId::number).collect();
     assert_eq!(near, [0, 1, 0, 6, 4, 5, 4]);
-    let nobody = Node::of([]);
+    let nobody = Node::from_devices([]);
     assert!(nobody.round_robin(3).is_empty() && nobody.closest_for_ranks(&ranks).is_empty());
 }
 
@@ -92,7 +92,7 @@ fn why_a_nic_cannot_be_used() {
     let silent = Fault::new(open(&mock.nics()[3]));
     silent.inject(Injection::errno(Errno::EIO));
     devices.push(Device::with_transport(cxi(3), Arc::new(silent)));
-    let node = Node::of(devices);
+    let node = Node::from_devices(devices);
     let problems = |nic| node.nic(cxi(nic)).unwrap().problems().to_vec();
     // A simulator needs no retry handler.
     assert_eq!(problems(0), []);

@@ -58,7 +58,7 @@ fn meeting(mock: &cxi_mock::MockNode, at: Opcode) -> Node {
         };
         Device::with_transport(cxi(number), Arc::new(transport))
     });
-    Node::of(devices)
+    Node::from_devices(devices)
 }
 
 #[test]

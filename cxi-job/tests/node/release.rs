@@ -65,7 +65,7 @@ fn services_are_found_by_what_they_are() {
         selected(&Filter::services([(cxi(1), id(2))])),
         [(cxi(1), id(2))]
     );
-    assert_eq!(selected(&Filter::of(&first)), both);
+    assert_eq!(selected(&Filter::for_grant(&first)), both);
     // Neither the default service nor, by what it is, a system service.
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1000))
@@ -89,13 +89,13 @@ fn an_id_that_was_used_again_is_not_the_grants_any_more() {
     let node = node(&mock);
     let grant = allocate(&node, job(1000, 1024));
     assert_eq!(
-        node.release(&Filter::of(&grant), &ReleaseOptions::once())
+        node.release(&Filter::for_grant(&grant), &ReleaseOptions::once())
             .status(),
         ReleaseStatus::Done
     );
     allocate(&node, job(1000, 1025));
     assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);
-    let again = node.release(&Filter::of(&grant), &ReleaseOptions::once());
+    let again = node.release(&Filter::for_grant(&grant), &ReleaseOptions::once());
     assert_eq!(again.status(), ReleaseStatus::NothingToDo);
     assert_eq!(user_services(&mock).len(), 1);
 }

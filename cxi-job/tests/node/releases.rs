@@ -14,14 +14,14 @@ use crate::support::{FakeClock, allocate, cxi, faulty, job, node, planned, user_
 /// and that no driver was brought to undefined behaviour.
 fn for_each_release(part: impl Fn(&MockNode, Release)) {
     for release in Release::ALL {
-        let mock = MockNode::alike(2, &NicConfig::new().release(release)).unwrap();
+        let mock = MockNode::with_nics(2, &NicConfig::new().release(release)).unwrap();
         part(&mock, release);
         assert!(
             user_services(&mock).is_empty(),
             "{release}: something is left"
         );
         for nic in mock.nics() {
-            assert!(nic.events().is_empty(), "{release}: {:?}", nic.events());
+            assert!(nic.hazards().is_empty(), "{release}: {:?}", nic.hazards());
         }
     }
 }
@@ -39,7 +39,7 @@ fn a_job_is_granted_adopted_and_released() {
             "{release}"
         );
         for (_, service) in user_services(mock) {
-            assert!(service.enabled(), "{release}");
+            assert!(service.is_enabled(), "{release}");
             let classes = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
             assert_eq!(service.traffic_classes(), Some(classes), "{release}");
             assert_eq!(service.limits()[Resource::Txqs].reserved(), 32, "{release}");

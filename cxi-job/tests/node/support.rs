@@ -25,7 +25,7 @@ pub(crate) fn id(number: u32) -> ServiceId {
 }
 
 pub(crate) fn mock(nics: u8) -> MockNode {
-    MockNode::alike(nics, &NicConfig::new()).unwrap()
+    MockNode::with_nics(nics, &NicConfig::new()).unwrap()
 }
 
 pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {
@@ -34,7 +34,7 @@ pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {
 
 /// The NICs of a mock node as a scheduler has them.
 pub(crate) fn node(mock: &MockNode) -> Node {
-    Node::of(devices(mock))
+    Node::from_devices(devices(mock))
 }
 
 pub(crate) fn devices(mock: &MockNode) -> Vec<Device> {
@@ -56,7 +56,7 @@ pub(crate) fn faulty(mock: &MockNode) -> (Node, Vec<Faulty>) {
         let transport: Arc<dyn Transport> = Arc::<Fault<InProcess>>::clone(fault);
         Device::with_transport(cxi(number), transport)
     });
-    (Node::of(devices), faults)
+    (Node::from_devices(devices), faults)
 }
 
 /// The services of a node other than the default ones, without regard to faults.
@@ -164,7 +164,7 @@ pub(crate) fn mortal(mock: &MockNode, commands: u64) -> (Node, Arc<Life>) {
         };
         Device::with_transport(cxi(number), Arc::new(transport))
     });
-    let node = Node::of(devices);
+    let node = Node::from_devices(devices);
     *life.left.lock().unwrap() = commands;
     (node, life)
 }

@@ -154,7 +154,7 @@ impl Nic {
 
     /// What happened so far that a real kernel may not survive, oldest first.
     #[must_use]
-    pub fn events(&self) -> Vec<Hazard> {
+    pub fn hazards(&self) -> Vec<Hazard> {
         self.device().hazards.clone()
     }
 

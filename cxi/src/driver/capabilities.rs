@@ -52,7 +52,7 @@ bitflags::bitflags! {
 impl Capabilities {
     /// What a release can do.
     #[must_use]
-    pub fn of(release: Release) -> Self {
+    pub fn for_release(release: Release) -> Self {
         let from = |since, capabilities: Self| {
             if release >= since {
                 capabilities

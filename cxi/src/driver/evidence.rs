@@ -102,7 +102,7 @@ impl Evidence {
             && since(self.ats_enabled, Release::Main)
             && self
                 .lni_form
-                .is_none_or(|form| form == LniForm::of(release))
+                .is_none_or(|form| form == LniForm::for_release(release))
             && since(
                 parameters.map(|seen| seen.default_lnis_per_rgid),
                 Release::Shs13_1,

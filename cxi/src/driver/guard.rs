@@ -2,21 +2,21 @@
 
 use cxi_ioctl::{Errno, Opcode, Release};
 
-use super::{Capabilities, Guess, Hazards};
+use super::{Capabilities, DetectedRelease, Quirks};
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 
 impl Device {
     /// The same open file, with leave to send what this driver may answer with damage.
     ///
-    /// Without it such commands are [`ErrorKind::Hazard`] and nothing is sent. What may happen is
-    /// described at each of [`Hazards`].
+    /// Without it such commands are [`ErrorKind::Quirk`] and nothing is sent. What may happen is
+    /// described at each of [`Quirks`].
     ///
     /// ```
     /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, Release};
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
-    /// use cxi::driver::Hazards;
+    /// use cxi::driver::Quirks;
     /// use cxi::{ErrorKind, ServiceSpec};
     ///
     /// # let nic = Nic::new(NicConfig::new().release(Release::Shs12_0))?;
@@ -24,46 +24,46 @@ impl Device {
     /// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
     /// let any_vni = ServiceSpec::builder().unrestricted_vnis().build()?;
     /// let error = device.services().create(&any_vni).unwrap_err();
-    /// assert!(matches!(error.kind(), ErrorKind::Hazard { .. }));
-    /// let device = device.accepting(Hazards::OPEN_VNIS);
+    /// assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));
+    /// let device = device.allow_quirks(Quirks::OPEN_VNIS);
     /// device.services().create(&any_vni)?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn accepting(mut self, hazards: Hazards) -> Self {
-        self.accepted |= hazards;
+    pub fn allow_quirks(mut self, quirks: Quirks) -> Self {
+        self.accepted |= quirks;
         self
     }
 
-    /// Whether the driver may have this hazard, and nobody accepted it.
-    pub(crate) fn threatens(&self, hazard: Hazards) -> Result<bool> {
-        Ok(!self.accepts(hazard) && self.driver()?.hazards().contains(hazard))
+    /// Whether the driver may have this quirk, and nobody accepted it.
+    pub(crate) fn threatens(&self, quirk: Quirks) -> Result<bool> {
+        Ok(!self.allows_quirks(quirk) && self.driver()?.quirks().contains(quirk))
     }
 
-    /// Whether a hazard was accepted, or the driver is known not to have it. Asks nothing, so no
+    /// Whether a quirk was accepted, or the driver is known not to have it. Asks nothing, so no
     /// only means that a closer look is due.
-    pub(crate) fn is_known_safe(&self, hazard: Hazards) -> bool {
+    pub(crate) fn is_known_safe(&self, quirk: Quirks) -> bool {
         let known = self.already_known_driver();
-        self.accepts(hazard) || known.is_some_and(|driver| !driver.hazards().contains(hazard))
+        self.allows_quirks(quirk) || known.is_some_and(|driver| !driver.quirks().contains(quirk))
     }
 
-    /// Whether these hazards were accepted ([`Self::accepting`]).
+    /// Whether these quirks were accepted ([`Self::allow_quirks`]).
     #[must_use]
-    pub fn accepts(&self, hazard: Hazards) -> bool {
-        self.accepted.contains(hazard)
+    pub fn allows_quirks(&self, quirk: Quirks) -> bool {
+        self.accepted.contains(quirk)
     }
 
     /// Refuses a command that this driver may answer with damage.
-    pub(crate) fn guard(&self, hazard: Hazards, opcode: Opcode) -> Result<()> {
-        if self.threatens(hazard)? {
-            return Err(self.hazard(hazard, opcode));
+    pub(crate) fn guard(&self, quirk: Quirks, opcode: Opcode) -> Result<()> {
+        if self.threatens(quirk)? {
+            return Err(self.quirk(quirk, opcode));
         }
         Ok(())
     }
 
-    pub(crate) fn hazard(&self, hazard: Hazards, opcode: Opcode) -> Error {
-        let has = self.guess();
-        Error::new(ErrorKind::Hazard { hazard, has }, Errno::EOPNOTSUPP)
+    pub(crate) fn quirk(&self, quirk: Quirks, opcode: Opcode) -> Error {
+        let has = self.detected_release();
+        Error::new(ErrorKind::Quirk { quirk, has }, Errno::EOPNOTSUPP)
             .during(opcode)
             .on(self.id())
     }
@@ -83,7 +83,7 @@ impl Device {
     }
 
     pub(crate) fn unsupported(&self, what: &'static str, needs: Release, opcode: Opcode) -> Error {
-        let has = self.guess();
+        let has = self.detected_release();
         Error::new(
             ErrorKind::Unsupported { what, needs, has },
             Errno::EOPNOTSUPP,
@@ -92,7 +92,8 @@ impl Device {
         .on(self.id())
     }
 
-    fn guess(&self) -> Guess {
-        self.driver().map_or(Guess::Unknown, super::Driver::guess)
+    fn detected_release(&self) -> DetectedRelease {
+        self.driver()
+            .map_or(DetectedRelease::Unknown, super::Driver::detected_release)
     }
 }

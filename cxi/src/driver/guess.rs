@@ -7,7 +7,7 @@ use cxi_ioctl::Release;
 /// Which release a driver behaves like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Guess {
+pub enum DetectedRelease {
     /// Like this one and no other.
     Release(Release),
     /// Like one of these, which cannot be told apart from here.
@@ -21,7 +21,7 @@ pub enum Guess {
     Unknown,
 }
 
-impl Guess {
+impl DetectedRelease {
     /// The guess that these releases, oldest first, leave.
     pub(super) fn of(candidates: &[Release]) -> Self {
         match (candidates.first(), candidates.last()) {
@@ -58,7 +58,7 @@ impl Guess {
     }
 }
 
-impl fmt::Display for Guess {
+impl fmt::Display for DetectedRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |oldest: Release, newest: Release| {
             let neighbours = Release::ALL

@@ -7,8 +7,8 @@ mod capabilities;
 mod evidence;
 mod guard;
 mod guess;
-mod hazards;
 mod probe;
+mod quirks;
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ use crate::error::Result;
 
 pub use capabilities::Capabilities;
 pub use evidence::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
-pub use guess::Guess;
-pub use hazards::Hazards;
+pub use guess::DetectedRelease;
+pub use quirks::Quirks;
 
 /// What is known about the driver of a NIC.
 ///
@@ -29,23 +29,23 @@ pub use hazards::Hazards;
 /// # use cxi::{Device, DeviceId};
 /// # use cxi_mock::{Credentials, Nic, NicConfig};
 /// use cxi::Release;
-/// use cxi::driver::{Capabilities, Guess};
+/// use cxi::driver::{Capabilities, DetectedRelease};
 ///
 /// # let nic = Nic::new(NicConfig::new().release(Release::Shs13_1))?;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
 /// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
 /// let driver = device.driver()?;
-/// assert_eq!(driver.guess(), Guess::Release(Release::Shs13_1));
+/// assert_eq!(driver.detected_release(), DetectedRelease::Release(Release::Shs13_1));
 /// assert!(driver.can(Capabilities::VNI_RANGES));
 /// assert!(!driver.can(Capabilities::NETNS));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Driver {
-    guess: Guess,
+    guess: DetectedRelease,
     evidence: Evidence,
     capabilities: Capabilities,
-    hazards: Hazards,
+    quirks: Quirks,
 }
 
 impl Driver {
@@ -63,29 +63,29 @@ impl Driver {
                 .into_iter()
                 .filter(|release| relied_on(*release))
         };
-        let (capabilities, hazards) = if candidates.is_empty() {
-            (evidence.proven(), Hazards::all())
+        let (capabilities, quirks) = if candidates.is_empty() {
+            (evidence.proven(), Quirks::all())
         } else {
             (
                 relevant()
-                    .map(Capabilities::of)
+                    .map(Capabilities::for_release)
                     .fold(Capabilities::all(), Capabilities::intersection),
                 relevant()
-                    .map(Hazards::of)
-                    .fold(Hazards::empty(), Hazards::union),
+                    .map(Quirks::for_release)
+                    .fold(Quirks::empty(), Quirks::union),
             )
         };
         Self {
-            guess: Guess::of(&candidates),
+            guess: DetectedRelease::of(&candidates),
             capabilities: capabilities.difference(evidence.unproven()),
-            hazards,
+            quirks,
             evidence,
         }
     }
 
     /// Which release it behaves like.
     #[must_use]
-    pub fn guess(&self) -> Guess {
+    pub fn detected_release(&self) -> DetectedRelease {
         self.guess
     }
 
@@ -109,8 +109,8 @@ impl Driver {
 
     /// What it may answer with damage. What is not here is harmless.
     #[must_use]
-    pub fn hazards(&self) -> Hazards {
-        self.hazards
+    pub fn quirks(&self) -> Quirks {
+        self.quirks
     }
 
     /// Which form of LNI_ALLOC and EQ_ADJUST_RESERVED_FC it understands; `None` if that is only
@@ -118,8 +118,8 @@ impl Driver {
     #[must_use]
     pub fn lni_form(&self) -> Option<LniForm> {
         let (oldest, newest) = self.guess.bounds()?;
-        let form = LniForm::of(oldest);
-        (form == LniForm::of(newest)).then_some(form)
+        let form = LniForm::for_release(oldest);
+        (form == LniForm::for_release(newest)).then_some(form)
     }
 }
 
@@ -138,7 +138,7 @@ impl Device {
     /// that drivers refuse (all ones). While its usage is read the default service counts as in
     /// use: somebody else's command to enable or disable it may answer EBUSY.
     ///
-    /// A driver that answers as none that is known gives [`Guess::Unknown`], and the
+    /// A driver that answers as none that is known gives [`DetectedRelease::Unknown`], and the
     /// [capabilities](Driver::capabilities) that its answers prove.
     ///
     /// # Errors

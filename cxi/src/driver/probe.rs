@@ -9,7 +9,7 @@ use cxi_ioctl::{Command, CommandError, Errno, Opcode, Pointers, Request};
 
 use super::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
 use crate::error::Result;
-use crate::sysfs::NicFolder;
+use crate::sysfs::NicDirectory;
 use crate::{Device, ServiceId};
 
 /// Far above the number of any command, and positive for a driver that takes it as signed.
@@ -27,7 +27,7 @@ const NOT_APPLICABLE: u16 = 0xFFFF;
 
 /// Asks the driver, and looks at sysfs if there is one.
 pub(super) fn evidence(device: &Device) -> Result<Evidence> {
-    let folder = device.folder();
+    let directory = device.directory();
     Ok(Evidence {
         unknown_command: unknown_command(device)?,
         properties: properties(device)?,
@@ -49,9 +49,9 @@ pub(super) fn evidence(device: &Device) -> Result<Evidence> {
             },
         )?,
         lni_form: device.lni_form().known(),
-        parameters: folder.and_then(parameters),
-        ats_enabled: folder.and_then(NicFolder::ats_enabled),
-        virtual_function: folder.and_then(NicFolder::virtual_function),
+        parameters: directory.and_then(parameters),
+        ats_enabled: directory.and_then(NicDirectory::ats_enabled),
+        virtual_function: directory.and_then(NicDirectory::virtual_function),
     })
 }
 
@@ -136,8 +136,8 @@ fn le_usage(device: &Device) -> Result<Option<bool>> {
     }
 }
 
-fn parameters(folder: &NicFolder) -> Option<Parameters> {
-    let has = |name: &str| fs::symlink_metadata(folder.parameters().join(name)).is_ok();
+fn parameters(directory: &NicDirectory) -> Option<Parameters> {
+    let has = |name: &str| fs::symlink_metadata(directory.parameters().join(name)).is_ok();
     // Every release has this one: without it there is nothing to see here.
     has("disable_default_svc").then(|| Parameters {
         default_lnis_per_rgid: has("default_lnis_per_rgid"),

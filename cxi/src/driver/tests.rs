@@ -36,25 +36,28 @@ fn shown_by(release: Release) -> Evidence {
 
 #[test]
 fn guesses_read_well() {
-    let between = |oldest, newest| Guess::Between { oldest, newest }.to_string();
+    let between = |oldest, newest| DetectedRelease::Between { oldest, newest }.to_string();
     assert_eq!(
         between(Release::Shs14_0_0, Release::Shs14_0_1),
         "shs-14.0.0 or shs-14.0.1"
     );
     assert_eq!(between(Release::Shs13_1, Release::Main), "shs-13.1 to main");
-    assert_eq!(Guess::Release(Release::Main).to_string(), "main");
-    assert_eq!(Guess::Unknown.to_string(), "unknown");
+    assert_eq!(DetectedRelease::Release(Release::Main).to_string(), "main");
+    assert_eq!(DetectedRelease::Unknown.to_string(), "unknown");
 }
 
 #[test]
 fn nothing_relies_on_a_driver_being_12_0() {
     let driver = Driver::of(shown_by(Release::Shs12_0));
-    assert_eq!(driver.guess(), Guess::Release(Release::Shs12_0));
-    assert!(driver.hazards().contains(Hazards::REFUSED_RESERVE));
-    assert!(driver.hazards().contains(Hazards::REFUSED_SERVICE_LEAK));
+    assert_eq!(
+        driver.detected_release(),
+        DetectedRelease::Release(Release::Shs12_0)
+    );
+    assert!(driver.quirks().contains(Quirks::REFUSED_RESERVE));
+    assert!(driver.quirks().contains(Quirks::REFUSED_SERVICE_LEAK));
     assert!(!driver.can(Capabilities::SHARED_VNIS));
     let driver = Driver::of(shown_by(Release::Shs13_0));
-    assert!(!driver.hazards().contains(Hazards::REFUSED_SERVICE_LEAK));
+    assert!(!driver.quirks().contains(Quirks::REFUSED_SERVICE_LEAK));
     assert!(driver.can(Capabilities::EXCLUSIVE_VNIS));
 }
 
@@ -65,9 +68,13 @@ fn a_changed_default_service_leaves_two() {
             default_classes: DefaultClasses::Other,
             ..shown_by(release)
         });
-        assert_eq!(driver.guess().to_string(), "shs-12.0 or shs-13.0");
-        assert_eq!(driver.hazards().bits(), {
-            let both = Hazards::of(Release::Shs12_0) | Hazards::of(Release::Shs13_0);
+        assert_eq!(
+            driver.detected_release().to_string(),
+            "shs-12.0 or shs-13.0"
+        );
+        assert_eq!(driver.quirks().bits(), {
+            let both =
+                Quirks::for_release(Release::Shs12_0) | Quirks::for_release(Release::Shs13_0);
             both.bits()
         });
     }
@@ -76,7 +83,10 @@ fn a_changed_default_service_leaves_two() {
         default_classes: DefaultClasses::None,
         ..shown_by(Release::Main)
     };
-    assert_eq!(Driver::of(main).guess().release(), Some(Release::Main));
+    assert_eq!(
+        Driver::of(main).detected_release().release(),
+        Some(Release::Main)
+    );
 }
 
 #[test]
@@ -85,7 +95,10 @@ fn the_form_of_lni_alloc_counts() {
         lni_form: Some(LniForm::Long),
         ..shown_by(Release::Shs14_0_1)
     };
-    assert_eq!(Driver::of(long).guess(), Guess::Unknown);
+    assert_eq!(
+        Driver::of(long).detected_release(),
+        DetectedRelease::Unknown
+    );
     assert_eq!(
         Driver::of(shown_by(Release::Shs13_1)).lni_form(),
         Some(LniForm::Short)
@@ -110,8 +123,11 @@ fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
         })
     };
     let driver = function(Some(true));
-    assert_eq!(driver.guess().to_string(), "shs-13.1 to main");
+    assert_eq!(driver.detected_release().to_string(), "shs-13.1 to main");
     assert!(!driver.can(Capabilities::EXCLUSIVE_CPS));
     assert!(!driver.can(Capabilities::NETNS));
-    assert_eq!(function(Some(false)).guess(), Guess::Unknown);
+    assert_eq!(
+        function(Some(false)).detected_release(),
+        DetectedRelease::Unknown
+    );
 }

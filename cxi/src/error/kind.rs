@@ -9,7 +9,7 @@ use cxi_ioctl::{CommandError, Errno, Opcode, Privilege, Release};
 
 use super::{Shortage, VniConflict};
 use crate::ServiceId;
-use crate::driver::{Guess, Hazards};
+use crate::driver::{DetectedRelease, Quirks};
 use crate::service::InvalidSpec;
 
 /// What went wrong, for programs. [`Error`](crate::Error) adds where.
@@ -27,7 +27,7 @@ pub enum ErrorKind {
     /// Something in sysfs cannot be read, or is not what it should be.
     #[error("{}: {reason}", path.display())]
     Sysfs {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -78,25 +78,25 @@ pub enum ErrorKind {
         /// First release that can do it.
         needs: Release,
         /// What the driver behaves like.
-        has: Guess,
+        has: DetectedRelease,
     },
     /// The driver would accept it, but does not give the protection that was asked for. Nothing
     /// was sent.
     #[error("this driver ({has}) cannot promise {what}")]
-    Unpromised {
+    NotGuaranteed {
         /// What was asked for, and what would do instead.
         what: Cow<'static, str>,
         /// What the driver behaves like.
-        has: Guess,
+        has: DetectedRelease,
     },
     /// The driver may answer with damage. Nothing was sent;
-    /// [`Device::accepting`](crate::Device::accepting) sends it all the same.
-    #[error("not sent, as this driver ({has}) may be one where {hazard}")]
-    Hazard {
+    /// [`Device::allow_quirks`](crate::Device::allow_quirks) sends it all the same.
+    #[error("not sent, as this driver ({has}) may be one where {quirk}")]
+    Quirk {
         /// What may happen.
-        hazard: Hazards,
+        quirk: Quirks,
         /// What the driver behaves like.
-        has: Guess,
+        has: DetectedRelease,
     },
     /// EIO: the NIC is gone.
     #[error("the device has been removed")]

@@ -38,14 +38,14 @@ impl From<u64> for CounterValue {
 
 /// A counting event (CT) and the memory that its value is written back to.
 #[derive(Debug)]
-pub struct Counter {
+pub struct CountingEvent {
     object: Object<CtFreeCmd>,
     doorbell: Window,
     write_back: Mutex<Arc<DeviceMemory>>,
     _lni: Arc<LniInner>,
 }
 
-impl Drop for Counter {
+impl Drop for CountingEvent {
     fn drop(&mut self) {
         if self.object.free().is_err() {
             // The NIC may still write to the memory: it must never be given to somebody else.
@@ -60,7 +60,7 @@ impl Lni {
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
     /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};
@@ -78,7 +78,7 @@ impl Lni {
     ///
     /// A freed counter gives its share back only with the LNI.
     #[doc(alias = "cxil_alloc_ct")]
-    pub fn alloc_ct(&self) -> Result<Counter> {
+    pub fn alloc_ct(&self) -> Result<CountingEvent> {
         let device = self.device();
         let memory = device_memory(device, size_of::<u64>())?;
         let command = CtAllocCmd {
@@ -97,7 +97,7 @@ impl Lni {
             ctn: response.ctn,
             ..CtFreeCmd::new()
         };
-        Ok(Counter {
+        Ok(CountingEvent {
             object: Object::new(device, free),
             doorbell: Window::new(response.doorbell),
             write_back: Mutex::new(Arc::new(memory)),
@@ -106,7 +106,7 @@ impl Lni {
     }
 }
 
-impl Counter {
+impl CountingEvent {
     /// The counter's number on the device.
     #[must_use]
     pub fn number(&self) -> u32 {
@@ -167,7 +167,7 @@ impl Counter {
 }
 
 closable!(
-    Counter,
+    CountingEvent,
     "CT_FREE",
     "cxil_destroy_ct",
     "EBUSY while something uses it."

@@ -8,7 +8,7 @@ use cxi_ioctl::{Errno, Opcode};
 
 use super::object::{Object, closable};
 use super::{Lni, LniInner};
-use crate::driver::Hazards;
+use crate::driver::Quirks;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Vni};
 
@@ -104,7 +104,7 @@ impl Lni {
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
     /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};
@@ -156,7 +156,7 @@ impl Lni {
     /// EINVAL for a count of 0 or above 511, or a VNI the caller may not use; EEXIST when there is
     /// no run there, ENOSPC when there is none at all.
     ///
-    /// [`ErrorKind::Hazard`] before SHS 13.1, and nothing is sent: on 13.0, which cannot be told
+    /// [`ErrorKind::Quirk`] before SHS 13.1, and nothing is sent: on 13.0, which cannot be told
     /// from 12.0 for certain, a reservation that the driver refuses corrupts the kernel's memory.
     #[doc(alias = "cxil_reserve_domain")]
     pub fn reserve_pids(&self, vni: Vni, first: Option<Pid>, count: u16) -> Result<PidBlock> {
@@ -166,7 +166,7 @@ impl Lni {
             let text = format!("{count} PIDs to reserve: expected 1 to 511");
             return Err(device.invalid(OPCODE, text));
         }
-        device.guard(Hazards::REFUSED_RESERVE, OPCODE)?;
+        device.guard(Quirks::REFUSED_RESERVE, OPCODE)?;
         let response = self.inner.send(
             &DomainReserveCmd {
                 lni: self.number(),

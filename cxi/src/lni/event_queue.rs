@@ -162,7 +162,7 @@ impl Lni {
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
     /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};

@@ -10,7 +10,7 @@
 //!   │                                 ├─ EventQueue ── Md, WaitObject
 //!   ├─── Tgq ─────────────────────────┤
 //!   ├─── Pte ── PteMapping ── Domain  ┘
-//!   └─── Counter
+//!   └─── CountingEvent
 //! ```
 //!
 //! How much a service may have of each is in its [`Limits`](crate::Limits). What a reservation is
@@ -31,7 +31,7 @@ mod queue;
 mod reach;
 mod wait;
 
-pub use counter::{Counter, CounterValue};
+pub use counter::{CounterValue, CountingEvent};
 pub use domain::{Domain, InvalidPid, Pid, PidBlock};
 pub use event_queue::{EventQueue, EventQueueFlags, EventQueueOptions, StatusThresholds};
 pub use memory::{MapFlags, MapOptions, Md};
@@ -58,7 +58,7 @@ use object::{Object, closable};
 /// ```
 /// # use cxi_mock::{Credentials, MockNode, NicConfig};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let node = MockNode::alike(1, &NicConfig::new())?;
+/// # let node = MockNode::with_nics(1, &NicConfig::new())?;
 /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
 /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
 /// use cxi::{ServiceSpec, TrafficClass, Vni};
@@ -199,7 +199,7 @@ const _: () = {
     send_sync::<EventQueue>();
     send_sync::<Txq>();
     send_sync::<Tgq>();
-    send_sync::<Counter>();
+    send_sync::<CountingEvent>();
     send_sync::<Pte>();
     send_sync::<PteMapping>();
     send_sync::<Md>();

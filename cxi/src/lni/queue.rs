@@ -31,7 +31,7 @@ pub enum UpdatePolicy {
     #[default]
     Always,
     /// Often, and when the queue runs empty.
-    OftenAndWhenEmpty,
+    HighFreqEmpty,
     /// Seldom, and when the queue runs empty.
     SeldomAndWhenEmpty,
     /// Seldom.
@@ -42,7 +42,7 @@ impl UpdatePolicy {
     const fn number(self) -> u32 {
         match self {
             Self::Always => CQ_UPDATE_ALWAYS,
-            Self::OftenAndWhenEmpty => CQ_UPDATE_HIGH_FREQ_EMPTY,
+            Self::HighFreqEmpty => CQ_UPDATE_HIGH_FREQ_EMPTY,
             Self::SeldomAndWhenEmpty => CQ_UPDATE_LOW_FREQ_EMPTY,
             Self::Seldom => CQ_UPDATE_LOW_FREQ,
         }
@@ -102,7 +102,7 @@ impl<'a> TxqOptions<'a> {
 
     /// Errors of the queue are reported here.
     #[must_use]
-    pub const fn events(mut self, events: &'a EventQueue) -> Self {
+    pub const fn event_queue(mut self, events: &'a EventQueue) -> Self {
         self.events = Some(events);
         self
     }
@@ -145,7 +145,7 @@ impl<'a> TgqOptions<'a> {
 
     /// Errors of the queue are reported here.
     #[must_use]
-    pub const fn events(mut self, events: &'a EventQueue) -> Self {
+    pub const fn event_queue(mut self, events: &'a EventQueue) -> Self {
         self.events = Some(events);
         self
     }
@@ -268,7 +268,7 @@ impl Lni {
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let node = MockNode::alike(1, &NicConfig::new())?;
+    /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
     /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};

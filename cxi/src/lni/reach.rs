@@ -3,7 +3,7 @@
 use cxi_ioctl::{Errno, Opcode};
 
 use super::{LniInner, explain};
-use crate::driver::{Capabilities, Hazards};
+use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, Result};
 use crate::{Release, Service, Vni, VniAccess};
 
@@ -19,13 +19,11 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
     else {
         return Ok(());
     };
-    if own(lni).is_some_and(|vnis| has(vnis, vni))
-        || !device.threatens(Hazards::ORPHANED_PROFILE)?
-    {
+    if own(lni).is_some_and(|vnis| has(vnis, vni)) || !device.threatens(Quirks::ORPHANED_PROFILE)? {
         return Ok(());
     }
     // There the driver looks at nothing but the LNI's service, which may allow every VNI.
-    if device.driver()?.guess().may_be(Release::Shs12_0) {
+    if device.driver()?.detected_release().may_be(Release::Shs12_0) {
         return Ok(());
     }
     let disabled_off = device.driver()?.can(Capabilities::DISABLED_VNIS_OFF);
@@ -34,7 +32,7 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
             VniAccess::Unrestricted => service.listed_vnis().contains(vni),
             vnis => has(vnis, vni),
         };
-        listed && (service.enabled() || !disabled_off)
+        listed && (service.is_enabled() || !disabled_off)
     };
     if device.services().list()?.iter().any(reachable) {
         return Ok(());

@@ -78,7 +78,7 @@ impl ServiceSpecBuilder {
     ///
     /// A block of two VNIs or more always has that. Single VNIs have it from SHS 13.0 to 14.0.0;
     /// other drivers let any number of services list the same, and making the service is an
-    /// error then: [`ErrorKind::Unpromised`](crate::ErrorKind::Unpromised), also where it cannot
+    /// error then: [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed), also where it cannot
     /// be told whether the driver is one of those. The driver stores nothing of this.
     pub fn exclusive_vnis(mut self, exclusive: bool) -> Self {
         self.exclusive_vnis = exclusive;

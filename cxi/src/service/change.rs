@@ -5,7 +5,7 @@ use cxi_ioctl::{Errno, Opcode};
 
 use super::presence::Presence;
 use super::{Service, ServiceSpec, Services};
-use crate::driver::{Capabilities, Hazards};
+use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, Shortage};
 use crate::{Release, ServiceId, VniAccess};
 
@@ -26,7 +26,7 @@ impl Services {
     ///   specification has none, or the other way round, which the driver refuses; or the number
     ///   of VNIs changes, which a driver from SHS 13.1 on accepts and then can neither enable the
     ///   service nor give all of its VNIs back.
-    /// - [`ErrorKind::Unpromised`], nothing was sent: members, VNIs or traffic classes change.
+    /// - [`ErrorKind::NotGuaranteed`], nothing was sent: members, VNIs or traffic classes change.
     /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is
     ///   disabled then.
     #[doc(alias = "cxil_update_svc")]
@@ -38,8 +38,8 @@ impl Services {
                 .during(Opcode::SVC_UPDATE)
                 .on(self.device.id()))
         };
-        if service.limited() != spec.limits.is_some() {
-            let (has, wants) = if service.limited() {
+        if service.is_limited() != spec.limits.is_some() {
+            let (has, wants) = if service.is_limited() {
                 ("has limits", "has none")
             } else {
                 ("has no limits", "has some")
@@ -57,13 +57,13 @@ impl Services {
             ));
         }
         if let Some(what) = merely_noted(&service, spec) {
-            let kind = ErrorKind::Unpromised {
+            let kind = ErrorKind::NotGuaranteed {
                 what: format!(
                     "other {what} for service {id}, which drivers from shs-13.0 on note and do not \
                      apply: destroy it and make another"
                 )
                 .into(),
-                has: self.device.driver()?.guess(),
+                has: self.device.driver()?.detected_release(),
             };
             return Err(Error::invalid(kind)
                 .during(Opcode::SVC_UPDATE)
@@ -122,7 +122,7 @@ impl Services {
     /// driver would read behind its arrays. Only programs that write descriptors of their own
     /// make such services.
     pub(super) fn check_vni_count(&self, id: ServiceId, opcode: Opcode) -> Result<()> {
-        if self.device.is_known_safe(Hazards::VNI_COUNT) {
+        if self.device.is_known_safe(Quirks::VNI_COUNT) {
             return Ok(());
         }
         match self.read(id) {
@@ -134,7 +134,7 @@ impl Services {
 
     fn guard_vni_count(&self, service: &Service, opcode: Opcode) -> Result<()> {
         if usize::from(service.descriptor().num_vld_vnis) > SVC_MAX_VNIS {
-            return self.device.guard(Hazards::VNI_COUNT, opcode);
+            return self.device.guard(Quirks::VNI_COUNT, opcode);
         }
         Ok(())
     }

@@ -7,9 +7,9 @@ use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
 use super::read::numbered;
 use super::{ScopedService, ServiceSpec, Services};
-use crate::driver::Hazards;
+use crate::driver::Quirks;
 use crate::error::{Error, ErrorKind, Result, VniConflict};
-use crate::sysfs::NicFolder;
+use crate::sysfs::NicDirectory;
 use crate::{Backoff, ServiceId, SystemClock, VniAccess, VniRange};
 
 /// How long undoing may take.
@@ -43,9 +43,9 @@ impl Services {
     /// - [`ErrorKind::NotPermitted`] (EPERM).
     /// - [`ErrorKind::Unsupported`]: the driver is too old for a range, a namespace, or a service
     ///   with no VNI or member.
-    /// - [`ErrorKind::Unpromised`]: [exclusive VNIs](super::ServiceSpecBuilder::exclusive_vnis),
+    /// - [`ErrorKind::NotGuaranteed`]: [exclusive VNIs](super::ServiceSpecBuilder::exclusive_vnis),
     ///   and the driver lets others list them.
-    /// - [`ErrorKind::Hazard`]: unrestricted VNIs up to SHS 13.0, where the service would be
+    /// - [`ErrorKind::Quirk`]: unrestricted VNIs up to SHS 13.0, where the service would be
     ///   enabled at once.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn create(&self, spec: &ServiceSpec) -> Result<ServiceId> {
@@ -128,7 +128,10 @@ impl Services {
     }
 
     pub(super) fn on_virtual_function(&self) -> Option<ErrorKind> {
-        let is_vf = self.device.folder().and_then(NicFolder::virtual_function);
+        let is_vf = self
+            .device
+            .directory()
+            .and_then(NicDirectory::virtual_function);
         (is_vf == Some(true)).then(|| {
             ErrorKind::NotPermitted(
                 "this is a virtual function; services are changed on the physical one".into(),
@@ -158,10 +161,10 @@ impl Services {
     }
 
     fn undo(&self, id: ServiceId, error: Error) -> Error {
-        if taken_by_nobody(&error) && !self.device.accepts(Hazards::REFUSED_RANGE) {
+        if taken_by_nobody(&error) && !self.device.allows_quirks(Quirks::REFUSED_RANGE) {
             let stays = self
                 .device
-                .hazard(Hazards::REFUSED_RANGE, Opcode::SVC_DESTROY);
+                .quirk(Quirks::REFUSED_RANGE, Opcode::SVC_DESTROY);
             return error.leaving(id, stays);
         }
         match self.destroy_when_idle_with(id, UNDO, Backoff::default(), &SystemClock::new()) {

@@ -248,8 +248,8 @@ impl Serialize for Service {
         let (vnis, vni_range, _) = parts(self.vnis());
         Report {
             id: self.id(),
-            enable: self.enabled(),
-            is_system_svc: self.system(),
+            enable: self.is_enabled(),
+            is_system_svc: self.is_system(),
             restricted_members: self.members().is_some(),
             members: self.members().unwrap_or_default(),
             restricted_vnis: vnis.is_some(),
@@ -257,7 +257,7 @@ impl Serialize for Service {
             vni_range,
             restricted_tcs: self.traffic_classes().is_some(),
             tcs: self.traffic_classes().unwrap_or_default(),
-            resource_limits: self.limited(),
+            resource_limits: self.is_limited(),
             limits: LimitList(self.limits()),
             cntr_pool_id: self.counter_pool(),
         }

@@ -47,7 +47,7 @@ pub use usage::Usage;
 ///     .vni(Vni::new(1024)?)
 ///     .build()?;
 /// let id = services.create(&spec)?;
-/// assert!(services.get(id)?.enabled());
+/// assert!(services.get(id)?.is_enabled());
 /// services.destroy(id)?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

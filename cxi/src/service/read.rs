@@ -53,13 +53,13 @@ impl Service {
 
     /// Whether LNIs can be allocated.
     #[must_use]
-    pub fn enabled(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.has(SvcFlags::ENABLE)
     }
 
     /// Whether it is marked as the system's.
     #[must_use]
-    pub fn system(&self) -> bool {
+    pub fn is_system(&self) -> bool {
         self.has(SvcFlags::IS_SYSTEM_SVC)
     }
 
@@ -105,7 +105,7 @@ impl Service {
 
     /// Whether it was made with limits of its own.
     #[must_use]
-    pub fn limited(&self) -> bool {
+    pub fn is_limited(&self) -> bool {
         self.has(SvcFlags::RESOURCE_LIMITS)
     }
 
@@ -153,12 +153,12 @@ impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service")
             .field("id", &self.id)
-            .field("enabled", &self.enabled())
-            .field("system", &self.system())
+            .field("enabled", &self.is_enabled())
+            .field("system", &self.is_system())
             .field("members", &self.members())
             .field("vnis", &self.vnis())
             .field("traffic_classes", &self.traffic_classes())
-            .field("limited", &self.limited())
+            .field("limited", &self.is_limited())
             .field("limits", &self.limits())
             .finish_non_exhaustive()
     }

@@ -4,7 +4,7 @@ use cxi_ioctl::{Errno, Opcode};
 
 use super::netns::NETNS_MEMBER;
 use super::{ServiceSpec, Services};
-use crate::driver::{Capabilities, Hazards};
+use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Release, VniAccess, VniRange};
 
@@ -29,7 +29,7 @@ impl Services {
                 Release::Shs13_1,
                 OPCODE,
             )?,
-            VniAccess::Unrestricted => device.guard(Hazards::OPEN_VNIS, OPCODE)?,
+            VniAccess::Unrestricted => device.guard(Quirks::OPEN_VNIS, OPCODE)?,
             VniAccess::List(_) => {}
         }
         if spec.exclusive_vnis {
@@ -53,7 +53,7 @@ impl Services {
 
     /// SHS 12.0 keeps the LE pools of a service that it refuses for want of TLEs: do not ask.
     fn check_pools(&self, spec: &ServiceSpec) -> Result<()> {
-        if !self.device.threatens(Hazards::REFUSED_SERVICE_LEAK)? {
+        if !self.device.threatens(Quirks::REFUSED_SERVICE_LEAK)? {
             return Ok(());
         }
         match self.short_of_tles(&spec.to_kernel(true)) {
@@ -83,7 +83,7 @@ impl Services {
         if let Some(conflict) = self.holder(&single) {
             return refuse(ErrorKind::VniTaken(conflict), Errno::EEXIST);
         }
-        let has = driver.guess();
+        let has = driver.detected_release();
         let instead = if driver.can(Capabilities::VNI_RANGES) {
             "; a block of two VNIs or more would be exclusive"
         } else {
@@ -91,6 +91,6 @@ impl Services {
         };
         let what = format!("that no other service gets VNI {first}{instead}");
         let what = what.into();
-        refuse(ErrorKind::Unpromised { what, has }, Errno::EOPNOTSUPP)
+        refuse(ErrorKind::NotGuaranteed { what, has }, Errno::EOPNOTSUPP)
     }
 }

@@ -5,7 +5,7 @@ use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
 use super::Services;
 use super::presence::Presence;
-use crate::driver::{Capabilities, Hazards};
+use crate::driver::{Capabilities, Quirks};
 use crate::error::{ErrorKind, Result};
 use crate::{LnisPerRgid, Release, ServiceId};
 
@@ -19,13 +19,13 @@ impl Services {
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI.
-    /// - [`ErrorKind::Hazard`] for more than one up to SHS 13.0, and nothing is sent: an LNI that
+    /// - [`ErrorKind::Quirk`] for more than one up to SHS 13.0, and nothing is sent: an LNI that
     ///   shares may get a wrong RGID there, and freeing it crashes the kernel.
     #[doc(alias = "cxil_set_svc_lpr")]
     pub fn set_lnis_per_rgid(&self, id: ServiceId, count: LnisPerRgid) -> Result<()> {
         if count.get() > 1 {
             self.device
-                .guard(Hazards::SHARED_RGID, SvcSetLprCmd::OPCODE)?;
+                .guard(Quirks::SHARED_RGID, SvcSetLprCmd::OPCODE)?;
         }
         let command = SvcSetLprCmd {
             svc_id: id.get(),

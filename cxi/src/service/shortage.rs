@@ -119,7 +119,7 @@ impl Services {
 fn slots(services: &ServiceBuffer, before_13_1: bool) -> usize {
     services
         .iter()
-        .filter(|service| service.enabled() || before_13_1)
+        .filter(|service| service.is_enabled() || before_13_1)
         .map(|service| usize::from(service.descriptor().num_vld_vnis))
         .sum()
 }

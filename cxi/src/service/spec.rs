@@ -78,13 +78,13 @@ impl ServiceSpec {
 
     /// Whether it is enabled after its creation.
     #[must_use]
-    pub fn enabled(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.enabled
     }
 
     /// Whether it is marked as the system's.
     #[must_use]
-    pub fn system(&self) -> bool {
+    pub fn is_system(&self) -> bool {
         self.system
     }
 
@@ -214,8 +214,8 @@ impl TryFrom<&Service> for ServiceSpec {
     fn try_from(service: &Service) -> Result<Self, InvalidSpec> {
         let mut builder = Self::builder()
             .vni_access(service.vnis())
-            .system(service.system())
-            .enabled(service.enabled())
+            .system(service.is_system())
+            .enabled(service.is_enabled())
             .counter_pool(service.counter_pool());
         if let Some(members) = service.members() {
             builder = builder.members(members.iter());
@@ -223,7 +223,7 @@ impl TryFrom<&Service> for ServiceSpec {
         if let Some(classes) = service.traffic_classes() {
             builder = builder.traffic_classes(classes);
         }
-        if service.limited() {
+        if service.is_limited() {
             builder = builder.limits(service.limits());
         }
         builder.build()
@@ -296,11 +296,11 @@ mod tests {
     #[test]
     fn a_specification_says_what_was_asked_for() {
         let plain = builder().build().unwrap();
-        assert!(plain.enabled() && !plain.system() && !plain.exclusive_vnis());
+        assert!(plain.is_enabled() && !plain.is_system() && !plain.exclusive_vnis());
         assert_eq!(plain.counter_pool(), 0);
         let other = builder().enabled(false).system(true).exclusive_vnis(true);
         let other = other.counter_pool(3).build().unwrap();
-        assert!(!other.enabled() && other.system() && other.exclusive_vnis());
+        assert!(!other.is_enabled() && other.is_system() && other.exclusive_vnis());
         assert_eq!(other.counter_pool(), 3);
     }
 

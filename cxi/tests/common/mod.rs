@@ -78,7 +78,7 @@ pub(crate) fn for_each_release(check: impl Fn(Release, &Arc<Nic>)) {
     for release in ALL {
         let nic = nic(release);
         check(release, &nic);
-        assert_eq!(nic.events(), [], "{release}");
+        assert_eq!(nic.hazards(), [], "{release}");
     }
 }
 

@@ -33,16 +33,16 @@ impl Tree {
         Host::with_roots(self.dev(), self.sys())
     }
 
-    /// A NIC in sysfs with its PCI folder.
+    /// A NIC in sysfs with its PCI directory.
     fn nic(&self, name: &str, pci: &str) -> std::path::PathBuf {
-        let folder = self.sys().join("devices/pci0000:40").join(pci);
-        fs::create_dir_all(folder.join("telemetry")).unwrap();
+        let directory = self.sys().join("devices/pci0000:40").join(pci);
+        fs::create_dir_all(directory.join("telemetry")).unwrap();
         for class in ["cxi_user", "cxi"] {
             let link = self.sys().join("class").join(class).join(name);
             fs::create_dir_all(&link).unwrap();
-            symlink(&folder, link.join("device")).unwrap();
+            symlink(&directory, link.join("device")).unwrap();
         }
-        folder
+        directory
     }
 }
 
@@ -130,13 +130,13 @@ fn sysfs_adds_what_the_driver_does_not_answer() {
         (None, None, None)
     );
 
-    let folder = tree.nic("cxi0", "0000:41:00.0");
+    let directory = tree.nic("cxi0", "0000:41:00.0");
     let driver = tree.sys().join("bus/pci/drivers/cxi_ss1");
     fs::create_dir_all(&driver).unwrap();
-    symlink(driver, folder.join("driver")).unwrap();
-    fs::write(folder.join("numa_node"), "1\n").unwrap();
-    fs::write(folder.join("local_cpulist"), "0-15,32-47\n").unwrap();
-    let window = fs::File::create(folder.join("resource0")).unwrap();
+    symlink(driver, directory.join("driver")).unwrap();
+    fs::write(directory.join("numa_node"), "1\n").unwrap();
+    fs::write(directory.join("local_cpulist"), "0-15,32-47\n").unwrap();
+    let window = fs::File::create(directory.join("resource0")).unwrap();
     window.set_len(1 << 31).unwrap();
 
     let info = mock(&tree.sys()).info().unwrap();
@@ -154,7 +154,7 @@ fn sysfs_adds_what_the_driver_does_not_answer() {
     assert_eq!(info.numa_node, Some(1));
     assert_eq!(info.local_cpus.as_deref(), Some("0-15,32-47"));
     assert_eq!(info.platform, Platform::Netsim);
-    assert!(!info.retry_handler_running());
+    assert!(!info.is_retry_handler_running());
 
     // A smaller window is a virtual function's; so is one with a physical function.
     window.set_len((1 << 31) - 1).unwrap();
@@ -163,22 +163,26 @@ fn sysfs_adds_what_the_driver_does_not_answer() {
         Some(true)
     );
     window.set_len(1 << 31).unwrap();
-    symlink("..", folder.join("physfn")).unwrap();
+    symlink("..", directory.join("physfn")).unwrap();
     assert_eq!(
         mock(&tree.sys()).info().unwrap().virtual_function,
         Some(true)
     );
     // No node is -1.
-    fs::write(folder.join("numa_node"), "-1\n").unwrap();
+    fs::write(directory.join("numa_node"), "-1\n").unwrap();
     assert_eq!(mock(&tree.sys()).info().unwrap().numa_node, None);
 }
 
 #[test]
 fn telemetry_is_read_on_request() {
     let tree = Tree::new();
-    let folder = tree.nic("cxi0", "0000:41:00.0").join("telemetry");
-    fs::write(folder.join("pct_sct_timeouts"), "17@1700000000.000000042\n").unwrap();
-    fs::write(folder.join("bad"), "17\n").unwrap();
+    let directory = tree.nic("cxi0", "0000:41:00.0").join("telemetry");
+    fs::write(
+        directory.join("pct_sct_timeouts"),
+        "17@1700000000.000000042\n",
+    )
+    .unwrap();
+    fs::write(directory.join("bad"), "17\n").unwrap();
     let device = mock(&tree.sys());
     assert_eq!(
         device.telemetry_counters().unwrap(),
@@ -213,18 +217,18 @@ fn telemetry_is_read_on_request() {
 #[test]
 fn properties_are_switched_through_sysfs() {
     let tree = Tree::new();
-    let folder = tree.nic("cxi0", "0000:41:00.0").join("properties");
+    let directory = tree.nic("cxi0", "0000:41:00.0").join("properties");
     let device = mock(&tree.sys());
     assert_eq!(
         device.set_rdzv_get_enabled(false).unwrap_err().errno(),
         Errno::ENOENT
     );
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("rdzv_get_en"), "1\n").unwrap();
-    fs::write(folder.join("amo_remap_to_pcie_fadd"), "-1\n").unwrap();
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("rdzv_get_en"), "1\n").unwrap();
+    fs::write(directory.join("amo_remap_to_pcie_fadd"), "-1\n").unwrap();
     device.set_rdzv_get_enabled(false).unwrap();
     device.set_amo_remap_to_pcie_fadd(Some(5)).unwrap();
-    let read = |name| fs::read_to_string(folder.join(name)).unwrap();
+    let read = |name| fs::read_to_string(directory.join(name)).unwrap();
     assert_eq!(read("rdzv_get_en"), "0");
     assert_eq!(read("amo_remap_to_pcie_fadd"), "5");
     device.set_amo_remap_to_pcie_fadd(None).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{ALL, device, nic, root, user};
-use cxi::driver::{Capabilities, Guess, Hazards};
+use cxi::driver::{Capabilities, DetectedRelease, Quirks};
 use cxi::{Device, DeviceId, Release};
 use cxi_ioctl::{Errno, Mapping, Opcode, Request, Trace, Transport};
 use cxi_mock::{Credentials, Nic, NicConfig};
@@ -13,19 +13,19 @@ use cxi_mock::{Credentials, Nic, NicConfig};
 const CALLERS: [Credentials; 2] = [Credentials::root(), Credentials::user(1000, 1000)];
 
 /// What can be told without sysfs.
-fn expected(release: Release) -> Guess {
+fn expected(release: Release) -> DetectedRelease {
     match release {
-        Release::Shs14_0_0 | Release::Shs14_0_1 => Guess::Between {
+        Release::Shs14_0_0 | Release::Shs14_0_1 => DetectedRelease::Between {
             oldest: Release::Shs14_0_0,
             newest: Release::Shs14_0_1,
         },
-        release => Guess::Release(release),
+        release => DetectedRelease::Release(release),
     }
 }
 
 /// The parts of sysfs that the driver's module makes.
-fn sysfs(folder: &Path, release: Release) {
-    let parameters = folder.join("module/cxi_ss1/parameters");
+fn sysfs(directory: &Path, release: Release) {
+    let parameters = directory.join("module/cxi_ss1/parameters");
     fs::create_dir_all(&parameters).unwrap();
     for (name, since) in [
         ("disable_default_svc", Release::Shs12_0),
@@ -37,7 +37,7 @@ fn sysfs(folder: &Path, release: Release) {
             fs::write(parameters.join(name), "1\n").unwrap();
         }
     }
-    let properties = folder.join("class/cxi_user/cxi0/device/properties");
+    let properties = directory.join("class/cxi_user/cxi0/device/properties");
     fs::create_dir_all(&properties).unwrap();
     fs::write(properties.join("nid"), "0x1\n").unwrap();
     if release == Release::Main {
@@ -51,8 +51,12 @@ fn every_release_is_recognised_by_root_and_by_a_user() {
         for caller in CALLERS {
             let nic = nic(release);
             let driver = device(&nic, caller.clone()).driver().unwrap().clone();
-            assert_eq!(driver.guess(), expected(release), "{release} {caller:?}");
-            assert!(driver.guess().may_be(release));
+            assert_eq!(
+                driver.detected_release(),
+                expected(release),
+                "{release} {caller:?}"
+            );
+            assert!(driver.detected_release().may_be(release));
         }
     }
 }
@@ -61,25 +65,31 @@ fn every_release_is_recognised_by_root_and_by_a_user() {
 fn sysfs_tells_14_0_0_from_14_0_1() {
     for release in ALL {
         for caller in CALLERS {
-            let folder = tempfile::tempdir().unwrap();
-            sysfs(folder.path(), release);
+            let directory = tempfile::tempdir().unwrap();
+            sysfs(directory.path(), release);
             let file = nic(release).open().unwrap().transport(caller);
-            let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), folder.path());
-            assert_eq!(device.driver().unwrap().guess(), Guess::Release(release));
+            let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), directory.path());
+            assert_eq!(
+                device.driver().unwrap().detected_release(),
+                DetectedRelease::Release(release)
+            );
         }
     }
 }
 
 #[test]
 fn sysfs_of_another_driver_is_a_contradiction() {
-    let folder = tempfile::tempdir().unwrap();
-    sysfs(folder.path(), Release::Main);
+    let directory = tempfile::tempdir().unwrap();
+    sysfs(directory.path(), Release::Main);
     let file = nic(Release::Shs13_0)
         .open()
         .unwrap()
         .transport(Credentials::root());
-    let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), folder.path());
-    assert_eq!(device.driver().unwrap().guess(), Guess::Unknown);
+    let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), directory.path());
+    assert_eq!(
+        device.driver().unwrap().detected_release(),
+        DetectedRelease::Unknown
+    );
 }
 
 #[test]
@@ -98,7 +108,10 @@ fn neither_what_is_on_the_nic_nor_the_parameters_matter() {
                     .unwrap();
                 let _lni = root(&nic).alloc_lni(id).unwrap();
                 let device = device(&nic, caller);
-                assert_eq!(device.driver().unwrap().guess(), expected(release));
+                assert_eq!(
+                    device.driver().unwrap().detected_release(),
+                    expected(release)
+                );
             }
         }
     }
@@ -123,7 +136,7 @@ fn finding_out_changes_nothing_and_is_done_once() {
                 device.clone().driver().unwrap();
                 assert_eq!(log.take().len(), 0, "{release}");
                 assert_eq!(nic.state(), state, "{release}");
-                assert_eq!(nic.events(), [], "{release}");
+                assert_eq!(nic.hazards(), [], "{release}");
             }
         }
     }
@@ -148,8 +161,11 @@ fn capabilities_are_those_of_the_release() {
             assert_eq!(driver.can(capability), there, "{release} {capability:?}");
         }
         // Nothing is promised that the other of two look-alikes does not do.
-        assert!((Capabilities::of(release)).contains(driver.capabilities()));
-        assert!(driver.hazards().contains(Hazards::of(release)), "{release}");
+        assert!((Capabilities::for_release(release)).contains(driver.capabilities()));
+        assert!(
+            driver.quirks().contains(Quirks::for_release(release)),
+            "{release}"
+        );
     }
 }
 
@@ -162,9 +178,12 @@ fn on_a_virtual_function_nothing_wrong_is_said() {
             let file = nic.open_vf(0).unwrap().transport(caller);
             let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
             let driver = device.driver().unwrap();
-            assert!(driver.guess().may_be(release), "{release} {driver}");
-            assert!(Capabilities::of(release).contains(driver.capabilities()));
-            assert!(driver.hazards().contains(Hazards::of(release)));
+            assert!(
+                driver.detected_release().may_be(release),
+                "{release} {driver}"
+            );
+            assert!(Capabilities::for_release(release).contains(driver.capabilities()));
+            assert!(driver.quirks().contains(Quirks::for_release(release)));
         }
     }
 }
@@ -228,11 +247,15 @@ fn a_driver_that_nobody_has_seen_gets_no_promise() {
         for release in ALL {
             let device = strange(release, answers);
             let driver = device.driver().unwrap();
-            assert_eq!(driver.guess(), Guess::Unknown, "{what} {release}");
-            assert_eq!(driver.hazards(), Hazards::all(), "{what} {release}");
+            assert_eq!(
+                driver.detected_release(),
+                DetectedRelease::Unknown,
+                "{what} {release}"
+            );
+            assert_eq!(driver.quirks(), Quirks::all(), "{what} {release}");
             let promised = driver.capabilities();
             assert!(
-                Capabilities::of(release).contains(promised),
+                Capabilities::for_release(release).contains(promised),
                 "{what} {release}"
             );
             assert_eq!(driver.lni_form(), None);
@@ -246,7 +269,7 @@ fn a_newer_driver_keeps_what_it_proves() {
         (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 88]))
     });
     let driver = device.driver().unwrap();
-    assert_eq!(driver.guess(), Guess::Unknown);
+    assert_eq!(driver.detected_release(), DetectedRelease::Unknown);
     assert_eq!(
         driver.capabilities(),
         Capabilities::EXCLUSIVE_CPS | Capabilities::NETNS | Capabilities::USAGE_NOT_APPLICABLE
@@ -271,7 +294,10 @@ fn garbage_of_any_length_does_not_panic() {
                 }
             }
             let device = Device::with_transport(DeviceId::new(0), Arc::new(Garbage(len, byte)));
-            assert_eq!(device.driver().unwrap().guess(), Guess::Unknown);
+            assert_eq!(
+                device.driver().unwrap().detected_release(),
+                DetectedRelease::Unknown
+            );
         }
     }
 }
@@ -283,6 +309,6 @@ fn an_error_of_the_moment_is_not_remembered() {
     nic.faults().remove_nic();
     assert_eq!(device.driver().unwrap_err().errno(), Errno::EIO);
     nic.faults().plug();
-    let guess = device.driver().unwrap().guess();
-    assert_eq!(guess, Guess::Release(Release::Main));
+    let guess = device.driver().unwrap().detected_release();
+    assert_eq!(guess, DetectedRelease::Release(Release::Main));
 }

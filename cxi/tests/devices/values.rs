@@ -60,7 +60,11 @@ fn vnis_and_service_ids_come_from_any_width() {
 fn a_specification_says_what_was_asked_for() {
     let plain = ServiceSpec::builder().vni(vni(5)).build().unwrap();
     assert_eq!(
-        (plain.system(), plain.exclusive_vnis(), plain.counter_pool()),
+        (
+            plain.is_system(),
+            plain.exclusive_vnis(),
+            plain.counter_pool()
+        ),
         (false, false, 0)
     );
     let spec = ServiceSpec::builder()
@@ -71,7 +75,7 @@ fn a_specification_says_what_was_asked_for() {
         .build()
         .unwrap();
     assert_eq!(
-        (spec.system(), spec.exclusive_vnis(), spec.counter_pool()),
+        (spec.is_system(), spec.exclusive_vnis(), spec.counter_pool()),
         (true, true, 3)
     );
     let nothing = ServiceSpec::builder().unrestricted_vnis();
@@ -160,7 +164,7 @@ fn handles_know_where_they_belong() {
     let id = ScopedService::keep(scoped);
     assert!(device.services().get(id).is_ok());
     let driver = device.driver().unwrap();
-    assert_eq!(driver.to_string(), driver.guess().to_string());
+    assert_eq!(driver.to_string(), driver.detected_release().to_string());
     assert!(!format!("{:?}", driver.evidence()).is_empty());
 
     let host = Host::default();

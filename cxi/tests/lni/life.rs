@@ -78,7 +78,7 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
             )
         );
         let error = lni.reserve_pids(vni(1024), None, 4).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Hazard { .. }));
+        assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));
         assert_eq!(
             lni.alloc_cp(vni(77), TrafficClass::BestEffort)
                 .unwrap_err()
@@ -90,7 +90,7 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
             }
         );
         assert_eq!(lni.service(), service);
-        assert!(nic.events().is_empty());
+        assert!(nic.hazards().is_empty());
     }
 }
 
@@ -292,7 +292,7 @@ fn objects_of_another_open_file_are_refused() {
             "CQ_ALLOC: the profile belongs to another open file than the LNI",
         ),
         (
-            lni.alloc_tgq(&TgqOptions::new(64).events(&events))
+            lni.alloc_tgq(&TgqOptions::new(64).event_queue(&events))
                 .unwrap_err(),
             "CQ_ALLOC: the event queue belongs to another open file than the LNI",
         ),

@@ -189,7 +189,7 @@ fn handles_may_be_dropped_in_any_order() {
             .unwrap();
         let profile = lni.alloc_cp(vni(1024), TrafficClass::LowLatency).unwrap();
         let queue = lni
-            .alloc_txq(&profile, &TxqOptions::new(64).events(&events))
+            .alloc_txq(&profile, &TxqOptions::new(64).event_queue(&events))
             .unwrap();
         let pte = lni
             .alloc_pte(PtOptions::IS_MATCHING, Some(&events))

@@ -5,7 +5,7 @@ mod exhausted;
 use std::sync::Arc;
 
 use crate::common::{FROM_13_1, all, lni_with, modest, nic, range, root, user, vni};
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::lni::{
     EthernetClass, EventQueueFlags, EventQueueOptions, LcidChoice, Lni, MapFlags, MapOptions, Pid,
     ProfileOptions, PtOptions, TgqOptions, TrafficClassType, TxqOptions,
@@ -98,7 +98,7 @@ fn the_range_of_a_service_that_was_never_enabled_is_out_of_reach() {
     for release in FROM_13_1 {
         let nic = nic(release);
         let service = root_lni(&nic, 7).service();
-        let device = root(&nic).accepting(Hazards::ORPHANED_PROFILE);
+        let device = root(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
         let spec = ServiceSpec::builder().vni_range(range("1024-1039"));
         let spec = spec.limits(all(0)).enabled(false).build().unwrap();
         device.services().create(&spec).unwrap();

@@ -170,7 +170,7 @@ fn updates_that_would_break_a_service_are_refused() {
     services
         .update(id, &modest(5).enabled(false).build().unwrap())
         .unwrap();
-    assert!(!services.get(id).unwrap().enabled());
+    assert!(!services.get(id).unwrap().is_enabled());
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn updates_that_would_only_be_noted_are_refused() {
         ] {
             let error = services.update(id, &other.build().unwrap()).unwrap_err();
             assert!(
-                matches!(error.kind(), ErrorKind::Unpromised { .. }),
+                matches!(error.kind(), ErrorKind::NotGuaranteed { .. }),
                 "{release}: {error}"
             );
             let expected = format!(
@@ -204,7 +204,7 @@ fn updates_that_would_only_be_noted_are_refused() {
         services
             .update(id, &spec().enabled(false).build().unwrap())
             .unwrap();
-        assert!(!services.get(id).unwrap().enabled(), "{release}");
+        assert!(!services.get(id).unwrap().is_enabled(), "{release}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{ALL, FROM_13_1, modest, nic, root, user, vni, with};
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{
     Device, DeviceId, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
     TrafficClasses, Transport, VniAccess, VniRange,
@@ -30,7 +30,7 @@ fn what_was_made_is_read_back() {
 
         // Reading takes no privilege.
         let service = user(&nic).services().get(id).unwrap();
-        assert!(service.enabled() && !service.system() && service.limited());
+        assert!(service.is_enabled() && !service.is_system() && service.is_limited());
         assert_eq!(service.members(), spec.members().copied());
         assert_eq!(service.vnis(), spec.vnis());
         assert_eq!(service.traffic_classes(), spec.traffic_classes());
@@ -73,7 +73,7 @@ fn unlimited_services_show_what_they_get() {
     let spec = ServiceSpec::builder().vni(vni(5)).build().unwrap();
     let id = services.create(&spec).unwrap();
     let service = services.get(id).unwrap();
-    assert!(!service.limited());
+    assert!(!service.is_limited());
     assert_eq!(service.limits()[Resource::Tles], Limit::exactly(8));
     assert_eq!(service.limits()[Resource::Txqs], Limit::at_most(1024));
     assert_eq!(service.members(), None);
@@ -94,7 +94,7 @@ fn ranges_are_set_and_enabled() {
             .unwrap();
         let id = services.create(&spec).unwrap();
         let service = services.get(id).unwrap();
-        assert!(service.enabled(), "{release}");
+        assert!(service.is_enabled(), "{release}");
         assert_eq!(service.vnis(), VniAccess::Range(range));
         assert_eq!(services.vni_range(id).unwrap(), Some(range));
         assert_eq!(ServiceSpec::try_from(&service), Ok(spec));
@@ -114,9 +114,9 @@ fn ranges_are_set_and_enabled() {
 
         // Disabled and enabled again, and updated, the range stays.
         services.set_enabled(id, false).unwrap();
-        assert!(!services.get(id).unwrap().enabled());
+        assert!(!services.get(id).unwrap().is_enabled());
         services.update(id, &spec).unwrap();
-        assert!(services.get(id).unwrap().enabled());
+        assert!(services.get(id).unwrap().is_enabled());
         assert_eq!(services.vni_range(id).unwrap(), Some(range));
         services.destroy(id).unwrap();
         assert_eq!(services.create(&spec).unwrap(), id, "{release}");
@@ -129,7 +129,7 @@ fn a_service_without_vnis_waits_for_its_range() {
     let services = root(&nic).services();
     let spec = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
     let id = services.create(&spec).unwrap();
-    assert!(!services.get(id).unwrap().enabled());
+    assert!(!services.get(id).unwrap().is_enabled());
     assert_eq!(services.vni_range(id).unwrap(), None);
     assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Unrestricted);
     let range = "64-127".parse().unwrap();
@@ -179,7 +179,7 @@ fn namespaces_are_the_only_member() {
             let id = services.create(&spec).unwrap();
             assert_eq!(services.netns(id).unwrap(), Some(4_026_532_000));
             let service = services.get(id).unwrap();
-            assert!(service.enabled(), "{release}");
+            assert!(service.is_enabled(), "{release}");
             assert_eq!(ServiceSpec::try_from(&service), Ok(spec), "{release}");
 
             let lni = |netns| {
@@ -206,11 +206,11 @@ fn disabled_services_are_made_disabled() {
         let id = services
             .create(&modest(5).enabled(false).build().unwrap())
             .unwrap();
-        assert!(!services.get(id).unwrap().enabled(), "{release}");
+        assert!(!services.get(id).unwrap().is_enabled(), "{release}");
         services.set_enabled(id, true).unwrap();
-        assert!(services.get(id).unwrap().enabled(), "{release}");
+        assert!(services.get(id).unwrap().is_enabled(), "{release}");
         services.set_enabled(id, false).unwrap();
-        assert!(!services.get(id).unwrap().enabled(), "{release}");
+        assert!(!services.get(id).unwrap().is_enabled(), "{release}");
         assert_eq!(services.get(id).unwrap().members(), None);
     }
 }
@@ -247,11 +247,11 @@ fn sharing_of_rgids_is_set_and_read() {
         let id = services.create(&modest(5).build().unwrap()).unwrap();
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 1);
         // Up to 13.0 the kernel may crash on it, and it is sent only to who insists.
-        let hazard = Hazards::SHARED_RGID;
+        let hazard = Quirks::SHARED_RGID;
         let eight = LnisPerRgid::new(8).unwrap();
         let refused = services.set_lnis_per_rgid(id, eight).is_err();
         assert_eq!(refused, release <= Release::Shs13_0, "{release}");
-        let insisting = root(&nic).accepting(hazard).services();
+        let insisting = root(&nic).allow_quirks(hazard).services();
         insisting.set_lnis_per_rgid(id, eight).unwrap();
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
         let unknown = ServiceId::new(99).unwrap();
@@ -273,7 +273,7 @@ fn exclusive_profiles_belong_to_ranges() {
             .build()
             .unwrap();
         let id = services.create(&range).unwrap();
-        assert!(!services.get(id).unwrap().enabled());
+        assert!(!services.get(id).unwrap().is_enabled());
         assert!(!services.exclusive_cp(id).unwrap());
         services.set_exclusive_cp(id, true).unwrap();
         assert!(services.exclusive_cp(id).unwrap());

@@ -5,10 +5,10 @@ mod common;
 
 mod answers;
 mod errors;
-mod hazards;
 #[cfg(feature = "serde")]
 mod json;
 mod life;
+mod quirks;
 mod refusals;
 mod releases;
 mod shortages;

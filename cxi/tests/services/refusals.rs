@@ -81,9 +81,9 @@ fn every_change_takes_the_capability() {
 fn on_a_virtual_function_every_change_says_so() {
     let (nic, id) = two_services();
     let sysfs = tempfile::tempdir().unwrap();
-    let folder = sysfs.path().join("class/cxi_user/cxi0/device");
-    fs::create_dir_all(&folder).unwrap();
-    symlink("../pf", folder.join("physfn")).unwrap();
+    let directory = sysfs.path().join("class/cxi_user/cxi0/device");
+    fs::create_dir_all(&directory).unwrap();
+    symlink("../pf", directory.join("physfn")).unwrap();
     let file = nic.open_vf(0).unwrap().transport(Credentials::root());
     let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), sysfs.path());
     for (command, change) in CHANGES {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::common::{device, for_each_release, modest, range, root, user, vni, with};
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{ErrorKind, Member, Release, Resource, ServiceId, ServiceSpec, TrafficClass, VniAccess};
 use cxi_ioctl::Errno;
 use cxi_mock::{Credentials, Nic};
@@ -128,7 +128,7 @@ fn exclusive_vnis_are_exclusive_or_an_error() {
                     !matches!(release, Release::Shs13_0 | Release::Shs13_1),
                     "{error}"
                 );
-                assert!(matches!(error.kind(), ErrorKind::Unpromised { .. }));
+                assert!(matches!(error.kind(), ErrorKind::NotGuaranteed { .. }));
                 let text = error.to_string();
                 assert!(
                     text.contains("cannot promise that no other service gets VNI 50"),
@@ -179,7 +179,7 @@ fn an_unrestricted_service_waits_or_is_an_error() {
         match services.create(&spec) {
             Ok(id) => {
                 assert!(release >= Release::Shs13_1);
-                assert!(!services.get(id).unwrap().enabled());
+                assert!(!services.get(id).unwrap().is_enabled());
                 services.set_vni_range(id, range("64-127")).unwrap();
                 services.set_enabled(id, true).unwrap();
                 assert_eq!(
@@ -191,14 +191,14 @@ fn an_unrestricted_service_waits_or_is_an_error() {
                 assert!(release < Release::Shs13_1, "{error}");
                 assert!(matches!(
                     error.kind(),
-                    ErrorKind::Hazard {
-                        hazard: Hazards::OPEN_VNIS,
+                    ErrorKind::Quirk {
+                        quirk: Quirks::OPEN_VNIS,
                         ..
                     }
                 ));
-                let insisting = root(nic).accepting(Hazards::OPEN_VNIS).services();
+                let insisting = root(nic).allow_quirks(Quirks::OPEN_VNIS).services();
                 let id = insisting.create(&spec).unwrap();
-                assert!(services.get(id).unwrap().enabled());
+                assert!(services.get(id).unwrap().is_enabled());
                 let lni = user(nic).alloc_lni(id).unwrap();
                 let any = lni.alloc_cp(vni(4242), TrafficClass::BestEffort);
                 assert_eq!(any.is_ok(), release == Release::Shs12_0);
@@ -211,9 +211,9 @@ fn an_unrestricted_service_waits_or_is_an_error() {
 fn a_disabled_service_without_vnis_is_disabled() {
     for_each_release(|release, nic| {
         let spec = ServiceSpec::builder().unrestricted_vnis().enabled(false);
-        let services = root(nic).accepting(Hazards::OPEN_VNIS).services();
+        let services = root(nic).allow_quirks(Quirks::OPEN_VNIS).services();
         let id = services.create(&spec.build().unwrap()).unwrap();
-        assert!(!services.get(id).unwrap().enabled(), "{release}");
+        assert!(!services.get(id).unwrap().is_enabled(), "{release}");
     });
 }
 

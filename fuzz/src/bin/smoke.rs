@@ -151,12 +151,12 @@ fn repeat(file: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn export(folder: &str, targets: &[Target]) -> Result<(), String> {
+fn export(directory: &str, targets: &[Target]) -> Result<(), String> {
     for target in targets {
-        let folder = Path::new(folder).join(target.name);
-        let count = corpus::export(*target, &folder)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-        println!("{}: {count} inputs", folder.display());
+        let directory = Path::new(directory).join(target.name);
+        let count = corpus::export(*target, &directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        println!("{}: {count} inputs", directory.display());
     }
     Ok(())
 }
@@ -182,7 +182,7 @@ fn start(arguments: &[&str]) -> Result<ExitCode, String> {
     match arguments {
         ["--help" | "-h", ..] => println!("{USAGE}"),
         ["--repeat", file, name] => repeat(file, name)?,
-        ["--export", folder, names @ ..] => export(folder, &chosen(names)?)?,
+        ["--export", directory, names @ ..] => export(directory, &chosen(names)?)?,
         [option, ..] if option.starts_with('-') => return Err(USAGE.to_owned()),
         others => {
             let given = others.first().and_then(|text| text.parse().ok());

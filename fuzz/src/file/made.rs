@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cxi::{Device, DeviceId, Vni};
+use cxi_cli::read::Kept;
 use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
@@ -10,8 +12,6 @@ use cxi_job::pool::{PoolConfig, Request, Timestamp};
 use cxi_job::{
     Filter, IdSet, JobLimits, JobRequest, NicPolicy, Node, ProcFs, ReleaseOptions, VniPool,
 };
-use cxi::{Device, DeviceId, Vni};
-use cxi_cli::read::Kept;
 use cxi_mock::{Credentials, MockNode, NicConfig};
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ fn json<T: Serialize>(value: &T) -> String {
 
 /// Hands out every kind of file, with the byte that says what it is read as.
 pub(super) fn all(add: &mut impl FnMut(u8, String)) {
-    let Ok(mock) = MockNode::alike(2, &NicConfig::new()) else {
+    let Ok(mock) = MockNode::with_nics(2, &NicConfig::new()) else {
         return;
     };
     let devices: Vec<Device> = mock
@@ -36,7 +36,7 @@ pub(super) fn all(add: &mut impl FnMut(u8, String)) {
             ))
         })
         .collect();
-    job(&Node::of(devices.clone()), add);
+    job(&Node::from_devices(devices.clone()), add);
     for device in devices.iter().take(1) {
         nic(device, add);
     }
@@ -77,7 +77,10 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
     add(10, json(&audit.observation));
     let policy = CleanPolicy::new(pool).dry_run(true);
     add(16, json(&node.clean(&policy, &options)));
-    add(17, json(&node.release(&Filter::of(&grant), &options)));
+    add(
+        17,
+        json(&node.release(&Filter::for_grant(&grant), &options)),
+    );
 }
 
 fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {

@@ -6,13 +6,13 @@ mod made;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use cxi::{Availability, CounterReading, DeviceInfo, ServiceSpec, Usage};
+use cxi_cli::read::{self, Kept};
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::Clean;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
 use cxi_job::pool::{Event, PoolConfig, Request, Snapshot, Timestamp};
 use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
-use cxi::{Availability, DeviceInfo, Reading, ServiceSpec, Usage};
-use cxi_cli::read::{self, Kept};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -55,7 +55,7 @@ pub fn run(data: &[u8]) {
         2 => {
             if let Some(grant) = told(read::grant(text)) {
                 let _ = grant.env();
-                let _ = cxi_job::Filter::of(&grant);
+                let _ = cxi_job::Filter::for_grant(&grant);
             }
         }
         3 => drop(round::<Grant>(text)),

@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cxi::{Device, DeviceId, Member, Vni, VniRange};
 use cxi_job::audit::Observation;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage};
 use cxi_job::{
     AuditOptions, Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
 };
-use cxi::{Device, DeviceId, Member, Vni, VniRange};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 use super::{Hurry, no_processes, told};
@@ -52,7 +52,7 @@ fn node(device: &Device) -> Option<Node> {
     let honest = Nic::new(NicConfig::new()).ok()?.open().ok()?;
     let transport = Arc::new(honest.transport(Credentials::root()));
     let honest = Device::with_transport(DeviceId::new(1), transport);
-    Some(Node::of([device.clone(), honest]))
+    Some(Node::from_devices([device.clone(), honest]))
 }
 
 fn said(what: &impl Display) {
@@ -101,7 +101,7 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
                         said(&problem);
                     }
                 }
-                said(&node.release(&Filter::of(&grant), &options()));
+                said(&node.release(&Filter::for_grant(&grant), &options()));
             }
         }
         4 => {

@@ -9,11 +9,11 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cxi::driver::Hazards;
-use cxi_job::ProcFs;
-use cxi_job::explain::Inquiry;
+use cxi::driver::Quirks;
 use cxi::{Clock, Device, DeviceId, Error};
 use cxi_ioctl::{Release, Transport};
+use cxi_job::ProcFs;
+use cxi_job::explain::Inquiry;
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 use crate::input::Input;
@@ -90,7 +90,7 @@ pub fn run(data: &[u8]) {
     let mut device = Device::with_transport(DeviceId::new(0), transport);
     let mut calls = Input(calls);
     if calls.flag() {
-        device = device.accepting(Hazards::all());
+        device = device.allow_quirks(Quirks::all());
     }
     let mut objects = Objects::default();
     while !calls.is_empty() {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use cxi::lni::{
-    CommunicationProfile, Counter, Domain, EthernetClass, EventQueue, EventQueueFlags,
+    CommunicationProfile, CountingEvent, Domain, EthernetClass, EventQueue, EventQueueFlags,
     EventQueueOptions, LcidChoice, LeList, MapFlags, MapOptions, Md, NotClosed, Pid, PidBlock,
     ProfileOptions, PtOptions, Pte, PteMapping, Tgq, TgqOptions, TrafficClassType, Txq, TxqOptions,
     UpdatePolicy, WaitObject,
@@ -25,7 +25,7 @@ pub(super) struct Objects {
     events: Vec<EventQueue>,
     txqs: Vec<Txq>,
     tgqs: Vec<Tgq>,
-    counters: Vec<Counter>,
+    counters: Vec<CountingEvent>,
     ptes: Vec<Pte>,
     mappings: Vec<PteMapping>,
     mds: Vec<Md>,
@@ -108,7 +108,7 @@ impl Objects {
             8 => {
                 let mut options = TxqOptions::new(input.u16().into()).policy(UpdatePolicy::Seldom);
                 if let Some(events) = one(&self.events, input) {
-                    options = options.events(events);
+                    options = options.event_queue(events);
                 }
                 if let Some(profile) = one(&self.profiles, input) {
                     self.txqs
@@ -228,7 +228,7 @@ impl Objects {
             4 => closed(device, self.events.pop(), EventQueue::close),
             5 => closed(device, self.txqs.pop(), Txq::close),
             6 => closed(device, self.tgqs.pop(), Tgq::close),
-            7 => closed(device, self.counters.pop(), Counter::close),
+            7 => closed(device, self.counters.pop(), CountingEvent::close),
             8 => closed(device, self.ptes.pop(), Pte::close),
             9 => closed(device, self.mappings.pop(), PteMapping::close),
             _ => closed(device, self.mds.pop(), Md::close),

@@ -52,7 +52,11 @@ pub(super) fn spec(input: &mut Input<'_>) -> ServiceSpec {
 /// What can be asked of a service without a driver.
 fn looked_at(service: &Service) {
     let _ = ServiceSpec::try_from(service).map_err(|error| error.to_string());
-    let _ = (service.enabled(), service.system(), service.limited());
+    let _ = (
+        service.is_enabled(),
+        service.is_system(),
+        service.is_limited(),
+    );
     let _ = (service.limits(), service.counter_pool(), service.vnis());
     let json = serde_json::to_string(service).expect("a service as JSON");
     assert!(json.len() < 8192);
@@ -70,7 +74,7 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
         1 => drop(told(device, device.totals())),
         2 => {
             if let Some(driver) = told(device, device.driver()) {
-                let _ = (driver.to_string(), driver.lni_form(), driver.hazards());
+                let _ = (driver.to_string(), driver.lni_form(), driver.quirks());
             }
         }
         3 => {

@@ -14,7 +14,7 @@ use cxi_tests::archive;
 
 const USAGE: &str = "usage: scenario list [PART OF A NAME]
        scenario print DRIVER/NAME
-       scenario pack FOLDER     replaces the project's copy by the scenarios of a folder";
+       scenario pack FOLDER     replaces the project's copy by the scenarios of a directory";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         ["list"] => list(""),
         ["list", part] => list(part),
         ["print", name] => print(name),
-        ["pack", folder] => pack(Path::new(folder)),
+        ["pack", directory] => pack(Path::new(directory)),
         _ => Err(USAGE.to_owned()),
     };
     match result {
@@ -65,8 +65,8 @@ fn show(text: &[u8]) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-fn pack(folder: &Path) -> Result<(), String> {
-    let files = archive::folder(folder)?;
+fn pack(directory: &Path) -> Result<(), String> {
+    let files = archive::directory(directory)?;
     let bytes = archive::pack(&files)?;
     let copy = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/scenarios.tar.xz");
     std::fs::write(&copy, &bytes).map_err(|error| format!("{}: {error}", copy.display()))?;

@@ -19,7 +19,7 @@ pub use trace::{Call, Uncounted};
 /// Where calls are made.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// On files in an empty folder, and a mock in the same process.
+    /// On files in an empty directory, and a mock in the same process.
     Files(&'a Path),
     /// On a NIC of this node, by name.
     Node(&'a str),
@@ -28,7 +28,7 @@ pub enum Place<'a> {
 impl Place<'_> {
     fn arguments(&self) -> [&OsStr; 2] {
         match self {
-            Self::Files(folder) => ["files".as_ref(), folder.as_os_str()],
+            Self::Files(directory) => ["files".as_ref(), directory.as_os_str()],
             Self::Node(name) => ["node".as_ref(), name.as_ref()],
         }
     }
@@ -37,10 +37,10 @@ impl Place<'_> {
     ///
     /// # Errors
     ///
-    /// The folder cannot be written, or the NIC not opened.
+    /// The directory cannot be written, or the NIC not opened.
     pub fn scene(&self) -> Result<Scene, String> {
         match self {
-            Self::Files(folder) => Scene::on_files(folder, &|transport| transport),
+            Self::Files(directory) => Scene::on_files(directory, &|transport| transport),
             Self::Node(name) => Scene::on_node(name),
         }
     }
@@ -73,7 +73,7 @@ pub fn count(mut program: Command, place: Place<'_>) -> Result<Vec<Vec<Call>>, U
 pub fn act(arguments: &[String]) -> Result<(), String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let place = match words.as_slice() {
-        ["files", folder] => Place::Files(Path::new(folder)),
+        ["files", directory] => Place::Files(Path::new(directory)),
         ["node", name] => Place::Node(name),
         _ => return Err("expected: files FOLDER, or node NAME".to_owned()),
     };

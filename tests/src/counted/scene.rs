@@ -35,15 +35,15 @@ impl Scene {
         Self::on(host, device)
     }
 
-    /// On files in a folder that look like those of the kernel. A file answers no command: each is
+    /// On files in a directory that look like those of the kernel. A file answers no command: each is
     /// written to one and then answered by a mock in this process, which makes no system call.
     ///
     /// # Errors
     ///
-    /// The folder cannot be written.
-    pub fn on_files(folder: &Path, carrier: Carrier<'_>) -> Result<Self, String> {
-        let (dev, sysfs) = (folder.join("dev"), folder.join("sys"));
-        files(&dev, &sysfs).map_err(|error| format!("{}: {error}", folder.display()))?;
+    /// The directory cannot be written.
+    pub fn on_files(directory: &Path, carrier: Carrier<'_>) -> Result<Self, String> {
+        let (dev, sysfs) = (directory.join("dev"), directory.join("sys"));
+        files(&dev, &sysfs).map_err(|error| format!("{}: {error}", directory.display()))?;
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let nic = Nic::new(NicConfig::new()).map_err(|error| text(&error))?;
         let file = nic.open().map_err(|error| text(&error))?;
@@ -86,13 +86,13 @@ impl Drop for Scene {
 ///
 /// # Errors
 ///
-/// The folders cannot be written.
+/// The directories cannot be written.
 pub fn files(dev: &Path, sysfs: &Path) -> std::io::Result<()> {
     let function = sysfs.join("devices/pci0000:40/0000:41:00.0");
     let class = sysfs.join("class/cxi_user/cxi0");
     let driver = sysfs.join("bus/pci/drivers/cxi_ss1");
-    for folder in [dev, &function, &class, &driver] {
-        fs::create_dir_all(folder)?;
+    for directory in [dev, &function, &class, &driver] {
+        fs::create_dir_all(directory)?;
     }
     symlink(&function, class.join("device"))?;
     symlink(&driver, function.join("driver"))?;

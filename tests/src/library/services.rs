@@ -1,6 +1,6 @@
 //! Services through the safe library.
 
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{
     ErrorKind, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, TrafficClasses, VniAccess,
 };
@@ -18,8 +18,11 @@ pub(super) fn what_was_made_is_read_back(open: Opener<'_>) -> Outcome {
     let service = services.create_scoped(&spec)?;
     let read = services.get(service.id())?;
     let wanted = vni(1)?;
-    ensure(read.enabled(), "a new service is enabled")?;
-    ensure(!read.system(), "a new service is nobody's system service")?;
+    ensure(read.is_enabled(), "a new service is enabled")?;
+    ensure(
+        !read.is_system(),
+        "a new service is nobody's system service",
+    )?;
     let listed = matches!(read.vnis(), VniAccess::List(list) if list.contains(wanted));
     ensure(listed, "the VNI is there")?;
     ensure(
@@ -61,11 +64,11 @@ pub(super) fn settings_are_kept(open: Opener<'_>) -> Outcome {
     let services = device.services();
     let service = services.create_scoped(&modest(3)?.build()?)?;
     services.set_enabled(service.id(), false)?;
-    ensure(!services.get(service.id())?.enabled(), "disabled")?;
+    ensure(!services.get(service.id())?.is_enabled(), "disabled")?;
     services.set_enabled(service.id(), true)?;
-    ensure(services.get(service.id())?.enabled(), "enabled again")?;
+    ensure(services.get(service.id())?.is_enabled(), "enabled again")?;
     // Old drivers mix up RGIDs that are shared; the library does not share them there.
-    let shared = !device.driver()?.hazards().contains(Hazards::SHARED_RGID);
+    let shared = !device.driver()?.quirks().contains(Quirks::SHARED_RGID);
     let count = LnisPerRgid::new(if shared { 4 } else { 1 })?;
     services.set_lnis_per_rgid(service.id(), count)?;
     ensure(

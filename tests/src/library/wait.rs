@@ -35,5 +35,5 @@ pub fn sleeps_until_woken(open: Opener<'_>, wake: &mut dyn FnMut() -> Command) -
     let gone = !path.exists();
     lni.close()?;
     service.destroy().map_err(|(_, error)| error)?;
-    ensure(gone, "its folder is gone")
+    ensure(gone, "its directory is gone")
 }

@@ -46,8 +46,8 @@ fn every_command_is_sent_by_a_call_of_the_table() {
     assert_eq!(not_sent, NOT_SENT.iter().copied().collect());
 }
 
-fn sources(folder: &Path, text: &mut String) {
-    for entry in fs::read_dir(folder).unwrap() {
+fn sources(directory: &Path, text: &mut String) {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, text);

@@ -22,7 +22,7 @@ fn sent(run: &Run, opcode: Opcode) -> Vec<(usize, Result<(), Errno>)> {
 fn each_release_gets_the_forms_that_it_knows() {
     for release in Release::ALL {
         let run = run_named(release, "Device::alloc_lni", Plan::Fine);
-        let expected = match LniForm::of(release) {
+        let expected = match LniForm::for_release(release) {
             LniForm::Long => vec![(24, Ok(()))],
             _ => vec![(24, Err(Errno::EINVAL)), (16, Ok(()))],
         };
@@ -31,7 +31,7 @@ fn each_release_gets_the_forms_that_it_knows() {
         let run = run_named(release, "EventQueue::adjust_reserved_slots", Plan::Fine);
         assert_eq!(sent(&run, Opcode::EQ_ADJUST_RESERVED_FC), [(24, Ok(()))]);
         let command = &run.log[0].command;
-        let (number, value) = match LniForm::of(release) {
+        let (number, value) = match LniForm::for_release(release) {
             LniForm::Long => (16, 20),
             _ => (4, 8),
         };

@@ -37,14 +37,14 @@ struct Stage {
 
 impl Stage {
     fn new(release: Release) -> Self {
-        let mock = MockNode::alike(2, &NicConfig::new().release(release)).unwrap();
+        let mock = MockNode::with_nics(2, &NicConfig::new().release(release)).unwrap();
         let open = |nic: usize| {
             let file = mock.nics()[nic].open().unwrap();
             file.transport(Credentials::root())
         };
         let fault = Arc::new(Fault::new(Arc::new(Twisted::new(open(0)))));
         let (traced, log) = Trace::logging(Arc::clone(&fault));
-        let node = Node::of([
+        let node = Node::from_devices([
             Device::with_transport(STRANGE, Arc::new(traced)),
             Device::with_transport(GOOD, Arc::new(open(1))),
         ]);
@@ -168,7 +168,7 @@ fn an_allocation_names_everything_that_exists() {
                         .collect();
                     let exist: Vec<_> = there.keys().copied().collect();
                     problems.ensure(granted == exist, case, format!("{exist:?}: {grant:?}"));
-                    let enabled = there.values().all(Service::enabled);
+                    let enabled = there.values().all(Service::is_enabled);
                     problems.ensure(enabled, case, "a granted service is disabled");
                 }
                 Err(error) => {
@@ -334,7 +334,7 @@ fn an_audit_and_a_look_at_the_node_at_each_moment() {
     });
     each_moment(|stage, case, problems| {
         let devices = stage.node.nics().iter().filter_map(|nic| nic.device());
-        let node = Node::of(devices.cloned());
+        let node = Node::from_devices(devices.cloned());
         for nic in node.nics() {
             let usable = nic.is_usable() || nic.id() == STRANGE && !nic.problems().is_empty();
             problems.ensure(usable, case, format!("{:?}", nic.problems()));

@@ -77,8 +77,8 @@ fn an_answer_of_another_length_is_an_error_and_no_value() {
                         let told = match error.kind() {
                             ErrorKind::Protocol(_) => error.command() == Some(opcode),
                             ErrorKind::Unsupported { .. }
-                            | ErrorKind::Unpromised { .. }
-                            | ErrorKind::Hazard { .. } => true,
+                            | ErrorKind::NotGuaranteed { .. }
+                            | ErrorKind::Quirk { .. } => true,
                             _ => false,
                         };
                         problems.ensure(told, &case, error);

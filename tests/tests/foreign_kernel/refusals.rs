@@ -19,7 +19,7 @@ const ERRNOS: [Errno; 5] = [
 fn is_cautious(error: &cxi::Error) -> bool {
     matches!(
         error.kind(),
-        ErrorKind::Unsupported { .. } | ErrorKind::Unpromised { .. } | ErrorKind::Hazard { .. }
+        ErrorKind::Unsupported { .. } | ErrorKind::NotGuaranteed { .. } | ErrorKind::Quirk { .. }
     )
 }
 

@@ -193,7 +193,7 @@ impl Stage {
 /// what the call needs.
 pub(crate) fn run(nic: &Arc<Nic>, call: &Call, plan: Plan) -> Option<Run> {
     let before = nic.state();
-    let hazards = nic.events();
+    let hazards = nic.hazards();
     let keeps_numbers = !matches!(plan, Plan::Twist(..));
     let stage = Stage::new(nic, plan);
     if !(call.possible)(nic.config().release) {
@@ -230,7 +230,7 @@ pub(crate) fn run(nic: &Arc<Nic>, call: &Call, plan: Plan) -> Option<Run> {
         call.name
     );
     if keeps_numbers {
-        assert_eq!(nic.events(), hazards, "{}: a hazard", call.name);
+        assert_eq!(nic.hazards(), hazards, "{}: a hazard", call.name);
     }
     Some(Run {
         result,

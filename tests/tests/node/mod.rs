@@ -85,17 +85,17 @@ pub fn script(options: &[&str], script: &str) -> String {
     printed(&output)
 }
 
-/// A folder that goes away with the test.
+/// A directory that goes away with the test.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("cxi-mock-test-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a temporary folder");
+        fs::create_dir(&path).expect("a temporary directory");
         Self(path)
     }
 
@@ -108,7 +108,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -118,19 +118,19 @@ impl Drop for Folder {
 #[derive(Debug)]
 pub struct Served {
     process: Child,
-    folder: Folder,
+    directory: Directory,
 }
 
 impl Served {
     /// Starts a node and waits until it answers.
     pub fn start(options: &[&str]) -> Self {
-        let folder = Folder::new();
-        let process = server(["serve", "--dir", &folder.join("node")])
+        let directory = Directory::new();
+        let process = server(["serve", "--dir", &directory.join("node")])
             .args(options)
             .stdin(Stdio::null())
             .spawn()
             .expect("the server runs");
-        let node = Self { process, folder };
+        let node = Self { process, directory };
         let deadline = Instant::now() + Duration::from_secs(20);
         while !node.ctl(&["state"]).status.success() {
             assert!(Instant::now() < deadline, "the node does not answer");
@@ -139,9 +139,9 @@ impl Served {
         node
     }
 
-    /// The folder of the node.
+    /// The directory of the node.
     pub fn dir(&self) -> String {
-        self.folder.join("node")
+        self.directory.join("node")
     }
 
     /// Runs `cxi-mock ctl`.

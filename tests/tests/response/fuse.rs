@@ -14,24 +14,24 @@ use crate::driver;
 const NAME: &str = "cxi0";
 
 pub(crate) struct Mounted {
-    // Unmounted before the folder is removed.
+    // Unmounted before the directory is removed.
     _session: BackgroundSession,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Mounted {
     pub(crate) fn device(&self) -> PathBuf {
-        self.folder.path().join(NAME)
+        self.directory.path().join(NAME)
     }
 }
 
 /// Serves the device; an error says why that is not possible here.
 pub(crate) fn mount() -> Result<Mounted, String> {
-    let folder = TempDir::new().map_err(|error| format!("no folder to mount on: {error}"))?;
-    let session = fuse_file::mount(folder.path(), NAME, command)?;
+    let directory = TempDir::new().map_err(|error| format!("no directory to mount on: {error}"))?;
+    let session = fuse_file::mount(directory.path(), NAME, command)?;
     Ok(Mounted {
         _session: session,
-        folder,
+        directory,
     })
 }
 

@@ -140,7 +140,7 @@ fn with_service(
             // that was looked up, and then it may be dangerous.
             if let Some(left) = error.leftover() {
                 let reason = left.error.kind();
-                let known = left.error.is_busy() || matches!(reason, ErrorKind::Hazard { .. });
+                let known = left.error.is_busy() || matches!(reason, ErrorKind::Quirk { .. });
                 assert!(known, "{error}");
                 services.destroy_when_idle(left.service, PATIENCE).unwrap();
             }
@@ -169,10 +169,10 @@ fn services(place: &Place) -> cxi::Result<()> {
     let wanted = spec(some()).vni(place.vni(0)).vni(place.vni(1));
     with_service(device, wanted, |id| {
         let read = services.get(id)?;
-        assert!(read.enabled() && read.limits()[Resource::Txqs] == Limit::new(1, 16).unwrap());
+        assert!(read.is_enabled() && read.limits()[Resource::Txqs] == Limit::new(1, 16).unwrap());
         assert_eq!(services.usage(id)?.in_use[Resource::Txqs], Some(0));
         patiently(|| services.set_enabled(id, false))?;
-        assert!(!services.get(id)?.enabled());
+        assert!(!services.get(id)?.is_enabled());
         let again = spec(some())
             .vni(place.vni(0))
             .vni(place.vni(1))
@@ -226,8 +226,8 @@ fn contended(place: &Place) -> cxi::Result<()> {
 fn questions(place: &Place) -> cxi::Result<()> {
     let device = place.shared();
     let services = device.services();
-    let driver = device.driver()?.guess();
-    assert_eq!(driver, place.own[0].driver()?.guess());
+    let driver = device.driver()?.detected_release();
+    assert_eq!(driver, place.own[0].driver()?.detected_release());
     assert!(device.info()?.link_up);
     let mut buffer = ServiceBuffer::new();
     services.list_into(&mut buffer)?;
@@ -242,7 +242,7 @@ fn questions(place: &Place) -> cxi::Result<()> {
     }
     let have = device.availability()?;
     assert!(have.resources[Resource::Txqs].total > 0);
-    let node = Node::of([device.clone()]);
+    let node = Node::from_devices([device.clone()]);
     let _audit = node.audit(&AuditOptions::new());
     device.inbound_wait()
 }
@@ -254,8 +254,8 @@ fn queues(place: &Place) -> cxi::Result<()> {
         let profile = lni.alloc_cp(place.vni(3), TrafficClass::BestEffort)?;
         let wait = lni.alloc_wait()?;
         let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;
-        let txq = lni.alloc_txq(&profile, &TxqOptions::new(64).events(&events))?;
-        let tgq = lni.alloc_tgq(&TgqOptions::new(64).events(&events))?;
+        let txq = lni.alloc_txq(&profile, &TxqOptions::new(64).event_queue(&events))?;
+        let tgq = lni.alloc_tgq(&TgqOptions::new(64).event_queue(&events))?;
         txq.commands()?.write_slot(0, &[7; 64]).unwrap();
         assert_eq!(txq.commands()?.read_u64(0), Ok(0x0707_0707_0707_0707));
         assert_eq!(tgq.ack_counter()?, 0);
@@ -357,7 +357,7 @@ pub(crate) fn job(node: &Node, thread: u16, round: u64) -> bool {
         let _audit = node.audit(&AuditOptions::new());
     }
     let filter = if round.is_multiple_of(2) {
-        Filter::of(&grant)
+        Filter::for_grant(&grant)
     } else {
         Filter::vnis([vni])
     };

@@ -92,7 +92,7 @@ fn disturb(mock: &MockNode, rounds: u64) {
                 .add(Fault::errno(Errno::EAGAIN).on(*opcode).times(2));
             std::thread::yield_now();
             let _state = nic.state();
-            let _events = nic.events();
+            let _events = nic.hazards();
             if round % 8 == 7 {
                 nic.faults().clear();
             }
@@ -104,7 +104,7 @@ fn disturb(mock: &MockNode, rounds: u64) {
 }
 
 fn all_at_once(release: Release, rounds: u64) {
-    let mock = MockNode::alike(NICS, &NicConfig::new().release(release)).unwrap();
+    let mock = MockNode::with_nics(NICS, &NicConfig::new().release(release)).unwrap();
     let before: Vec<_> = mock.nics().iter().map(|nic| nic.state()).collect();
     let shared = devices(&mock);
     let met = Met::default();
@@ -140,7 +140,7 @@ fn all_at_once(release: Release, rounds: u64) {
         nic.faults().clear();
         while nic.tick() {}
         assert_eq!(nic.state(), before, "{release}");
-        assert_eq!(nic.events(), [], "{release}");
+        assert_eq!(nic.hazards(), [], "{release}");
     }
     let (done, refused) = (met.done.into_inner(), met.refused.into_inner());
     let acts = THREADS * rounds * ACTS.len() as u64;
@@ -163,9 +163,9 @@ fn everything_at_once_on_a_driver_that_shares_no_vnis() {
 
 #[test]
 fn jobs_on_all_nics_from_several_threads() {
-    let mock = MockNode::alike(4, &NicConfig::new()).unwrap();
+    let mock = MockNode::with_nics(4, &NicConfig::new()).unwrap();
     let before: Vec<_> = mock.nics().iter().map(|nic| nic.state()).collect();
-    let node = Node::of(devices(&mock));
+    let node = Node::from_devices(devices(&mock));
     std::thread::scope(|scope| {
         for thread in 0..6 {
             let node = &node;

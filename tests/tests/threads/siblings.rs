@@ -36,7 +36,7 @@ fn siblings_end_in_any_order_and_any_thread() {
                 let (domain, start) = (Arc::clone(&domain), &start);
                 scope.spawn(move || {
                     start.wait();
-                    let options = TgqOptions::new(64).events(&events);
+                    let options = TgqOptions::new(64).event_queue(&events);
                     let queue = lni.alloc_tgq(&options).unwrap();
                     let pte = lni
                         .alloc_pte(PtOptions::IS_MATCHING, Some(&events))

@@ -59,9 +59,9 @@ fn bench(arguments: &[&str], home: &Path) -> Result<bool, String> {
 
 /// The system calls of each counted call, or why they could not be counted.
 pub(crate) fn system_calls() -> Result<Vec<Vec<Call>>, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program);
     child.arg(super::ACT);
-    counted::count(child, Place::Files(folder.path())).map_err(|error| error.to_string())
+    counted::count(child, Place::Files(directory.path())).map_err(|error| error.to_string())
 }

@@ -25,7 +25,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Reads a folder that criterion wrote.
+    /// Reads a directory that criterion wrote.
     pub(crate) fn read(home: &Path) -> Result<Self, String> {
         let mut results = Self::default();
         results.collect(home)?;
@@ -35,16 +35,16 @@ impl Results {
         Ok(results)
     }
 
-    fn collect(&mut self, folder: &Path) -> Result<(), String> {
-        let text = |error: std::io::Error| format!("{}: {error}", folder.display());
-        if folder.join("benchmark.json").exists() {
-            if folder.file_name().is_some_and(|name| name == "new") {
-                let (name, figure) = figure(folder)?;
+    fn collect(&mut self, directory: &Path) -> Result<(), String> {
+        let text = |error: std::io::Error| format!("{}: {error}", directory.display());
+        if directory.join("benchmark.json").exists() {
+            if directory.file_name().is_some_and(|name| name == "new") {
+                let (name, figure) = figure(directory)?;
                 self.figures.insert(name, figure);
             }
             return Ok(());
         }
-        for entry in fs::read_dir(folder).map_err(text)? {
+        for entry in fs::read_dir(directory).map_err(text)? {
             let path = entry.map_err(text)?.path();
             if path.is_dir() {
                 self.collect(&path)?;
@@ -101,14 +101,14 @@ impl Results {
     }
 }
 
-/// What one folder of criterion says.
-fn figure(folder: &Path) -> Result<(Name, Figure), String> {
+/// What one directory of criterion says.
+fn figure(directory: &Path) -> Result<(Name, Figure), String> {
     let read = |name: &str| -> Result<Value, String> {
-        let path = folder.join(name);
+        let path = directory.join(name);
         let text = super::read(&path)?;
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
     };
-    let missing = |what| format!("{}: no {what}", folder.display());
+    let missing = |what| format!("{}: no {what}", directory.display());
     let benchmark = read("benchmark.json")?;
     let word = |name: &str| benchmark[name].as_str().unwrap_or_default().to_owned();
     let name = (word("group_id"), word("function_id"), word("value_str"));

@@ -35,7 +35,7 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Device::driver", |stage| {
         stage.arm();
         let driver = stage.device.driver()?;
-        Ok(shown((driver.guess(), driver.capabilities())))
+        Ok(shown((driver.detected_release(), driver.capabilities())))
     })
     .taking_for_an_answer(EVIDENCE),
     Call::new("Device::inbound_wait", |stage| {

@@ -29,8 +29,8 @@ fn tree(stage: &Stage) -> cxi::Result<crate::stage::Value> {
     let profile = lni.alloc_cp(vni(1024), CLASS)?;
     let wait = lni.alloc_wait()?;
     let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;
-    let txq = lni.alloc_txq(&profile, &TxqOptions::new(64).events(&events))?;
-    let tgq = lni.alloc_tgq(&TgqOptions::new(64).events(&events))?;
+    let txq = lni.alloc_txq(&profile, &TxqOptions::new(64).event_queue(&events))?;
+    let tgq = lni.alloc_tgq(&TgqOptions::new(64).event_queue(&events))?;
     let counter = lni.alloc_ct()?;
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events))?;
     let domain = lni.alloc_domain(vni(1024), None)?;

@@ -34,7 +34,7 @@ pub(super) const CALLS: &[Call] = &[
         queue.ack_counter().map(shown)
     })
     .like(&["cxil_cmdq_ack_counter"]),
-    Call::new("Counter::write_back_to", |stage| {
+    Call::new("CountingEvent::write_back_to", |stage| {
         let counter = stage.lni().alloc_ct().unwrap();
         stage.arm();
         counter.write_back_to(&memory()).map(shown)
@@ -122,7 +122,7 @@ pub(super) const CALLS: &[Call] = &[
         ended(queue.close())
     })
     .like(&["cxil_destroy_cmdq"]),
-    Call::new("Counter::close", |stage| {
+    Call::new("CountingEvent::close", |stage| {
         let counter = stage.lni().alloc_ct().unwrap();
         stage.arm();
         ended(counter.close())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{ALL, for_each_release, modest, nic, range, root, user, vni};
-use cxi::driver::Hazards;
+use cxi::driver::Quirks;
 use cxi::{
     Device, DeviceId, ErrorKind, Limit, LnisPerRgid, Release, Resource, ServiceId, ServiceSpec,
     TrafficClass,
@@ -30,8 +30,8 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
         } else {
             assert!(matches!(
                 error.unwrap_err().kind(),
-                ErrorKind::Hazard {
-                    hazard: Hazards::REFUSED_RESERVE,
+                ErrorKind::Quirk {
+                    quirk: Quirks::REFUSED_RESERVE,
                     ..
                 }
             ));
@@ -43,12 +43,12 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
         .services()
         .create(&modest(70).build().unwrap())
         .unwrap();
-    let insisting = user(&nic).accepting(Hazards::REFUSED_RESERVE);
+    let insisting = user(&nic).allow_quirks(Quirks::REFUSED_RESERVE);
     let lni = insisting.alloc_lni(id).unwrap();
     lni.reserve_pids(vni(70), None, 500).unwrap();
-    assert_eq!(nic.events(), []);
+    assert_eq!(nic.hazards(), []);
     lni.reserve_pids(vni(70), None, 500).unwrap_err();
-    assert_eq!(nic.events().len(), 1);
+    assert_eq!(nic.hazards().len(), 1);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
 #[test]
 fn who_insists_on_a_profile_of_uid_0_gets_it() {
     let nic = nic(Release::Shs14_0_1);
-    let device = root(&nic).accepting(Hazards::ORPHANED_PROFILE);
+    let device = root(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
     let id = device
         .services()
         .create(&modest(80).build().unwrap())
@@ -169,7 +169,7 @@ fn who_insists_on_a_profile_of_uid_0_gets_it() {
     let lni = device.alloc_lni(id).unwrap();
     let profile = lni.alloc_cp(vni(4242), TrafficClass::BestEffort).unwrap();
     profile.close().unwrap();
-    assert_eq!(nic.events().len(), 1);
+    assert_eq!(nic.hazards().len(), 1);
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn a_range_that_only_a_domain_is_in_the_way_of_stays_alone() {
         let error = services.create(&spec).unwrap_err();
         assert_eq!(error.errno(), Errno::EEXIST, "{release}");
         let left = error.leftover().expect("the service stays");
-        assert!(matches!(left.error.kind(), ErrorKind::Hazard { .. }));
-        assert!(!services.get(left.service).unwrap().enabled());
+        assert!(matches!(left.error.kind(), ErrorKind::Quirk { .. }));
+        assert!(!services.get(left.service).unwrap().is_enabled());
     });
 }
 
@@ -259,7 +259,7 @@ fn a_service_with_too_many_vnis_is_not_touched() {
         let nic = nic(release);
         let services = root(&nic).services();
         let id = strange_service(&nic);
-        let events = nic.events();
+        let events = nic.hazards();
         let spec = ServiceSpec::builder()
             .vnis([])
             .limits(cxi::Limits::default())
@@ -267,12 +267,12 @@ fn a_service_with_too_many_vnis_is_not_touched() {
             .unwrap();
         for refused in [services.destroy(id).err(), services.update(id, &spec).err()] {
             let error = refused.expect("refused");
-            assert!(matches!(error.kind(), ErrorKind::Hazard { .. }), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::Quirk { .. }), "{error}");
         }
-        assert_eq!(nic.events(), events, "{release}");
-        let insisting = root(&nic).accepting(Hazards::VNI_COUNT).services();
+        assert_eq!(nic.hazards(), events, "{release}");
+        let insisting = root(&nic).allow_quirks(Quirks::VNI_COUNT).services();
         insisting.destroy(id).unwrap();
-        assert_eq!(nic.events().is_empty(), release == Release::Shs12_0);
+        assert_eq!(nic.hazards().is_empty(), release == Release::Shs12_0);
     }
 }
 
@@ -294,7 +294,7 @@ fn who_accepts_a_hazard_pays_for_no_look_at_it() {
             .collect::<Vec<_>>()
     };
     assert_eq!(sent(device.clone()), [Opcode::SVC_GET, Opcode::SVC_DESTROY]);
-    let insisting = device.accepting(Hazards::VNI_COUNT);
+    let insisting = device.allow_quirks(Quirks::VNI_COUNT);
     assert_eq!(sent(insisting), [Opcode::SVC_DESTROY]);
 }
 
@@ -316,5 +316,5 @@ fn the_mock_would_notice() {
     };
     execute(&**device.transport(), &command).unwrap();
     drop((lni, device));
-    assert_eq!(nic.events().len(), 1);
+    assert_eq!(nic.hazards().len(), 1);
 }

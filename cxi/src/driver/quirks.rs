@@ -8,9 +8,9 @@ bitflags::bitflags! {
     /// What a driver answers with damage, or with less protection than was asked for.
     ///
     /// This library sends none of it unless told to; see
-    /// [`Device::accepting`](crate::Device::accepting).
+    /// [`Device::allow_quirks`](crate::Device::allow_quirks).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Hazards: u32 {
+    pub struct Quirks: u32 {
         /// A DOMAIN_RESERVE that cannot be satisfied corrupts the kernel's memory (SHS 13.0).
         const REFUSED_RESERVE = 1 << 0;
         /// An LNI that shares an RGID may get a wrong one; freeing it crashes the kernel
@@ -36,51 +36,51 @@ bitflags::bitflags! {
     }
 }
 
-/// Name, in words, of each hazard.
-const WORDS: &[(Hazards, &str)] = &[
+/// Name, in words, of each quirk.
+const WORDS: &[(Quirks, &str)] = &[
     (
-        Hazards::REFUSED_RESERVE,
+        Quirks::REFUSED_RESERVE,
         "a reservation of PIDs that cannot be satisfied corrupts the kernel's memory",
     ),
     (
-        Hazards::SHARED_RGID,
+        Quirks::SHARED_RGID,
         "an LNI that shares an RGID may get a wrong one, and freeing it crashes the kernel",
     ),
     (
-        Hazards::REFUSED_SERVICE_LEAK,
+        Quirks::REFUSED_SERVICE_LEAK,
         "a service that is refused for want of TLEs keeps LE pools until the driver is reloaded",
     ),
     (
-        Hazards::OPEN_VNIS,
+        Quirks::OPEN_VNIS,
         "a service without a VNI list is enabled at once, for any VNI (shs-12.0) or none of its \
          own (shs-13.0)",
     ),
     (
-        Hazards::OPEN_MEMBER_SLOT,
+        Quirks::OPEN_MEMBER_SLOT,
         "a member slot that is not used opens a restricted service to everybody",
     ),
     (
-        Hazards::ORPHANED_PROFILE,
+        Quirks::ORPHANED_PROFILE,
         "a communication profile on a VNI that no service has makes the kernel use freed memory \
          when it goes",
     ),
     (
-        Hazards::REFUSED_RANGE,
+        Quirks::REFUSED_RANGE,
         "a second or a refused VNI range makes the kernel lose track of VNIs or use freed memory",
     ),
     (
-        Hazards::VNI_COUNT,
+        Quirks::VNI_COUNT,
         "a wrong number of VNIs in a descriptor makes the kernel write or read behind its arrays",
     ),
 ];
 
-impl Hazards {
+impl Quirks {
     /// What a release answers with damage.
     #[must_use]
-    pub fn of(release: Release) -> Self {
-        let from = |since, hazards: Self| {
+    pub fn for_release(release: Release) -> Self {
+        let from = |since, quirks: Self| {
             if release >= since {
-                hazards
+                quirks
             } else {
                 Self::empty()
             }
@@ -97,9 +97,9 @@ impl Hazards {
     }
 }
 
-impl fmt::Display for Hazards {
+impl fmt::Display for Quirks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = WORDS.iter().filter(|(hazard, _)| self.contains(*hazard));
+        let words = WORDS.iter().filter(|(quirk, _)| self.contains(*quirk));
         let text: Vec<_> = words.map(|(_, words)| *words).collect();
         f.pad(&text.join("; "))
     }
