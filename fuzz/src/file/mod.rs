@@ -83,7 +83,7 @@ pub fn run(data: &[u8]) {
         }
         12 => drop(round::<(JobLimits, NicPolicy)>(text)),
         13 => drop(round::<DeviceInfo>(text)),
-        14 => drop(round::<(Usage, Availability, Reading)>(text)),
+        14 => drop(round::<(Usage, Availability, CounterReading)>(text)),
         15 => drop(round::<Audit>(text)),
         16 => drop(round::<Clean>(text)),
         17 => drop(round::<cxi_job::Release>(text)),
