@@ -122,8 +122,10 @@ fn services(criterion: &mut Criterion) {
     let builder = ServiceSpec::builder().vni(vni(999).expect("a VNI"));
     let modest = builder.clone().limits(Limits::default()).build();
     let modest = modest.expect("a specification");
-    let pools = builder.limit(Resource::Les, Limit::exactly(64));
-    let pools = pools.limit(Resource::Tles, Limit::exactly(8)).build();
+    let limits = Limits::none()
+        .with(Resource::Les, Limit::exactly(64))
+        .with(Resource::Tles, Limit::exactly(8));
+    let pools = builder.limits(limits).build();
     let pools = pools.expect("a specification");
     let mut group = criterion.benchmark_group("resources");
     for count in run::sizes(&[10_u32, 100, 1000, 10_000]) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cxi::lni::{CountingEvent, Txq, TxqOptions};
 use cxi::{
-    Device, DeviceId, Limit, Lni, Member, Resource, ServiceId, ServiceSpec, TrafficClass,
+    Device, DeviceId, Limit, Limits, Lni, Member, Resource, ServiceId, ServiceSpec, TrafficClass,
     TrafficClasses, Vni, VniAccess,
 };
 use cxi_mock::Credentials;
@@ -159,14 +159,15 @@ fn too_large() -> Result<Wanted, Failure> {
 
 fn service(uid: u32, vni: u16, limits: &[(Resource, u16, u16)]) -> Result<Wanted, Failure> {
     let wrong = |error: &dyn std::error::Error| unexpected(&error.to_string());
-    let mut builder = ServiceSpec::builder()
+    let mut all = Limits::none();
+    for &(resource, reserved, max) in limits {
+        all[resource] = Limit::new(reserved, max).map_err(|error| wrong(&error))?;
+    }
+    let builder = ServiceSpec::builder()
         .member(Member::Uid(uid))
         .vni(Vni::new(vni).map_err(|error| wrong(&error))?)
-        .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT);
-    for &(resource, reserved, max) in limits {
-        let limit = Limit::new(reserved, max).map_err(|error| wrong(&error))?;
-        builder = builder.limit(resource, limit);
-    }
+        .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
+        .limits(all);
     Ok(Wanted {
         spec: builder.build().map_err(|error| wrong(&error))?,
         lnis_per_rgid: None,

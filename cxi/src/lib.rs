@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use cxi::{Device, DeviceId, Limit, Member, Resource, ServiceSpec, TrafficClasses, Vni};
+//! use cxi::{Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
 //! use cxi_mock::{Credentials, Nic, NicConfig};
 //!
 //! // On a node with a NIC this is `Device::open(DeviceId::new(0))?`.
@@ -21,7 +21,7 @@
 //!     .member(Member::Uid(1000))
 //!     .vni(Vni::new(1024)?)
 //!     .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
-//!     .limit(Resource::Txqs, Limit::new(8, 16)?)
+//!     .limits(Limits::all_of(&device.info()?).with(Resource::Txqs, Limit::new(8, 16)?))
 //!     .build()?;
 //! let id = device.services().create(&spec)?;
 //! assert_eq!(device.services().usage(id)?.in_use[Resource::Txqs], Some(0));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cxi_ioctl::abi::service::{Limits as RawLimit, RSRC_COUNT, RsrcLimits};
 
-use crate::ResourceMap;
+use crate::{DeviceInfo, ResourceMap};
 
 /// What a service may have of one resource: so many reserved for it, so many at most.
 ///
@@ -116,6 +116,32 @@ pub struct InvalidLimit {
 pub type Limits = ResourceMap<Limit>;
 
 impl Limits {
+    /// Nothing of any resource: what is added with [`with`](Self::with) is all that a service can
+    /// have. A process needs at least an AC, an EQ and a PTE besides its queues to receive.
+    ///
+    /// ```
+    /// use cxi::{Limit, Limits, Resource};
+    ///
+    /// let limits = Limits::none()
+    ///     .with(Resource::Acs, Limit::at_most(2))
+    ///     .with(Resource::Eqs, Limit::new(4, 8)?);
+    /// assert_eq!(limits[Resource::Txqs], Limit::NONE);
+    /// # Ok::<_, cxi::InvalidLimit>(())
+    /// ```
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// All that a NIC has, with nothing reserved but TLEs, which come in pools.
+    ///
+    /// A service with such limits takes one of the three TLE pools for services, as one without
+    /// limits does.
+    #[must_use]
+    pub fn all_of(info: &DeviceInfo) -> Self {
+        info.totals.map(|_, total| Limit::at_most(total))
+    }
+
     pub(crate) fn from_kernel(limits: &RsrcLimits) -> Self {
         Self::from(limits.types.map(Limit::from_kernel))
     }

@@ -140,6 +140,13 @@ impl<T> ResourceMap<T> {
         Self(Resource::ALL.map(&mut value))
     }
 
+    /// The same with another value for one kind.
+    #[must_use]
+    pub fn with(mut self, resource: Resource, value: T) -> Self {
+        self[resource] = value;
+        self
+    }
+
     /// Kinds and values, in the driver's order.
     pub fn iter(&self) -> impl Iterator<Item = (Resource, &T)> {
         Resource::ALL.into_iter().zip(&self.0)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cxi::lni::{EventQueueOptions, MapOptions};
 use cxi::{
-    Device, DeviceMemory, Limit, Lni, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
-    Services, TrafficClass, TrafficClasses,
+    Device, DeviceMemory, Limit, Limits, Lni, Member, Resource, ServiceBuffer, ServiceId,
+    ServiceSpec, Services, TrafficClass, TrafficClasses,
 };
 use cxi_benches::mock::{Result, lni, vni};
 
@@ -189,15 +189,17 @@ pub(crate) const ALL: &[Operation] = &[
 
 /// A job's service: one user, one VNI, two classes, limits that fit a NIC often.
 fn spec() -> Result<ServiceSpec> {
+    let limit = Limit::new(2, 64)?;
+    let limits = [Resource::Txqs, Resource::Tgqs, Resource::Eqs, Resource::Cts]
+        .into_iter()
+        .fold(Limits::none(), |limits, resource| {
+            limits.with(resource, limit)
+        });
     let spec = ServiceSpec::builder()
         .member(Member::Uid(0))
         .vni(vni()?)
-        .traffic_classes(TrafficClasses::BEST_EFFORT | TrafficClasses::LOW_LATENCY);
-    let spec = [Resource::Txqs, Resource::Tgqs, Resource::Eqs, Resource::Cts]
-        .into_iter()
-        .try_fold(spec, |spec, resource| {
-            Ok::<_, cxi::InvalidLimit>(spec.limit(resource, Limit::new(2, 64)?))
-        })?;
+        .traffic_classes(TrafficClasses::BEST_EFFORT | TrafficClasses::LOW_LATENCY)
+        .limits(limits);
     Ok(spec.build()?)
 }
 

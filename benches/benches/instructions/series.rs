@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use cxi::{Device, DeviceId, Limit, Release, Resource, ServiceSpec, Vni};
+use cxi::{Device, DeviceId, Limit, Limits, Release, Resource, ServiceSpec, Vni};
 use cxi_benches::mock::Result;
 use cxi_ioctl::Errno;
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
@@ -132,7 +132,10 @@ fn fill(nic: &InProcess) -> Result<()> {
     let mut last = None;
     for number in 0..MANY {
         let spec = ServiceSpec::builder().vni(Vni::new(2000 + number)?);
-        let spec = spec.limit(Resource::Tles, none).enabled(false).build()?;
+        let spec = spec
+            .limits(Limits::none().with(Resource::Tles, none))
+            .enabled(false)
+            .build()?;
         match (services.create(&spec), last) {
             (Ok(id), _) => last = Some(id),
             (Err(error), Some(last)) if error.errno() == Errno::ENOSPC => {

@@ -1,6 +1,6 @@
 //! `cxi service create`.
 
-use cxi::{Device, DeviceId, Member, ServiceId, ServiceSpec};
+use cxi::{Device, DeviceId, Limits, Member, ServiceId, ServiceSpec};
 use serde::Serialize;
 
 use super::list;
@@ -54,6 +54,7 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
         builder = builder.traffic_classes(options.tc.iter().copied().collect());
     }
     let mut named = Vec::new();
+    let mut limits = Limits::none();
     for given in &options.limit {
         if named.contains(&given.resource) {
             return Err(Failure::bad_input(format!(
@@ -62,7 +63,10 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
             )));
         }
         named.push(given.resource);
-        builder = builder.limit(given.resource, given.limit);
+        limits[given.resource] = given.limit;
+    }
+    if !named.is_empty() {
+        builder = builder.limits(limits);
     }
     builder.build().map_err(|error| match error {
         cxi::InvalidSpec::NoVnis => {

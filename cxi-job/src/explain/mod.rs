@@ -15,7 +15,7 @@
 //!
 //! let spec = |vni| {
 //!     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);
-//!     spec.limit(Resource::Txqs, Limit::exactly(600)).build()
+//!     spec.limits(Limits::none().with(Resource::Txqs, Limit::exactly(600))).build()
 //! };
 //! device.services().create(&spec(Vni::new(1024)?)?)?;
 //! let second = spec(Vni::new(1025)?)?;

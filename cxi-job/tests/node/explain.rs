@@ -15,14 +15,15 @@ use cxi_mock::{Credentials, MockNode, NicConfig};
 use crate::support::{cxi, devices, id, job, mock, node, open, planned, vni};
 
 fn spec(uid: u32, number: u16, limits: &[(Resource, Limit)]) -> ServiceSpec {
-    let mut spec = ServiceSpec::builder()
+    let limits = limits.iter();
+    ServiceSpec::builder()
         .member(Member::Uid(uid))
-        .vni(vni(number));
-    spec = spec.limits(Limits::default());
-    for (resource, limit) in limits {
-        spec = spec.limit(*resource, *limit);
-    }
-    spec.build().unwrap()
+        .vni(vni(number))
+        .limits(limits.fold(Limits::none(), |all, (resource, limit)| {
+            all.with(*resource, *limit)
+        }))
+        .build()
+        .unwrap()
 }
 
 fn refused(device: &Device, spec: &ServiceSpec) -> Explanation {

@@ -64,7 +64,7 @@ fn places_in_the_table_of_vnis() {
 fn what_processes_have_of_a_limit() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
-    let limits = modest().limit(Resource::Cts, Limit::at_most(1));
+    let limits = modest().limits(Limits::none().with(Resource::Cts, Limit::at_most(1)));
     let full = create(&device, limits.clone().vni(vni(1024)));
     create(&device, limits.vni(vni(1025)));
     let user = user(&mock);
@@ -83,7 +83,7 @@ fn le_pools_that_a_plan_finds_taken() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
     for number in 0..15 {
-        let les = modest().limit(Resource::Les, Limit::exactly(1));
+        let les = modest().limits(Limits::none().with(Resource::Les, Limit::exactly(1)));
         create(&device, les.vni(vni(2000 + number)));
     }
     let request = job(1000, 1024).limits(planned(16, Mode::Strict));
@@ -101,9 +101,11 @@ fn what_just_fits_is_not_short_too() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
     let reserving = |ptes, cts| {
-        modest()
-            .limit(Resource::Ptes, Limit::exactly(ptes))
-            .limit(Resource::Cts, Limit::exactly(cts))
+        modest().limits(
+            Limits::none()
+                .with(Resource::Ptes, Limit::exactly(ptes))
+                .with(Resource::Cts, Limit::exactly(cts)),
+        )
     };
     create(&device, reserving(2000, 1000).vni(vni(1024)));
     let left = device.availability().unwrap().resources[Resource::Cts].reservable;

@@ -81,7 +81,7 @@ fn a_limit_that_bites_names_who_uses_it() {
     let wanted = ServiceSpec::builder()
         .member(Member::Uid(1000))
         .vni(vni(1024));
-    let wanted = wanted.limits(Limits::default()).limit(Resource::Cts, limit);
+    let wanted = wanted.limits(Limits::none().with(Resource::Cts, limit));
     let service = device.services().create(&wanted.build().unwrap()).unwrap();
     let user = mock.nics()[0].open().unwrap();
     let user = user.transport(Credentials::user(1000, 6));

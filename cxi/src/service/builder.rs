@@ -2,7 +2,7 @@
 
 use super::{InvalidSpec, ServiceSpec};
 use crate::{
-    Limit, Limits, Member, Members, Resource, TrafficClasses, Vni, VniAccess, VniList, VniRange,
+    Limit, Limits, LnisPerRgid, Member, Members, TrafficClasses, Vni, VniAccess, VniList, VniRange,
 };
 
 /// Builds a [`ServiceSpec`].
@@ -23,6 +23,8 @@ pub struct ServiceSpecBuilder {
     system: bool,
     counter_pool: u8,
     exclusive_vnis: bool,
+    exclusive_cp: bool,
+    lnis_per_rgid: Option<LnisPerRgid>,
 }
 
 impl Default for ServiceSpecBuilder {
@@ -38,6 +40,8 @@ impl Default for ServiceSpecBuilder {
             system: false,
             counter_pool: 0,
             exclusive_vnis: false,
+            exclusive_cp: false,
+            lnis_per_rgid: None,
         }
     }
 }
@@ -106,18 +110,12 @@ impl ServiceSpecBuilder {
         self
     }
 
-    /// Limits one resource. As soon as one is limited, those without a limit of their own cannot
-    /// be had at all.
+    /// Limits every resource: start from [`Limits::none`] or [`Limits::all_of`] a NIC.
     ///
-    /// TLEs come in pools of at least 8, of which a NIC has three for services besides the
-    /// default one; limits with none for TLEs need no pool. LE reservations need one of 15 pools.
-    pub fn limit(mut self, resource: Resource, limit: Limit) -> Self {
-        self.limits.get_or_insert_default()[resource] = limit;
-        self
-    }
-
-    /// Limits every resource. Without limits a service may have all that the NIC has, reserves
-    /// nothing but 8 TLEs, and takes one of three TLE pools for that.
+    /// Without limits a service may have all that the NIC has, reserves nothing but 8 TLEs, and
+    /// takes one of three TLE pools for that. TLEs come in pools of at least 8, of which a NIC has
+    /// three for services besides the default one; limits with none for TLEs need no pool. LE
+    /// reservations need one of 15 pools.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
@@ -138,6 +136,21 @@ impl ServiceSpecBuilder {
     /// Notes a counter pool, 0 to 3. The driver only notes it.
     pub fn counter_pool(mut self, pool: u8) -> Self {
         self.counter_pool = pool;
+        self
+    }
+
+    /// Gives every LNI communication profiles of its own, which
+    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. For
+    /// services with a VNI range. From SHS 13.1 on.
+    pub fn exclusive_cp(mut self, exclusive: bool) -> Self {
+        self.exclusive_cp = exclusive;
+        self
+    }
+
+    /// How many LNIs may share one RGID. Without this call every LNI has its own, unless the
+    /// driver's administrator chose another default.
+    pub fn lnis_per_rgid(mut self, count: LnisPerRgid) -> Self {
+        self.lnis_per_rgid = Some(count);
         self
     }
 
@@ -162,6 +175,11 @@ impl ServiceSpecBuilder {
         if self.exclusive_vnis && vnis == VniAccess::Unrestricted {
             return Err(InvalidSpec::Contradiction(
                 "exclusive VNIs are asked for, but none are named",
+            ));
+        }
+        if self.exclusive_cp && !matches!(vnis, VniAccess::Range(_)) {
+            return Err(InvalidSpec::Contradiction(
+                "exclusive CPs are asked for, which only a service with a VNI range has",
             ));
         }
         if let Some(classes) = self.traffic_classes {
@@ -189,6 +207,8 @@ impl ServiceSpecBuilder {
             system: self.system,
             counter_pool: self.counter_pool,
             exclusive_vnis: self.exclusive_vnis,
+            exclusive_cp: self.exclusive_cp,
+            lnis_per_rgid: self.lnis_per_rgid,
         })
     }
 }

@@ -19,7 +19,7 @@ impl Services {
     /// Makes a service (SVC_ALLOC and what else it takes) and returns its id.
     ///
     /// A VNI list is one command. A VNI range is three (allocate, set the range, enable), a
-    /// network namespace four. If a later one fails, the service is destroyed again; should even
+    /// network namespace four, sharing of RGIDs and exclusive CPs one more each. If a later one fails, the service is destroyed again; should even
     /// that fail, or be dangerous, [`Error::leftover`] has its id.
     ///
     /// A driver that made the service and whose answer cannot be had ([`ErrorKind::Protocol`], or
@@ -143,6 +143,13 @@ impl Services {
     fn complete(&self, id: ServiceId, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
         if let VniAccess::Range(range) = spec.vnis {
             self.write_vni_range(id, range)?;
+        }
+        if let Some(count) = spec.lnis_per_rgid {
+            self.set_lnis_per_rgid(id, count)?;
+        }
+        if spec.exclusive_cp {
+            // Services with a range are disabled up to here, and the driver takes it only then.
+            self.set_exclusive_cp(id, true)?;
         }
         if let Some(netns) = spec.netns() {
             // Only a disabled service takes a namespace; those without a VNI list are.

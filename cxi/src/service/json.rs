@@ -4,7 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{InvalidSpec, Service, ServiceSpec};
 use crate::{
-    Limit, Limits, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList, VniRange,
+    Limit, Limits, LnisPerRgid, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList,
+    VniRange,
 };
 
 /// A switch, as `true` or `1`.
@@ -128,6 +129,10 @@ pub(super) struct Template {
     cntr_pool_id: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exclusive_vnis: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exclusive_cp: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lnis_per_rgid: Option<LnisPerRgid>,
 }
 
 /// What a switch and the list it is about say together.
@@ -186,12 +191,16 @@ impl TryFrom<Template> for ServiceSpec {
         )? {
             builder = builder.limits(limits);
         }
+        if let Some(count) = template.lnis_per_rgid {
+            builder = builder.lnis_per_rgid(count);
+        }
         let on = |switch: Option<Switch>, default| switch.map_or(default, |Switch(on)| on);
         builder
             .enabled(on(template.enable, true))
             .system(on(template.is_system_svc, false))
             .counter_pool(template.cntr_pool_id.unwrap_or_default())
             .exclusive_vnis(on(template.exclusive_vnis, false))
+            .exclusive_cp(on(template.exclusive_cp, false))
             .build()
     }
 }
@@ -211,6 +220,8 @@ impl From<ServiceSpec> for Template {
             is_system_svc: spec.system.then_some(Switch(true)),
             cntr_pool_id: (spec.counter_pool != 0).then_some(spec.counter_pool),
             exclusive_vnis: spec.exclusive_vnis.then_some(Switch(true)),
+            exclusive_cp: spec.exclusive_cp.then_some(Switch(true)),
+            lnis_per_rgid: spec.lnis_per_rgid,
             ..Self::default()
         }
     }

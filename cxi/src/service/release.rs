@@ -32,6 +32,9 @@ impl Services {
             VniAccess::Unrestricted => device.guard(Quirks::OPEN_VNIS, OPCODE)?,
             VniAccess::List(_) => {}
         }
+        if spec.lnis_per_rgid.is_some_and(|count| count.get() > 1) {
+            device.guard(Quirks::SHARED_RGID, Opcode::SVC_SET_LPR)?;
+        }
         if spec.exclusive_vnis {
             self.check_exclusive(spec.vnis)?;
         }

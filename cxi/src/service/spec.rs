@@ -5,8 +5,8 @@ use cxi_ioctl::abi::service::{RSRC_COUNT, RsrcLimits, SVC_MAX_VNIS, SvcDesc, Svc
 
 use super::{Service, ServiceSpecBuilder};
 use crate::{
-    InvalidLimit, InvalidMembers, InvalidVniList, Limits, Members, Resource, ResourceMap,
-    TrafficClass, TrafficClasses, VniAccess, VniRange,
+    InvalidLimit, InvalidMembers, InvalidVniList, Limits, LnisPerRgid, Members, Resource,
+    ResourceMap, TrafficClass, TrafficClasses, VniAccess, VniRange,
 };
 
 /// Bits of the counter pool in the flags byte.
@@ -18,14 +18,13 @@ const POOL_SHIFT: u8 = 6;
 /// Made by a [`builder`](Self::builder), which checks everything that does not depend on the NIC.
 ///
 /// ```
-/// use cxi::{Limit, Member, Resource, ServiceSpec, TrafficClasses, Vni};
+/// use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
 ///
 /// let spec = ServiceSpec::builder()
 ///     .member(Member::Uid(1000))
 ///     .vni(Vni::new(1024)?)
 ///     .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
-///     .limit(Resource::Txqs, Limit::new(8, 16)?)
-///     .limit(Resource::Ptes, Limit::at_most(64))
+///     .limits(Limits::none().with(Resource::Txqs, Limit::new(8, 16)?).with(Resource::Ptes, Limit::at_most(64)))
 ///     .build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -44,6 +43,8 @@ pub struct ServiceSpec {
     pub(super) system: bool,
     pub(super) counter_pool: u8,
     pub(super) exclusive_vnis: bool,
+    pub(super) exclusive_cp: bool,
+    pub(super) lnis_per_rgid: Option<LnisPerRgid>,
 }
 
 impl ServiceSpec {
@@ -98,6 +99,18 @@ impl ServiceSpec {
     #[must_use]
     pub fn exclusive_vnis(&self) -> bool {
         self.exclusive_vnis
+    }
+
+    /// Whether every LNI has communication profiles of its own.
+    #[must_use]
+    pub fn exclusive_cp(&self) -> bool {
+        self.exclusive_cp
+    }
+
+    /// How many LNIs may share one RGID; `None` for what the driver's administrator chose.
+    #[must_use]
+    pub fn lnis_per_rgid(&self) -> Option<LnisPerRgid> {
+        self.lnis_per_rgid
     }
 
     /// The same with other limits.
@@ -310,7 +323,7 @@ mod tests {
             let desc = builder.build().unwrap().to_kernel(false);
             effective_limits(&desc)[Resource::Tles]
         };
-        let limited = |limit| tles(builder().limit(Resource::Tles, limit));
+        let limited = |limit| tles(builder().limits(Limits::none().with(Resource::Tles, limit)));
         assert_eq!(limited(Limit::NONE), Limit::NONE);
         assert_eq!(limited(Limit::at_most(3)), Limit::exactly(8));
         assert_eq!(limited(Limit::exactly(8)), Limit::exactly(8));

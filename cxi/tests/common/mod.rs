@@ -42,7 +42,7 @@ pub(crate) fn modest(number: u16) -> ServiceSpecBuilder {
 /// As [`modest`], with one limit.
 pub(crate) fn with(number: u16, resource: Resource, reserved: u16, max: u16) -> ServiceSpec {
     modest(number)
-        .limit(resource, Limit::new(reserved, max).unwrap())
+        .limits(Limits::none().with(resource, Limit::new(reserved, max).unwrap()))
         .build()
         .unwrap()
 }

@@ -2,8 +2,8 @@
 
 use crate::common::{modest, nic, root};
 use cxi::{
-    DeviceId, Limit, Member, Release, Resource, ServiceId, ServiceSpec, TrafficClasses, Vni,
-    VniRange,
+    DeviceId, Limit, Limits, Member, Release, Resource, ServiceId, ServiceSpec, TrafficClasses,
+    Vni, VniRange,
 };
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn specifications_have_the_form_of_hpe_templates() {
     let spec = modest(1024)
         .member(Member::Uid(1000))
         .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
-        .limit(Resource::Txqs, Limit::new(8, 16).unwrap())
+        .limits(Limits::none().with(Resource::Txqs, Limit::new(8, 16).unwrap()))
         .build()
         .unwrap();
     let text = serde_json::to_value(spec).unwrap();
@@ -50,7 +50,7 @@ fn specifications_have_the_form_of_hpe_templates() {
     let spec = ServiceSpec::builder()
         .member(Member::Gid(7))
         .vnis([16, 17].map(|number| Vni::new(number).unwrap()))
-        .limit(Resource::Acs, Limit::new(2, 4).unwrap())
+        .limits(Limits::none().with(Resource::Acs, Limit::new(2, 4).unwrap()))
         .traffic_classes(TrafficClasses::BULK_DATA)
         .enabled(false)
         .system(true)

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::common::{ALL, FROM_13_1, modest, nic, root, user, vni, with};
 use cxi::driver::Quirks;
+use cxi::lni::{EventQueueOptions, PtOptions, TxqOptions};
 use cxi::{
-    Device, DeviceId, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
-    TrafficClasses, Transport, VniAccess, VniRange,
+    Device, DeviceId, ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer,
+    ServiceId, ServiceSpec, TrafficClass, TrafficClasses, Transport, VniAccess, VniRange,
 };
 use cxi_ioctl::Release;
 use cxi_mock::Credentials;
@@ -21,7 +22,7 @@ fn what_was_made_is_read_back() {
             .member(Member::Uid(1000))
             .member(Member::Gid(200))
             .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
-            .limit(Resource::Txqs, Limit::new(4, 16).unwrap())
+            .limits(Limits::none().with(Resource::Txqs, Limit::new(4, 16).unwrap()))
             .counter_pool(2)
             .build()
             .unwrap();
@@ -260,6 +261,61 @@ fn sharing_of_rgids_is_set_and_read() {
             "cxi0: SVC_GET_LPR: there is no service 99"
         );
     }
+}
+
+#[test]
+fn a_specification_says_how_rgids_and_profiles_are_shared() {
+    for release in FROM_13_1 {
+        let nic = nic(release);
+        let services = root(&nic).services();
+        let spec = ServiceSpec::builder()
+            .vni_range("1024-1039".parse().unwrap())
+            .lnis_per_rgid(LnisPerRgid::new(8).unwrap())
+            .exclusive_cp(true);
+        let id = services.create(&spec.build().unwrap()).unwrap();
+        assert!(services.get(id).unwrap().is_enabled());
+        assert!(services.exclusive_cp(id).unwrap());
+        assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
+    }
+    assert_eq!(
+        modest(5)
+            .exclusive_cp(true)
+            .build()
+            .unwrap_err()
+            .to_string(),
+        "exclusive CPs are asked for, which only a service with a VNI range has"
+    );
+    // Where sharing may crash the kernel nothing is made.
+    let nic = nic(Release::Shs13_0);
+    let eight = modest(5).lnis_per_rgid(LnisPerRgid::new(8).unwrap());
+    let refused = root(&nic).services().create(&eight.build().unwrap());
+    assert!(matches!(
+        refused.unwrap_err().kind(),
+        ErrorKind::Quirk { .. }
+    ));
+    assert_eq!(nic.state().svc_count, 1);
+}
+
+#[test]
+fn the_service_of_the_front_page_can_be_used() {
+    let nic = nic(Release::Main);
+    let info = root(&nic).info().unwrap();
+    let limits = Limits::all_of(&info).with(Resource::Txqs, Limit::new(8, 16).unwrap());
+    let spec = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .vni(vni(1024))
+        .limits(limits);
+    let id = root(&nic)
+        .services()
+        .create(&spec.build().unwrap())
+        .unwrap();
+    let lni = user(&nic).alloc_lni(id).unwrap();
+    let events = lni.alloc_eq(&EventQueueOptions::new(4096)).unwrap();
+    let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
+    let options = TxqOptions::new(64).event_queue(&events);
+    lni.alloc_txq(&profile, &options).unwrap();
+    lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events))
+        .unwrap();
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::common::{ALL, for_each_release, modest, nic, range, root, user, vni};
 use cxi::driver::Quirks;
 use cxi::{
-    Device, DeviceId, ErrorKind, Limit, LnisPerRgid, Release, Resource, ServiceId, ServiceSpec,
-    TrafficClass,
+    Device, DeviceId, ErrorKind, Limit, Limits, LnisPerRgid, Release, Resource, ServiceId,
+    ServiceSpec, TrafficClass,
 };
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcFlags};
@@ -93,8 +93,11 @@ fn a_refused_service_costs_nothing() {
         services.destroy(ServiceId::new(2).unwrap()).unwrap();
         let before = nic.state();
         let greedy = modest(200)
-            .limit(Resource::Les, Limit::at_most(64))
-            .limit(Resource::Tles, Limit::exactly(2048))
+            .limits(
+                Limits::none()
+                    .with(Resource::Les, Limit::at_most(64))
+                    .with(Resource::Tles, Limit::exactly(2048)),
+            )
             .build()
             .unwrap();
         for _ in 0..20 {
@@ -115,7 +118,10 @@ fn only_a_service_that_would_leak_is_not_sent() {
             .unwrap();
     }
     let tles = Limit::exactly(2048 - 512 - 8);
-    let most = modest(200).limit(Resource::Tles, tles).build().unwrap();
+    let most = modest(200)
+        .limits(Limits::none().with(Resource::Tles, tles))
+        .build()
+        .unwrap();
     services.create(&most).unwrap();
     nic.faults()
         .add(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
@@ -126,9 +132,11 @@ fn only_a_service_that_would_leak_is_not_sent() {
         (Limit::exactly(1), Limit::exactly(9), true),
         (Limit::NONE, Limit::exactly(9), true),
     ] {
-        let spec = modest(300)
-            .limit(Resource::Les, les)
-            .limit(Resource::Tles, tles);
+        let spec = modest(300).limits(
+            Limits::none()
+                .with(Resource::Les, les)
+                .with(Resource::Tles, tles),
+        );
         let error = services.create(&spec.build().unwrap()).unwrap_err();
         let expected = if sent { Errno::ENOMEM } else { Errno::ENOSPC };
         assert_eq!(error.errno(), expected, "{les} {tles}");
@@ -185,7 +193,7 @@ fn a_range_that_only_a_domain_is_in_the_way_of_stays_alone() {
         let _domain = lni.alloc_domain(vni(70), None).unwrap();
         let spec = ServiceSpec::builder()
             .vni_range(range("64-127"))
-            .limits(cxi::Limits::default())
+            .limits(Limits::default())
             .build()
             .unwrap();
         let error = services.create(&spec).unwrap_err();
@@ -207,7 +215,7 @@ fn a_range_that_a_service_is_in_the_way_of_leaves_nothing() {
         let before = nic.state();
         let spec = ServiceSpec::builder()
             .vni_range(range("64-127"))
-            .limits(cxi::Limits::default())
+            .limits(Limits::default())
             .build()
             .unwrap();
         let error = services.create(&spec).unwrap_err();
@@ -226,7 +234,7 @@ fn a_second_range_is_not_sent() {
         let services = root(nic).services();
         let spec = ServiceSpec::builder()
             .vni_range(range("64-127"))
-            .limits(cxi::Limits::default())
+            .limits(Limits::default())
             .build()
             .unwrap();
         let id = services.create(&spec).unwrap();
@@ -262,7 +270,7 @@ fn a_service_with_too_many_vnis_is_not_touched() {
         let events = nic.hazards();
         let spec = ServiceSpec::builder()
             .vnis([])
-            .limits(cxi::Limits::default())
+            .limits(Limits::default())
             .build()
             .unwrap();
         for refused in [services.destroy(id).err(), services.update(id, &spec).err()] {

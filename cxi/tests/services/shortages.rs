@@ -143,15 +143,21 @@ fn le_pools_come_before_tle_pools() {
         for number in 0..15 {
             let tles = if number < 3 { 8 } else { 0 };
             let spec = modest(100 + number)
-                .limit(Resource::Les, Limit::exactly(1))
-                .limit(Resource::Tles, Limit::exactly(tles))
+                .limits(
+                    Limits::none()
+                        .with(Resource::Les, Limit::exactly(1))
+                        .with(Resource::Tles, Limit::exactly(tles)),
+                )
                 .build()
                 .unwrap();
             services.create(&spec).unwrap();
         }
         let both = modest(200)
-            .limit(Resource::Les, Limit::exactly(1))
-            .limit(Resource::Tles, Limit::exactly(8))
+            .limits(
+                Limits::none()
+                    .with(Resource::Les, Limit::exactly(1))
+                    .with(Resource::Tles, Limit::exactly(8)),
+            )
             .build()
             .unwrap();
         let error = services.create(&both).unwrap_err();
@@ -168,9 +174,12 @@ fn tles_themselves_run_out_without_a_number_of_the_drivers() {
             .create(&with(100, Resource::Tles, 1500, 1500))
             .unwrap();
         let spec = modest(101)
-            .limit(Resource::Ptes, Limit::exactly(10))
-            .limit(Resource::Tles, Limit::at_most(37))
-            .limit(Resource::Acs, Limit::exactly(10))
+            .limits(
+                Limits::none()
+                    .with(Resource::Ptes, Limit::exactly(10))
+                    .with(Resource::Tles, Limit::at_most(37))
+                    .with(Resource::Acs, Limit::exactly(10)),
+            )
             .build()
             .unwrap();
         // The driver reserves at least 8, and reserves no more than that here.

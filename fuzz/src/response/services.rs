@@ -35,9 +35,7 @@ pub(super) fn spec(input: &mut Input<'_>) -> ServiceSpec {
         _ => builder.member(Member::Uid(1000)).member(Member::Gid(100)),
     };
     if choice & 16 != 0 {
-        for resource in Resource::ALL {
-            builder = builder.limit(resource, Limit::at_most(input.byte().into()));
-        }
+        builder = builder.limits(Limits::from_fn(|_| Limit::at_most(input.byte().into())));
     }
     if choice & 32 != 0 {
         builder = builder.traffic_classes(TrafficClasses::BEST_EFFORT);

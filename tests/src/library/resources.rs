@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi::lni::{EventQueueOptions, MapOptions, PtOptions, TgqOptions};
-use cxi::{DeviceMemory, Errno, Limit, Resource};
+use cxi::{DeviceMemory, Errno, Limit, Limits, Resource};
 use cxi_ioctl::LniAllocForm;
 
 use super::{Opener, Outcome, ensure, modest, vni};
@@ -12,7 +12,7 @@ use super::{Opener, Outcome, ensure, modest, vni};
 pub(super) fn limits_bite(open: Opener<'_>) -> Outcome {
     let device = open()?;
     let spec = modest(20)?
-        .limit(Resource::Tgqs, Limit::new(4, 16)?)
+        .limits(Limits::none().with(Resource::Tgqs, Limit::new(4, 16)?))
         .build()?;
     let service = device.services().create_scoped(&spec)?;
     let lni = device.alloc_lni(service.id())?;
@@ -54,9 +54,12 @@ pub(super) fn a_closed_file_gives_everything_back(open: Opener<'_>) -> Outcome {
 pub(super) fn targets_are_mapped(open: Opener<'_>) -> Outcome {
     let device = open()?;
     let spec = modest(22)?
-        .limit(Resource::Ptes, Limit::exactly(2))
-        .limit(Resource::Eqs, Limit::exactly(2))
-        .limit(Resource::Acs, Limit::exactly(2))
+        .limits(
+            Limits::none()
+                .with(Resource::Ptes, Limit::exactly(2))
+                .with(Resource::Eqs, Limit::exactly(2))
+                .with(Resource::Acs, Limit::exactly(2)),
+        )
         .build()?;
     let service = device.services().create_scoped(&spec)?;
     let lni = device.alloc_lni(service.id())?;
@@ -80,7 +83,7 @@ pub(super) fn targets_are_mapped(open: Opener<'_>) -> Outcome {
 pub(super) fn memory_is_registered(open: Opener<'_>) -> Outcome {
     let device = open()?;
     let spec = modest(23)?
-        .limit(Resource::Acs, Limit::exactly(1))
+        .limits(Limits::none().with(Resource::Acs, Limit::exactly(1)))
         .build()?;
     let service = device.services().create_scoped(&spec)?;
     let lni = device.alloc_lni(service.id())?;

@@ -2,7 +2,8 @@
 
 use cxi::driver::Quirks;
 use cxi::{
-    ErrorKind, Limit, LnisPerRgid, Member, Resource, ServiceBuffer, TrafficClasses, VniAccess,
+    ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer, TrafficClasses,
+    VniAccess,
 };
 
 use super::{Opener, Outcome, ensure, modest, vni};
@@ -13,7 +14,7 @@ pub(super) fn what_was_made_is_read_back(open: Opener<'_>) -> Outcome {
     let spec = modest(1)?
         .member(Member::Uid(4242))
         .traffic_classes(TrafficClasses::LOW_LATENCY)
-        .limit(Resource::Txqs, Limit::new(2, 8)?)
+        .limits(Limits::none().with(Resource::Txqs, Limit::new(2, 8)?))
         .build()?;
     let service = services.create_scoped(&spec)?;
     let read = services.get(service.id())?;
@@ -83,10 +84,10 @@ pub(super) fn a_shortage_is_explained(open: Opener<'_>) -> Outcome {
     let total = device.totals()?[Resource::Tgqs];
     let half = total / 2 + 1;
     let first = modest(4)?
-        .limit(Resource::Tgqs, Limit::exactly(half))
+        .limits(Limits::none().with(Resource::Tgqs, Limit::exactly(half)))
         .build()?;
     let second = modest(5)?
-        .limit(Resource::Tgqs, Limit::exactly(half))
+        .limits(Limits::none().with(Resource::Tgqs, Limit::exactly(half)))
         .build()?;
     let _first = services.create_scoped(&first)?;
     let Err(error) = services.create_scoped(&second) else {

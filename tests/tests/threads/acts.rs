@@ -207,7 +207,7 @@ fn ranges(place: &Place) -> cxi::Result<()> {
 fn scarce(place: &Place) -> cxi::Result<()> {
     let device = place.device();
     let most = device.totals()?[Resource::Tgqs] / 2 + 1;
-    let spec = spec(Limits::default()).limit(Resource::Tgqs, Limit::exactly(most));
+    let spec = spec(Limits::none().with(Resource::Tgqs, Limit::exactly(most)));
     match with_service(device, spec.vni(place.vni(2)), |_| Ok(())) {
         Err(error) if matches!(error.kind(), ErrorKind::NotEnough(_)) => Ok(()),
         result => result,
