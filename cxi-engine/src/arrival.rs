@@ -1,0 +1,354 @@
+//! Packets that come in: which list entry a request is for.
+
+use cxi_hw::{DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
+
+use crate::landing::Landing;
+use crate::packet::{Body, Data, Packet, Reply, Request};
+use crate::portal::{Entry, PortalState};
+use crate::{Engine, PortalOptions, atomic, request_header};
+
+/// Where a request has to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Return {
+    pub(crate) to: u32,
+    pub(crate) slot: u32,
+    pub(crate) sequence: u32,
+}
+
+impl Engine {
+    /// Takes the next packet.
+    pub(crate) fn step_packets(&mut self) -> bool {
+        let packet = self.inbox.pop_front();
+        let Some(packet) = packet.or_else(|| self.fabric.receive(self.settings.nid)) else {
+            return false;
+        };
+        let Packet {
+            from,
+            slot,
+            sequence,
+            body,
+            ..
+        } = packet;
+        match body {
+            Body::Reply(reply) => self.answered(slot, sequence, &reply),
+            Body::Request(request, data) => {
+                let back = Return {
+                    to: from,
+                    slot,
+                    sequence,
+                };
+                if !self.answer_again(back) {
+                    self.arrive(back, &request, data);
+                }
+            }
+        }
+        true
+    }
+
+    /// Answers a request that came before as before. Says whether it came before.
+    fn answer_again(&mut self, back: Return) -> bool {
+        let Some((sequence, reply)) = self.answers.get(&(back.to, back.slot)).copied() else {
+            return false;
+        };
+        // Sequences of a slot only grow.
+        let age = back.sequence.wrapping_sub(sequence).cast_signed();
+        if age == 0 {
+            self.send_reply(back, reply);
+        }
+        age <= 0
+    }
+
+    /// Answers a request.
+    pub(crate) fn reply(&mut self, back: Return, reply: Reply) {
+        if self.fabric.is_faulty() {
+            self.answers
+                .insert((back.to, back.slot), (back.sequence, reply));
+        } else if !self.answers.is_empty() {
+            self.answers.remove(&(back.to, back.slot));
+        }
+        self.send_reply(back, reply);
+    }
+
+    fn send_reply(&mut self, back: Return, reply: Reply) {
+        self.send(Packet {
+            from: self.settings.nid,
+            to: back.to,
+            slot: back.slot,
+            sequence: back.sequence,
+            body: Body::Reply(reply),
+        });
+    }
+
+    fn arrive(&mut self, back: Return, request: &Request, data: Data) {
+        self.telemetry.requests += 1;
+        self.telemetry.restricted_packets += u64::from(request.restricted);
+        self.telemetry.flush_requests += u64::from(request.flush);
+        match self.accept(back, request) {
+            Ok(landing) => self.move_data(landing, data),
+            Err(code) => {
+                self.telemetry.refused += 1;
+                self.reply(back, Reply::refusal(code));
+            }
+        }
+    }
+
+    /// Finds the entry that a request is for, and what of it is used.
+    fn accept(&mut self, back: Return, request: &Request) -> Result<Landing, ReturnCode> {
+        let number = self
+            .directory
+            .find(request.vni, request.pid, request.index)?;
+        let portal = self
+            .portals
+            .table
+            .get_mut(number)
+            .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
+        let flow_control = portal.has(PortalOptions::EN_FLOWCTRL);
+        match portal.state {
+            PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED => {}
+            state => {
+                if state == PtlteState::DISABLED && request.op != DmaOp::GET {
+                    portal.drops = portal.drops.wrapping_add(1) & 0xff_ffff;
+                }
+                return Err(ReturnCode::PT_DISABLED);
+            }
+        }
+        if flow_control
+            && self
+                .signals
+                .events
+                .get(portal.config.eq)
+                .is_some_and(|eq| !eq.has_room())
+        {
+            return Err(self.disable(number, StateReason::FC_EQ_FULL));
+        }
+        if !portal.has(PortalOptions::IS_MATCHING) {
+            self.telemetry.fast_path_hits += 1;
+        }
+        let Some((list, place)) = find(portal, request) else {
+            return Err(self.unmatched(number, request));
+        };
+        let config = portal.config;
+        let entry = portal.lists[usize::from(list.0)].get(place);
+        let entry = *entry.ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
+        if !flow_control
+            && !entry.flags.contains(TargetFlags::EVENT_COMM_DISABLE)
+            && !entry.flags.contains(TargetFlags::EVENT_SUCCESS_DISABLE)
+            && self
+                .signals
+                .events
+                .get(config.eq)
+                .is_some_and(super::event_queue::Events::is_full)
+        {
+            return Err(ReturnCode::ENTRY_NOT_FOUND);
+        }
+        if let Err(code) = check(&entry, list, config.options, request) {
+            self.count_failure(&entry);
+            return Err(code);
+        }
+        let keeps_header =
+            list == List::OVERFLOW && !entry.flags.contains(TargetFlags::UNEXPECTED_HDR_DISABLE);
+        if keeps_header && !self.pools.take(config.pool) {
+            return self.no_header(back, number, request);
+        }
+        self.use_entry(back, request, (number, list, place))
+    }
+
+    /// Takes what the request needs of the entry.
+    fn use_entry(
+        &mut self,
+        back: Return,
+        request: &Request,
+        (number, list, place): (u16, List, usize),
+    ) -> Result<Landing, ReturnCode> {
+        let portal = self
+            .portals
+            .table
+            .get_mut(number)
+            .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
+        let options = portal.config.options;
+        let (generation, pool) = (portal.generation, portal.config.pool);
+        let entries = &mut portal.lists[usize::from(list.0)];
+        let entry = entries.get_mut(place).ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
+        let remote_offset = offset(options, request);
+        let header = request_header::len(list, request);
+        let room = entry.room(remote_offset).saturating_sub(header.into());
+        let carried = u64::from(carried(request));
+        let moved = carried.min(room);
+        let consumed = if request.op == DmaOp::RENDEZVOUS_PUT && list == List::PRIORITY {
+            u64::from(request.length).min(room)
+        } else {
+            moved + u64::from(header)
+        };
+        let place_offset = if entry.managed() {
+            entry.offset
+        } else {
+            remote_offset
+        };
+        let mut landing = Landing {
+            back,
+            request: *request,
+            number,
+            generation,
+            rgid: portal.config.rgid,
+            list,
+            entry: *entry,
+            iova: entry.start.wrapping_add(place_offset),
+            // Neither is more than was asked for.
+            mlength: u32::try_from(moved).unwrap_or(u32::MAX),
+            header,
+            room: u32::try_from(room).unwrap_or(u32::MAX),
+            auto_unlinked: false,
+        };
+        let used_up = entry.consume(consumed);
+        landing.entry.offset = entry.offset;
+        if used_up {
+            entries.remove(place);
+            self.pools.give(pool, 1);
+            landing.auto_unlinked = true;
+            self.post_auto_unlink(number, list, &landing.entry);
+        }
+        if options.contains(PortalOptions::EN_EVENT_MATCH) && landing.reports(true) {
+            self.post_target(&landing, EventType::MATCH, ReturnCode::OK);
+        }
+        Ok(landing)
+    }
+
+    /// Nothing matched.
+    fn unmatched(&mut self, number: u16, request: &Request) -> ReturnCode {
+        let Some(portal) = self.portals.table.get(number) else {
+            return ReturnCode::PTLTE_NOT_FOUND;
+        };
+        if portal.state == PtlteState::SOFTWARE_MANAGED {
+            return self.disable(number, StateReason::FC_REQUEST_FULL);
+        }
+        if portal.has(PortalOptions::EN_FLOWCTRL) {
+            return self.disable(number, StateReason::FC_NO_MATCH);
+        }
+        let forbids = !portal.has(PortalOptions::IS_MATCHING)
+            && portal.lists[0]
+                .find(0, |key| !key.allows(request.op))
+                .is_some();
+        if forbids {
+            ReturnCode::OP_VIOLATION
+        } else {
+            ReturnCode::ENTRY_NOT_FOUND
+        }
+    }
+
+    fn disable(&mut self, number: u16, reason: StateReason) -> ReturnCode {
+        self.change_state(number, PtlteState::DISABLED, reason);
+        ReturnCode::PT_DISABLED
+    }
+
+    /// There is no list entry left for the header of an unexpected message.
+    fn no_header(
+        &mut self,
+        back: Return,
+        number: u16,
+        request: &Request,
+    ) -> Result<Landing, ReturnCode> {
+        let portal = self
+            .portals
+            .table
+            .get(number)
+            .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
+        if portal.has(PortalOptions::EN_SW_HW_ST_CHNG) {
+            let reason = StateReason::SM_UNEXPECTED_FAIL;
+            self.change_state(number, PtlteState::SOFTWARE_MANAGED, reason);
+            return self.accept(back, request);
+        }
+        if portal.has(PortalOptions::EN_FLOWCTRL) {
+            return Err(self.disable(number, StateReason::FC_UNEXPECTED_FAIL));
+        }
+        Err(ReturnCode::NO_SPACE)
+    }
+}
+
+/// Bytes that come with a request, or are got.
+pub(crate) fn carried(request: &Request) -> u32 {
+    match request.op {
+        DmaOp::RENDEZVOUS_PUT => request.eager,
+        _ => request.length,
+    }
+}
+
+/// The offset that a request asks for.
+fn offset(options: PortalOptions, request: &Request) -> u64 {
+    if options.contains(PortalOptions::CLR_REMOTE_OFFSET) {
+        0
+    } else {
+        request.remote_offset
+    }
+}
+
+/// The first entry of the lists that count in this state that a request matches.
+fn find(portal: &PortalState, request: &Request) -> Option<(List, usize)> {
+    let second = if portal.state == PtlteState::SOFTWARE_MANAGED {
+        List::REQUEST
+    } else {
+        List::OVERFLOW
+    };
+    let matching = portal.has(PortalOptions::IS_MATCHING);
+    let offset = offset(portal.config.options, request);
+    [List::PRIORITY, second].into_iter().find_map(|list| {
+        let entries = &portal.lists[usize::from(list.0)];
+        // A rendezvous put takes its whole length of a buffer that somebody asked for.
+        let len = if list == List::PRIORITY {
+            request.length
+        } else {
+            carried(request)
+        };
+        let len = u64::from(len) + u64::from(request_header::len(list, request));
+        let mut from = 0;
+        loop {
+            let place = entries.find(from, |key| {
+                (!matching || key.matches(request.match_bits, request.initiator))
+                    && key.allows(request.op)
+            })?;
+            if entries
+                .get(place)
+                .is_some_and(|entry| entry.fits(offset, len))
+            {
+                return Some((list, place));
+            }
+            from = place + 1;
+        }
+    })
+}
+
+/// What an entry that matches may still refuse.
+fn check(
+    entry: &Entry,
+    list: List,
+    options: PortalOptions,
+    request: &Request,
+) -> Result<(), ReturnCode> {
+    let offset = offset(options, request);
+    let len = if list == List::PRIORITY {
+        request.length
+    } else {
+        carried(request)
+    };
+    if !entry.managed() && u64::from(len) > entry.room(offset) {
+        return Err(ReturnCode::OP_VIOLATION);
+    }
+    if !entry.managed() && len > 0 && offset > entry.length {
+        return Err(ReturnCode::OP_VIOLATION);
+    }
+    let Some(atomic) = &request.atomic else {
+        return Ok(());
+    };
+    let size = atomic::check(atomic)?;
+    let at = entry.start.wrapping_add(if entry.managed() {
+        entry.offset
+    } else {
+        offset
+    });
+    if !at.is_multiple_of(size.into()) {
+        return Err(ReturnCode::AMO_ALIGN_ERROR);
+    }
+    if u64::from(size) > entry.room(offset) {
+        return Err(ReturnCode::OP_VIOLATION);
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! Event queues: a ring of 64-byte blocks in memory of a client, one event in each.
+
+use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
+
+use crate::{Effect, EventBuffer, EventQueue};
+
+/// Bytes of a block.
+const BLOCK: u64 = 64;
+/// Block 0 is the status, so the first event is in block 1.
+const FIRST: u32 = 1;
+
+/// NULL events that fill a block behind an event of 16 or 32 bytes.
+const NULL_16: [u8; 16] = {
+    let mut event = [0; 16];
+    event[14] = EventSize::BYTES_16.0 | EventType::NULL_EVENT.0 << 2;
+    event[15] = ReturnCode::OK.0;
+    event
+};
+const NULL_32: [u8; 32] = {
+    let mut event = [0; 32];
+    event[14] = EventSize::BYTES_32.0 | EventType::NULL_EVENT.0 << 2;
+    event[31] = ReturnCode::OK.0;
+    event
+};
+
+/// An event queue and where it is.
+#[derive(Debug)]
+pub(crate) struct Events {
+    pub(crate) config: EventQueue,
+    blocks: u32,
+    write: u32,
+    /// The second buffer is written, or the fourth and so on.
+    buffer_b: bool,
+    /// Where events go after the EQ_SWITCH that did not fit yet.
+    resize: Option<EventBuffer>,
+    /// Events were lost, and the client has not taken note.
+    dropping: bool,
+    drop_sequence: bool,
+    /// Thresholds that the fill level is above.
+    above: u32,
+    /// Time of the status block: updates so far.
+    updates: u32,
+    /// The register word when it was polled last.
+    polled: u64,
+}
+
+impl Events {
+    pub(crate) fn new(config: EventQueue) -> Self {
+        Self {
+            blocks: blocks(&config.buffer),
+            config,
+            write: FIRST,
+            buffer_b: false,
+            resize: None,
+            dropping: false,
+            drop_sequence: false,
+            above: 0,
+            updates: 0,
+            polled: 0,
+        }
+    }
+
+    /// Looks whether the client has stored the register word.
+    pub(crate) fn polled(&mut self, effects: &mut Vec<Effect>) {
+        let state = self.config.page.state();
+        if std::mem::replace(&mut self.polled, state) != state {
+            self.rung(effects);
+        }
+    }
+
+    fn state(&self) -> EqState {
+        EqState::decode(&self.config.page.state().to_le_bytes())
+    }
+
+    /// Blocks that can hold an event: all but the status and one that stays empty.
+    fn capacity(&self) -> u32 {
+        self.blocks.saturating_sub(2)
+    }
+
+    /// Blocks that the client has not acknowledged.
+    fn used(&self, state: EqState) -> u32 {
+        let round = self.blocks.saturating_sub(FIRST).max(1);
+        let read = if state.reading_buffer_b == self.buffer_b {
+            state.rd_ptr.max(FIRST)
+        } else {
+            FIRST
+        };
+        (self.write + round - FIRST - (read - FIRST) % round) % round
+    }
+
+    fn free(&self, state: EqState) -> u32 {
+        self.capacity().saturating_sub(self.used(state))
+    }
+
+    /// Whether a message fits whose PtlTE leaves the reserved blocks alone.
+    pub(crate) fn has_room(&self) -> bool {
+        self.free(self.state()) > self.config.reserved
+    }
+
+    /// Whether anything fits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.free(self.state()) == 0
+    }
+
+    /// Writes an event of 16, 32 or 64 bytes; notes that it is lost if there is no room.
+    pub(crate) fn post(&mut self, event: &[u8], effects: &mut Vec<Effect>) {
+        self.switch(effects);
+        let state = self.state();
+        if self.free(state) == 0 {
+            self.lose(effects);
+            return;
+        }
+        self.store(event, effects);
+        if let Some(wait) = self.config.event_wait
+            && !state.event_int_disable
+        {
+            wake(effects, wait);
+        }
+        self.check_thresholds(state, effects);
+    }
+
+    fn store(&mut self, event: &[u8], effects: &mut Vec<Effect>) {
+        let va = self.config.buffer.va + u64::from(self.write) * BLOCK;
+        let (body, last) = event.split_at(event.len() - 8);
+        let event = [(va, body), (va + body.len() as u64, last)];
+        let memory = &self.config.buffer.memory;
+        let stored = match body.len() + last.len() {
+            16 => memory.write(&[(va + 32, &NULL_32), (va + 16, &NULL_16), event[0], event[1]]),
+            32 => memory.write(&[(va + 32, &NULL_32), event[0], event[1]]),
+            _ => memory.write(&event),
+        };
+        if stored.is_err() {
+            let rgid = self.config.rgid;
+            effects.push(Effect::Fault { rgid, va });
+        }
+        self.write += 1;
+        if self.write >= self.blocks {
+            self.write = FIRST;
+        }
+    }
+
+    fn lose(&mut self, effects: &mut Vec<Effect>) {
+        if self.dropping {
+            return;
+        }
+        self.dropping = true;
+        self.drop_sequence = !self.drop_sequence;
+        if !self
+            .config
+            .flags
+            .contains(crate::EventFlags::DROP_STATUS_DISABLE)
+        {
+            self.write_status(None, effects);
+        }
+    }
+
+    /// The client has stored the register word.
+    pub(crate) fn rung(&mut self, effects: &mut Vec<Effect>) {
+        let state = self.state();
+        if self.dropping && state.event_drop_seq_no == self.drop_sequence {
+            self.dropping = false;
+        }
+        self.switch(effects);
+        self.check_thresholds(state, effects);
+        // What came while the interrupt was masked.
+        if let Some(wait) = self.config.event_wait
+            && !state.event_int_disable
+            && self.used(state) > 0
+        {
+            wake(effects, wait);
+        }
+    }
+
+    fn check_thresholds(&mut self, state: EqState, effects: &mut Vec<Effect>) {
+        let thresholds = self.config.thresholds;
+        if thresholds.count == 0 {
+            return;
+        }
+        let used = u64::from(self.used(state)) * 100;
+        let slots = u64::from(self.capacity());
+        let above = (0..thresholds.count)
+            .take_while(|n| used >= slots * u64::from(thresholds.base + thresholds.delta * n))
+            .count();
+        let above = u32::try_from(above).unwrap_or(0);
+        if above > self.above {
+            self.write_status(Some(above - 1), effects);
+        }
+        self.above = above;
+    }
+
+    /// Writes the status block: the first copy of the time, the fields, the last copy.
+    fn write_status(&mut self, threshold: Option<u32>, effects: &mut Vec<Effect>) {
+        let state = self.state();
+        self.updates = (self.updates + 1) % (1 << 30);
+        let status = EqStatus {
+            timestamp_ns_cpy: self.updates,
+            thld_sts: threshold.is_some(),
+            thld_id: threshold.unwrap_or(0).to_le_bytes()[0],
+            unackd_dropped_event: self.dropping,
+            event_drop_seq_no: self.drop_sequence,
+            event_slots_free: self.free(state),
+            event_slots_rsrvd: self.config.reserved,
+            wr_ptr: self.write,
+            using_buffer_b: self.buffer_b,
+            timestamp_ns: self.updates,
+            ..EqStatus::default()
+        };
+        let bytes = status.encode();
+        let va = self.config.buffer.va;
+        // The last copy is in the last two words.
+        let (fields, last) = bytes.split_at(48);
+        let stored = self
+            .config
+            .buffer
+            .memory
+            .write(&[(va, fields), (va + 48, last)]);
+        if stored.is_err() {
+            let rgid = self.config.rgid;
+            effects.push(Effect::Fault { rgid, va });
+        }
+        if let Some(wait) = self.config.status_wait
+            && !state.eq_sts_int_disable
+        {
+            wake(effects, wait);
+        }
+    }
+
+    /// Events go to another buffer after an EQ_SWITCH.
+    pub(crate) fn resize(&mut self, buffer: EventBuffer, effects: &mut Vec<Effect>) {
+        self.resize = Some(buffer);
+        self.switch(effects);
+    }
+
+    fn switch(&mut self, effects: &mut Vec<Effect>) {
+        if self.resize.is_none() {
+            return;
+        }
+        let state = self.state();
+        if self.free(state) == 0 {
+            return;
+        }
+        let Some(buffer) = self.resize.take() else {
+            return;
+        };
+        let event = EqSwitch {
+            event_size: EventSize::BYTES_16,
+            event_type: EventType::EQ_SWITCH,
+            return_code: ReturnCode::OK,
+        };
+        self.store(&event.encode(), effects);
+        if let Some(wait) = self.config.event_wait
+            && !state.event_int_disable
+        {
+            wake(effects, wait);
+        }
+        self.blocks = blocks(&buffer);
+        self.config.buffer = buffer;
+        self.write = FIRST;
+        self.buffer_b = !self.buffer_b;
+        self.above = 0;
+    }
+}
+
+fn blocks(buffer: &EventBuffer) -> u32 {
+    u32::try_from(buffer.len / BLOCK).unwrap_or(u32::MAX)
+}
+
+fn wake(effects: &mut Vec<Effect>, wait: u64) {
+    let wake = Effect::Wake(wait);
+    if !effects.contains(&wake) {
+        effects.push(wake);
+    }
+}

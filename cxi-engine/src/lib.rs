@@ -1,0 +1,42 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod atomic;
+mod command_queue;
+mod counter;
+mod directory;
+mod engine;
+mod event_queue;
+mod fabric;
+mod flight;
+mod landing;
+mod object;
+mod packet;
+mod pools;
+mod portal;
+mod rendezvous;
+mod request_header;
+mod seam;
+mod search;
+mod sequence;
+mod step;
+mod table;
+mod target;
+mod telemetry;
+mod transfer;
+mod translation;
+mod transmit;
+mod triggered;
+
+pub use engine::Engine;
+pub use fabric::{Fabric, Faults};
+pub use object::{
+    CommunicationProfile, Counter, EntryPool, EventBuffer, EventFlags, EventQueue, NoTransition,
+    PoolLimits, Portal, PortalOptions, PortalStatus, Region, Settings, TargetQueue, Thresholds,
+    TransmitQueue, UpdatePolicy, WriteBack,
+};
+pub use seam::{
+    ClientMemory, CommandPages, CounterDoorbell, CounterPages, Effect, EventPages, MemoryFault,
+};
+pub use telemetry::Telemetry;

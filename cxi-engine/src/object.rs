@@ -1,0 +1,268 @@
+//! What the control plane says about objects when it adds them.
+
+use std::sync::Arc;
+
+use bitflags::bitflags;
+
+use crate::{ClientMemory, CommandPages, CounterPages, EventPages};
+
+/// How a NIC was built and set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Its address on the fabric.
+    pub nid: u32,
+    /// Bits of a PID.
+    pub pid_bits: u32,
+    /// Portal index where a NIC gets the rest of a rendezvous put.
+    pub rendezvous_index: u32,
+    /// Whether the NIC gets the rest of a rendezvous put by itself.
+    pub rendezvous_gets: bool,
+    /// The message that makes the NIC disable a PtlTE counts as a drop: from Cassini 2 on.
+    pub counts_first_drop: bool,
+}
+
+impl Default for Settings {
+    /// A Cassini 1 with address 0.
+    fn default() -> Self {
+        Self {
+            nid: 0,
+            pid_bits: 9,
+            rendezvous_index: 255,
+            rendezvous_gets: true,
+            counts_first_drop: false,
+        }
+    }
+}
+
+/// What a transmit queue sends with: an LCID of an RGID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommunicationProfile {
+    /// The VNI of its packets.
+    pub vni: u16,
+    /// The traffic class of its packets.
+    pub traffic_class: u8,
+    /// Of the high rate put type, whose acknowledgements are counted apart.
+    pub high_rate: bool,
+}
+
+/// When a command queue writes its read pointer back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpdatePolicy {
+    /// After each command.
+    #[default]
+    Always,
+    /// Now and then, and when the queue is empty.
+    WhenEmpty,
+}
+
+/// A transmit queue, number 0 to 1023.
+#[derive(Debug)]
+pub struct TransmitQueue {
+    /// Who it belongs to.
+    pub rgid: u16,
+    /// Selects its first communication profile.
+    pub lcid: u8,
+    /// Triggered commands are allowed, and run with LCID 0.
+    pub triggered: bool,
+    /// Where COMMAND_FAILURE goes, 0 for nowhere.
+    pub eq: u16,
+    /// Units of 64 bytes in the ring.
+    pub count: u32,
+    /// When the read pointer is written back.
+    pub policy: UpdatePolicy,
+    /// The ring and the doorbell.
+    pub pages: Box<dyn CommandPages>,
+    /// Pool of list entries for triggered commands that wait.
+    pub tle_pool: u8,
+}
+
+/// A target queue, number 1024 to 1535.
+#[derive(Debug)]
+pub struct TargetQueue {
+    /// Who it belongs to.
+    pub rgid: u16,
+    /// Where COMMAND_FAILURE goes, 0 for nowhere.
+    pub eq: u16,
+    /// Units of 64 bytes in the ring.
+    pub count: u32,
+    /// When the read pointer is written back.
+    pub policy: UpdatePolicy,
+    /// The ring and the doorbell.
+    pub pages: Box<dyn CommandPages>,
+}
+
+/// Memory that events go to.
+#[derive(Clone, Debug)]
+pub struct EventBuffer {
+    /// Whose memory.
+    pub memory: Arc<dyn ClientMemory>,
+    /// Where, on a page boundary.
+    pub va: u64,
+    /// Bytes, whole pages.
+    pub len: u64,
+}
+
+bitflags! {
+    /// Flags of EQ_ALLOC that matter to the data path.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct EventFlags: u64 {
+        /// Events at the initiator are long.
+        const INITIATOR_LONG = 1 << 2;
+        /// Events at the target are long.
+        const TARGET_LONG = 1 << 3;
+        /// Lost events do not change the status block.
+        const DROP_STATUS_DISABLE = 1 << 4;
+        /// Events have the time.
+        const TIMESTAMP_EVENTS = 1 << 5;
+    }
+}
+
+/// Fill levels at which the status block is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thresholds {
+    /// The lowest, percent of the slots in use.
+    pub base: u32,
+    /// From one to the next, percent.
+    pub delta: u32,
+    /// How many, at most four.
+    pub count: u32,
+}
+
+/// An event queue, number 1 to 2047.
+#[derive(Debug)]
+pub struct EventQueue {
+    /// Who it belongs to.
+    pub rgid: u16,
+    /// Where the events go.
+    pub buffer: EventBuffer,
+    /// Flags; unknown bits of EQ_ALLOC may be dropped.
+    pub flags: EventFlags,
+    /// Fill levels.
+    pub thresholds: Thresholds,
+    /// Slots kept for flow control.
+    pub reserved: u32,
+    /// Number for [`Effect::Wake`](crate::Effect::Wake) when an event is written.
+    pub event_wait: Option<u64>,
+    /// The same for the status block.
+    pub status_wait: Option<u64>,
+    /// The page with the register word.
+    pub page: Box<dyn EventPages>,
+}
+
+/// Where a counter writes back to.
+#[derive(Clone, Debug)]
+pub struct WriteBack {
+    /// Whose memory.
+    pub memory: Arc<dyn ClientMemory>,
+    /// Where, a multiple of eight.
+    pub va: u64,
+}
+
+/// A counter, number 1 to 2047.
+#[derive(Debug)]
+pub struct Counter {
+    /// Who it belongs to.
+    pub rgid: u16,
+    /// Where it writes back to.
+    pub write_back: Option<WriteBack>,
+    /// Its page, if it is polled.
+    pub page: Option<Box<dyn CounterPages>>,
+}
+
+bitflags! {
+    /// Options of PTE_ALLOC that matter to the data path, as the kernel interface has them.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PortalOptions: u64 {
+        /// MATCH events.
+        const EN_EVENT_MATCH = 1 << 0;
+        /// Remote offsets count as 0.
+        const CLR_REMOTE_OFFSET = 1 << 1;
+        /// Disabled, rather than a message refused.
+        const EN_FLOWCTRL = 1 << 2;
+        /// Long events.
+        const USE_LONG_EVENT = 1 << 3;
+        /// Restricted puts report where entries are managed locally.
+        const EN_RESTRICTED_UNICAST_LM = 1 << 5;
+        /// Ranks, not NIC addresses.
+        const USE_LOGICAL = 1 << 6;
+        /// Matching.
+        const IS_MATCHING = 1 << 7;
+        /// The NIC may hand the lists over to software.
+        const EN_SW_HW_ST_CHNG = 1 << 10;
+    }
+}
+
+/// A pool of list entries: one of 16 of one of four processing elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryPool {
+    /// Processing element, 0 to 3.
+    pub element: u8,
+    /// Pool, 0 to 15.
+    pub pool: u8,
+}
+
+/// What a pool may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// Kept for it.
+    pub reserved: u16,
+    /// The most it gets.
+    pub max: u16,
+}
+
+/// A portal table entry, number 1 to 2047.
+#[derive(Clone, Copy, Debug)]
+pub struct Portal {
+    /// Who it belongs to.
+    pub rgid: u16,
+    /// Its event queue, 0 for none.
+    pub eq: u16,
+    /// Options; unknown bits of PTE_ALLOC may be dropped.
+    pub options: PortalOptions,
+    /// Where its list entries come from.
+    pub pool: EntryPool,
+}
+
+/// A memory region (MD) in the address context of an RGID and LAC.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Whose context.
+    pub rgid: u16,
+    /// Which of its contexts, 0 to 7.
+    pub lac: u8,
+    /// First I/O virtual address.
+    pub iova: u64,
+    /// Bytes.
+    pub len: u64,
+    /// What `iova` is in the memory.
+    pub va: u64,
+    /// The NIC may read.
+    pub readable: bool,
+    /// The NIC may write.
+    pub writable: bool,
+    /// Whose memory.
+    pub memory: Arc<dyn ClientMemory>,
+}
+
+/// What PTE_STATUS reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortalStatus {
+    /// The state, as [`cxi_hw::PtlteState`].
+    pub state: u8,
+    /// Messages dropped.
+    pub drop_count: u32,
+    /// List entries in use in the pool.
+    pub les_allocated: u16,
+    /// For each unexpected message, oldest first: where a rendezvous get starts, else where the
+    /// overflow buffer has it.
+    pub unexpected: Vec<u64>,
+}
+
+/// Why software does not get the lists of a PtlTE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTransition {
+    /// There is no such PtlTE, or it is not disabled.
+    NotDisabled,
+    /// Messages were dropped since the count that was given.
+    Drops,
+}

@@ -1,0 +1,115 @@
+//! What travels between NICs.
+
+use cxi_hw::{AtomicOp, AtomicType, CompareOp, DmaOp, List, MatchId, ReturnCode};
+
+use crate::translation::Scatter;
+
+/// Bytes that travel inside a packet.
+pub(crate) const INLINE: usize = cxi_hw::MAX_IDC_PAYLOAD;
+
+/// A packet. One operation at a time has a slot of its initiator, and each has another number, so
+/// that a packet that comes twice or late is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) slot: u32,
+    pub(crate) sequence: u32,
+    pub(crate) body: Body,
+}
+
+#[derive(Clone, Debug)]
+// A request is what most packets are.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Body {
+    Request(Request, Data),
+    Reply(Reply),
+}
+
+/// What is put, or where to the target puts what is got.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Data {
+    #[default]
+    None,
+    Inline([u8; INLINE], usize),
+    Memory(Scatter),
+}
+
+impl Data {
+    pub(crate) fn inline(bytes: &[u8]) -> Self {
+        let mut buffer = [0; INLINE];
+        let len = bytes.len().min(INLINE);
+        buffer[..len].copy_from_slice(&bytes[..len]);
+        Self::Inline(buffer, len)
+    }
+}
+
+/// An operation on memory of another process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) op: DmaOp,
+    pub(crate) vni: u16,
+    pub(crate) pid: u16,
+    pub(crate) index: u16,
+    pub(crate) restricted: bool,
+    pub(crate) flush: bool,
+    pub(crate) use_offset_for_get: bool,
+    /// An immediate message, whose header is shorter.
+    pub(crate) small: bool,
+    pub(crate) initiator: MatchId,
+    pub(crate) match_bits: u64,
+    pub(crate) header_data: u64,
+    pub(crate) remote_offset: u64,
+    /// Bytes asked for.
+    pub(crate) length: u32,
+    /// Bytes that a rendezvous put carries; all, else.
+    pub(crate) eager: u32,
+    pub(crate) rendezvous_id: u8,
+    pub(crate) atomic: Option<Atomic>,
+}
+
+/// What an atomic does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Atomic {
+    pub(crate) op: AtomicOp,
+    pub(crate) ty: AtomicType,
+    pub(crate) compare: CompareOp,
+    pub(crate) operand: [u8; 16],
+    /// Compare value or mask.
+    pub(crate) second: [u8; 16],
+}
+
+/// How an operation ended at the target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reply {
+    pub(crate) code: ReturnCode,
+    pub(crate) mlength: u32,
+    pub(crate) list: List,
+    pub(crate) rendezvous: bool,
+    /// The target found the error.
+    pub(crate) target_error: bool,
+    /// What a fetching atomic found.
+    pub(crate) fetched: [u8; 16],
+}
+
+impl Reply {
+    pub(crate) fn error(code: ReturnCode) -> Self {
+        Self {
+            code,
+            mlength: 0,
+            list: List::PRIORITY,
+            rendezvous: false,
+            target_error: false,
+            fetched: [0; 16],
+        }
+    }
+
+    /// An error that the target found.
+    pub(crate) fn refusal(code: ReturnCode) -> Self {
+        Self {
+            target_error: true,
+            ..Self::error(code)
+        }
+    }
+}

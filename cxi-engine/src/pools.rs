@@ -1,0 +1,130 @@
+//! Pools: list entries for appends and unexpected messages, and for triggered commands.
+
+use std::collections::BTreeMap;
+
+use crate::{EntryPool, PoolLimits};
+
+/// List entries of a processing element.
+const ELEMENT_ENTRIES: u16 = 16_384;
+/// Entries for triggered commands.
+const TRIGGERED_ENTRIES: u16 = 2_048;
+
+/// A pool and what is in use of it.
+#[derive(Clone, Copy, Debug)]
+struct Pool {
+    limits: PoolLimits,
+    used: u16,
+}
+
+/// Pools of one store of entries: a part of them is reserved, the rest is shared.
+#[derive(Debug)]
+struct Store {
+    total: u16,
+    pools: BTreeMap<u8, Pool>,
+}
+
+impl Store {
+    fn new(total: u16) -> Self {
+        Self {
+            total,
+            pools: BTreeMap::new(),
+        }
+    }
+
+    fn pool(&mut self, pool: u8) -> &mut Pool {
+        let limits = PoolLimits {
+            reserved: 0,
+            max: self.total,
+        };
+        self.pools.entry(pool).or_insert(Pool { limits, used: 0 })
+    }
+
+    fn used(&self, pool: u8) -> u16 {
+        self.pools.get(&pool).map_or(0, |pool| pool.used)
+    }
+
+    fn take(&mut self, number: u8) -> bool {
+        let pool = *self.pool(number);
+        let (reserved, shared) = self
+            .pools
+            .values()
+            .fold((0_u32, 0_u32), |(all, shared), it| {
+                let reserved = it.limits.reserved;
+                (
+                    all + u32::from(reserved),
+                    shared + u32::from(it.used.saturating_sub(reserved)),
+                )
+            });
+        let of_reserve = pool.used < pool.limits.reserved;
+        let room = shared < u32::from(self.total).saturating_sub(reserved);
+        let granted = pool.used < pool.limits.max && (of_reserve || room);
+        if granted {
+            self.pool(number).used += 1;
+        }
+        granted
+    }
+
+    fn give(&mut self, number: u8, count: u16) {
+        let pool = self.pool(number);
+        pool.used = pool.used.saturating_sub(count);
+    }
+}
+
+/// All pools of a NIC.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    elements: [Store; 4],
+    triggered: Store,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        Self {
+            elements: std::array::from_fn(|_| Store::new(ELEMENT_ENTRIES)),
+            triggered: Store::new(TRIGGERED_ENTRIES),
+        }
+    }
+}
+
+impl Pools {
+    fn element(&mut self, pool: EntryPool) -> &mut Store {
+        &mut self.elements[usize::from(pool.element) % 4]
+    }
+
+    pub(crate) fn limit(&mut self, pool: EntryPool, limits: PoolLimits) {
+        self.element(pool).pool(pool.pool).limits = limits;
+    }
+
+    pub(crate) fn used(&self, pool: EntryPool) -> u16 {
+        self.elements[usize::from(pool.element) % 4].used(pool.pool)
+    }
+
+    /// Entries that the pool may have.
+    pub(crate) fn size(&mut self, pool: EntryPool) -> u16 {
+        self.element(pool).pool(pool.pool).limits.max
+    }
+
+    pub(crate) fn take(&mut self, pool: EntryPool) -> bool {
+        self.element(pool).take(pool.pool)
+    }
+
+    pub(crate) fn give(&mut self, pool: EntryPool, count: u16) {
+        self.element(pool).give(pool.pool, count);
+    }
+
+    pub(crate) fn limit_triggered(&mut self, pool: u8, limits: PoolLimits) {
+        self.triggered.pool(pool).limits = limits;
+    }
+
+    pub(crate) fn used_triggered(&self, pool: u8) -> u16 {
+        self.triggered.used(pool)
+    }
+
+    pub(crate) fn take_triggered(&mut self, pool: u8) -> bool {
+        self.triggered.take(pool)
+    }
+
+    pub(crate) fn give_triggered(&mut self, pool: u8) {
+        self.triggered.give(pool, 1);
+    }
+}

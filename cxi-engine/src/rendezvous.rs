@@ -1,0 +1,171 @@
+//! Rendezvous: a put that carries little, and a get of the rest by the target's NIC.
+
+use cxi_hw::{
+    DmaFlags, DmaOp, ENDPOINT_DEFINED_BITS, EventType, List, MatchId, TargetFlags, TargetLong,
+};
+
+use crate::Engine;
+use crate::flight::{Operation, Owner, Report};
+use crate::landing::{Landing, describe};
+use crate::packet::{Data, Reply, Request};
+use crate::portal::{self, Entry, Header};
+use crate::translation::Access;
+
+/// Match bits that the get keeps of the put's.
+const KEPT_BITS: u64 = 0xffff << 48;
+
+/// A rendezvous put that has its buffer.
+#[derive(Clone, Copy, Debug)]
+struct Rest<'a> {
+    request: &'a Request,
+    from: u32,
+    number: u16,
+    entry: &'a Entry,
+    auto_unlinked: bool,
+    /// Where the buffer of this message starts.
+    start: u64,
+    /// Bytes that there is room for.
+    room: u64,
+    /// Bytes that have come.
+    eager: u32,
+}
+
+impl Engine {
+    /// A rendezvous put has matched an entry that was there.
+    pub(crate) fn start_rendezvous(&mut self, landing: &Landing) {
+        self.get_rest(&Rest {
+            request: &landing.request,
+            from: landing.back.to,
+            number: landing.number,
+            entry: &landing.entry,
+            auto_unlinked: landing.auto_unlinked,
+            start: landing.iova,
+            room: landing.room.into(),
+            eager: landing.mlength,
+        });
+    }
+
+    /// An entry was appended that a rendezvous put had waited for.
+    pub(crate) fn claim_rendezvous(
+        &mut self,
+        number: u16,
+        header: &Header,
+        (entry, start, room): (&Entry, u64, u64),
+        auto_unlinked: bool,
+    ) {
+        self.get_rest(&Rest {
+            request: &header.request,
+            from: header.from,
+            number,
+            entry,
+            auto_unlinked,
+            start,
+            room,
+            eager: header.mlength,
+        });
+    }
+
+    /// RENDEZVOUS, and the get unless software is to do that.
+    fn get_rest(&mut self, rest: &Rest<'_>) {
+        let Some(portal) = self.portals.table.get(rest.number) else {
+            return;
+        };
+        let (eq, rgid) = (portal.config.eq, portal.config.rgid);
+        let pid_bits = self.settings.pid_bits;
+        let request = rest.request;
+        let pid = request.initiator.pid(pid_bits);
+        let flags = rest.entry.flags;
+        let issued = self.settings.rendezvous_gets;
+        let at = rest.start.wrapping_add(rest.eager.into());
+        let remote_offset = if request.use_offset_for_get {
+            request.remote_offset.wrapping_add(rest.eager.into())
+        } else {
+            rest.eager.into()
+        };
+        let quiet = TargetFlags::EVENT_COMM_DISABLE | TargetFlags::EVENT_SUCCESS_DISABLE;
+        if !flags.intersects(quiet) {
+            let event = describe(
+                request,
+                portal::event(EventType::RENDEZVOUS, rest.number, List::PRIORITY),
+            );
+            let event = TargetLong {
+                initiator: MatchId(rest.from << ENDPOINT_DEFINED_BITS | pid),
+                get_issued: issued,
+                auto_unlinked: rest.auto_unlinked,
+                buffer_id: rest.entry.buffer_id,
+                mlength: rest.eager,
+                remote_offset,
+                start: at,
+                ..event
+            };
+            self.signals.post(eq, &event.encode());
+        }
+        if !issued {
+            return;
+        }
+        let whole = u64::from(request.length).min(rest.room);
+        let length = whole.saturating_sub(rest.eager.into());
+        let mut report_flags = DmaFlags::empty();
+        report_flags.set(
+            DmaFlags::EVENT_CT_REPLY,
+            flags.contains(TargetFlags::EVENT_CT_COMM),
+        );
+        report_flags.set(
+            DmaFlags::EVENT_CT_BYTES,
+            flags.contains(TargetFlags::EVENT_CT_BYTES),
+        );
+        report_flags.set(DmaFlags::EVENT_SUCCESS_DISABLE, flags.intersects(quiet));
+        let operation = Operation {
+            rgid,
+            owner: Owner::Rendezvous,
+            report: Report {
+                eq,
+                ct: rest.entry.ct,
+                flags: report_flags,
+                user_ptr: self.user_pointer(rest, pid),
+                reply: true,
+                rendezvous: true,
+                before: rest.eager,
+            },
+            fetch: None,
+            high_rate: false,
+        };
+        let context = (rgid, rest.entry.lac);
+        let to = self
+            .translation
+            .translate(context, at, length, Access::Write);
+        let to = match to {
+            Ok(to) => to,
+            Err(code) => return self.complete(&operation, &Reply::error(code)),
+        };
+        let get = Request {
+            op: DmaOp::GET,
+            vni: request.vni,
+            pid: u16::try_from(pid).unwrap_or(u16::MAX),
+            index: u16::try_from(self.settings.rendezvous_index).unwrap_or(u16::MAX),
+            restricted: false,
+            flush: false,
+            use_offset_for_get: false,
+            small: false,
+            initiator: MatchId::default(),
+            match_bits: request.match_bits & KEPT_BITS | u64::from(request.rendezvous_id),
+            header_data: 0,
+            remote_offset,
+            // No more than was asked for.
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            eager: 0,
+            rendezvous_id: 0,
+            atomic: None,
+        };
+        self.launch(rest.from, operation, get, Data::Memory(to));
+    }
+
+    /// What the REPLY of the get has for a user pointer.
+    fn user_pointer(&self, rest: &Rest<'_>, pid: u32) -> u64 {
+        u64::from(rest.from)
+            | u64::from(pid) << 20
+            | u64::from(rest.number) << 29
+            | u64::from(rest.request.rendezvous_id) << 40
+            | u64::from(rest.entry.buffer_id) << 48
+    }
+}

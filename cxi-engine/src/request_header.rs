@@ -1,0 +1,89 @@
+//! Packet headers as they stand in front of the data in request buffers.
+
+use cxi_hw::{DmaOp, FabricAddress, List};
+
+use crate::Settings;
+use crate::packet::Request;
+
+/// Bytes of the header that all packets have.
+const FABRIC: usize = 20;
+/// Bytes of the header behind it.
+const UNRESTRICTED: usize = 43;
+const SMALL_MESSAGE: usize = 29;
+const RESTRICTED: usize = 11;
+/// Bytes of the longest.
+const LONGEST: usize = FABRIC + UNRESTRICTED;
+
+/// Bytes of headers in front of the data of a request.
+pub(crate) fn len(list: List, request: &Request) -> u32 {
+    if list != List::REQUEST {
+        return 0;
+    }
+    let header = match (request.restricted, request.small) {
+        (true, _) => RESTRICTED,
+        (false, true) => SMALL_MESSAGE,
+        (false, false) => UNRESTRICTED,
+    };
+    // A few dozen.
+    u32::try_from(FABRIC + header).unwrap_or(0)
+}
+
+/// The headers. Numbers of several bytes have the highest first.
+pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; LONGEST] {
+    let mut bytes = [0; LONGEST];
+    let index = u32::from(request.index);
+    let (to, index_ext) =
+        FabricAddress::unicast(settings.nid, request.pid.into(), index, settings.pid_bits);
+    // Version 4, five words.
+    bytes[0] = 0x45;
+    put(&mut bytes, 4, &request.vni.to_be_bytes());
+    put(&mut bytes, 12, &(from << 12).to_be_bytes());
+    put(&mut bytes, 16, &to.0.to_be_bytes());
+    let kind = match (request.restricted, request.small) {
+        (true, _) => 4,
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    let opcode = if request.op == DmaOp::PUT && request.small {
+        DmaOp::SMALL_MESSAGE
+    } else {
+        request.op
+    };
+    bytes[FABRIC] = opcode.0 | kind << 4 | 1 << 7;
+    bytes[FABRIC + 1] = index_ext | u8::from(request.flush) << 7;
+    let length = request.length.to_be_bytes();
+    if kind == 1 {
+        put(&mut bytes, FABRIC + 2, &request.header_data.to_be_bytes());
+        put(&mut bytes, FABRIC + 16, &request.initiator.0.to_be_bytes());
+        put(&mut bytes, FABRIC + 20, &request.match_bits.to_be_bytes());
+        bytes[FABRIC + 14] = length[2] & 15;
+        bytes[FABRIC + 15] = length[3];
+        return bytes;
+    }
+    let [_, offset @ ..] = request.remote_offset.to_be_bytes();
+    put(&mut bytes, FABRIC + 2, &offset);
+    if kind == 4 {
+        bytes[FABRIC + 9] = length[2] & 15;
+        bytes[FABRIC + 10] = length[3];
+        return bytes;
+    }
+    let id = request.rendezvous_id;
+    bytes[FABRIC + 14] = id >> 4;
+    bytes[FABRIC + 15] = u8::from(request.use_offset_for_get) << 2 | id << 4;
+    put(&mut bytes, FABRIC + 16, &length);
+    put(&mut bytes, FABRIC + 20, &request.initiator.0.to_be_bytes());
+    put(&mut bytes, FABRIC + 24, &request.match_bits.to_be_bytes());
+    put(&mut bytes, FABRIC + 32, &request.header_data.to_be_bytes());
+    let eager = if request.op == DmaOp::RENDEZVOUS_PUT {
+        request.eager
+    } else {
+        0
+    };
+    let [_, high, middle, low] = (eager << 4).to_be_bytes();
+    put(&mut bytes, FABRIC + 40, &[high, middle, low]);
+    bytes
+}
+
+fn put(bytes: &mut [u8; LONGEST], at: usize, value: &[u8]) {
+    bytes[at..at + value.len()].copy_from_slice(value);
+}

@@ -1,0 +1,149 @@
+//! What a front end supplies: memory of processes and pages that a NIC shares with them.
+
+use std::fmt;
+
+/// Memory of a client that is not there: never mapped, unmapped since, or its process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryFault;
+
+impl fmt::Display for MemoryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such memory in the client")
+    }
+}
+
+impl std::error::Error for MemoryFault {}
+
+/// The memory of a process.
+///
+/// The engine asks only for addresses that lie in regions, event buffers and write-backs that the
+/// control plane has told it about.
+pub trait ClientMemory: Send + Sync + fmt::Debug {
+    /// Copies memory from an address.
+    ///
+    /// # Errors
+    ///
+    /// The memory is not there; what was copied does not count.
+    fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault>;
+
+    /// Stores parts, each at an address, in that order: whoever sees a later part sees all earlier
+    /// ones. A part of eight bytes on an address that is a multiple of eight is stored at once.
+    ///
+    /// # Errors
+    ///
+    /// The memory is not there; some of it may have been written.
+    fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault>;
+
+    /// Changes 1, 2, 4, 8 or 16 bytes on a boundary of their size. `change` gets what is there and
+    /// changes it; it may be called again if somebody else was faster.
+    ///
+    /// Without a better way the change is atomic only as regards the engine itself.
+    ///
+    /// # Errors
+    ///
+    /// The memory is not there.
+    fn update(
+        &self,
+        va: u64,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), MemoryFault> {
+        let mut buffer = [0; 16];
+        let value = buffer.get_mut(..len).ok_or(MemoryFault)?;
+        self.read(va, value)?;
+        change(value);
+        self.write(&[(va, value)])
+    }
+}
+
+/// The pages of a command queue: its ring with the status word, and its doorbell.
+pub trait CommandPages: Send + fmt::Debug {
+    /// Copies commands from an offset in the ring.
+    ///
+    /// # Errors
+    ///
+    /// A ring in memory of the client is gone. The queue stops.
+    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault>;
+
+    /// Stores the status word at the start of the ring.
+    fn write_status(&self, status: u64);
+
+    /// Takes what was stored to the doorbell since the last call, for [`Engine::poll`].
+    ///
+    /// [`Engine::poll`]: crate::Engine::poll
+    fn take_doorbell(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The page of an event queue.
+pub trait EventPages: Send + fmt::Debug {
+    /// The register word as the client stored it last, 0 at first.
+    fn state(&self) -> u64;
+}
+
+/// The page of a counter.
+pub trait CounterPages: Send + fmt::Debug {
+    /// Takes what was stored to a doorbell since the last call, for [`Engine::poll`]. What it adds
+    /// is the sum of what was stored, if the page can tell.
+    ///
+    /// [`Engine::poll`]: crate::Engine::poll
+    fn take_doorbell(&self, doorbell: CounterDoorbell) -> Option<u64>;
+}
+
+/// A doorbell in the page of a counter, in the order in which [`Engine::poll`] takes them.
+///
+/// [`Engine::poll`]: crate::Engine::poll
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterDoorbell {
+    /// Sets the successes to 0; at byte 128.
+    ResetSuccess,
+    /// Sets the failures to 0; at byte 192.
+    ResetFailure,
+    /// Adds to the successes; at byte 0.
+    AddSuccess,
+    /// Adds to the failures; at byte 64.
+    AddFailure,
+}
+
+impl CounterDoorbell {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::ResetSuccess,
+        Self::ResetFailure,
+        Self::AddSuccess,
+        Self::AddFailure,
+    ];
+
+    /// Where in the page.
+    #[must_use]
+    pub const fn offset(self) -> usize {
+        match self {
+            Self::AddSuccess => 0,
+            Self::AddFailure => 64,
+            Self::ResetSuccess => 128,
+            Self::ResetFailure => 192,
+        }
+    }
+
+    /// The doorbell at an offset.
+    #[must_use]
+    pub fn at(offset: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.offset() == offset)
+    }
+}
+
+/// What a front end has to do after the engine has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Raise the interrupt of a wait object, by the number that the event queue was added with.
+    Wake(u64),
+    /// Memory of a client was not there when it was used: a hint for people.
+    Fault {
+        /// Whose.
+        rgid: u16,
+        /// Where.
+        va: u64,
+    },
+}

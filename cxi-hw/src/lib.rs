@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod address;
+mod codes;
+mod command;
+mod event;
+mod layout;
+mod state;
+mod target;
+mod transmit;
+
+pub use address::{
+    ENDPOINT_BITS, ENDPOINT_DEFINED_BITS, FabricAddress, INDEX_EXT_BITS, MatchId, NID_BITS,
+    StateChange,
+};
+pub use codes::{
+    AtomicOp, AtomicType, Class, CompareOp, CqOp, CtOp, DmaOp, EventSize, EventType, List,
+    PtlteState, ReturnCode, StateReason, TargetOp,
+};
+pub use command::{CommandByte, DmaFlags, MAX_IDC_PAYLOAD, SLOT_BYTES, TargetFlags};
+pub use event::{
+    CommandFailure, EqSwitch, InitiatorLong, InitiatorShort, TargetLong, TargetShort, Timestamp,
+    TriggeredLong, TriggeredShort,
+};
+use layout::layouts;
+pub use layout::{Field, Layout};
+pub use state::{CqStatus, CtWriteback, EqState, EqStatus};
+pub use target::{SetState, TargetCommand};
+pub use transmit::{
+    CState, CqCommand, CtCommand, DmaAtomic, FullDma, IdcAtomic, IdcHeader, IdcMessage, NomatchDma,
+    SmallAtomic,
+};
