@@ -16,7 +16,7 @@ use cxi_benches::mock::{self, Result};
 use cxi_benches::nic::{self, Modest, device};
 use cxi_benches::run;
 use cxi_ioctl::abi::service::{SvcDesc, SvcListGetCmd};
-use cxi_ioctl::fetch_list;
+use cxi_ioctl::{LIST_HEADROOM, fetch_list};
 use zerocopy::IntoBytes;
 
 /// The services of a NIC, as the driver lists them.
@@ -57,14 +57,14 @@ fn lists(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(count.into()));
 
         let raw = raw(&device).expect("a list");
-        let mut room = vec![0; raw.as_bytes().len()];
-        let mut response = [0; 256];
-        let mut command = SvcListGetCmd::new();
-        command.count = u32::try_from(raw.len()).expect("a count");
+        let mut room = vec![0; raw.as_bytes().len() * LIST_HEADROOM];
+        let mut response = [0; bare::RESPONSE_ROOM];
+        let entries = u32::try_from(raw.len()).expect("a count");
         let transport = &**device.transport();
         group.bench_function(BenchmarkId::new("transport", count), |bencher| {
             bencher.iter(|| {
-                bare::submit(transport, black_box(&command), &mut response, &mut room)
+                let entries = black_box(entries);
+                bare::submit_list::<SvcListGetCmd>(transport, entries, &mut response, &mut room)
                     .expect("a list");
                 black_box(&mut room);
             });

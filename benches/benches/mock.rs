@@ -41,12 +41,12 @@ fn service() -> SvcAllocCmd {
 
 /// Allocates and destroys it.
 fn cycle(transport: &dyn Transport, allocate: &SvcAllocCmd) {
-    let mut response = [0; 64];
-    bare::submit(transport, allocate, &mut response, &mut []).expect("room for one more");
+    let mut response = [0; bare::RESPONSE_ROOM];
+    bare::submit(transport, allocate, &mut response).expect("room for one more");
     let mut destroy = SvcDestroyCmd::new();
     let id = response.first_chunk().expect("an id");
     destroy.svc_id = u32::from_ne_bytes(*id);
-    bare::submit(transport, &destroy, &mut [], &mut []).expect("an idle service");
+    bare::submit(transport, &destroy, &mut response).expect("an idle service");
 }
 
 fn open() -> InProcess {

@@ -114,13 +114,13 @@ fn info(criterion: &mut Criterion) {
     let device = place.device();
     let reads = Reads::of(&place);
     let mut group = criterion.benchmark_group("info");
-    let mut response = [0; 256];
+    let mut response = [0; bare::RESPONSE_ROOM];
     group.bench_function("two commands, bare reads", |bencher| {
         let transport = &**device.transport();
         bencher.iter(|| {
-            bare::submit(transport, &DevInfoGetCmd::new(), &mut response, &mut []).expect("info");
+            bare::submit(transport, &DevInfoGetCmd::new(), &mut response).expect("info");
             let command = GetDevPropertiesCmd::new();
-            bare::submit(transport, &command, &mut response, &mut []).expect("properties");
+            bare::submit(transport, &command, &mut response).expect("properties");
             reads.all();
         });
     });

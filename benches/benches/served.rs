@@ -16,7 +16,7 @@ use cxi_benches::nic::Modest;
 use cxi_benches::{bare, nic, run};
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::service::{SvcGetCmd, SvcGetLprCmd, SvcSetLprCmd};
-use cxi_ioctl::{CharDev, Command as Typed, execute};
+use cxi_ioctl::{CharDev, SafeCommand, execute};
 use cxi_tests::fuse_file;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -156,7 +156,7 @@ fn measure(criterion: &mut Criterion) {
     pair(criterion, &bare, &device, &set);
 }
 
-fn pair<C: Typed>(criterion: &mut Criterion, file: &CharDev, device: &Device, command: &C) {
+fn pair<C: SafeCommand>(criterion: &mut Criterion, file: &CharDev, device: &Device, command: &C) {
     let mut group = criterion.benchmark_group("served");
     group.bench_function(BenchmarkId::new("bare FUSE file", C::OPCODE), |bencher| {
         bencher.iter(|| bare::write(file, command).expect("a write"));

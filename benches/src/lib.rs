@@ -2,7 +2,7 @@
 //!
 //! Every benchmark runs on a mock. Those that make sense on a NIC run on the one that
 //! `CXI_BENCH_DEVICE` names (`CXI_BENCH_DEVICE=cxi0`): see [`nic`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod bare;
 pub mod instructions;

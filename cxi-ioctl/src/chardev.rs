@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use crate::reachable::Reachable;
 use crate::{Errno, Mapping, Request, Transport};
 
 /// Drivers of the development branch read this many bytes from the address of a command,
@@ -17,9 +18,14 @@ const COMMAND_ROOM: usize = 128;
 /// An open character device of the CXI driver.
 ///
 /// Closing it frees the LNIs that were allocated through it and everything below them.
+///
+/// It keeps the [`DeviceMemory`](crate::DeviceMemory) whose address a command gave to the NIC until
+/// a command that takes it away again has succeeded. What the NIC may still reach when a `CharDev`
+/// is dropped is leaked on purpose: a duplicate of the file may keep it open.
 #[derive(Debug)]
 pub struct CharDev {
     file: OwnedFd,
+    reachable: Reachable,
 }
 
 impl CharDev {
@@ -38,13 +44,16 @@ impl CharDev {
 impl From<File> for CharDev {
     /// Takes an open file that speaks the driver's protocol.
     fn from(file: File) -> Self {
-        Self { file: file.into() }
+        Self::from(OwnedFd::from(file))
     }
 }
 
 impl From<OwnedFd> for CharDev {
     fn from(file: OwnedFd) -> Self {
-        Self { file }
+        Self {
+            file,
+            reachable: Reachable::default(),
+        }
     }
 }
 
@@ -63,43 +72,49 @@ impl Transport for CharDev {
     /// promises to leave memory alone would let the compiler fold the response to what the buffer
     /// held before. Callers may inline this function, so a test in release mode sees such a fold.
     #[inline]
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let Request {
-            command,
-            pointers,
-            response,
-            list,
-            ..
-        } = request;
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         let mut room = [0; COMMAND_ROOM];
         const { assert!(COMMAND_ROOM >= MIN_READABLE) };
+        let command = request.command();
         let bytes = room.get_mut(..command.len()).ok_or(Errno::EINVAL)?;
         bytes.copy_from_slice(command);
 
-        // No list is no address, not the address of an empty slice.
-        let list = if list.is_empty() {
-            0
-        } else {
-            list.as_mut_ptr().expose_provenance()
-        };
+        let pointers = request.pointers();
+        let (response, list) = request.buffers();
         if let Some(offset) = pointers.list_in_response {
-            put_address(response, offset, list)?;
+            put_address(response, offset, address(list))?;
         }
         if let Some(offset) = pointers.list {
-            put_address(bytes, offset, list)?;
+            put_address(bytes, offset, address(list))?;
         }
         if let Some(offset) = pointers.response {
-            put_address(bytes, offset, response.as_mut_ptr().expose_provenance())?;
+            put_address(bytes, offset, address(response))?;
         }
 
-        match nix::unistd::write(&self.file, bytes)? {
-            written if written == bytes.len() => Ok(()),
-            _ => Err(Errno::EIO),
+        let write = || nix::unistd::write(&self.file, bytes).map_err(Errno::from);
+        let written = if Reachable::concerns(request.opcode()) {
+            self.reachable.follow(request, write)
+        } else {
+            write()
+        };
+        if written? == bytes.len() {
+            Ok(())
+        } else {
+            Err(Errno::EIO)
         }
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         Mapping::of_file(&self.file, offset, len)
+    }
+}
+
+/// The address of a buffer; none for an empty one, not the address of nothing.
+fn address(buffer: &mut [u8]) -> usize {
+    if buffer.is_empty() {
+        0
+    } else {
+        buffer.as_mut_ptr().expose_provenance()
     }
 }
 

@@ -1,8 +1,15 @@
 //! Typed commands over a [`Transport`].
 
+#![allow(
+    unsafe_code,
+    reason = "commands that carry addresses are unsafe to send"
+)]
+
+use std::sync::Arc;
+
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::{Errno, Opcode, Pointers, Request, Transport};
+use crate::{DeviceMemory, Errno, Opcode, Pointers, Request, Transport};
 
 /// A request struct that a driver understands.
 pub trait Command: IntoBytes + Immutable {
@@ -13,6 +20,20 @@ pub trait Command: IntoBytes + Immutable {
     /// What the driver answers; `()` for nothing.
     type Response: FromBytes + IntoBytes + Immutable;
 }
+
+/// A command that anybody may send with any values: it gives the driver and the NIC no address but
+/// those of its buffers.
+///
+/// Those that are not are sent by [`execute_unchecked`], or by a function that owns the memory
+/// behind the address: [`atu_map`](crate::atu_map), [`ct_alloc`](crate::ct_alloc) and the like.
+///
+/// # Safety
+///
+/// Whatever its fields hold, a driver that is sent the struct behind its opcode reads and writes
+/// no memory but its buffers at [`Command::POINTERS`], of which the response takes no more than
+/// 64 bytes beyond its [`Response`](Command::Response), and writes no list where the list's
+/// address is null. The same goes for the NIC from then on.
+pub unsafe trait SafeCommand: Command {}
 
 /// Why a command has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,43 +125,14 @@ pub struct Refusal<R> {
 ///
 /// # Errors
 ///
-/// [`CommandError::Refused`] with the driver's errno, [`CommandError::AbiMismatch`] if the
-/// response does not have the length this library knows.
-pub fn execute<C: Command>(
+/// [`CommandError::Refused`] with the driver's errno, or with EINVAL for a struct whose opcode was
+/// changed; [`CommandError::AbiMismatch`] if the response does not have the length this library
+/// knows.
+pub fn execute<C: SafeCommand>(
     transport: &dyn Transport,
     command: &C,
 ) -> Result<C::Response, CommandError> {
-    execute_list(transport, command, &mut [])
-}
-
-/// Sends a command that fills a list besides its response.
-///
-/// [`fetch_list`](crate::fetch_list) is the convenient way to a list.
-///
-/// # Errors
-///
-/// As [`execute`].
-pub fn execute_list<C: Command>(
-    transport: &dyn Transport,
-    command: &C,
-    list: &mut [u8],
-) -> Result<C::Response, CommandError> {
-    submit(transport, command, None, list).map_err(|refusal| refusal.error)
-}
-
-/// Sends a command whose response the driver reads before it answers (PTE_STATUS).
-///
-/// # Errors
-///
-/// As [`execute`]. A response that is too short cannot be noticed here;
-/// [`pte_status`](crate::pte_status) can.
-pub fn execute_inout<C: Command>(
-    transport: &dyn Transport,
-    command: &C,
-    input: &C::Response,
-    list: &mut [u8],
-) -> Result<C::Response, CommandError> {
-    submit(transport, command, Some(input), list).map_err(|refusal| refusal.error)
+    execute_explained(transport, command).map_err(|refusal| refusal.error)
 }
 
 /// Sends a command whose response says why it was refused (SVC_ALLOC, SVC_UPDATE).
@@ -148,11 +140,51 @@ pub fn execute_inout<C: Command>(
 /// # Errors
 ///
 /// As [`execute`], with the response if the driver wrote one.
-pub fn execute_explained<C: Command>(
+pub fn execute_explained<C: SafeCommand>(
     transport: &dyn Transport,
     command: &C,
 ) -> Result<C::Response, Refusal<C::Response>> {
-    submit(transport, command, None, &mut [])
+    // SAFETY: that is what a `SafeCommand` promises of itself; there is no list.
+    unsafe { submit(transport, command, Extra::default()) }
+}
+
+/// Sends any command, also one that gives the NIC an address or takes it out of its bounds.
+///
+/// # Safety
+///
+/// The addresses in the command are valid for what the driver and the NIC do with them, and stay
+/// so until a command that takes them away again has succeeded. MAP_CSRS is not followed by a
+/// mapping through which the NIC is made to use any other memory.
+///
+/// # Errors
+///
+/// As [`execute_explained`].
+pub unsafe fn execute_unchecked<C: Command>(
+    transport: &dyn Transport,
+    command: &C,
+) -> Result<C::Response, Refusal<C::Response>> {
+    // SAFETY: the caller answers for the addresses; there is no list.
+    unsafe { submit(transport, command, Extra::default()) }
+}
+
+/// What a command has beyond its struct.
+pub(crate) struct Extra<'a, R> {
+    /// What the driver reads in the response before it answers (PTE_STATUS).
+    pub(crate) input: Option<&'a R>,
+    /// Where the driver puts a list.
+    pub(crate) list: &'a mut [u8],
+    /// The memory that the command gives to the NIC.
+    pub(crate) memory: Option<&'a Arc<DeviceMemory>>,
+}
+
+impl<R> Default for Extra<'_, R> {
+    fn default() -> Self {
+        Self {
+            input: None,
+            list: &mut [],
+            memory: None,
+        }
+    }
 }
 
 /// Room for the largest response and the headroom behind it.
@@ -214,35 +246,50 @@ pub(crate) fn touched(before: &[u8], after: &[u8]) -> usize {
 /// Sends a command with a canary-filled buffer; for responses of more than one length.
 ///
 /// Returns the driver's answer, the buffer, and how many bytes of it were written.
-pub(crate) fn submit_measured<C: Command>(
+pub(crate) fn submit_measured<C: SafeCommand>(
     transport: &dyn Transport,
     command: &C,
 ) -> (Result<(), Errno>, [u8; RESPONSE_ROOM], usize) {
     let mut room = CANARIES;
-    let result = send(transport, command, &mut room, &mut []);
+    // SAFETY: that is what a `SafeCommand` promises of itself; there is no list.
+    let result = unsafe { send(transport, command, &mut room, &mut [], None) };
     (result, room, written(&room))
 }
 
-fn send<C: Command>(
+/// # Safety
+///
+/// As [`Request::from_raw`], but for the opcode and for addresses in `memory`.
+unsafe fn send<C: Command>(
     transport: &dyn Transport,
     command: &C,
     response: &mut [u8],
     list: &mut [u8],
+    memory: Option<&Arc<DeviceMemory>>,
 ) -> Result<(), Errno> {
-    transport.submit(Request {
-        opcode: C::OPCODE,
-        command: command.as_bytes(),
-        pointers: C::POINTERS,
-        response,
-        list,
-    })
+    let bytes = command.as_bytes();
+    // The number is a field that anybody can write to; another one would be another command.
+    if bytes.first_chunk() != Some(&C::OPCODE.number().to_ne_bytes()) {
+        return Err(Errno::EINVAL);
+    }
+    // SAFETY: the opcode was looked at, and the caller answers for the rest.
+    let request = unsafe { Request::from_raw(C::OPCODE, bytes, C::POINTERS, response, list) };
+    transport.submit(request.with_memory(memory))
 }
 
-fn submit<C: Command>(
+/// Sends a command with a response buffer that has headroom.
+///
+/// # Safety
+///
+/// The driver writes no more to the list than there is room for. All other addresses in the
+/// command are in `memory`, or the caller answers for them.
+pub(crate) unsafe fn submit<C: Command>(
     transport: &dyn Transport,
     command: &C,
-    input: Option<&C::Response>,
-    list: &mut [u8],
+    Extra {
+        input,
+        list,
+        memory,
+    }: Extra<'_, C::Response>,
 ) -> Result<C::Response, Refusal<C::Response>> {
     const { assert!(size_of::<C::Response>() + HEADROOM <= RESPONSE_ROOM) };
     let expected = size_of::<C::Response>();
@@ -256,7 +303,9 @@ fn submit<C: Command>(
     if let Some(input) = input {
         room[..expected].copy_from_slice(input.as_bytes());
     }
-    let result = send(transport, command, room, list);
+    // SAFETY: the room is that of the response and its headroom; the caller answers for the list
+    // and for other addresses.
+    let result = unsafe { send(transport, command, room, list, memory) };
 
     // Comparing slices is a `memcmp`; the exact count is wanted only for the message.
     let too_long = room[expected..] != CANARIES[expected..room.len()];

@@ -126,8 +126,11 @@ macro_rules! abi {
 }
 
 /// Makes commands of request structs: opcode, response and where the buffers' addresses go.
+///
+/// `#[unchecked]` marks those with an address of the caller's in them, and what opens a way to one.
 macro_rules! commands {
     ($(
+        $(#[$unchecked:ident])?
         $name:ident: $opcode:ident -> $response:ty
             $(, response at $response_at:literal)?
             $(, list at $list_at:literal)?
@@ -159,6 +162,8 @@ macro_rules! commands {
             };
             type Response = $response;
         }
+
+        $crate::layout::commands!(@safe $name $($unchecked)?);
     )*
         pub(crate) const COMMANDS: &[$crate::layout::CommandLayout] = &[ $(
             $crate::layout::CommandLayout {
@@ -169,6 +174,14 @@ macro_rules! commands {
             },
         )* ];
     };
+    // SAFETY: the driver takes no address from the struct but those of the buffers, and hands out
+    // no window through which the NIC could be given another one. Its response has the length that
+    // the layout tests compare with the recorded interfaces.
+    (@safe $name:ident) => {
+        #[allow(unsafe_code, reason = "a promise about the interface")]
+        unsafe impl $crate::SafeCommand for $name {}
+    };
+    (@safe $name:ident unchecked) => {};
     (@offset) => { None };
     (@offset $offset:literal) => { Some($offset) };
 }

@@ -28,15 +28,18 @@ mod lpr;
 mod mapping;
 pub mod memory;
 mod opcode;
+mod owned;
 mod pci;
 mod properties;
 mod pte_status;
+mod reachable;
 mod release;
 mod transport;
+mod unknown;
 
 pub use chardev::CharDev;
 pub use command::{
-    Command, CommandError, Refusal, execute, execute_explained, execute_inout, execute_list,
+    Command, CommandError, Refusal, SafeCommand, execute, execute_explained, execute_unchecked,
 };
 pub use decorator::{
     Divergence, Exchange, Fault, Injection, ParseRecordingError, Record, Recording, Replay, Trace,
@@ -49,10 +52,12 @@ pub use lpr::svc_get_lpr;
 pub use mapping::{Mapping, SLOT_SIZE};
 pub use memory::DeviceMemory;
 pub use opcode::{Handler, Opcode, OpcodeInfo, Privilege, RequestLen};
+pub use owned::{atu_map, atu_update_md, ct_alloc, ct_wb_update, eq_alloc, eq_resize};
 pub use pci::{InvalidPciAddress, PciAddress};
 pub use properties::{DevProperties, dev_properties};
 pub use pte_status::pte_status;
 pub use release::{Release, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
+pub use unknown::UnknownCmd;
 // Its traits are bounds of `Command`.
 pub use zerocopy;

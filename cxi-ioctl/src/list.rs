@@ -1,12 +1,17 @@
 //! Lists whose length only the driver knows.
 
+#![allow(
+    unsafe_code,
+    reason = "the room for a list has to be what the command says"
+)]
+
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::abi::service::{
     RsrcUse, SvcDesc, SvcListGetCmd, SvcListGetResp, SvcRsrcListGetCmd, SvcRsrcListGetResp,
 };
-use crate::command::{CANARIES, RESPONSE_ROOM, execute_list};
-use crate::{Command, CommandError, Transport};
+use crate::command::{CANARIES, Extra, RESPONSE_ROOM, submit};
+use crate::{CommandError, SafeCommand, Transport};
 
 /// Most entries that [`fetch_list`] makes room for: the count sizes an allocation in the kernel.
 pub const LIST_MAX: u32 = 65_536;
@@ -26,7 +31,12 @@ pub const LIST_HEADROOM: usize = 2;
 
 /// A command that answers with a list: it says how many entries there is room for, and the driver
 /// says how many there are, and copies them if all fit.
-pub trait ListCommand: Command {
+///
+/// # Safety
+///
+/// A driver that is sent [`with_count`](Self::with_count) writes at most that many entries of its
+/// own length, which is at most [`LIST_HEADROOM`] times that of [`Item`](Self::Item).
+pub unsafe trait ListCommand: SafeCommand {
     /// One entry.
     type Item: FromBytes + IntoBytes + Immutable + Clone;
 
@@ -37,7 +47,8 @@ pub trait ListCommand: Command {
     fn count(response: &Self::Response) -> u32;
 }
 
-impl ListCommand for SvcListGetCmd {
+// SAFETY: the driver copies no list that is longer than `count`.
+unsafe impl ListCommand for SvcListGetCmd {
     type Item = SvcDesc;
 
     fn with_count(count: u32) -> Self {
@@ -52,7 +63,8 @@ impl ListCommand for SvcListGetCmd {
     }
 }
 
-impl ListCommand for SvcRsrcListGetCmd {
+// SAFETY: the driver copies no list that is longer than `count`.
+unsafe impl ListCommand for SvcRsrcListGetCmd {
     type Item = RsrcUse;
 
     fn with_count(count: u32) -> Self {
@@ -119,11 +131,14 @@ fn fetch<C: ListCommand>(
         items.resize_with(room * LIST_HEADROOM, C::Item::new_zeroed);
         fill(items.as_mut_slice().as_mut_bytes());
         let offered = u32::try_from(room).unwrap_or(LIST_MAX);
-        let response = execute_list(
-            transport,
-            &C::with_count(offered),
-            items.as_mut_slice().as_mut_bytes(),
-        )?;
+        let extra = Extra {
+            list: items.as_mut_slice().as_mut_bytes(),
+            ..Extra::default()
+        };
+        // SAFETY: a `ListCommand` promises that the driver fills no more than `LIST_HEADROOM` times
+        // the room that it is told of, which is what there is.
+        let response = unsafe { submit(transport, &C::with_count(offered), extra) }
+            .map_err(|refusal| refusal.error)?;
         rounds += 1;
         let count = C::count(&response);
         if count <= offered {
@@ -189,7 +204,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::{Errno, Mapping, Request};
+    use crate::{Command, Errno, Mapping, Request};
 
     /// A driver whose list has `count` entries at first and grows with each command.
     #[derive(Debug)]
@@ -214,22 +229,22 @@ mod tests {
     }
 
     impl Transport for Services {
-        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-            let command = SvcListGetCmd::read_from_bytes(request.command).unwrap();
+        fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+            let command = SvcListGetCmd::read_from_bytes(request.command()).unwrap();
             self.commands.fetch_add(1, Ordering::Relaxed);
             let count = self.count.load(Ordering::Relaxed);
             self.count.store((self.growth)(count), Ordering::Relaxed);
             assert_eq!(
-                request.list.len(),
+                request.list().len(),
                 LIST_HEADROOM * command.count as usize * 68
             );
             if count <= command.count {
-                for (id, entry) in (1..=count).zip(request.list.chunks_exact_mut(68)) {
+                for (id, entry) in (1..=count).zip(request.list().chunks_exact_mut(68)) {
                     entry.fill(0);
                     entry[64..].copy_from_slice(&id.to_ne_bytes());
                 }
             }
-            request.response[..4].copy_from_slice(&count.to_ne_bytes());
+            request.response()[..4].copy_from_slice(&count.to_ne_bytes());
             Ok(())
         }
 
@@ -328,10 +343,10 @@ mod tests {
     struct Entries(usize);
 
     impl Transport for Entries {
-        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-            let len = (3 * self.0).min(request.list.len());
-            request.list[..len].fill(1);
-            request.response[..4].copy_from_slice(&3_u32.to_ne_bytes());
+        fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+            let len = (3 * self.0).min(request.list().len());
+            request.list()[..len].fill(1);
+            request.response()[..4].copy_from_slice(&3_u32.to_ne_bytes());
             Ok(())
         }
 

@@ -187,26 +187,26 @@ mod tests {
     }
 
     impl Transport for Driver {
-        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-            let command = request.command;
+        fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+            let command = request.command();
             self.lengths.lock().unwrap().push(command.len());
             let long = self.form == LniForm::Long;
-            if request.opcode == Opcode::EQ_ADJUST_RESERVED_FC {
+            if request.opcode() == Opcode::EQ_ADJUST_RESERVED_FC {
                 let (pointer, eq, value) = if long { (8, 16, 20) } else { (16, 4, 8) };
-                assert_eq!(request.pointers.response, Some(pointer));
+                assert_eq!(request.pointers().response, Some(pointer));
                 assert_eq!(u32_at(command, eq), 3);
-                request.response[..4].copy_from_slice(&command[value..value + 4]);
+                request.response()[..4].copy_from_slice(&command[value..value + 4]);
                 return Ok(());
             }
             if let Some(errno) = *self.error.lock().unwrap() {
                 return Err(errno);
             }
             let (len, service) = if long { (24, 16) } else { (16, 4) };
-            assert_eq!(request.pointers.response, Some(8));
+            assert_eq!(request.pointers().response, Some(8));
             if command.len() != len || u32_at(command, service) != 5 {
                 return Err(Errno::EINVAL);
             }
-            request.response[..4].copy_from_slice(&9_u32.to_ne_bytes());
+            request.response()[..4].copy_from_slice(&9_u32.to_ne_bytes());
             Ok(())
         }
 

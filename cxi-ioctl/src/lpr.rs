@@ -41,8 +41,8 @@ mod tests {
     struct Answers(u32);
 
     impl Transport for Answers {
-        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-            request.response[..4].copy_from_slice(&self.0.to_ne_bytes());
+        fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+            request.response()[..4].copy_from_slice(&self.0.to_ne_bytes());
             Ok(())
         }
 

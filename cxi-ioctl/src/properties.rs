@@ -128,8 +128,8 @@ mod tests {
     struct Answers(Vec<u8>);
 
     impl Transport for Answers {
-        fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-            request.response[..self.0.len()].copy_from_slice(&self.0);
+        fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+            request.response()[..self.0.len()].copy_from_slice(&self.0);
             Ok(())
         }
 

@@ -1,11 +1,14 @@
 //! The seam: what carries a command to a driver, real or not.
 
-use std::fmt;
+#![allow(unsafe_code, reason = "raw requests are unsafe to make")]
 
-use crate::{Errno, Mapping, Opcode};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{DeviceMemory, Errno, Mapping, Opcode};
 
 /// Where in a command, in bytes from its start, the driver looks for buffer addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pointers {
     /// Address of the response buffer.
     pub response: Option<usize>,
@@ -15,23 +18,107 @@ pub struct Pointers {
     pub list_in_response: Option<usize>,
 }
 
-/// One command on its way to a driver: bytes, no addresses.
-#[derive(Debug)]
-pub struct Request<'a> {
-    /// What it is; also the first four bytes of `command`.
-    pub opcode: Opcode,
-    /// The command, of exactly the length the driver expects, with zeros where `pointers` points.
-    pub command: &'a [u8],
-    /// Where the addresses of the two buffers belong.
-    pub pointers: Pointers,
-    /// Where the driver puts its answer. The driver writes as many bytes as its release thinks
-    /// right: leave headroom.
-    pub response: &'a mut [u8],
-    /// Where the driver puts a list.
-    pub list: &'a mut [u8],
+impl Pointers {
+    /// The driver looks for none.
+    pub const NONE: Self = Self {
+        response: None,
+        list: None,
+        list_in_response: None,
+    };
 }
 
-impl Request<'_> {
+/// One command on its way to a driver: bytes, and buffers for the answer.
+///
+/// Only this crate makes requests, so that a transport to a real driver can rely on three things:
+/// the command holds no address but where [`pointers`](Self::pointers) says and in the memory that
+/// comes with it, the driver writes no more to the buffers than there is room for, and the opcode
+/// is that of the command. A transport around another one passes requests on and may read and
+/// change the bytes of the buffers.
+#[derive(Debug)]
+pub struct Request<'a> {
+    opcode: Opcode,
+    command: &'a [u8],
+    pointers: Pointers,
+    response: &'a mut [u8],
+    list: &'a mut [u8],
+    memory: Option<&'a Arc<DeviceMemory>>,
+}
+
+impl<'a> Request<'a> {
+    /// A request of bytes that nobody has looked at; see
+    /// [`execute_unchecked`](crate::execute_unchecked) for typed commands.
+    ///
+    /// # Safety
+    ///
+    /// `opcode` is what `command` starts with. A driver that is sent the command writes no more
+    /// than `response.len()` bytes to its response and `list.len()` bytes to its list, and uses no
+    /// other address in it than these two, at the offsets of `pointers`, and such as stay valid
+    /// for as long as the driver and the NIC may use them.
+    #[must_use]
+    pub unsafe fn from_raw(
+        opcode: Opcode,
+        command: &'a [u8],
+        pointers: Pointers,
+        response: &'a mut [u8],
+        list: &'a mut [u8],
+    ) -> Self {
+        Self {
+            opcode,
+            command,
+            pointers,
+            response,
+            list,
+            memory: None,
+        }
+    }
+
+    /// The same request, which gives the NIC an address in this memory.
+    pub(crate) fn with_memory(self, memory: Option<&'a Arc<DeviceMemory>>) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// What it is; also the first four bytes of the command.
+    #[must_use]
+    pub fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    /// The command, of exactly the length the driver expects, with any bytes where
+    /// [`pointers`](Self::pointers) points.
+    #[must_use]
+    pub fn command(&self) -> &'a [u8] {
+        self.command
+    }
+
+    /// Where the addresses of the two buffers belong.
+    #[must_use]
+    pub fn pointers(&self) -> Pointers {
+        self.pointers
+    }
+
+    /// Where the driver puts its answer, with headroom: the driver writes as many bytes as its
+    /// release thinks right. Empty for a command without an answer.
+    pub fn response(&mut self) -> &mut [u8] {
+        self.response
+    }
+
+    /// Where the driver puts a list.
+    pub fn list(&mut self) -> &mut [u8] {
+        self.list
+    }
+
+    /// Response and list at once.
+    pub fn buffers(&mut self) -> (&mut [u8], &mut [u8]) {
+        (self.response, self.list)
+    }
+
+    /// The memory that the NIC may use from this command on, until a command that takes it away
+    /// again has succeeded. Whoever hands the command to a driver keeps it for so long.
+    #[must_use]
+    pub fn memory(&self) -> Option<&'a Arc<DeviceMemory>> {
+        self.memory
+    }
+
     /// The same request with the same buffers, for a transport around another one that looks at
     /// the buffers afterwards.
     #[must_use]
@@ -40,8 +127,9 @@ impl Request<'_> {
             opcode: self.opcode,
             command: self.command,
             pointers: self.pointers,
-            response: &mut *self.response,
-            list: &mut *self.list,
+            response: self.response,
+            list: self.list,
+            memory: self.memory,
         }
     }
 }
@@ -54,7 +142,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// The driver's errno. What the driver wrote stands in `response` then too: SVC_ALLOC
+    /// The driver's errno. What the driver wrote stands in the response then too: SVC_ALLOC
     /// explains a refusal there.
     fn submit(&self, request: Request<'_>) -> Result<(), Errno>;
 
@@ -68,7 +156,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno>;
 }
 
-impl<T: Transport + ?Sized> Transport for std::sync::Arc<T> {
+impl<T: Transport + ?Sized> Transport for Arc<T> {
     fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
         (**self).submit(request)
     }

@@ -1,18 +1,23 @@
 //! The real transport over files that are no CXI device but take `write(2)` as one does.
 
 #![allow(missing_docs, reason = "a test has no users")]
+#![allow(unsafe_code, reason = "raw requests are unsafe to make")]
 
 use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
+use cxi_ioctl::abi::counter::CtAllocCmd;
 use cxi_ioctl::abi::device::DevInfoGetCmd;
+use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags};
 use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
-use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
+use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
+use cxi_ioctl::memory::read_at;
 use cxi_ioctl::{
-    CharDev, Command, CommandError, Errno, Opcode, Pointers, Request, Transport, execute,
-    execute_inout, execute_list,
+    CharDev, Command, CommandError, DeviceMemory, Errno, Opcode, Pointers, Request, Transport,
+    atu_map, ct_alloc, execute, fetch_list,
 };
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes};
 
 fn piped() -> (PipeReader, CharDev) {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -26,13 +31,8 @@ fn received<T: FromBytes>(reader: &mut PipeReader) -> T {
 }
 
 fn request<'a>(command: &'a [u8], pointers: Pointers, response: &'a mut [u8]) -> Request<'a> {
-    Request {
-        opcode: Opcode::SVC_GET,
-        command,
-        pointers,
-        response,
-        list: &mut [],
-    }
+    // SAFETY: the driver is a pipe, which follows no address.
+    unsafe { Request::from_raw(Opcode::SVC_GET, command, pointers, response, &mut []) }
 }
 
 #[test]
@@ -130,34 +130,65 @@ fn a_command_goes_out_whole_with_its_exact_length_and_addresses() {
 #[test]
 fn a_list_has_its_address_and_an_empty_one_has_none() {
     let (mut reader, device) = piped();
-    let mut list = [0_u8; 68];
-    let address = list.as_ptr().addr() as u64;
-    let command = SvcListGetCmd {
-        count: 1,
-        ..SvcListGetCmd::new()
-    };
+    let mut services = Vec::<SvcDesc>::with_capacity(64);
+    let address = services.as_ptr().addr() as u64;
     // A pipe writes no response.
-    execute_list(&device, &command, &mut list).unwrap_err();
+    fetch_list::<SvcListGetCmd>(&device, &mut services).unwrap_err();
     let sent: SvcListGetCmd = received(&mut reader);
-    assert_eq!((sent.count, sent.svc_list), (1, address));
+    assert_eq!((sent.count, sent.svc_list), (32, address));
     assert_ne!(sent.resp, 0);
 
-    execute_list(&device, &SvcListGetCmd::new(), &mut []).unwrap_err();
+    let command = SvcListGetCmd {
+        svc_list: 4096,
+        ..SvcListGetCmd::new()
+    };
+    execute(&device, &command).unwrap_err();
     let sent: SvcListGetCmd = received(&mut reader);
     assert_eq!(sent.svc_list, 0);
 }
 
 #[test]
 fn an_address_can_go_into_the_response_buffer() {
-    let (mut reader, device) = piped();
-    let mut offsets = [0_u8; 16];
-    let address = offsets.as_ptr().addr() as u64;
-    let mut input = PteStatus::new_zeroed();
-    input.ule_count = 2;
-    let status = execute_inout(&device, &PteStatusCmd::new(), &input, &mut offsets).unwrap();
-    assert_eq!((status.ule_offsets, status.ule_count), (address, 2));
-    let sent: PteStatusCmd = received(&mut reader);
-    assert_eq!(sent.op, Opcode::PTE_STATUS.number());
+    let (_reader, device) = piped();
+    let pointers = PteStatusCmd::POINTERS;
+    for (list, address) in [(&mut [0; 16][..], true), (&mut [], false)] {
+        let expected = if address { list.as_ptr().addr() } else { 0 };
+        let mut response = [0xFF; 96];
+        let command = PteStatusCmd::new();
+        let (opcode, bytes) = (Opcode::PTE_STATUS, command.as_bytes());
+        // SAFETY: the driver is a pipe, which follows no address.
+        let request = unsafe { Request::from_raw(opcode, bytes, pointers, &mut response, list) };
+        device.submit(request).unwrap();
+        let (status, _) = PteStatus::read_from_prefix(&response).unwrap();
+        assert_eq!(status.ule_offsets, expected as u64);
+    }
+}
+
+/// A pipe takes the command and answers nothing: nobody knows the number of the registration.
+#[test]
+fn memory_that_a_command_without_a_readable_answer_got_is_kept() {
+    let (_reader, device) = piped();
+    let memory = Arc::new(DeviceMemory::new(1).unwrap());
+    let address = memory.address();
+    let command = AtuMapCmd {
+        flags: MapFlags::CONFINED.bits(),
+        ..AtuMapCmd::new()
+    };
+    let error = atu_map(&device, &memory, &command).unwrap_err();
+    assert_eq!(error.errno(), Errno::EPROTO);
+    drop(memory);
+    drop(device);
+    assert_eq!(read_at(address, &mut [0; 8]), Ok(()));
+}
+
+#[test]
+fn memory_of_a_refused_command_is_given_back() {
+    let device = CharDev::open("/dev/full").unwrap();
+    let memory = Arc::new(DeviceMemory::new(1).unwrap());
+    let address = memory.address();
+    ct_alloc(&device, &memory, &CtAllocCmd::new()).unwrap_err();
+    drop(memory);
+    assert_eq!(read_at(address, &mut [0; 8]), Err(Errno::EFAULT));
 }
 
 #[test]
@@ -165,19 +196,19 @@ fn what_cannot_be_sent_is_refused_before_the_write() {
     let (mut reader, device) = piped();
     let mut response = [0; 8];
     let long = [0; 129];
-    let submit = device.submit(request(&long, Pointers::default(), &mut response));
+    let submit = device.submit(request(&long, Pointers::NONE, &mut response));
     assert_eq!(submit, Err(Errno::EINVAL));
     for offset in [1, 8, usize::MAX] {
         let pointers = Pointers {
             response: Some(offset),
-            ..Pointers::default()
+            ..Pointers::NONE
         };
         let submit = device.submit(request(&[0; 8], pointers, &mut response));
         assert_eq!(submit, Err(Errno::EINVAL), "address at {offset} of 8 bytes");
     }
     let pointers = Pointers {
         list_in_response: Some(1),
-        ..Pointers::default()
+        ..Pointers::NONE
     };
     let submit = device.submit(request(&[0; 8], pointers, &mut response));
     assert_eq!(submit, Err(Errno::EINVAL));

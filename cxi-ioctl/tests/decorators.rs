@@ -19,23 +19,23 @@ struct Driver {
 }
 
 impl Transport for Driver {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         self.commands.fetch_add(1, Ordering::Relaxed);
-        match request.opcode {
+        match request.opcode() {
             Opcode::SVC_ALLOC => {
-                request.response[..24].fill(0);
-                request.response[4] = 5;
+                request.response()[..24].fill(0);
+                request.response()[4] = 5;
                 Err(Errno::ENOSPC)
             }
             Opcode::SVC_GET_LPR => {
-                request.response[..4].copy_from_slice(&3_u32.to_ne_bytes());
+                request.response()[..4].copy_from_slice(&3_u32.to_ne_bytes());
                 Ok(())
             }
             Opcode::SVC_LIST_GET => {
-                for (id, entry) in [1_u32, 4].iter().zip(request.list.chunks_exact_mut(68)) {
+                for (id, entry) in [1_u32, 4].iter().zip(request.list().chunks_exact_mut(68)) {
                     entry[64..].copy_from_slice(&id.to_ne_bytes());
                 }
-                request.response[..4].copy_from_slice(&2_u32.to_ne_bytes());
+                request.response()[..4].copy_from_slice(&2_u32.to_ne_bytes());
                 Ok(())
             }
             Opcode::SVC_DESTROY => Ok(()),
@@ -253,15 +253,14 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
     let mut recording = recorded();
     recording.exchanges.drain(..1);
     let device = Replay::new(recording);
-    let mut none = [0; 16];
     let command = SvcListGetCmd {
-        count: 8,
+        count: 4,
         ..SvcListGetCmd::new()
     };
-    let error = cxi_ioctl::execute_list(&device, &command, &mut none).unwrap_err();
+    let error = execute(&device, &command).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     let message = device.divergence().unwrap().to_string();
-    assert!(message.contains("list 16 bytes"), "{message}");
+    assert!(message.contains("list 0 bytes"), "{message}");
 }
 
 #[test]

@@ -46,16 +46,15 @@ impl InProcess {
 impl Transport for InProcess {
     /// A buffer that the answer does not fit into is EFAULT, as bad memory is for the driver:
     /// the command was executed.
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if let Some(delay) = self.client.nic().faults().delay_of(request.opcode) {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        if let Some(delay) = self.client.nic().faults().delay_of(request.opcode()) {
             std::thread::sleep(delay);
         }
-        let mut memory = Buffers {
-            response: request.response,
-            list: request.list,
-        };
+        let command = request.command();
+        let (response, list) = request.buffers();
+        let mut memory = Buffers { response, list };
         self.client
-            .write(&self.caller, request.command, &mut memory)
+            .write(&self.caller, command, &mut memory)
             .map(drop)
     }
 

@@ -4,12 +4,12 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{alloc, cp, desc, lni, nic, root, send};
+use common::{alloc, cp, desc, lni, nic, root, send, write};
 use cxi_ioctl::abi::device::{DevInfoGetCmd, MapCsrsCmd};
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAckCounterCmd, CqAllocCmd, CqFreeCmd};
 use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
-use cxi_ioctl::{Errno, Opcode, Pointers, Release, Request, Transport};
+use cxi_ioctl::{Errno, Opcode, Release, Transport, execute};
 use cxi_mock::{Credentials, Fault, InProcess, LoadError, MockNode, Nic, NicConfig};
 use zerocopy::IntoBytes;
 
@@ -94,7 +94,7 @@ fn scripted_faults_end() {
     nic.faults()
         .delay(Some(Opcode::DEV_INFO_GET), Duration::from_millis(20));
     let start = Instant::now();
-    send(&root, &DevInfoGetCmd::new()).unwrap();
+    execute(&root, &DevInfoGetCmd::new()).unwrap();
     assert!(start.elapsed() >= Duration::from_millis(20));
 }
 
@@ -143,30 +143,21 @@ fn virtual_functions() {
 fn an_answer_that_does_not_fit() {
     let nic = nic(Release::Main);
     let root = root(&nic);
-    let submit = |command: &[u8], opcode, response: &mut [u8]| {
-        root.submit(Request {
-            opcode,
-            command,
-            pointers: Pointers::default(),
-            response,
-            list: &mut [],
-        })
-    };
     let mut command = cxi_ioctl::abi::service::SvcAllocCmd::new();
     command.svc_desc = desc(&[5]);
-    let result = submit(command.as_bytes(), Opcode::SVC_ALLOC, &mut [0; 23]);
+    let result = write(&root, command.as_bytes(), &mut [0; 23]);
     assert_eq!(result, Err(Errno::EFAULT));
     assert_eq!(nic.state().svc_count, 2);
     let mut command = cxi_ioctl::abi::lni::LniAllocCmd::new();
     command.svc_id = 2;
-    let result = submit(command.as_bytes(), Opcode::LNI_ALLOC, &mut [0; 3]);
+    let result = write(&root, command.as_bytes(), &mut [0; 3]);
     assert_eq!(result, Err(Errno::EFAULT));
     assert_eq!(nic.state().stats.lni, 0);
     // A list that does not fit leaves the count unsaid.
     let mut command = SvcListGetCmd::new();
     command.count = 9;
     let mut response = [0xAA; 8];
-    let result = submit(command.as_bytes(), Opcode::SVC_LIST_GET, &mut response);
+    let result = write(&root, command.as_bytes(), &mut response);
     assert_eq!((result, response), (Err(Errno::EFAULT), [0xAA; 8]));
 }
 
@@ -174,13 +165,7 @@ fn an_answer_that_does_not_fit() {
 fn lengths_and_opcodes() {
     let check = |release, command: &[u8]| {
         let nic = nic(release);
-        root(&nic).submit(Request {
-            opcode: Opcode::SVC_GET,
-            command,
-            pointers: Pointers::default(),
-            response: &mut [0; 256],
-            list: &mut [],
-        })
+        write(&root(&nic), command, &mut [0; 256])
     };
     let mut long = [0; 113];
     long[0] = 35;

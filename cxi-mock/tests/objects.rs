@@ -7,17 +7,15 @@ use cxi_ioctl::abi::counter::{CtAllocCmd, CtWbUpdateCmd};
 use cxi_ioctl::abi::domain::{DomainFreeCmd, DomainReserveCmd, PID_ANY};
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{
-    PTLTE_DISABLED, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus,
-    PteStatusCmd, PteUnmapCmd,
+    PTLTE_DISABLED, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteUnmapCmd,
 };
 use cxi_ioctl::abi::queue::{
     EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAllocCmd, EqFreeCmd, EqResizeCmd,
     EqResizeCompleteCmd,
 };
 use cxi_ioctl::abi::service::RSRC_LE;
-use cxi_ioctl::{Errno, Release, execute_inout};
+use cxi_ioctl::{Errno, Release, pte_status};
 use cxi_mock::{Credentials, HazardKind, InProcess};
-use zerocopy::FromZeros;
 
 /// An open file with an LNI of a service for VNI 5.
 fn with_lni(release: Release) -> (InProcess, u32) {
@@ -205,17 +203,13 @@ fn the_status_of_an_entry_tells_its_pool() {
     command.lni_hndl = lni;
     let number = send(&root, &command).unwrap().pte_number;
     nic.hardware().set_les_allocated(2, 1, 7).unwrap();
-    let mut command = PteStatusCmd::new();
-    command.pte_index = number;
-    let mut asked = PteStatus::new_zeroed();
-    asked.ule_count = 4;
-    let status = execute_inout(&root, &command, &asked, &mut []).unwrap();
+    let (status, offsets) = pte_status(&root, number, 4).unwrap();
     assert_eq!(u32::from(status.state), PTLTE_DISABLED);
     assert_eq!(
         (status.les_reserved, status.les_allocated, status.les_max),
         (40, 7, 100)
     );
-    assert_eq!(status.ule_count, 0);
+    assert_eq!((status.ule_count, offsets), (0, vec![]));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use cxi_ioctl::abi::domain::DomainReserveCmd;
 use cxi_ioctl::abi::service::{
     RSRC_LE, RSRC_TLE, SvcDestroyCmd, SvcEnableCmd, SvcListGetCmd, SvcSetVniRangeCmd,
 };
-use cxi_ioctl::{Errno, Release, execute_list};
+use cxi_ioctl::{Errno, Release, fetch_list};
 use cxi_mock::{
     Inconsistency, MockNode, Nic, NicSnapshot, NodeSnapshot, SNAPSHOT_VERSION, SnapshotError,
     SnapshotHeader,
@@ -51,10 +51,8 @@ fn a_restored_nic_is_the_same() {
         assert_eq!(again.state(), nic.state(), "{release}");
         assert_eq!(again.snapshot(), snapshot, "{release}");
         let list = |nic| {
-            let mut command = SvcListGetCmd::new();
-            command.count = 8;
-            let mut list = [0; 8 * 68];
-            execute_list(&root(nic), &command, &mut list).unwrap();
+            let mut list = Vec::new();
+            fetch_list::<SvcListGetCmd>(&root(nic), &mut list).unwrap();
             list
         };
         assert_eq!(list(&again), list(&nic), "{release}");

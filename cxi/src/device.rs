@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::{
-    Command, CommandError, DevProperties, Errno, LIST_HEADROOM, LniAllocForm, Opcode, Transport,
-    dev_properties, execute,
+    CommandError, DevProperties, Errno, LIST_HEADROOM, LniAllocForm, Opcode, SafeCommand,
+    Transport, dev_properties, execute,
 };
 
 use crate::driver::{Driver, Quirks};
@@ -114,6 +114,11 @@ impl Device {
         &self.open.transport
     }
 
+    /// What carries commands to it, for functions that take one.
+    pub(crate) fn seam(&self) -> &dyn Transport {
+        &*self.open.transport
+    }
+
     /// The services of the NIC.
     #[must_use]
     pub fn services(&self) -> Services {
@@ -168,7 +173,7 @@ impl Device {
         if let Some(properties) = self.open.properties.get() {
             return Ok(properties);
         }
-        let properties = dev_properties(&*self.open.transport)?;
+        let properties = dev_properties(self.seam())?;
         Ok(self.open.properties.get_or_init(|| properties))
     }
 
@@ -187,7 +192,7 @@ impl Device {
     }
 
     pub(crate) fn fresh_properties(&self) -> Result<DevProperties> {
-        dev_properties(&*self.open.transport).map_err(|error| self.refused(error, |_| None))
+        dev_properties(self.seam()).map_err(|error| self.refused(error, |_| None))
     }
 
     /// Whether the driver is older than SHS 13.1: no VNI ranges, no SVC_ENABLE, no exclusive CPs.
@@ -198,15 +203,15 @@ impl Device {
     }
 
     /// Sends a command.
-    pub(crate) fn execute<C: Command>(
+    pub(crate) fn execute<C: SafeCommand>(
         &self,
         command: &C,
     ) -> std::result::Result<C::Response, CommandError> {
-        execute(&*self.open.transport, command)
+        execute(self.seam(), command)
     }
 
     /// Sends a command; `explain` says what a refusal means.
-    pub(crate) fn call<C: Command>(
+    pub(crate) fn call<C: SafeCommand>(
         &self,
         command: &C,
         explain: impl FnOnce(Errno) -> Option<ErrorKind>,

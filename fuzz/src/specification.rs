@@ -42,7 +42,7 @@ impl Notebook {
 }
 
 fn read<T: FromBytes>(request: &Request<'_>) -> Result<T, Errno> {
-    T::read_from_bytes(request.command).map_err(|_| Errno::EINVAL)
+    T::read_from_bytes(request.command()).map_err(|_| Errno::EINVAL)
 }
 
 fn answer(room: &mut [u8], response: &[u8]) -> Result<(), Errno> {
@@ -52,10 +52,11 @@ fn answer(room: &mut [u8], response: &[u8]) -> Result<(), Errno> {
 }
 
 impl Transport for Notebook {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         let mut page = self.page();
-        let about = |at: usize| request.command.get(at..at + 4) == Some(&SERVICE.to_ne_bytes());
-        match request.opcode {
+        let command = request.command();
+        let about = |at: usize| command.get(at..at + 4) == Some(&SERVICE.to_ne_bytes());
+        match request.opcode() {
             Opcode::SVC_ALLOC => {
                 let mut desc = read::<SvcAllocCmd>(&request)?.svc_desc;
                 desc.svc_id = SERVICE;
@@ -68,14 +69,14 @@ impl Transport for Notebook {
                     svc_id: SERVICE,
                     ..FromZeros::new_zeroed()
                 };
-                answer(request.response, response.as_bytes())
+                answer(request.response(), response.as_bytes())
             }
             Opcode::SVC_UPDATE => {
                 page.desc = read::<SvcUpdateCmd>(&request)?.svc_desc;
                 let response = [0; size_of::<SvcUpdateResp>()];
-                answer(request.response, &response)
+                answer(request.response(), &response)
             }
-            Opcode::SVC_GET if about(16) => answer(request.response, page.desc.as_bytes()),
+            Opcode::SVC_GET if about(16) => answer(request.response(), page.desc.as_bytes()),
             Opcode::SVC_ENABLE => {
                 page.desc.flags &= !SvcFlags::ENABLE.bits();
                 if read::<SvcEnableCmd>(&request)?.enable != 0 {
@@ -91,7 +92,7 @@ impl Transport for Notebook {
             Opcode::SVC_GET_VNI_RANGE if about(16) => match page.range {
                 Some((vni_min, vni_max)) => {
                     let range = SvcGetVniRangeResp { vni_min, vni_max };
-                    answer(request.response, range.as_bytes())
+                    answer(request.response(), range.as_bytes())
                 }
                 None => Err(Errno::EINVAL),
             },

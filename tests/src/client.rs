@@ -10,7 +10,7 @@ use cxi_ioctl::abi::service::{
     MEMBER_UID, RSRC_CT, RSRC_TXQ, SvcAllocCmd, SvcDestroyCmd, SvcFlags, SvcGetCmd, SvcListGetCmd,
     SvcRsrcGetCmd,
 };
-use cxi_ioctl::{CharDev, CommandError, Errno, Transport, execute};
+use cxi_ioctl::{CharDev, CommandError, DeviceMemory, Errno, Transport, ct_alloc, execute};
 
 /// What went wrong, for a person to read.
 pub type Problem = String;
@@ -215,7 +215,8 @@ pub fn windows(path: &Path) -> Result<Option<Errno>, Problem> {
     let lni = run("LNI", open_lni(&device, svc_id))?;
     let mut command = CtAllocCmd::new();
     command.lni = lni;
-    let counter = run("counter", execute(&device, &command))?;
+    let memory = DeviceMemory::new(8).map_err(|errno| format!("memory: {errno}"))?;
+    let counter = run("counter", ct_alloc(&device, &Arc::new(memory), &command))?;
     let doorbell = counter.doorbell;
     let length = usize::try_from(doorbell.size).map_err(|error| error.to_string())?;
     let map = || device.map(doorbell.offset, length);

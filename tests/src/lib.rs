@@ -1,6 +1,6 @@
 //! Tests that cross crates: replay of recorded driver behaviour on a device, and sequences of
 //! commands against a reference model.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(clippy::must_use_candidate, reason = "an unpublished package")]
 
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use cxi_ioctl::{CharDev, Errno, Mapping, Pointers, Request, Transport};
+use cxi_ioctl::{CharDev, Errno, Mapping, Opcode, Pointers, Request, Transport};
 use cxi_mock::InProcess;
 
 /// More than the number of any command.
@@ -41,13 +41,14 @@ impl Canned {
 
     fn ask(&self, mut request: Request<'_>) -> Result<(), Errno> {
         let result = self.mock.submit(request.reborrow());
+        let written = response_len(request.opcode());
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = heard.get_mut(request.opcode.number() as usize)
+        if let Some(place) = heard.get_mut(request.opcode().number() as usize)
             && result.is_ok()
         {
             *place = Some(Answer {
-                response: request.response[..response_len(&request)].to_vec(),
-                list: request.list.to_vec(),
+                response: request.response()[..written].to_vec(),
+                list: request.list().to_vec(),
             });
         }
         result
@@ -60,10 +61,10 @@ impl Transport for Canned {
             return self.ask(request);
         };
         self.sink.submit(request.reborrow())?;
-        let place = answers.get(request.opcode.number() as usize);
+        let place = answers.get(request.opcode().number() as usize);
         let answer = place.and_then(Option::as_ref).ok_or(Errno::EPROTO)?;
-        request.response[..answer.response.len()].copy_from_slice(&answer.response);
-        request.list[..answer.list.len()].copy_from_slice(&answer.list);
+        request.response()[..answer.response.len()].copy_from_slice(&answer.response);
+        request.list()[..answer.list.len()].copy_from_slice(&answer.list);
         Ok(())
     }
 
@@ -73,8 +74,8 @@ impl Transport for Canned {
 }
 
 /// How much of a response the driver writes.
-fn response_len(request: &Request<'_>) -> usize {
-    let handler = request.opcode.info().and_then(|info| info.handler);
+fn response_len(opcode: Opcode) -> usize {
+    let handler = opcode.info().and_then(|info| info.handler);
     handler.map_or(0, |handler| handler.response_len)
 }
 
@@ -82,7 +83,7 @@ fn response_len(request: &Request<'_>) -> usize {
 #[derive(Debug)]
 pub(crate) struct Sent {
     request: Box<[u8]>,
-    opcode: cxi_ioctl::Opcode,
+    opcode: Opcode,
     pointers: Pointers,
     response: Vec<u8>,
     list: Vec<u8>,
@@ -95,13 +96,12 @@ impl Sent {
 
     /// Sends it again.
     pub(crate) fn submit(&mut self, transport: &dyn Transport) -> Result<(), Errno> {
-        transport.submit(Request {
-            opcode: self.opcode,
-            command: &self.request,
-            pointers: self.pointers,
-            response: &mut self.response,
-            list: &mut self.list,
-        })
+        let (response, list) = (&mut self.response, &mut self.list);
+        // SAFETY: the buffers are as long as those of the request that this was, and a mock
+        // answers.
+        let request =
+            unsafe { Request::from_raw(self.opcode, &self.request, self.pointers, response, list) };
+        transport.submit(request)
     }
 }
 
@@ -127,13 +127,13 @@ impl Noting {
 }
 
 impl Transport for Noting {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         let sent = Sent {
-            request: request.command.into(),
-            opcode: request.opcode,
-            pointers: request.pointers,
-            response: request.response.to_vec(),
-            list: request.list.to_vec(),
+            request: request.command().into(),
+            opcode: request.opcode(),
+            pointers: request.pointers(),
+            response: request.response().to_vec(),
+            list: request.list().to_vec(),
         };
         let mut all = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(sent);

@@ -103,9 +103,9 @@ abi! {
 }
 
 commands! {
-    CtAllocCmd: CT_ALLOC -> CtAllocResp, response at 8;
+    #[unchecked] CtAllocCmd: CT_ALLOC -> CtAllocResp, response at 8;
     CtFreeCmd: CT_FREE -> ();
-    CtWbUpdateCmd: CT_WB_UPDATE -> ();
+    #[unchecked] CtWbUpdateCmd: CT_WB_UPDATE -> ();
 }
 
 #[cfg(test)]

@@ -206,6 +206,6 @@ abi! {
 commands! {
     DevInfoGetCmd: DEV_INFO_GET -> DevInfoUse, response at 8;
     GetDevPropertiesCmd: GET_DEV_PROPERTIES -> PropertiesInfo, response at 8;
-    MapCsrsCmd: MAP_CSRS -> Mminfo, response at 8;
+    #[unchecked] MapCsrsCmd: MAP_CSRS -> Mminfo, response at 8;
     InboundWaitCmd: INBOUND_WAIT -> ();
 }

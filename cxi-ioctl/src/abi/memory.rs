@@ -166,7 +166,7 @@ abi! {
 }
 
 commands! {
-    AtuMapCmd: ATU_MAP -> AtuMapResp, response at 8;
+    #[unchecked] AtuMapCmd: ATU_MAP -> AtuMapResp, response at 8;
     AtuUnmapCmd: ATU_UNMAP -> ();
-    AtuUpdateMdCmd: ATU_UPDATE_MD -> ();
+    #[unchecked] AtuUpdateMdCmd: ATU_UPDATE_MD -> ();
 }

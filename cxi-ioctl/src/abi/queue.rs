@@ -322,12 +322,12 @@ abi! {
 
 commands! {
     CqAllocCmd: CQ_ALLOC -> CqAllocResp, response at 8;
-    CqAllocBufCmd: CQ_ALLOC_BUF -> CqAllocResp, response at 8;
+    #[unchecked] CqAllocBufCmd: CQ_ALLOC_BUF -> CqAllocResp, response at 8;
     CqFreeCmd: CQ_FREE -> ();
     CqAckCounterCmd: CQ_ACK_COUNTER -> CqAckCounterResp, response at 8;
-    EqAllocCmd: EQ_ALLOC -> EqAllocResp, response at 8;
+    #[unchecked] EqAllocCmd: EQ_ALLOC -> EqAllocResp, response at 8;
     EqFreeCmd: EQ_FREE -> ();
-    EqResizeCmd: EQ_RESIZE -> ();
+    #[unchecked] EqResizeCmd: EQ_RESIZE -> ();
     EqResizeCompleteCmd: EQ_RESIZE_COMPLETE -> ();
     EqAdjustReservedFcCmd: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp, response at 8;
     EqAdjustReservedFcCmdV1: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp, response at 16;

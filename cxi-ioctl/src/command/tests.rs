@@ -4,9 +4,9 @@ use zerocopy::FromZeros;
 
 use super::*;
 use crate::abi::device::{DevInfoGetCmd, DevInfoUse, InboundWaitCmd};
-use crate::abi::portal::{PteStatus, PteStatusCmd};
+use crate::abi::portal::PteStatus;
 use crate::abi::service::{SvcAllocCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd};
-use crate::{Mapping, Request};
+use crate::{Mapping, pte_status};
 
 /// A driver that writes given bytes and answers a given errno.
 #[derive(Debug)]
@@ -27,11 +27,14 @@ impl Fake {
 }
 
 impl Transport for Fake {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        assert_eq!(request.command[..4], request.opcode.number().to_ne_bytes());
-        assert!(request.response.len() >= self.bytes.len(), "no headroom");
-        *self.seen.lock().unwrap() = request.response.to_vec();
-        request.response[..self.bytes.len()].copy_from_slice(&self.bytes);
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        assert_eq!(
+            request.command()[..4],
+            request.opcode().number().to_ne_bytes()
+        );
+        assert!(request.response().len() >= self.bytes.len(), "no headroom");
+        *self.seen.lock().unwrap() = request.response().to_vec();
+        request.response()[..self.bytes.len()].copy_from_slice(&self.bytes);
         self.result
     }
 
@@ -155,20 +158,31 @@ fn a_refusal_keeps_its_errno_whatever_was_written() {
 
 #[test]
 fn the_driver_reads_the_input_of_pte_status() {
-    let mut input = PteStatus::new_zeroed();
-    input.ule_count = 5;
-    let mut answer = input;
+    let mut answer = PteStatus::new_zeroed();
+    answer.ule_count = 3;
     answer.les_max = 12;
     let fake = Fake::answering(answer.as_bytes(), Ok(()));
-    let status = execute_inout(&fake, &PteStatusCmd::new(), &input, &mut [0; 40]).unwrap();
-    assert_eq!(status, answer);
+    let (status, offsets) = pte_status(&fake, 1, 5).unwrap();
+    assert_eq!((status, offsets.len()), (answer, 3));
     let seen = fake.seen.lock().unwrap();
-    assert_eq!(&seen[..32], input.as_bytes());
+    let (input, _) = PteStatus::read_from_prefix(&seen).unwrap();
+    assert_eq!(input.ule_count, 5);
     assert_eq!(&seen[32..], &CANARIES[32..seen.len()]);
     assert_eq!(seen.len(), 32 + HEADROOM);
-    drop(seen);
+}
 
-    let long = Fake::answering(&[0; 36], Ok(()));
-    let error = execute_inout(&long, &PteStatusCmd::new(), &input, &mut []).unwrap_err();
-    assert_eq!(error.errno(), Errno::EPROTO);
+/// A struct whose opcode was changed would be another command, with other addresses.
+#[test]
+fn a_command_under_a_foreign_opcode_is_not_sent() {
+    let fake = Fake::answering(&[0; 24], Ok(()));
+    let forged = SvcAllocCmd {
+        op: Opcode::ATU_MAP.number(),
+        ..SvcAllocCmd::new()
+    };
+    let error = execute(&fake, &forged).unwrap_err();
+    assert_eq!(
+        (error.opcode(), error.errno()),
+        (Opcode::SVC_ALLOC, Errno::EINVAL)
+    );
+    assert!(fake.seen.lock().unwrap().is_empty());
 }

@@ -157,7 +157,7 @@ impl<T: Transport> Fault<T> {
 
 impl<T: Transport> Transport for Fault<T> {
     fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        match self.next(request.opcode) {
+        match self.next(request.opcode()) {
             None => self.inner.submit(request),
             Some((errno, false)) => Err(errno),
             Some((errno, true)) => {

@@ -61,14 +61,14 @@ impl<T: Transport> Record<T> {
 
 impl<T: Transport> Transport for Record<T> {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let response_before = request.response.to_vec();
-        let list_before = request.list.to_vec();
+        let response_before = request.response().to_vec();
+        let list_before = request.list().to_vec();
         let result = self.inner.submit(request.reborrow());
         self.lock().exchanges.push(Exchange::Command {
-            command: request.command.to_vec(),
+            command: request.command().to_vec(),
             result,
-            response: changed(&response_before, request.response),
-            list: changed(&list_before, request.list),
+            response: changed(&response_before, request.response()),
+            list: changed(&list_before, request.list()),
         });
         result
     }

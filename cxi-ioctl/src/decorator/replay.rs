@@ -148,7 +148,9 @@ impl Replay {
 impl Transport for Replay {
     /// As recorded; EPROTO for anything else, also for a buffer that is too small for the
     /// recorded answer.
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let (opcode, sent) = (request.opcode(), request.command());
+        let room = (request.response().len(), request.list().len());
         let exchange = self.take(
             |exchange| match exchange {
                 Exchange::Command {
@@ -157,24 +159,24 @@ impl Transport for Replay {
                     list,
                     ..
                 } => {
-                    self.same(request.opcode, command, request.command)
-                        && response.len() <= request.response.len()
-                        && list.len() <= request.list.len()
+                    self.same(opcode, command, sent)
+                        && response.len() <= room.0
+                        && list.len() <= room.1
                 }
                 Exchange::Map { .. } => false,
             },
             || {
                 Described {
-                    opcode: Some(request.opcode),
-                    command: request.command,
-                    room: (request.response.len(), request.list.len()),
+                    opcode: Some(opcode),
+                    command: sent,
+                    room,
                 }
                 .to_string()
             },
         )?;
         if let Exchange::Command { response, list, .. } = exchange {
-            fill(request.response, response);
-            fill(request.list, list);
+            fill(request.response(), response);
+            fill(request.list(), list);
         }
         exchange.result()
     }

@@ -139,15 +139,16 @@ impl<T: fmt::Debug> fmt::Debug for Trace<T> {
 
 impl<T: Transport> Transport for Trace<T> {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let before = request.response.to_vec();
+        let before = request.response().to_vec();
         let result = self.inner.submit(request.reborrow());
-        let response = &*request.response;
+        let (opcode, command) = (request.opcode(), request.command());
+        let (response, list) = request.buffers();
         let (written, _) = response.split_at(touched(&before, response));
         (self.watcher)(&TraceEvent {
-            opcode: request.opcode,
-            command: request.command,
+            opcode,
+            command,
             response: written,
-            list_len: request.list.len(),
+            list_len: list.len(),
             result,
         });
         result

@@ -21,7 +21,7 @@ struct Meanwhile {
 
 impl Transport for Meanwhile {
     fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode == Opcode::SVC_ALLOC {
+        if request.opcode() == Opcode::SVC_ALLOC {
             if let Some(spec) = self.spec.lock().unwrap().take() {
                 self.other.services().create(&spec).unwrap();
             }

@@ -28,7 +28,7 @@ struct Meets {
 
 impl Transport for Meets {
     fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode == self.at {
+        if request.opcode() == self.at {
             let mut arrived = self.meeting.arrived.lock().unwrap();
             *arrived += 1;
             self.meeting.all_here.notify_all();

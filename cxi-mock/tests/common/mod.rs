@@ -8,8 +8,9 @@ use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::abi::memory::AtuMapCmd;
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpAllocResp};
 use cxi_ioctl::abi::service::{MEMBER_UID, SvcAllocCmd, SvcDesc, SvcFlags, SvcMember};
-use cxi_ioctl::{Command, CommandError, Errno, Release, execute};
-use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
+use cxi_ioctl::zerocopy::FromBytes;
+use cxi_ioctl::{Command, Errno, Release};
+use cxi_mock::{CallerMemory, Credentials, InProcess, Nic, NicConfig};
 
 pub(crate) fn nic(release: Release) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
@@ -19,8 +20,49 @@ pub(crate) fn root(nic: &Arc<Nic>) -> InProcess {
     nic.open().unwrap().transport(Credentials::root())
 }
 
+/// Sends any command, also one with addresses: nobody follows them.
 pub(crate) fn send<C: Command>(transport: &InProcess, command: &C) -> Result<C::Response, Errno> {
-    execute(transport, command).map_err(CommandError::errno)
+    let mut response = vec![0; size_of::<C::Response>()];
+    write(transport, command.as_bytes(), &mut response)?;
+    Ok(C::Response::read_from_bytes(&response).ok().unwrap())
+}
+
+/// Sends bytes, with a response buffer that is as long as it is.
+pub(crate) fn write(
+    transport: &InProcess,
+    command: &[u8],
+    response: &mut [u8],
+) -> Result<(), Errno> {
+    let mut memory = Memory(response);
+    let written = transport
+        .client()
+        .write(transport.caller(), command, &mut memory)?;
+    assert_eq!(written, command.len());
+    Ok(())
+}
+
+/// A response buffer, and none for a list.
+struct Memory<'a>(&'a mut [u8]);
+
+impl CallerMemory for Memory<'_> {
+    fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {
+        let room = self.0.get_mut(..response.len()).ok_or(Errno::EFAULT)?;
+        room.copy_from_slice(response);
+        Ok(())
+    }
+
+    fn read_response(&mut self, bytes: &mut [u8]) -> Result<(), Errno> {
+        bytes.copy_from_slice(&self.0[..bytes.len()]);
+        Ok(())
+    }
+
+    fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
+        if list.is_empty() {
+            Ok(())
+        } else {
+            Err(Errno::EFAULT)
+        }
+    }
 }
 
 /// A service that lists VNIs, open to everybody.

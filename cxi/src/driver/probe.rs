@@ -5,15 +5,12 @@ use std::fs;
 use cxi_ioctl::abi::service::{
     RSRC_LE, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcRsrcGetCmd, SvcSetNetnsCmd,
 };
-use cxi_ioctl::{Command, CommandError, Errno, Opcode, Pointers, Request};
+use cxi_ioctl::{CommandError, Errno, SafeCommand, UnknownCmd};
 
 use super::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
 use crate::error::Result;
 use crate::sysfs::NicDirectory;
 use crate::{Device, ServiceId};
-
-/// Far above the number of any command, and positive for a driver that takes it as signed.
-const NO_COMMAND: u32 = 0x7FFF_FF00;
 
 /// The default service: it always exists, and nobody can destroy it.
 const SERVICE: u32 = ServiceId::DEFAULT.get();
@@ -29,7 +26,7 @@ const NOT_APPLICABLE: u16 = 0xFFFF;
 pub(super) fn evidence(device: &Device) -> Result<Evidence> {
     let directory = device.directory();
     Ok(Evidence {
-        unknown_command: unknown_command(device)?,
+        unknown_command: answer(device, &UnknownCmd::new())?,
         properties: properties(device)?,
         default_classes: default_classes(device)?,
         le_usage_not_applicable: le_usage(device)?,
@@ -74,29 +71,10 @@ fn passing(errno: Errno) -> bool {
     )
 }
 
-fn answer<C: Command>(device: &Device, command: &C) -> Result<Answer> {
+fn answer<C: SafeCommand>(device: &Device, command: &C) -> Result<Answer> {
     match device.execute(command) {
         Ok(_) => Ok(Answer::Done),
         Err(error) => judge(device, error),
-    }
-}
-
-fn unknown_command(device: &Device) -> Result<Answer> {
-    let opcode = Opcode::from_number(NO_COMMAND);
-    let mut command = [0; 16];
-    for (byte, number) in command.iter_mut().zip(NO_COMMAND.to_ne_bytes()) {
-        *byte = number;
-    }
-    let request = Request {
-        opcode,
-        command: &command,
-        pointers: Pointers::default(),
-        response: &mut [],
-        list: &mut [],
-    };
-    match device.transport().submit(request) {
-        Ok(()) => Ok(Answer::Done),
-        Err(errno) => judge(device, CommandError::Refused { opcode, errno }),
     }
 }
 

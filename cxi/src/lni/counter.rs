@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
-use cxi_ioctl::{DeviceMemory, Mapping};
+use cxi_ioctl::{DeviceMemory, Mapping, ct_alloc, ct_wb_update};
 
-use super::object::{Object, Window, closable, device_memory, keep_if_reachable};
+use super::object::{Object, Window, closable, device_memory};
 use super::{Lni, LniInner};
 use crate::Resource;
 use crate::error::Result;
@@ -45,15 +45,6 @@ pub struct CountingEvent {
     _lni: Arc<LniInner>,
 }
 
-impl Drop for CountingEvent {
-    fn drop(&mut self) {
-        if self.object.free().is_err() {
-            // The NIC may still write to the memory: it must never be given to somebody else.
-            std::mem::forget(self.write_back());
-        }
-    }
-}
-
 impl Lni {
     /// Allocates a counting event with memory for its write-backs (CT_ALLOC).
     ///
@@ -80,19 +71,13 @@ impl Lni {
     #[doc(alias = "cxil_alloc_ct")]
     pub fn alloc_ct(&self) -> Result<CountingEvent> {
         let device = self.device();
-        let memory = device_memory(device, size_of::<u64>())?;
+        let memory = Arc::new(device_memory(device, size_of::<u64>())?);
         let command = CtAllocCmd {
             lni: self.number(),
-            wb: memory.address(),
             ..CtAllocCmd::new()
         };
-        let response = match self.inner.send(&command, Some(Resource::Cts)) {
-            Ok(response) => response,
-            Err(error) => {
-                keep_if_reachable(&error, memory);
-                return Err(error);
-            }
-        };
+        let response = ct_alloc(device.seam(), &memory, &command)
+            .map_err(|error| self.inner.refused(error, Some(Resource::Cts)))?;
         let free = CtFreeCmd {
             ctn: response.ctn,
             ..CtFreeCmd::new()
@@ -100,7 +85,7 @@ impl Lni {
         Ok(CountingEvent {
             object: Object::new(device, free),
             doorbell: Window::new(response.doorbell),
-            write_back: Mutex::new(Arc::new(memory)),
+            write_back: Mutex::new(memory),
             _lni: Arc::clone(&self.inner),
         })
     }
@@ -140,14 +125,13 @@ impl CountingEvent {
             .write_back
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.object.device().call(
-            &CtWbUpdateCmd {
-                ctn: self.number(),
-                wb: memory.address(),
-                ..CtWbUpdateCmd::new()
-            },
-            |_| None,
-        )?;
+        let device = self.object.device();
+        let command = CtWbUpdateCmd {
+            ctn: self.number(),
+            ..CtWbUpdateCmd::new()
+        };
+        ct_wb_update(device.seam(), memory, &command)
+            .map_err(|error| device.refused(error, |_| None))?;
         *current = Arc::clone(memory);
         Ok(())
     }

@@ -6,7 +6,9 @@ use cxi_ioctl::abi::queue::{
     EQ_DROP_STATUS_DISABLE, EQ_EC_DISABLE, EQ_INIT_LONG, EQ_REGISTER_PCT, EQ_TGT_LONG,
     EQ_TIMESTAMP_EVENTS, EqAllocCmd, EqAttr, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
-use cxi_ioctl::{Command, DeviceMemory, LniForm, Mapping, eq_adjust_reserved_fc};
+use cxi_ioctl::{
+    Command, DeviceMemory, LniForm, Mapping, eq_adjust_reserved_fc, eq_alloc, eq_resize,
+};
 
 use super::memory::MdInner;
 use super::object::{Object, Window, closable, device_memory};
@@ -196,27 +198,25 @@ impl Lni {
         }
         let md = self.register(options.len)?;
         let memory = md.memory();
-        let response = self.inner.send(
-            &EqAllocCmd {
-                lni: self.number(),
-                queue_md: md.id(),
-                event_wait: options.event_wait.map_or(0, WaitObject::number),
-                status_wait: options.status_wait.map_or(0, WaitObject::number),
-                attr: EqAttr {
-                    queue: memory.address(),
-                    queue_len: memory.len() as u64,
-                    flags: options.flags.bits(),
-                    status_thresh_base: options.thresholds.base,
-                    status_thresh_delta: options.thresholds.delta,
-                    status_thresh_count: options.thresholds.count,
-                    ec_delay: options.coalescing_delay,
-                    cpu_affinity: options.cpu,
-                    reserved_slots: options.reserved_slots,
-                },
-                ..EqAllocCmd::new()
+        let command = EqAllocCmd {
+            lni: self.number(),
+            queue_md: md.id(),
+            event_wait: options.event_wait.map_or(0, WaitObject::number),
+            status_wait: options.status_wait.map_or(0, WaitObject::number),
+            attr: EqAttr {
+                flags: options.flags.bits(),
+                status_thresh_base: options.thresholds.base,
+                status_thresh_delta: options.thresholds.delta,
+                status_thresh_count: options.thresholds.count,
+                ec_delay: options.coalescing_delay,
+                cpu_affinity: options.cpu,
+                reserved_slots: options.reserved_slots,
+                ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
             },
-            Some(Resource::Eqs),
-        )?;
+            ..EqAllocCmd::new()
+        };
+        let response = eq_alloc(self.device().seam(), &memory, &command)
+            .map_err(|error| self.inner.refused(error, Some(Resource::Eqs)))?;
         let free = EqFreeCmd {
             eq: response.eq,
             ..EqFreeCmd::new()
@@ -283,16 +283,13 @@ impl EventQueue {
         let md = lni.register(len)?;
         let memory = md.memory();
         let mut buffers = self.buffers();
-        self.inner.lni.send(
-            &EqResizeCmd {
-                eq_hndl: self.number(),
-                queue: memory.address(),
-                queue_len: memory.len() as u64,
-                queue_md: md.id(),
-                ..EqResizeCmd::new()
-            },
-            None,
-        )?;
+        let command = EqResizeCmd {
+            eq_hndl: self.number(),
+            queue_md: md.id(),
+            ..EqResizeCmd::new()
+        };
+        eq_resize(lni.device().seam(), &memory, &command)
+            .map_err(|error| self.inner.lni.refused(error, None))?;
         buffers.next = Some(Arc::clone(md.inner()));
         Ok(memory)
     }
@@ -328,7 +325,7 @@ impl EventQueue {
     pub fn adjust_reserved_slots(&self, change: i32) -> Result<i32> {
         let device = self.inner.lni.device();
         let form = device.lni_form().known().unwrap_or(LniForm::Short);
-        eq_adjust_reserved_fc(&**device.transport(), form, self.number(), change)
+        eq_adjust_reserved_fc(device.seam(), form, self.number(), change)
             .map_err(|error| device.refused(error, |_| None))
     }
 

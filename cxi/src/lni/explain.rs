@@ -49,9 +49,6 @@ pub(super) fn allocation(
         (Opcode::EQ_RESIZE_COMPLETE, Errno::EINVAL) => Some(ErrorKind::Refused(
             "no resize is under way: resize comes first (EINVAL)".into(),
         )),
-        (Opcode::ATU_MAP, Errno::EOPNOTSUPP) => Some(ErrorKind::Refused(
-            "the node has no address translation services (EOPNOTSUPP)".into(),
-        )),
         (Opcode::ATU_MAP, Errno::EINVAL) => Some(ErrorKind::Refused(
             "the flags do not go together, or the driver does not know them (EINVAL)".into(),
         )),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 pub use cxi_ioctl::abi::memory::MapFlags;
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MdHints};
-use cxi_ioctl::{Command, DeviceMemory};
+use cxi_ioctl::{Command, DeviceMemory, atu_map, atu_update_md};
 
-use super::object::{Object, closable, keep_if_reachable};
+use super::object::{Object, closable};
 use super::{Lni, LniInner};
 use crate::Resource;
 use crate::error::Result;
@@ -78,15 +78,6 @@ impl MdInner {
     }
 }
 
-impl Drop for MdInner {
-    fn drop(&mut self) {
-        if self.object.free().is_err() {
-            // The NIC may still use the memory: it must never be given to somebody else.
-            std::mem::forget(self.memory());
-        }
-    }
-}
-
 impl Lni {
     /// Registers memory for the NIC (ATU_MAP).
     ///
@@ -114,15 +105,21 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// EINVAL for flags the driver does not know, EOPNOTSUPP for address translation services the
-    /// node does not have, ENOSPC when the service's ACs or the RGID's eight are in use, ENOMEM
+    /// EINVAL for flags that let the NIC reach more than the memory
+    /// ([`MapFlags::CONFINED`]), ENOSPC when the service's ACs or the RGID's eight are in use, ENOMEM
     /// when the memory cannot be pinned.
     #[doc(alias = "cxil_map")]
     pub fn map_memory(&self, memory: &Arc<DeviceMemory>, options: &MapOptions) -> Result<Md> {
+        if !MapFlags::CONFINED.contains(options.flags) {
+            let text = format!(
+                "{:?}: expected flags of MapFlags::CONFINED, the others let the NIC reach more \
+                 than the memory",
+                options.flags - MapFlags::CONFINED
+            );
+            return Err(self.device().invalid(AtuMapCmd::OPCODE, text));
+        }
         let command = AtuMapCmd {
             lni: self.number(),
-            va: memory.address(),
-            len: memory.len() as u64,
             flags: options.flags.bits(),
             hints: MdHints {
                 page_shift: options.page_shift,
@@ -131,10 +128,8 @@ impl Lni {
             },
             ..AtuMapCmd::new()
         };
-        let response = self
-            .inner
-            .send(&command, Some(Resource::Acs))
-            .inspect_err(|error| keep_if_reachable(error, Arc::clone(memory)))?;
+        let response = atu_map(self.device().seam(), memory, &command)
+            .map_err(|error| self.inner.refused(error, Some(Resource::Acs)))?;
         let free = AtuUnmapCmd {
             id: response.id,
             ..AtuUnmapCmd::new()
@@ -207,16 +202,13 @@ impl Md {
             );
             return Err(device.invalid(AtuUpdateMdCmd::OPCODE, text));
         }
-        self.inner.lni.send(
-            &AtuUpdateMdCmd {
-                id: self.inner.id,
-                va: memory.address() + part.start as u64,
-                len: (part.end - part.start) as u64,
-                flags: self.inner.flags.bits(),
-                ..AtuUpdateMdCmd::new()
-            },
-            None,
-        )
+        let command = AtuUpdateMdCmd {
+            id: self.inner.id,
+            flags: self.inner.flags.bits(),
+            ..AtuUpdateMdCmd::new()
+        };
+        atu_update_md(device.seam(), memory, part, &command)
+            .map_err(|error| self.inner.lni.refused(error, None))
     }
 
     pub(super) fn inner(&self) -> &Arc<MdInner> {

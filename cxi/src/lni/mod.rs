@@ -47,9 +47,9 @@ use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
-use cxi_ioctl::{Command, Opcode};
+use cxi_ioctl::{CommandError, Opcode, SafeCommand};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::{Device, Resource, ServiceId, VniAccess};
 use object::{Object, closable};
 
@@ -108,9 +108,16 @@ impl LniInner {
     }
 
     /// Sends a command that allocates something of this LNI; `resource` is what it counts as.
-    fn send<C: Command>(&self, command: &C, resource: Option<Resource>) -> Result<C::Response> {
-        self.device().call(command, |errno| {
-            explain::allocation(self, C::OPCODE, resource, errno)
+    fn send<C: SafeCommand>(&self, command: &C, resource: Option<Resource>) -> Result<C::Response> {
+        self.device()
+            .execute(command)
+            .map_err(|error| self.refused(error, resource))
+    }
+
+    /// What it means that a command was refused; `resource` is what it would have counted as.
+    fn refused(&self, error: CommandError, resource: Option<Resource>) -> Error {
+        self.device().refused(error, |errno| {
+            explain::allocation(self, error.opcode(), resource, errno)
         })
     }
 }
@@ -130,7 +137,7 @@ impl Device {
     pub fn alloc_lni(&self, service: ServiceId) -> Result<Lni> {
         let lni = self
             .lni_form()
-            .alloc(&**self.transport(), service.get())
+            .alloc(self.seam(), service.get())
             .map_err(|error| self.refused(error, |errno| explain::lni(self, service, errno)))?;
         let free = LniFreeCmd {
             lni,

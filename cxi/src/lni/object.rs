@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::{Command, DeviceMemory, Errno, Mapping, Opcode};
+use cxi_ioctl::{DeviceMemory, Errno, Mapping, Opcode, SafeCommand};
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,13 +14,13 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// Freed once: by [`Object::free`], or quietly when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Object<C: Command<Response = ()> + fmt::Debug> {
+pub(crate) struct Object<C: SafeCommand<Response = ()> + fmt::Debug> {
     device: Device,
     free: C,
     freed: AtomicBool,
 }
 
-impl<C: Command<Response = ()> + fmt::Debug> Object<C> {
+impl<C: SafeCommand<Response = ()> + fmt::Debug> Object<C> {
     pub(crate) fn new(device: &Device, free: C) -> Self {
         Self {
             device: device.clone(),
@@ -54,7 +54,7 @@ impl<C: Command<Response = ()> + fmt::Debug> Object<C> {
     }
 }
 
-impl<C: Command<Response = ()> + fmt::Debug> Drop for Object<C> {
+impl<C: SafeCommand<Response = ()> + fmt::Debug> Drop for Object<C> {
     fn drop(&mut self) {
         // Nobody is left to hear of a failure; closing the device frees what remains.
         let _ = self.free();
@@ -121,14 +121,6 @@ fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
         ErrorKind::Refused(reason.into())
     };
     Error::new(kind, errno).on(device.id())
-}
-
-/// Keeps memory for ever whose address the device may have got from a command that failed: one
-/// that was carried out, and whose answer cannot be read.
-pub(crate) fn keep_if_reachable<T>(error: &Error, memory: T) {
-    if matches!(error.kind(), ErrorKind::Protocol(_)) {
-        std::mem::forget(memory);
-    }
 }
 
 /// A handle that could not be closed, and why. The handle is still good.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::{Command, Errno, Opcode, pte_status};
+use cxi_ioctl::{Command, Errno, Opcode, SafeCommand, pte_status};
 
 pub use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::abi::portal::{
@@ -268,12 +268,9 @@ impl Pte {
     /// EINVAL when the PtlTE is gone.
     #[doc(alias = "cxil_pte_status")]
     pub fn status(&self, offsets: u16) -> Result<PteStatus> {
-        let mut unexpected_offsets = vec![0_u64; offsets.into()];
         let device = self.inner.object.device();
-        let transport = &**device.transport();
-        let status = pte_status(transport, self.number(), &mut unexpected_offsets)
+        let (status, unexpected_offsets) = pte_status(device.seam(), self.number(), offsets)
             .map_err(|error| device.refused(error, |_| None))?;
-        unexpected_offsets.truncate(status.ule_count.into());
         Ok(PteStatus {
             drop_count: status.drop_count,
             state: status.state.into(),
@@ -285,7 +282,7 @@ impl Pte {
         })
     }
 
-    fn call<C: Command>(&self, command: &C) -> Result<C::Response> {
+    fn call<C: SafeCommand>(&self, command: &C) -> Result<C::Response> {
         self.inner.object.device().call(command, |_| None)
     }
 

@@ -196,10 +196,10 @@ struct Strange<T> {
 }
 
 impl<T: Transport> Transport for Strange<T> {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        match (self.answers)(request.opcode) {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        match (self.answers)(request.opcode()) {
             Some(Ok(bytes)) => {
-                let room = request.response.get_mut(..bytes.len());
+                let room = request.response().get_mut(..bytes.len());
                 room.ok_or(Errno::EFAULT)?.copy_from_slice(&bytes);
                 Ok(())
             }
@@ -283,9 +283,9 @@ fn garbage_of_any_length_does_not_panic() {
             #[derive(Debug)]
             struct Garbage(usize, u8);
             impl Transport for Garbage {
-                fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-                    let len = self.0.min(request.response.len());
-                    request.response[..len].fill(self.1);
+                fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+                    let len = self.0.min(request.response().len());
+                    request.response()[..len].fill(self.1);
                     Ok(())
                 }
 

@@ -174,10 +174,10 @@ struct InState(InProcess, u8);
 impl Transport for InState {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         self.0.submit(request.reborrow())?;
-        if request.opcode != Opcode::PTE_STATUS {
+        if request.opcode() != Opcode::PTE_STATUS {
             return Ok(());
         }
-        let status = PteStatus::mut_from_prefix(request.response);
+        let status = PteStatus::mut_from_prefix(request.response());
         let (status, _) = status.map_err(|_| Errno::EFAULT)?;
         status.state = self.1;
         Ok(())

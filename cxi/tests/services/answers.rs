@@ -16,11 +16,11 @@ struct Answers {
 }
 
 impl Transport for Answers {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode != self.opcode {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        if request.opcode() != self.opcode {
             return self.inner.submit(request);
         }
-        let room = request.response.get_mut(..self.bytes.len());
+        let room = request.response().get_mut(..self.bytes.len());
         room.ok_or(Errno::EFAULT)?.copy_from_slice(self.bytes);
         Ok(())
     }

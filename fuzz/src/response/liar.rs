@@ -135,20 +135,9 @@ fn put(buffer: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// The same request once more.
-fn again<'a>(request: &'a mut Request<'_>) -> Request<'a> {
-    Request {
-        opcode: request.opcode,
-        command: request.command,
-        pointers: request.pointers,
-        response: request.response,
-        list: request.list,
-    }
-}
-
 impl Transport for Liar {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        match self.next(request.opcode) {
+        match self.next(request.opcode()) {
             Lie::None => self.truth.submit(request),
             Lie::Errno { errno, done } => {
                 if done {
@@ -157,35 +146,35 @@ impl Transport for Liar {
                 Err(Errno::from_raw(errno))
             }
             Lie::Bytes { at, bytes } => {
-                let result = self.truth.submit(again(&mut request));
-                put(request.response, at, &bytes);
+                let result = self.truth.submit(request.reborrow());
+                put(request.response(), at, &bytes);
                 result
             }
             Lie::Made { response, list } => {
-                put(request.response, 0, &response);
-                put(request.list, 0, &list);
+                put(request.response(), 0, &response);
+                put(request.list(), 0, &list);
                 Ok(())
             }
             Lie::Short(from) => {
-                let before = request.response.to_vec();
-                let result = self.truth.submit(again(&mut request));
+                let before = request.response().to_vec();
+                let result = self.truth.submit(request.reborrow());
                 put(
-                    request.response,
+                    request.response(),
                     from,
                     before.get(from..).unwrap_or_default(),
                 );
                 result
             }
             Lie::Growing => {
-                let result = self.truth.submit(again(&mut request));
+                let result = self.truth.submit(request.reborrow());
                 // An entry of a list has at least four bytes.
-                let count = u32::try_from(request.list.len() / 4 + 1).unwrap_or(u32::MAX);
-                put(request.response, 0, &count.to_ne_bytes());
+                let count = u32::try_from(request.list().len() / 4 + 1).unwrap_or(u32::MAX);
+                put(request.response(), 0, &count.to_ne_bytes());
                 result
             }
             Lie::List { at, bytes } => {
-                let result = self.truth.submit(again(&mut request));
-                put(request.list, at, &bytes);
+                let result = self.truth.submit(request.reborrow());
+                put(request.list(), at, &bytes);
                 result
             }
         }

@@ -8,7 +8,7 @@ use cxi_ioctl::abi::{
 use cxi_ioctl::layout::CommandLayout;
 use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{
-    Command, CommandError, Errno, Mapping, Request, Transport, abi, execute, execute_explained,
+    Command, CommandError, Errno, Mapping, Request, Transport, abi, execute_unchecked,
 };
 
 /// Writes so many bytes of response, as far as there is room, and gives that answer.
@@ -16,9 +16,9 @@ use cxi_ioctl::{
 struct Writes(usize, Result<(), Errno>);
 
 impl Transport for Writes {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let len = self.0.min(request.response.len());
-        request.response[..len].fill(0);
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let len = self.0.min(request.response().len());
+        request.response()[..len].fill(0);
         self.1
     }
 
@@ -50,7 +50,9 @@ fn check<C: Command + Default>(layout: &CommandLayout) {
     assert_eq!((opcode, right), (layout.opcode, layout.response_len));
     let command = C::default();
     for len in lengths(right) {
-        let result = execute(&Writes(len, Ok(())), &command);
+        // SAFETY: nobody follows an address.
+        let result = unsafe { execute_unchecked(&Writes(len, Ok(())), &command) }
+            .map_err(|refusal| refusal.error);
         match result {
             // Without a response there is no buffer that a driver could write to.
             Ok(response) if len == right || right == 0 => {
@@ -68,7 +70,8 @@ fn check<C: Command + Default>(layout: &CommandLayout) {
         }
         for errno in ERRNOS {
             let transport = Writes(len, Err(errno));
-            let Err(refusal) = execute_explained(&transport, &command) else {
+            // SAFETY: nobody follows an address.
+            let Err(refusal) = (unsafe { execute_unchecked(&transport, &command) }) else {
                 panic!("{opcode}: {errno} is taken for success");
             };
             assert_eq!(refusal.error, CommandError::Refused { opcode, errno });

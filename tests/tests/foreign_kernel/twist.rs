@@ -56,12 +56,12 @@ impl<T: Transport> Twisted<T> {
 
 impl<T: Transport> Transport for Twisted<T> {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let Some(twist) = self.twist(request.opcode) else {
+        let Some(twist) = self.twist(request.opcode()) else {
             return self.inner.submit(request);
         };
-        let before = request.response.to_vec();
+        let before = request.response().to_vec();
         let result = self.inner.submit(request.reborrow());
-        let Request { response, list, .. } = request;
+        let (response, list) = request.buffers();
         match twist {
             Twist::Length(len) => shorten_or_lengthen(&before, response, len),
             Twist::Bytes(bytes, value) => {

@@ -1,7 +1,5 @@
 //! Values that this library does not know, in every field of every answer.
 
-use std::sync::Arc;
-
 use cxi::lni::PteState;
 use cxi::{ErrorKind, Member, Platform, Resource};
 use cxi_ioctl::{Opcode, Release, TraceEntry, layout};
@@ -310,22 +308,4 @@ fn windows_of_any_size_are_mapped_or_refused() {
             }
         }
     }
-}
-
-#[test]
-fn memory_that_a_command_with_an_unreadable_answer_got_is_kept() {
-    let map: fn(&Stage) -> cxi::Result<Value> = |stage| {
-        let lni = stage.lni();
-        let memory = Arc::new(cxi::DeviceMemory::new(4096).unwrap());
-        stage.arm();
-        let error = lni
-            .map_memory(&memory, &cxi::lni::MapOptions::new())
-            .unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Protocol(_)), "{error}");
-        Ok(shown(Arc::strong_count(&memory)))
-    };
-    let call = Call::new("a call", map);
-    let twist = Plan::Twist(Opcode::ATU_MAP, Twist::Length(8));
-    let run = run(&nic(Release::Main), &call, twist).unwrap();
-    assert_eq!(run.result.unwrap(), shown(2), "one owner is nobody");
 }

@@ -1,0 +1,195 @@
+//! Memory that a NIC may reach is not given back.
+
+use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{DeviceMemory, Errno, Opcode, Request};
+
+/// The command that takes memory away from the NIC, and the number of the object in it.
+type Key = (Opcode, u32);
+
+type Held = BTreeMap<Key, Vec<Arc<DeviceMemory>>>;
+
+/// The memory that the NIC may reach through an open file.
+///
+/// What is in it when it is dropped stays allocated for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Reachable(ManuallyDrop<Mutex<Held>>);
+
+impl Reachable {
+    /// Whether a command gives memory to the NIC or takes it away.
+    pub(crate) fn concerns(opcode: Opcode) -> bool {
+        matches!(
+            opcode,
+            Opcode::ATU_MAP
+                | Opcode::ATU_UPDATE_MD
+                | Opcode::ATU_UNMAP
+                | Opcode::CT_ALLOC
+                | Opcode::CT_WB_UPDATE
+                | Opcode::CT_FREE
+        )
+    }
+
+    /// Writes a command and holds what it gave to the NIC, or lets go of what it took away.
+    ///
+    /// The number of an object can be given to another one as soon as it is freed. So what is held
+    /// under a number is taken out before the command that frees it is written: what is held under it
+    /// afterwards belongs to a later object.
+    pub(crate) fn follow(
+        &self,
+        mut request: Request<'_>,
+        write: impl FnOnce() -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        let (opcode, command, memory) = (request.opcode(), request.command(), request.memory());
+        if let Opcode::ATU_UNMAP | Opcode::CT_FREE = opcode {
+            let key = (opcode, number(command.get(4..)));
+            let taken = self.held(|held| held.remove(&key));
+            let result = write();
+            if result != Ok(command.len()) {
+                self.hold(key, taken.unwrap_or_default());
+            }
+            return result;
+        }
+        let result = write();
+        // A command of which only a part was taken may have been carried out.
+        if let (Ok(_), Some(memory)) = (result, memory) {
+            let key = match opcode {
+                Opcode::ATU_MAP => (Opcode::ATU_UNMAP, number(Some(request.response()))),
+                Opcode::CT_ALLOC => (Opcode::CT_FREE, number(Some(request.response()))),
+                Opcode::CT_WB_UPDATE => (Opcode::CT_FREE, number(command.get(4..))),
+                _ => (Opcode::ATU_UNMAP, number(command.get(4..))),
+            };
+            self.hold(key, [Arc::clone(memory)]);
+        }
+        result
+    }
+
+    fn hold(&self, key: Key, memory: impl IntoIterator<Item = Arc<DeviceMemory>>) {
+        self.held(|held| {
+            let place = held.entry(key).or_default();
+            for memory in memory {
+                if !place.iter().any(|known| Arc::ptr_eq(known, &memory)) {
+                    place.push(memory);
+                }
+            }
+        });
+    }
+
+    fn held<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The number that these bytes start with.
+fn number(bytes: Option<&[u8]>) -> u32 {
+    let number = bytes.and_then(<[u8]>::first_chunk).copied();
+    u32::from_ne_bytes(number.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unsafe_code, reason = "raw requests are unsafe to make")]
+
+    use super::*;
+    use crate::Pointers;
+    use crate::memory::read_at;
+
+    fn memory() -> (Arc<DeviceMemory>, u64) {
+        let memory = Arc::new(DeviceMemory::new(1).unwrap());
+        let address = memory.address();
+        (memory, address)
+    }
+
+    fn is_kept(address: u64) -> bool {
+        read_at(address, &mut [0]).is_ok()
+    }
+
+    /// A command about object 7, which an allocation answers too.
+    fn follow(
+        reachable: &Reachable,
+        opcode: Opcode,
+        memory: Option<&Arc<DeviceMemory>>,
+        write: impl FnOnce() -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        let mut command = [0; 8];
+        command[4] = 7;
+        let mut response = 7_u64.to_le_bytes();
+        let pointers = Pointers::NONE;
+        // SAFETY: there is no driver.
+        let request =
+            unsafe { Request::from_raw(opcode, &command, pointers, &mut response, &mut []) };
+        reachable.follow(request.with_memory(memory), write)
+    }
+
+    fn done() -> Result<usize, Errno> {
+        Ok(8)
+    }
+
+    #[test]
+    fn memory_is_kept_until_it_is_taken_away() {
+        for (give, take) in [
+            (Opcode::ATU_MAP, Opcode::ATU_UNMAP),
+            (Opcode::ATU_UPDATE_MD, Opcode::ATU_UNMAP),
+            (Opcode::CT_ALLOC, Opcode::CT_FREE),
+            (Opcode::CT_WB_UPDATE, Opcode::CT_FREE),
+        ] {
+            let reachable = Reachable::default();
+            let (first, address) = memory();
+            follow(&reachable, give, Some(&first), done).unwrap();
+            follow(&reachable, give, Some(&first), done).unwrap();
+            drop(first);
+            assert!(is_kept(address), "{give}");
+            for failure in [Err(Errno::EBUSY), Ok(4)] {
+                assert_eq!(follow(&reachable, take, None, || failure), failure);
+                assert!(is_kept(address), "{take} {failure:?}");
+            }
+            // Object 7 of the other kind.
+            let other = if take == Opcode::CT_FREE {
+                Opcode::ATU_UNMAP
+            } else {
+                Opcode::CT_FREE
+            };
+            follow(&reachable, other, None, done).unwrap();
+            assert!(is_kept(address), "{other}");
+            follow(&reachable, take, None, done).unwrap();
+            assert!(!is_kept(address), "{take}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_at_once_is_another_object() {
+        let reachable = Reachable::default();
+        let (first, first_address) = memory();
+        let (second, second_address) = memory();
+        follow(&reachable, Opcode::ATU_MAP, Some(&first), done).unwrap();
+        drop(first);
+        let between = || {
+            follow(&reachable, Opcode::ATU_MAP, Some(&second), done).unwrap();
+            done()
+        };
+        follow(&reachable, Opcode::ATU_UNMAP, None, between).unwrap();
+        drop(second);
+        assert!(!is_kept(first_address));
+        assert!(is_kept(second_address));
+    }
+
+    #[test]
+    fn what_the_nic_may_still_reach_outlives_the_file() {
+        let reachable = Reachable::default();
+        let (first, address) = memory();
+        follow(&reachable, Opcode::CT_ALLOC, Some(&first), done).unwrap();
+        drop((reachable, first));
+        assert!(is_kept(address));
+    }
+
+    #[test]
+    fn memory_of_a_refused_command_is_given_back() {
+        let reachable = Reachable::default();
+        let (first, address) = memory();
+        let refused = || Err(Errno::EINVAL);
+        follow(&reachable, Opcode::ATU_MAP, Some(&first), refused).unwrap_err();
+        drop(first);
+        assert!(!is_kept(address));
+    }
+}
