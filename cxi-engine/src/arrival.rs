@@ -1,6 +1,6 @@
 //! Packets that come in: which list entry a request is for.
 
-use cxi_hw::{DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
+use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
 use crate::landing::Landing;
 use crate::packet::{Body, Data, Packet, Reply, Request};
@@ -81,8 +81,8 @@ impl Engine {
 
     fn arrive(&mut self, back: Return, request: &Request, data: Data) {
         self.telemetry.requests += 1;
-        self.telemetry.restricted_packets += u64::from(request.restricted);
-        self.telemetry.flush_requests += u64::from(request.flush);
+        self.telemetry.restricted_packets += u64::from(request.is_restricted());
+        self.telemetry.flush_requests += u64::from(request.flags.contains(DmaFlags::FLUSH));
         match self.accept(back, request) {
             Ok(landing) => self.move_data(landing, data),
             Err(code) => {

@@ -117,7 +117,7 @@ impl Queue {
             self.slots
         };
         let room = (end - self.read) as usize;
-        if slots > room || self.read as usize % slots != 0 {
+        if slots > room || !(self.read as usize).is_multiple_of(slots) {
             return Err((byte, ReturnCode::CMD_ALIGN_ERROR));
         }
         let rest = SLOT_BYTES..slots * SLOT_BYTES;
@@ -161,7 +161,7 @@ impl Queue {
         self.write_status(CqStatus {
             fail_command: byte,
             return_code: code,
-            fail_loc_32: self.read % UNIT_SLOTS != 0,
+            fail_loc_32: !self.read.is_multiple_of(UNIT_SLOTS),
             ..CqStatus::default()
         });
     }

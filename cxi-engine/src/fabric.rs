@@ -81,9 +81,16 @@ impl Fabric {
             .collect()
     }
 
-    /// Lets time pass, which brings late packets and makes NICs try again what was lost. Says
-    /// whether anything was late; NICs that wait for an answer see the time when they run.
-    pub fn tick(&self) -> bool {
+    /// Whether no packet is on its way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let switch = self.switch();
+        switch.late.is_empty() && switch.ports.values().all(VecDeque::is_empty)
+    }
+
+    /// Lets time pass, which brings late packets. NICs that wait for an answer see it when they
+    /// run, and send again what was lost.
+    pub fn tick(&self) {
         let mut switch = self.switch();
         switch.now += 1;
         let later = switch.now + 1;
@@ -92,7 +99,6 @@ impl Fabric {
         for packet in due.into_values().flatten() {
             switch.deliver(packet);
         }
-        !switch.late.is_empty()
     }
 
     /// Ticks so far.
@@ -114,22 +120,22 @@ impl Fabric {
         self.0.faulty.load(Ordering::Acquire)
     }
 
-    /// Sends a packet; gives it back if there is no such NIC.
-    pub(crate) fn send(&self, packet: Packet) -> Result<(), Packet> {
+    /// Sends a packet. Says whether there is such a NIC.
+    pub(crate) fn send(&self, packet: Packet) -> bool {
         let mut switch = self.switch();
         if !switch.ports.contains_key(&packet.to) {
-            return Err(packet);
+            return false;
         }
         if switch.faults.none() {
             switch.deliver(packet);
-            return Ok(());
+            return true;
         }
         let faults = switch.faults;
         if switch.chance(faults.duplication) {
             switch.send_faulty(packet.clone(), &faults);
         }
         switch.send_faulty(packet, &faults);
-        Ok(())
+        true
     }
 
     pub(crate) fn receive(&self, nid: u32) -> Option<Packet> {

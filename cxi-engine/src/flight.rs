@@ -116,6 +116,13 @@ impl Flights {
 }
 
 impl Engine {
+    /// Whether operations wait for an answer that may have been lost. They go on with
+    /// [`Fabric::tick`](crate::Fabric::tick).
+    #[must_use]
+    pub fn awaits_answers(&self) -> bool {
+        self.flights.retries > 0
+    }
+
     /// Sends an operation on its way.
     pub(crate) fn launch(&mut self, to: u32, operation: Operation, request: Request, data: Data) {
         let (slot, sequence) = self.flights.add(operation);
@@ -143,11 +150,13 @@ impl Engine {
     pub(crate) fn send(&mut self, packet: Packet) {
         if packet.to == self.settings.nid && !self.fabric.is_faulty() {
             self.inbox.push_back(packet);
-        } else if let Err(packet) = self.fabric.send(packet)
-            && let Body::Request(..) = packet.body
-        {
+            return;
+        }
+        let Packet { slot, sequence, .. } = packet;
+        let is_request = matches!(packet.body, Body::Request(..));
+        if !self.fabric.send(packet) && is_request {
             let reply = Reply::error(ReturnCode::UNDELIVERABLE);
-            self.answered(packet.slot, packet.sequence, &reply);
+            self.answered(slot, sequence, &reply);
         }
     }
 

@@ -39,9 +39,9 @@ pub(crate) struct Landing {
 impl Landing {
     /// Whether the entry wants to hear of an end, good or bad.
     pub(crate) fn reports(&self, success: bool) -> bool {
-        let flags = self.entry.flags;
-        !flags.contains(TargetFlags::EVENT_COMM_DISABLE)
-            && !(success && flags.contains(TargetFlags::EVENT_SUCCESS_DISABLE))
+        let mut quiet = TargetFlags::EVENT_COMM_DISABLE;
+        quiet.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
+        !self.entry.flags.intersects(quiet)
     }
 
     fn event_type(&self) -> EventType {
@@ -186,17 +186,27 @@ impl Engine {
             },
         };
         self.reply(landing.back, reply);
+        let requested = landing.list == List::PRIORITY;
+        if moved.is_ok() && landing.is_rendezvous() && requested && self.is_current(landing) {
+            self.start_rendezvous(landing);
+        }
+    }
+
+    /// Whether the PtlTE is the one that the request came to.
+    fn is_current(&self, landing: &Landing) -> bool {
+        let portal = self.portals.table.get(landing.number);
+        portal.is_some_and(|portal| portal.generation == landing.generation)
     }
 
     fn signal(&mut self, landing: &Landing, code: ReturnCode) {
         let success = code == ReturnCode::OK;
         let entry = &landing.entry;
+        if !self.is_current(landing) {
+            return;
+        }
         let Some(portal) = self.portals.table.get_mut(landing.number) else {
             return;
         };
-        if portal.generation != landing.generation {
-            return;
-        }
         let keeps_header = landing.list == List::OVERFLOW
             && !entry.flags.contains(TargetFlags::UNEXPECTED_HDR_DISABLE);
         if keeps_header && success {
@@ -216,7 +226,7 @@ impl Engine {
         let Some(portal) = self.portals.table.get(landing.number) else {
             return;
         };
-        let quiet = landing.request.restricted
+        let quiet = landing.request.is_restricted()
             && !(entry.managed() && portal.has(PortalOptions::EN_RESTRICTED_UNICAST_LM));
         if quiet && success {
             return;
@@ -224,12 +234,11 @@ impl Engine {
         if landing.reports(success) {
             self.post_target(landing, landing.event_type(), code);
         }
+        // A rendezvous counts when the rest has come.
+        let rest = landing.is_rendezvous() && landing.list == List::PRIORITY;
         if !success {
             self.count_failure(entry);
-        } else if landing.is_rendezvous() && landing.list == List::PRIORITY {
-            // Counts when the rest has come.
-            self.start_rendezvous(landing);
-        } else if entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
+        } else if !rest && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
             self.count_success(entry, landing.mlength);
         }
     }

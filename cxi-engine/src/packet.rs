@@ -1,6 +1,6 @@
 //! What travels between NICs.
 
-use cxi_hw::{AtomicOp, AtomicType, CompareOp, DmaOp, List, MatchId, ReturnCode};
+use cxi_hw::{AtomicOp, AtomicType, CompareOp, DmaFlags, DmaOp, List, MatchId, ReturnCode};
 
 use crate::translation::Scatter;
 
@@ -52,9 +52,8 @@ pub(crate) struct Request {
     pub(crate) vni: u16,
     pub(crate) pid: u16,
     pub(crate) index: u16,
-    pub(crate) restricted: bool,
-    pub(crate) flush: bool,
-    pub(crate) use_offset_for_get: bool,
+    /// Of the command; those of the packet count.
+    pub(crate) flags: DmaFlags,
     /// An immediate message, whose header is shorter.
     pub(crate) small: bool,
     pub(crate) initiator: MatchId,
@@ -67,6 +66,13 @@ pub(crate) struct Request {
     pub(crate) eager: u32,
     pub(crate) rendezvous_id: u8,
     pub(crate) atomic: Option<Atomic>,
+}
+
+impl Request {
+    /// Unordered, and without match bits.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.flags.contains(DmaFlags::RESTRICTED)
+    }
 }
 
 /// What an atomic does.

@@ -77,7 +77,7 @@ impl Engine {
         let flags = rest.entry.flags;
         let issued = self.settings.rendezvous_gets;
         let at = rest.start.wrapping_add(rest.eager.into());
-        let remote_offset = if request.use_offset_for_get {
+        let remote_offset = if request.flags.contains(DmaFlags::USE_OFFSET_FOR_GET) {
             request.remote_offset.wrapping_add(rest.eager.into())
         } else {
             rest.eager.into()
@@ -122,7 +122,7 @@ impl Engine {
                 eq,
                 ct: rest.entry.ct,
                 flags: report_flags,
-                user_ptr: self.user_pointer(rest, pid),
+                user_ptr: user_pointer(rest, pid),
                 reply: true,
                 rendezvous: true,
                 before: rest.eager,
@@ -143,9 +143,7 @@ impl Engine {
             vni: request.vni,
             pid: u16::try_from(pid).unwrap_or(u16::MAX),
             index: u16::try_from(self.settings.rendezvous_index).unwrap_or(u16::MAX),
-            restricted: false,
-            flush: false,
-            use_offset_for_get: false,
+            flags: DmaFlags::empty(),
             small: false,
             initiator: MatchId::default(),
             match_bits: request.match_bits & KEPT_BITS | u64::from(request.rendezvous_id),
@@ -159,13 +157,13 @@ impl Engine {
         };
         self.launch(rest.from, operation, get, Data::Memory(to));
     }
+}
 
-    /// What the REPLY of the get has for a user pointer.
-    fn user_pointer(&self, rest: &Rest<'_>, pid: u32) -> u64 {
-        u64::from(rest.from)
-            | u64::from(pid) << 20
-            | u64::from(rest.number) << 29
-            | u64::from(rest.request.rendezvous_id) << 40
-            | u64::from(rest.entry.buffer_id) << 48
-    }
+/// What the REPLY of the get has for a user pointer.
+fn user_pointer(rest: &Rest<'_>, pid: u32) -> u64 {
+    u64::from(rest.from)
+        | u64::from(pid) << 20
+        | u64::from(rest.number) << 29
+        | u64::from(rest.request.rendezvous_id) << 40
+        | u64::from(rest.entry.buffer_id) << 48
 }

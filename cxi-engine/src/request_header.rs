@@ -1,6 +1,6 @@
 //! Packet headers as they stand in front of the data in request buffers.
 
-use cxi_hw::{DmaOp, FabricAddress, List};
+use cxi_hw::{DmaFlags, DmaOp, FabricAddress, List};
 
 use crate::Settings;
 use crate::packet::Request;
@@ -19,7 +19,7 @@ pub(crate) fn len(list: List, request: &Request) -> u32 {
     if list != List::REQUEST {
         return 0;
     }
-    let header = match (request.restricted, request.small) {
+    let header = match (request.is_restricted(), request.small) {
         (true, _) => RESTRICTED,
         (false, true) => SMALL_MESSAGE,
         (false, false) => UNRESTRICTED,
@@ -39,7 +39,7 @@ pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; 
     put(&mut bytes, 4, &request.vni.to_be_bytes());
     put(&mut bytes, 12, &(from << 12).to_be_bytes());
     put(&mut bytes, 16, &to.0.to_be_bytes());
-    let kind = match (request.restricted, request.small) {
+    let kind = match (request.is_restricted(), request.small) {
         (true, _) => 4,
         (false, true) => 1,
         (false, false) => 0,
@@ -50,7 +50,7 @@ pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; 
         request.op
     };
     bytes[FABRIC] = opcode.0 | kind << 4 | 1 << 7;
-    bytes[FABRIC + 1] = index_ext | u8::from(request.flush) << 7;
+    bytes[FABRIC + 1] = index_ext | u8::from(request.flags.contains(DmaFlags::FLUSH)) << 7;
     let length = request.length.to_be_bytes();
     if kind == 1 {
         put(&mut bytes, FABRIC + 2, &request.header_data.to_be_bytes());
@@ -69,7 +69,8 @@ pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; 
     }
     let id = request.rendezvous_id;
     bytes[FABRIC + 14] = id >> 4;
-    bytes[FABRIC + 15] = u8::from(request.use_offset_for_get) << 2 | id << 4;
+    bytes[FABRIC + 15] =
+        u8::from(request.flags.contains(DmaFlags::USE_OFFSET_FOR_GET)) << 2 | id << 4;
     put(&mut bytes, FABRIC + 16, &length);
     put(&mut bytes, FABRIC + 20, &request.initiator.0.to_be_bytes());
     put(&mut bytes, FABRIC + 24, &request.match_bits.to_be_bytes());

@@ -284,3 +284,16 @@ codes! {
         CQ = 3,
     }
 }
+
+impl EventSize {
+    /// Bytes of the event; 0 for none.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::BYTES_16 => 16,
+            Self::BYTES_32 => 32,
+            Self::BYTES_64 => 64,
+            _ => 0,
+        }
+    }
+}

@@ -22,6 +22,18 @@ pub struct Layout {
     pub fields: &'static [Field],
 }
 
+impl Layout {
+    /// Stops the build at a field that is not within a word of eight bytes.
+    pub(crate) const fn check(&self) {
+        let mut at = 0;
+        while at < self.fields.len() {
+            let Field { bit, width, .. } = self.fields[at];
+            assert!(bit % 64 + width <= 64 && bit + width <= self.bytes * 8);
+            at += 1;
+        }
+    }
+}
+
 /// What a field can hold.
 pub(crate) trait Value: Copy {
     fn from_bits(bits: u64) -> Self;
@@ -98,9 +110,7 @@ macro_rules! layouts {
             $(#[doc = $meaning] pub $field: $type,)*
         }
 
-        $(const _: () = assert!(
-            $bit / 64 == ($bit + $width - 1) / 64 && $bit + $width <= $bytes * 8
-        );)*
+        const _: () = $name::LAYOUT.check();
 
         impl $name {
             /// Bytes of the layout.
