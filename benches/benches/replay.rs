@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use cxi_benches::{nic, run};
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Client, Credentials, Nic, NicConfig};
 use cxi_tests::device::{Device, LoadFailure, Report};
 use cxi_tests::mock::InProcess;
@@ -50,7 +50,7 @@ impl Drop for File {
 impl Device for Noted {
     type File = File;
 
-    fn load(release: Release, setup: &Setup) -> Result<Self, LoadFailure> {
+    fn load(release: DriverRelease, setup: &Setup) -> Result<Self, LoadFailure> {
         InProcess::load(release, setup).map(Self)
     }
 
@@ -104,7 +104,7 @@ impl CallerMemory for Sink {
     }
 }
 
-fn dispatch(release: Release, acts: &[Act]) -> usize {
+fn dispatch(release: DriverRelease, acts: &[Act]) -> usize {
     let nic = Nic::new(NicConfig::new().release(release)).expect("a mock");
     let mut files = Vec::new();
     let mut memory = Sink([0; 256]);

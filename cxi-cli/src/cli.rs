@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use cxi::{LnisPerRgid, ServiceId, TrafficClass, Vni, VniRange};
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::FaultSpec;
 
 use crate::args::{LimitArg, NetNsArg, NicChoice, lnis_per_rgid, number};
@@ -61,7 +61,7 @@ pub(crate) struct Common {
     /// Driver of a new mock node: shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1 or main
     /// [default: shs-14.0.1]
     #[arg(long, global = true, value_name = "RELEASE")]
-    pub(crate) mock_release: Option<Release>,
+    pub(crate) mock_release: Option<DriverRelease>,
     /// Make the mock node fail: words with colons between, such as SVC_DESTROY:EBUSY:times=3 or
     /// cxi1:EIO:after=100
     #[arg(

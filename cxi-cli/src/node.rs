@@ -220,7 +220,7 @@ fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNo
         ))
         .hint("--mock-nics describes a new node; leave it out, or name another file."));
     }
-    let other = |wanted: &cxi_ioctl::Release| {
+    let other = |wanted: &cxi_ioctl::DriverRelease| {
         there
             .iter()
             .map(|nic| nic.config().release)

@@ -1,6 +1,6 @@
 //! How a struct of the kernel interface is laid out, and the macros that define one.
 
-use crate::{Opcode, Pointers, Release};
+use crate::{DriverRelease, Opcode, Pointers};
 
 /// One field of a [`StructLayout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub struct StructLayout {
     /// Length in bytes.
     pub size: usize,
     /// First release with this layout, if an older one has another.
-    pub since: Option<Release>,
+    pub since: Option<DriverRelease>,
     /// Last release with this layout, if a newer one has another.
-    pub until: Option<Release>,
+    pub until: Option<DriverRelease>,
     /// All fields, padding included, without gaps.
     pub fields: &'static [FieldLayout],
 }
@@ -45,7 +45,7 @@ pub struct Constant {
     /// The value.
     pub value: i64,
     /// First release that has it, if the oldest has not.
-    pub since: Option<Release>,
+    pub since: Option<DriverRelease>,
 }
 
 /// A command as this crate defines it.
@@ -122,7 +122,7 @@ macro_rules! abi {
         )* ];
     };
     (@release) => { None };
-    (@release $release:ident) => { Some($crate::Release::$release) };
+    (@release $release:ident) => { Some($crate::DriverRelease::$release) };
 }
 
 /// Makes commands of request structs: opcode, response and where the buffers' addresses go.

@@ -56,7 +56,7 @@ pub use owned::{atu_map, atu_update_md, ct_alloc, ct_wb_update, eq_alloc, eq_res
 pub use pci::{InvalidPciAddress, PciAddress};
 pub use properties::{DevProperties, dev_properties};
 pub use pte_status::pte_status;
-pub use release::{Release, UnknownRelease};
+pub use release::{DriverRelease, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
 pub use unknown::UnknownCmd;
 // Its traits are bounds of `Command`.

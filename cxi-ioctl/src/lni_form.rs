@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use crate::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
-use crate::{CommandError, Errno, Release, Transport, execute};
+use crate::{CommandError, DriverRelease, Errno, Transport, execute};
 
 /// Which requests a driver understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,9 +20,9 @@ pub enum LniForm {
 impl LniForm {
     /// The form of a release.
     #[must_use]
-    pub const fn for_release(release: Release) -> Self {
+    pub const fn for_release(release: DriverRelease) -> Self {
         match release {
-            Release::Main => Self::Long,
+            DriverRelease::Main => Self::Long,
             _ => Self::Short,
         }
     }
@@ -264,7 +264,10 @@ mod tests {
             let driver = Driver::new(form);
             assert_eq!(eq_adjust_reserved_fc(&driver, form, 3, -4), Ok(-4));
         }
-        assert_eq!(LniForm::for_release(Release::Shs14_0_1), LniForm::Short);
-        assert_eq!(LniForm::for_release(Release::Main), LniForm::Long);
+        assert_eq!(
+            LniForm::for_release(DriverRelease::Shs14_0_1),
+            LniForm::Short
+        );
+        assert_eq!(LniForm::for_release(DriverRelease::Main), LniForm::Long);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Release;
+use crate::DriverRelease;
 
 /// The number that a command starts with. Unknown numbers are values too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,9 +35,9 @@ pub enum RequestLen {
 pub struct Handler {
     /// Who may send it.
     pub privilege: Privilege,
-    /// Length of the request, as of [`Release::Main`]; see [`Opcode::request_len`].
+    /// Length of the request, as of [`DriverRelease::Main`]; see [`Opcode::request_len`].
     pub request_len: RequestLen,
-    /// Length of the fixed response in bytes, as of [`Release::Main`]; see
+    /// Length of the fixed response in bytes, as of [`DriverRelease::Main`]; see
     /// [`Opcode::response_len`].
     pub response_len: usize,
 }
@@ -51,7 +51,7 @@ pub struct OpcodeInfo {
     /// Its name in the kernel's header, without the prefix `CXI_OP_`.
     pub name: &'static str,
     /// First release that knows the number.
-    pub since: Release,
+    pub since: DriverRelease,
     /// `None`: the number is reserved and answers EOPNOTSUPP.
     pub handler: Option<Handler>,
 }
@@ -84,20 +84,20 @@ impl Opcode {
 
     /// The length that a release asks for; `None` if it has no such command.
     #[must_use]
-    pub fn request_len(self, release: Release) -> Option<RequestLen> {
+    pub fn request_len(self, release: DriverRelease) -> Option<RequestLen> {
         let info = self.info().filter(|info| info.since <= release)?;
         match self {
-            Self::LNI_ALLOC if release < Release::Main => Some(RequestLen::Exact(16)),
+            Self::LNI_ALLOC if release < DriverRelease::Main => Some(RequestLen::Exact(16)),
             _ => info.handler.map(|handler| handler.request_len),
         }
     }
 
     /// The length of the fixed response of a release; `None` if it has no such command.
     #[must_use]
-    pub fn response_len(self, release: Release) -> Option<usize> {
+    pub fn response_len(self, release: DriverRelease) -> Option<usize> {
         let info = self.info().filter(|info| info.since <= release)?;
         match self {
-            Self::GET_DEV_PROPERTIES if release < Release::Shs13_1 => Some(80),
+            Self::GET_DEV_PROPERTIES if release < DriverRelease::Shs13_1 => Some(80),
             _ => info.handler.map(|handler| handler.response_len),
         }
     }
@@ -135,7 +135,7 @@ macro_rules! opcodes {
             OpcodeInfo {
                 opcode: Opcode::$name,
                 name: stringify!($name),
-                since: Release::$since,
+                since: DriverRelease::$since,
                 handler: handler!($who $($lengths)*),
             },
         )* ];

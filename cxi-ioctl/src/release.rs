@@ -8,7 +8,7 @@ use std::fmt;
 /// recorded behaviour, it does not come out of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Release {
+pub enum DriverRelease {
     /// SHS 12.0
     Shs12_0,
     /// SHS 13.0
@@ -23,7 +23,7 @@ pub enum Release {
     Main,
 }
 
-impl Release {
+impl DriverRelease {
     /// All releases, oldest first.
     pub const ALL: [Self; 6] = [
         Self::Shs12_0,
@@ -59,7 +59,7 @@ impl Release {
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for DriverRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -72,10 +72,10 @@ impl fmt::Display for Release {
 )]
 pub struct UnknownRelease(String);
 
-impl std::str::FromStr for Release {
+impl std::str::FromStr for DriverRelease {
     type Err = UnknownRelease;
 
-    /// Reads a [`Release::name`]; the prefix `shs-` may be left out.
+    /// Reads a [`DriverRelease::name`]; the prefix `shs-` may be left out.
     fn from_str(text: &str) -> Result<Self, UnknownRelease> {
         Self::ALL
             .into_iter()

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use cxi_ioctl::{Errno, Opcode, Release, RequestLen};
+use cxi_ioctl::{DriverRelease, Errno, Opcode, RequestLen};
 
 #[test]
 fn an_errno_is_a_number_with_a_name() {
@@ -62,20 +62,20 @@ fn an_io_error_becomes_an_errno() {
 
 #[test]
 fn a_release_is_read_by_its_name() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         assert_eq!(release.to_string().parse(), Ok(release));
     }
-    assert_eq!("14.0.1".parse(), Ok(Release::Shs14_0_1));
-    assert_eq!("main".parse(), Ok(Release::Main));
+    assert_eq!("14.0.1".parse(), Ok(DriverRelease::Shs14_0_1));
+    assert_eq!("main".parse(), Ok(DriverRelease::Main));
     for wrong in ["", "shs-", "14.0", "shs-15.0", "shs-main ", "Main"] {
-        let error = wrong.parse::<Release>().unwrap_err().to_string();
+        let error = wrong.parse::<DriverRelease>().unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("unknown driver release '{wrong}'")),
             "{error}"
         );
         assert!(error.contains("shs-14.0.0"), "{error}");
     }
-    assert!(Release::ALL.is_sorted());
+    assert!(DriverRelease::ALL.is_sorted());
 }
 
 #[test]
@@ -90,20 +90,20 @@ fn an_opcode_is_known_by_number_or_kept() {
         let opcode = Opcode::from_number(number);
         assert_eq!((opcode.number(), opcode.info()), (number, None));
         assert_eq!(opcode.to_string(), format!("opcode {number}"));
-        assert_eq!(opcode.request_len(Release::Main), None);
-        assert_eq!(opcode.response_len(Release::Main), None);
+        assert_eq!(opcode.request_len(DriverRelease::Main), None);
+        assert_eq!(opcode.response_len(DriverRelease::Main), None);
     }
 }
 
 #[test]
 fn lengths_follow_the_release() {
     let lni = |release| Opcode::LNI_ALLOC.request_len(release);
-    assert_eq!(lni(Release::Shs12_0), Some(RequestLen::Exact(16)));
-    assert_eq!(lni(Release::Shs14_0_1), Some(RequestLen::Exact(16)));
-    assert_eq!(lni(Release::Main), Some(RequestLen::Exact(24)));
+    assert_eq!(lni(DriverRelease::Shs12_0), Some(RequestLen::Exact(16)));
+    assert_eq!(lni(DriverRelease::Shs14_0_1), Some(RequestLen::Exact(16)));
+    assert_eq!(lni(DriverRelease::Main), Some(RequestLen::Exact(24)));
     let properties = |release| Opcode::GET_DEV_PROPERTIES.response_len(release);
-    assert_eq!(properties(Release::Shs13_0), Some(80));
-    assert_eq!(properties(Release::Shs13_1), Some(84));
-    assert_eq!(Opcode::SVC_ENABLE.request_len(Release::Shs13_0), None);
-    assert_eq!(Opcode::MAP_TELEMETRY.request_len(Release::Main), None);
+    assert_eq!(properties(DriverRelease::Shs13_0), Some(80));
+    assert_eq!(properties(DriverRelease::Shs13_1), Some(84));
+    assert_eq!(Opcode::SVC_ENABLE.request_len(DriverRelease::Shs13_0), None);
+    assert_eq!(Opcode::MAP_TELEMETRY.request_len(DriverRelease::Main), None);
 }

@@ -1,6 +1,6 @@
 //! What a mock NIC is: driver release, module parameters, totals, identity.
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 
 use crate::Identity;
 
@@ -10,12 +10,12 @@ use crate::Identity;
 /// its default parameters.
 ///
 /// ```
-/// use cxi_ioctl::Release;
+/// use cxi_ioctl::DriverRelease;
 /// use cxi_mock::{Nic, NicConfig};
 ///
 /// let nic = Nic::new(
 ///     NicConfig::new()
-///         .release(Release::Main)
+///         .release(DriverRelease::Main)
 ///         .virtual_functions(1)
 ///         .parameters(|params| params.disable_default_svc = false)
 ///         .totals(|totals| totals.txqs = 16),
@@ -28,7 +28,7 @@ use crate::Identity;
 pub struct NicConfig {
     /// Which driver the NIC runs under.
     #[cfg_attr(feature = "serde", serde(with = "crate::release_name"))]
-    pub release: Release,
+    pub release: DriverRelease,
     /// Parameters of the driver's modules.
     pub params: ModuleParameters,
     /// Number of virtual functions beside the physical one, at most 64.
@@ -44,7 +44,7 @@ impl NicConfig {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            release: Release::Shs14_0_1,
+            release: DriverRelease::Shs14_0_1,
             params: ModuleParameters::default(),
             virtual_functions: 0,
             totals: Totals::default(),
@@ -54,7 +54,7 @@ impl NicConfig {
 
     /// Sets the driver release.
     #[must_use]
-    pub fn release(mut self, release: Release) -> Self {
+    pub fn release(mut self, release: DriverRelease) -> Self {
         self.release = release;
         self
     }
@@ -197,7 +197,7 @@ pub enum LoadError {
         /// The VNI.
         vni: u32,
         /// The driver.
-        release: Release,
+        release: DriverRelease,
     },
     /// A value that a NIC cannot have.
     #[error("{what} is {value}: expected {expected}")]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 /// Something happened that a real driver has no defined behaviour for: it reads freed memory, or
 /// writes where it must not. The mock does something sane and keeps a note.
@@ -12,7 +12,7 @@ use cxi_ioctl::Release;
 #[non_exhaustive]
 pub struct Hazard {
     /// The driver.
-    pub release: Release,
+    pub release: DriverRelease,
     /// What happened.
     pub kind: HazardKind,
 }

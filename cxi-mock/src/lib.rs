@@ -7,11 +7,11 @@
 //!
 //! ```
 //! use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcFlags};
-//! use cxi_ioctl::{Errno, Release, execute};
+//! use cxi_ioctl::{DriverRelease, Errno, execute};
 //! use cxi_mock::{Credentials, Nic, NicConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let nic = Nic::new(NicConfig::new().release(Release::Shs14_0_0))?;
+//! let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs14_0_0))?;
 //! let root = nic.open()?.transport(Credentials::root());
 //!
 //! let mut alloc = SvcAllocCmd::new();

@@ -2,7 +2,7 @@
 //!
 //! This is the only place that looks at the release.
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 /// Who may hold a VNI that a profile already has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ pub(crate) enum FailedReserve {
     reason = "rules are independent yes-or-no facts"
 )]
 pub(crate) struct Rules {
-    pub(crate) release: Release,
+    pub(crate) release: DriverRelease,
     /// Longest command; longer ones are EINVAL before anything is read.
     pub(crate) longest_command: Option<usize>,
     /// LNI_ALLOC has the service behind the response pointer (24 bytes), not before (16).
@@ -199,22 +199,21 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn of(release: Release) -> Self {
+    pub(crate) fn of(release: DriverRelease) -> Self {
         match release {
-            Release::Shs12_0 => Self::shs_12_0(),
-            Release::Shs13_0 => Self::shs_13_0(),
-            Release::Shs13_1 => Self::shs_13_1(),
-            Release::Shs14_0_0 => Self::shs_14_0_0(),
-            Release::Main => Self::main(),
-            // `Release` may grow: until a new release has rules of its own here, it behaves as
-            // what sites run.
+            DriverRelease::Shs12_0 => Self::shs_12_0(),
+            DriverRelease::Shs13_0 => Self::shs_13_0(),
+            DriverRelease::Shs13_1 => Self::shs_13_1(),
+            DriverRelease::Shs14_0_0 => Self::shs_14_0_0(),
+            DriverRelease::Main => Self::main(),
+            // Until a new release has rules of its own here, it behaves as what sites run.
             _ => Self::shs_14_0_1(),
         }
     }
 
     fn main() -> Self {
         Self {
-            release: Release::Main,
+            release: DriverRelease::Main,
             longest_command: None,
             lni_alloc_long: true,
             eq_adjust_behind: true,
@@ -253,7 +252,7 @@ impl Rules {
 
     fn shs_14_0_1() -> Self {
         Self {
-            release: Release::Shs14_0_1,
+            release: DriverRelease::Shs14_0_1,
             longest_command: Some(112),
             lni_alloc_long: false,
             eq_adjust_behind: false,
@@ -268,7 +267,7 @@ impl Rules {
 
     fn shs_14_0_0() -> Self {
         Self {
-            release: Release::Shs14_0_0,
+            release: DriverRelease::Shs14_0_0,
             vni_exclusivity: VniExclusivity::Everything,
             le_pool_when: LePoolWhen::Max,
             tle_usage_without_pool: TleUsageWithoutPool::Zero,
@@ -279,7 +278,7 @@ impl Rules {
 
     fn shs_13_1() -> Self {
         Self {
-            release: Release::Shs13_1,
+            release: DriverRelease::Shs13_1,
             netns_members: false,
             ..Self::shs_14_0_0()
         }
@@ -287,7 +286,7 @@ impl Rules {
 
     fn shs_13_0() -> Self {
         Self {
-            release: Release::Shs13_0,
+            release: DriverRelease::Shs13_0,
             properties_nid_configured: false,
             unrestricted_means: UnrestrictedMeans::ListUnchecked,
             empty_vni_list: false,
@@ -309,7 +308,7 @@ impl Rules {
 
     fn shs_12_0() -> Self {
         Self {
-            release: Release::Shs12_0,
+            release: DriverRelease::Shs12_0,
             // No profiles and no access entries, so no rule of those matters.
             vni_authority: VniAuthority::Descriptor,
             member_check: MemberCheck::None,
@@ -330,7 +329,7 @@ mod tests {
 
     #[test]
     fn rules_are_those_of_the_release() {
-        for release in Release::ALL {
+        for release in DriverRelease::ALL {
             assert_eq!(Rules::of(release).release, release);
         }
     }

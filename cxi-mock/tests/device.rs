@@ -9,7 +9,7 @@ use cxi_ioctl::abi::device::{DevInfoGetCmd, MapCsrsCmd};
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAckCounterCmd, CqAllocCmd, CqFreeCmd};
 use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
-use cxi_ioctl::{Errno, Opcode, Release, Transport, execute};
+use cxi_ioctl::{DriverRelease, Errno, Opcode, Transport, execute};
 use cxi_mock::{Credentials, Fault, InProcess, LoadError, MockNode, Nic, NicConfig};
 use zerocopy::IntoBytes;
 
@@ -33,8 +33,8 @@ fn a_driver_that_does_not_load_says_why() {
         let config = NicConfig::new().release(release);
         Nic::new(config.parameters(|params| params.default_vnis = [5, 5, 0, 0]))
     };
-    assert!(twice(Release::Shs14_0_1).is_ok());
-    let error = twice(Release::Shs14_0_0).unwrap_err();
+    assert!(twice(DriverRelease::Shs14_0_1).is_ok());
+    let error = twice(DriverRelease::Shs14_0_0).unwrap_err();
     assert_eq!(error.errno(), Errno::EEXIST);
     assert_eq!(
         error.to_string(),
@@ -54,15 +54,20 @@ fn a_driver_that_does_not_load_says_why() {
 
 #[test]
 fn a_configuration_is_changed_part_by_part() {
-    let config = NicConfig::new().release(Release::Main).virtual_functions(2);
+    let config = NicConfig::new()
+        .release(DriverRelease::Main)
+        .virtual_functions(2);
     let changed = config.clone().identity(|identity| identity.nid = 77);
     assert_eq!(
         (changed.release, changed.virtual_functions),
-        (Release::Main, 2)
+        (DriverRelease::Main, 2)
     );
     assert_eq!(changed.identity.nid, 77);
     let changed = config.totals(|totals| totals.acs = 5);
-    assert_eq!((changed.release, changed.totals.acs), (Release::Main, 5));
+    assert_eq!(
+        (changed.release, changed.totals.acs),
+        (DriverRelease::Main, 5)
+    );
 }
 
 #[test]
@@ -81,7 +86,7 @@ fn fewer_queues_than_a_limit_allows() {
 
 #[test]
 fn scripted_faults_end() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let id = alloc(&root, desc(&[5])).unwrap();
     nic.faults()
@@ -100,7 +105,7 @@ fn scripted_faults_end() {
 
 #[test]
 fn a_removed_nic_answers_eio_and_comes_back() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let user = root.with_credentials(Credentials::user(5, 5));
     let id = alloc(&root, desc(&[5])).unwrap();
@@ -128,7 +133,7 @@ fn virtual_functions() {
         send(&vf, &SvcListGetCmd::new()).unwrap_err(),
         Errno::EOPNOTSUPP
     );
-    let new = Nic::new(config.release(Release::Main)).unwrap();
+    let new = Nic::new(config.release(DriverRelease::Main)).unwrap();
     let root = root(&new);
     let vf = new.open_vf(0).unwrap().transport(Credentials::root());
     assert_eq!(alloc(&vf, desc(&[5])), Err(Errno::EPERM));
@@ -141,7 +146,7 @@ fn virtual_functions() {
 
 #[test]
 fn an_answer_that_does_not_fit() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let root = root(&nic);
     let mut command = cxi_ioctl::abi::service::SvcAllocCmd::new();
     command.svc_desc = desc(&[5]);
@@ -169,22 +174,22 @@ fn lengths_and_opcodes() {
     };
     let mut long = [0; 113];
     long[0] = 35;
-    assert_eq!(check(Release::Shs14_0_1, &long), Err(Errno::EINVAL));
-    assert_eq!(check(Release::Main, &long), Err(Errno::EOPNOTSUPP));
-    assert_eq!(check(Release::Main, &[35]), Err(Errno::EINVAL));
-    assert_eq!(check(Release::Main, &[]), Err(Errno::EINVAL));
+    assert_eq!(check(DriverRelease::Shs14_0_1, &long), Err(Errno::EINVAL));
+    assert_eq!(check(DriverRelease::Main, &long), Err(Errno::EOPNOTSUPP));
+    assert_eq!(check(DriverRelease::Main, &[35]), Err(Errno::EINVAL));
+    assert_eq!(check(DriverRelease::Main, &[]), Err(Errno::EINVAL));
     let mut get = SvcGetCmd::new();
     get.svc_id = 1;
-    assert_eq!(check(Release::Shs12_0, get.as_bytes()), Ok(()));
+    assert_eq!(check(DriverRelease::Shs12_0, get.as_bytes()), Ok(()));
     assert_eq!(
-        check(Release::Shs12_0, &get.as_bytes()[..20]),
+        check(DriverRelease::Shs12_0, &get.as_bytes()[..20]),
         Err(Errno::EINVAL)
     );
 }
 
 #[test]
 fn queue_windows_are_memory_of_their_own() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
     let lcid = cp(&root, lni, 5).unwrap().lcid;
@@ -227,7 +232,7 @@ fn queue_windows_are_memory_of_their_own() {
 
 #[test]
 fn registers_are_mapped_once_for_each_file() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let (one, two) = (root(&nic), root(&nic));
     let window = send(&one, &MapCsrsCmd::new()).unwrap();
     assert!(one.map(window.offset, 4096).is_ok());

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::domain::DomainReserveCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAllocCmd};
 use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcFlags, SvcSetLprCmd, SvcSetVniRangeCmd};
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{HazardKind, Nic};
 
 fn unrestricted(num_vld_vnis: u8) -> SvcDesc {
@@ -23,7 +23,7 @@ fn kinds(nic: &Nic) -> Vec<HazardKind> {
 
 #[test]
 fn a_refused_range_leaves_a_dangling_profile() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let svc_id = alloc(&root, unrestricted(0)).unwrap();
     let mut range = SvcSetVniRangeCmd::new();
@@ -40,9 +40,9 @@ fn a_refused_range_leaves_a_dangling_profile() {
 #[test]
 fn five_vnis_overrun_on_allocation_or_destruction() {
     for (release, on_alloc) in [
-        (Release::Shs13_0, true),
-        (Release::Shs13_1, false),
-        (Release::Main, false),
+        (DriverRelease::Shs13_0, true),
+        (DriverRelease::Shs13_1, false),
+        (DriverRelease::Main, false),
     ] {
         let nic = nic(release);
         let root = root(&nic);
@@ -64,7 +64,7 @@ fn five_vnis_overrun_on_allocation_or_destruction() {
 
 #[test]
 fn four_vnis_overrun_nothing() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let mut destroy = SvcDestroyCmd::new();
@@ -76,7 +76,7 @@ fn four_vnis_overrun_nothing() {
 
 #[test]
 fn a_refused_reservation_corrupts_on_13_0_only() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
@@ -85,7 +85,7 @@ fn a_refused_reservation_corrupts_on_13_0_only() {
         assert!(send(&root, &reserve).is_ok());
         assert_eq!(send(&root, &reserve).unwrap_err(), Errno::EEXIST);
         let noted = kinds(&nic) == [HazardKind::ReserveOutsideTable { vni: 5 }];
-        assert_eq!(noted, release == Release::Shs13_0, "{release}");
+        assert_eq!(noted, release == DriverRelease::Shs13_0, "{release}");
         drop(root);
         let references = nic.state().rx_profiles;
         assert!(references.iter().all(|profile| profile.refcount == 1));
@@ -94,7 +94,7 @@ fn a_refused_reservation_corrupts_on_13_0_only() {
 
 #[test]
 fn an_rgid_behind_a_hole_is_wrong_on_old_drivers() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let (one, two) = (
@@ -117,7 +117,7 @@ fn an_rgid_behind_a_hole_is_wrong_on_old_drivers() {
         let queue = send(&root, &queue).map(drop);
         let lcids = nic.state().rgids[0].lcids;
         drop(root);
-        let old = release <= Release::Shs13_0;
+        let old = release <= DriverRelease::Shs13_0;
         let expected = HazardKind::WrongRgid { lni: late, rgid: 1 };
         assert_eq!(kinds(&nic) == [expected], old, "{release}");
         assert_eq!(lcids, u32::from(!old), "{release}");

@@ -14,11 +14,11 @@ use cxi_ioctl::abi::queue::{
     EqResizeCompleteCmd,
 };
 use cxi_ioctl::abi::service::RSRC_LE;
-use cxi_ioctl::{Errno, Release, pte_status};
+use cxi_ioctl::{DriverRelease, Errno, pte_status};
 use cxi_mock::{Credentials, HazardKind, InProcess};
 
 /// An open file with an LNI of a service for VNI 5.
-fn with_lni(release: Release) -> (InProcess, u32) {
+fn with_lni(release: DriverRelease) -> (InProcess, u32) {
     let root = root(&nic(release));
     let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
     (root, lni)
@@ -35,7 +35,7 @@ fn eq_cmd(lni: u32, md: u32) -> EqAllocCmd {
 
 #[test]
 fn event_queue_arguments() {
-    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
     let md = md(&root, lni);
     let refuse = |change: fn(&mut EqAllocCmd)| {
         let mut command = eq_cmd(lni, md);
@@ -75,7 +75,7 @@ fn event_queue_arguments() {
 
 #[test]
 fn event_queues_are_resized_in_two_steps() {
-    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
     let (old, new) = (md(&root, lni), md(&root, lni));
     let eq = send(&root, &eq_cmd(lni, old)).unwrap().eq;
     let mut resize = EqResizeCmd::new();
@@ -107,7 +107,7 @@ fn event_queues_are_resized_in_two_steps() {
 
 #[test]
 fn reserved_slots_change_in_both_layouts() {
-    let (root, lni) = with_lni(Release::Main);
+    let (root, lni) = with_lni(DriverRelease::Main);
     let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
     let mut command = EqAdjustReservedFcCmd::new();
     command.eq_hndl = eq;
@@ -117,7 +117,7 @@ fn reserved_slots_change_in_both_layouts() {
     assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
     command.value = -64;
     assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
-    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
     let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
     let mut command = EqAdjustReservedFcCmdV1::new();
     command.eq_hndl = eq;
@@ -131,7 +131,7 @@ fn reserved_slots_change_in_both_layouts() {
 
 #[test]
 fn counter_write_backs_are_aligned() {
-    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
     let mut command = CtAllocCmd::new();
     command.lni = lni;
     command.wb = 4;
@@ -150,7 +150,7 @@ fn counter_write_backs_are_aligned() {
 
 #[test]
 fn mapped_entries_and_domains_are_busy() {
-    let (root, one) = with_lni(Release::Shs14_0_1);
+    let (root, one) = with_lni(DriverRelease::Shs14_0_1);
     let two = lni(&root, 2).unwrap();
     let pte = |lni| {
         let mut command = PteAllocCmd::new();
@@ -194,7 +194,7 @@ fn mapped_entries_and_domains_are_busy() {
 
 #[test]
 fn the_status_of_an_entry_tells_its_pool() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let root = root(&nic);
     let mut reserving = desc(&[5]);
     reserving.limits.types[RSRC_LE].res = 40;
@@ -214,7 +214,7 @@ fn the_status_of_an_entry_tells_its_pool() {
 
 #[test]
 fn memory_flags_and_updates() {
-    let (root, lni) = with_lni(Release::Shs14_0_1);
+    let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
     let map = |va, len, flags| {
         let mut command = AtuMapCmd::new();
         command.lni = lni;
@@ -243,7 +243,7 @@ fn memory_flags_and_updates() {
 
 #[test]
 fn a_pid_that_another_profile_uses_is_lost_to_those_who_ask_for_any() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let root = root(&nic);
     let (ann, bob) = (Credentials::user(1, 1), Credentials::user(2, 2));
     let (ann, bob) = (root.with_credentials(ann), root.with_credentials(bob));
@@ -257,7 +257,7 @@ fn a_pid_that_another_profile_uses_is_lost_to_those_who_ask_for_any() {
 
 #[test]
 fn a_reserved_pid_stays_reserved_when_its_domain_goes() {
-    let (root, lni) = with_lni(Release::Main);
+    let (root, lni) = with_lni(DriverRelease::Main);
     let other = common::lni(&root, 2).unwrap();
     let mut reserve = DomainReserveCmd::new();
     (reserve.lni, reserve.vni, reserve.pid, reserve.count) = (lni, 5, 7, 3);
@@ -278,7 +278,7 @@ fn a_reserved_pid_stays_reserved_when_its_domain_goes() {
 
 #[test]
 fn hazards_are_noted_where_a_kernel_may_crash() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
     cp(&root, lni, 77).unwrap();

@@ -9,7 +9,7 @@ use cxi_ioctl::abi::service::{
     Limits, RSRC_LE, RSRC_TLE, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFlags, SvcGetCmd,
     SvcGetLprCmd, SvcRsrcGetCmd, SvcSetNetnsCmd, SvcUpdateCmd,
 };
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
 
 fn cp_of_class(transport: &InProcess, lni: u32, vni: u32, tc: u32) -> Result<u32, Errno> {
@@ -20,7 +20,7 @@ fn cp_of_class(transport: &InProcess, lni: u32, vni: u32, tc: u32) -> Result<u32
 
 #[test]
 fn ethernet_classes_take_priorities_and_need_a_privilege() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let lni = lni(&root, alloc(&root, desc(&[50])).unwrap()).unwrap();
@@ -35,7 +35,7 @@ fn ethernet_classes_take_priorities_and_need_a_privilege() {
         assert_eq!(cp_of_class(&user, lni, 1, 5), Err(Errno::EPERM));
         assert_eq!(cp_of_class(&user, lni, 8, 5), Err(Errno::EINVAL));
         // Class 4 is no class by priority: VNI 1, which the disabled default service has.
-        let exclusive = matches!(release, Release::Shs13_1 | Release::Shs14_0_0);
+        let exclusive = matches!(release, DriverRelease::Shs13_1 | DriverRelease::Shs14_0_0);
         let expected = if exclusive {
             Errno::EEXIST
         } else {
@@ -48,9 +48,9 @@ fn ethernet_classes_take_priorities_and_need_a_privilege() {
 #[test]
 fn asking_for_any_pid_of_a_shared_vni_may_meet_another_profile() {
     for (release, first, second) in [
-        (Release::Main, Err(Errno::EEXIST), Ok(1)),
-        (Release::Shs14_0_1, Err(Errno::EEXIST), Ok(1)),
-        (Release::Shs12_0, Ok(1), Ok(2)),
+        (DriverRelease::Main, Err(Errno::EEXIST), Ok(1)),
+        (DriverRelease::Shs14_0_1, Err(Errno::EEXIST), Ok(1)),
+        (DriverRelease::Shs12_0, Ok(1), Ok(2)),
     ] {
         let nic = nic(release);
         let root = root(&nic);
@@ -70,7 +70,7 @@ fn asking_for_any_pid_of_a_shared_vni_may_meet_another_profile() {
 
 #[test]
 fn a_service_updated_to_fewer_vnis_leaves_profiles_behind() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let svc_id = alloc(&root, desc(&[50, 51])).unwrap();
@@ -84,8 +84,8 @@ fn a_service_updated_to_fewer_vnis_leaves_profiles_behind() {
         send(&root, &destroy).unwrap();
         let left: Vec<_> = nic.state().tx_profiles.iter().map(|tx| tx.vni).collect();
         let expected: &[u32] = match release {
-            Release::Shs12_0 => &[],
-            Release::Shs13_0 => &[1, 10],
+            DriverRelease::Shs12_0 => &[],
+            DriverRelease::Shs13_0 => &[1, 10],
             _ => &[1, 10, 51],
         };
         assert_eq!(left, expected, "{release}");
@@ -94,7 +94,7 @@ fn a_service_updated_to_fewer_vnis_leaves_profiles_behind() {
 
 #[test]
 fn the_default_for_sharing_rgids_is_for_user_services() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let config = NicConfig::new().release(release);
         let nic = Nic::new(config.parameters(|params| params.default_lnis_per_rgid = 4)).unwrap();
         let root = root(&nic);
@@ -107,22 +107,22 @@ fn the_default_for_sharing_rgids_is_for_user_services() {
             get.svc_id = svc_id;
             send(&root, &get).unwrap().value
         });
-        let known = release >= Release::Shs13_1;
+        let known = release >= DriverRelease::Shs13_1;
         assert_eq!(shared, [1, if known { 4 } else { 1 }, 1], "{release}");
     }
 }
 
 #[test]
 fn members_are_looked_at_before_or_after_vnis() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         alloc(&root, desc(&[50])).unwrap();
         // A member that no driver with access entries takes, on a VNI that may be taken.
         let both = only(desc(&[50]), u32::MAX - 100_000);
         let expected = match release {
-            Release::Shs12_0 => Ok(3),
-            Release::Shs13_0 => Err(Errno::EEXIST),
+            DriverRelease::Shs12_0 => Ok(3),
+            DriverRelease::Shs13_0 => Err(Errno::EEXIST),
             _ => Err(Errno::EBADR),
         };
         assert_eq!(alloc(&root, both), expected, "{release}");
@@ -131,10 +131,10 @@ fn members_are_looked_at_before_or_after_vnis() {
 
 #[test]
 fn a_maximum_of_les_takes_a_pool_up_to_14_0_0() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
-        let by_maximum = release <= Release::Shs14_0_0;
+        let by_maximum = release <= DriverRelease::Shs14_0_0;
         let mut used = nic.state().le_pools_used;
         for (vni, max, res, takes) in [
             (50, 0, 0, false),
@@ -153,7 +153,7 @@ fn a_maximum_of_les_takes_a_pool_up_to_14_0_0() {
 
 #[test]
 fn a_namespace_is_added_to_every_profile_there_is() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let root = root(&nic);
     let closed = |mut desc: SvcDesc| {
         desc.flags |= SvcFlags::RESTRICTED_MEMBERS.bits();
@@ -177,7 +177,7 @@ fn a_namespace_is_added_to_every_profile_there_is() {
 
 #[test]
 fn tles_in_use_of_a_service_without_any() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let svc_id = alloc(&root, desc(&[50])).unwrap();
@@ -186,8 +186,8 @@ fn tles_in_use_of_a_service_without_any() {
         get.svc_id = svc_id;
         let tles = send(&root, &get).unwrap().in_use[RSRC_TLE];
         let expected = match release {
-            Release::Main => u16::MAX,
-            Release::Shs14_0_1 => 5,
+            DriverRelease::Main => u16::MAX,
+            DriverRelease::Shs14_0_1 => 5,
             _ => 0,
         };
         assert_eq!(tles, expected, "{release}");
@@ -196,7 +196,7 @@ fn tles_in_use_of_a_service_without_any() {
 
 #[test]
 fn a_service_refused_for_tles_costs_le_pools_on_12_0() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let with = |vni, les, tles| {
@@ -215,7 +215,7 @@ fn a_service_refused_for_tles_costs_le_pools_on_12_0() {
             let refused = alloc(&root, with(51, les, 8));
             assert_eq!(refused, Err(Errno::ENOSPC), "{release}");
         }
-        let leaked = u32::from(release == Release::Shs12_0);
+        let leaked = u32::from(release == DriverRelease::Shs12_0);
         let expected = before.map(|used| used + leaked);
         assert_eq!(nic.state().le_pools_used, expected, "{release}");
     }
@@ -223,7 +223,7 @@ fn a_service_refused_for_tles_costs_le_pools_on_12_0() {
 
 #[test]
 fn an_update_stores_restrictions_and_the_counter_pool() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
         let svc_id = alloc(&root, desc(&[50])).unwrap();

@@ -8,14 +8,14 @@ use cxi_ioctl::abi::domain::DomainReserveCmd;
 use cxi_ioctl::abi::service::{
     RSRC_LE, RSRC_TLE, SvcDestroyCmd, SvcEnableCmd, SvcListGetCmd, SvcSetVniRangeCmd,
 };
-use cxi_ioctl::{Errno, Release, fetch_list};
+use cxi_ioctl::{DriverRelease, Errno, fetch_list};
 use cxi_mock::{
     Inconsistency, MockNode, Nic, NicSnapshot, NodeSnapshot, SNAPSHOT_VERSION, SnapshotError,
     SnapshotHeader,
 };
 
 /// A NIC with services of all kinds.
-fn busy(release: Release) -> std::sync::Arc<Nic> {
+fn busy(release: DriverRelease) -> std::sync::Arc<Nic> {
     let nic = nic(release);
     let root = root(&nic);
     let mut rich = desc(&[50, 51]);
@@ -43,7 +43,7 @@ fn busy(release: Release) -> std::sync::Arc<Nic> {
 
 #[test]
 fn a_restored_nic_is_the_same() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = busy(release);
         let json = serde_json::to_string(&nic.snapshot()).unwrap();
         let snapshot: NicSnapshot = serde_json::from_str(&json).unwrap();
@@ -65,7 +65,7 @@ fn a_restored_nic_is_the_same() {
 
 #[test]
 fn what_belongs_to_open_files_is_left_out() {
-    let nic = busy(Release::Main);
+    let nic = busy(DriverRelease::Main);
     let before = nic.state();
     let root = root(&nic);
     let lni = lni(&root, 3).unwrap();
@@ -80,7 +80,7 @@ fn what_belongs_to_open_files_is_left_out() {
 
 #[test]
 fn leaked_pools_stay_leaked() {
-    let nic = nic(Release::Shs12_0);
+    let nic = nic(DriverRelease::Shs12_0);
     let root = root(&nic);
     let mut open = desc(&[5]);
     open.flags &= !cxi_ioctl::abi::service::SvcFlags::RESOURCE_LIMITS.bits();
@@ -94,7 +94,7 @@ fn leaked_pools_stay_leaked() {
 
 #[test]
 fn another_version_is_told_from_a_broken_file() {
-    let mut snapshot = MockNode::from_nics(vec![busy(Release::Main)]).snapshot();
+    let mut snapshot = MockNode::from_nics(vec![busy(DriverRelease::Main)]).snapshot();
     snapshot.version = SNAPSHOT_VERSION + 1;
     let error = MockNode::restore(&snapshot).unwrap_err();
     assert_eq!(
@@ -114,7 +114,7 @@ fn another_version_is_told_from_a_broken_file() {
 
 #[test]
 fn contradictions_are_named() {
-    let good = busy(Release::Main).snapshot();
+    let good = busy(DriverRelease::Main).snapshot();
     let refuse = |change: fn(&mut NicSnapshot), expected: fn(&Inconsistency) -> bool| {
         let mut bad = good.clone();
         change(&mut bad);

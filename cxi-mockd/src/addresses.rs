@@ -5,7 +5,7 @@ use nix::unistd::Pid;
 use cxi_ioctl::abi::portal::PteStatusCmd;
 use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
-use cxi_ioctl::{Command, Errno, Opcode, Pointers, Release};
+use cxi_ioctl::{Command, DriverRelease, Errno, Opcode, Pointers};
 
 use super::memory;
 use cxi_mock::CallerMemory;
@@ -18,12 +18,12 @@ const RESPONSE: Pointers = Pointers {
 };
 
 /// Where a command has its addresses.
-fn pointers(opcode: Opcode, release: Release) -> Pointers {
+fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
     match opcode {
         Opcode::SVC_LIST_GET => SvcListGetCmd::POINTERS,
         Opcode::SVC_RSRC_LIST_GET => SvcRsrcListGetCmd::POINTERS,
         Opcode::PTE_STATUS => PteStatusCmd::POINTERS,
-        Opcode::EQ_ADJUST_RESERVED_FC if release < Release::Main => {
+        Opcode::EQ_ADJUST_RESERVED_FC if release < DriverRelease::Main => {
             EqAdjustReservedFcCmdV1::POINTERS
         }
         Opcode::EQ_ADJUST_RESERVED_FC => EqAdjustReservedFcCmd::POINTERS,
@@ -42,7 +42,7 @@ pub(crate) struct RemoteBuffers {
 
 impl RemoteBuffers {
     /// Finds the buffers of a command.
-    pub(crate) fn of(pid: Pid, command: &[u8], opcode: Opcode, release: Release) -> Self {
+    pub(crate) fn of(pid: Pid, command: &[u8], opcode: Opcode, release: DriverRelease) -> Self {
         let pointers = pointers(opcode, release);
         let address = |at: Option<usize>| at.and_then(|at| address_in(command, at));
         Self {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn own(command: &[u8], opcode: Opcode) -> RemoteBuffers {
-        RemoteBuffers::of(Pid::this(), command, opcode, Release::Main)
+        RemoteBuffers::of(Pid::this(), command, opcode, DriverRelease::Main)
     }
 
     #[test]
@@ -113,7 +113,10 @@ mod tests {
     #[test]
     fn the_address_moved_on_the_development_branch() {
         let opcode = Opcode::EQ_ADJUST_RESERVED_FC;
-        assert_eq!(pointers(opcode, Release::Main).response, Some(8));
-        assert_eq!(pointers(opcode, Release::Shs14_0_1).response, Some(16));
+        assert_eq!(pointers(opcode, DriverRelease::Main).response, Some(8));
+        assert_eq!(
+            pointers(opcode, DriverRelease::Shs14_0_1).response,
+            Some(16)
+        );
     }
 }

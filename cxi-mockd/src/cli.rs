@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 use super::control::{Connection, Control, ControlGuard, Order};
 use super::credentials::Authority;
@@ -119,7 +119,7 @@ struct NodeArguments {
     set: Vec<String>,
     /// Driver release
     #[arg(long, value_name = "RELEASE")]
-    release: Option<Release>,
+    release: Option<DriverRelease>,
     /// Let something go wrong, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]
     fault: Vec<String>,

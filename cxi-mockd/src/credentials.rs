@@ -5,7 +5,7 @@ use std::fs;
 use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
 
-use cxi_ioctl::{Opcode, Privilege, Release};
+use cxi_ioctl::{DriverRelease, Opcode, Privilege};
 
 use cxi_mock::Credentials;
 
@@ -78,7 +78,7 @@ fn wanted(opcode: Opcode) -> Wanted {
 pub(crate) fn of_caller(
     (pid, uid, gid): (Pid, u32, u32),
     opcode: Opcode,
-    release: Release,
+    release: DriverRelease,
     authority: Authority,
 ) -> Credentials {
     let wanted = wanted(opcode);
@@ -91,7 +91,7 @@ pub(crate) fn of_caller(
             credentials.net_raw = held.contains(CapabilitySet::NET_RAW);
         }
     }
-    if wanted.network_namespace && release == Release::Shs12_0 {
+    if wanted.network_namespace && release == DriverRelease::Shs12_0 {
         let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
         credentials.groups = supplementary_groups(&status);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fuser::{FopenFlags, ReplyOpen, Request};
 use nix::unistd::Pid;
 
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Opcode};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
@@ -120,7 +120,7 @@ impl Call {
         let Caller { pid, uid, gid } = self.caller;
         let opcode = self.opcode();
         let release = self.file.client.nic().config().release;
-        if release >= Release::Main && self.command.len() < HEADER {
+        if release >= DriverRelease::Main && self.command.len() < HEADER {
             memory::check_written_from(pid, HEADER)?;
         }
         let credentials =

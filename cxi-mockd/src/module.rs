@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 use super::tree::Tree;
 use cxi_mock::{ModuleParameters, Nic};
@@ -15,7 +15,7 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
     let mut tree = Tree::new();
     let (release, modelled) = nics
         .first()
-        .map_or((Release::Shs14_0_1, Vec::new()), |nic| {
+        .map_or((DriverRelease::Shs14_0_1, Vec::new()), |nic| {
             (nic.config().release, values(&nic.config().params))
         });
     for parameter in PARAMETERS.lines() {
@@ -25,7 +25,10 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
         else {
             continue;
         };
-        if since.parse().is_ok_and(|since: Release| since > release) {
+        if since
+            .parse()
+            .is_ok_and(|since: DriverRelease| since > release)
+        {
             continue;
         }
         let value = modelled
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
     use cxi_mock::NicConfig;
 
-    fn tree(release: Release) -> Tree {
+    fn tree(release: DriverRelease) -> Tree {
         let config = NicConfig::new()
             .release(release)
             .parameters(|params| params.disable_default_svc = false);
@@ -88,19 +91,19 @@ mod tests {
     #[test]
     fn parameters_come_with_their_release() {
         let path = "parameters/default_lnis_per_rgid";
-        assert!(tree(Release::Shs13_0).find(path).is_none());
-        assert!(tree(Release::Shs13_1).find(path).is_some());
+        assert!(tree(DriverRelease::Shs13_0).find(path).is_none());
+        assert!(tree(DriverRelease::Shs13_1).find(path).is_some());
         let path = "parameters/cass_sl_pml_rec_timeout_ms";
-        assert!(tree(Release::Shs14_0_0).find(path).is_none());
-        assert!(tree(Release::Shs14_0_1).find(path).is_some());
+        assert!(tree(DriverRelease::Shs14_0_0).find(path).is_none());
+        assert!(tree(DriverRelease::Shs14_0_1).find(path).is_some());
         let path = "parameters/rmu_pf_max_clients";
-        assert!(tree(Release::Shs14_0_1).find(path).is_none());
-        assert!(tree(Release::Main).find(path).is_some());
+        assert!(tree(DriverRelease::Shs14_0_1).find(path).is_none());
+        assert!(tree(DriverRelease::Main).find(path).is_some());
     }
 
     #[test]
     fn values_are_those_of_the_configuration() {
-        let tree = tree(Release::Main);
+        let tree = tree(DriverRelease::Main);
         let read = |path| match tree.find(path) {
             Some(super::super::tree::Item::Attribute(attribute)) => attribute.read(),
             _ => panic!("an attribute"),

@@ -136,7 +136,7 @@ mod tests {
         let Ok(Setup::Alike(config)) = config(text) else {
             panic!("one configuration");
         };
-        assert_eq!(config.release, cxi_ioctl::Release::Main);
+        assert_eq!(config.release, cxi_ioctl::DriverRelease::Main);
         assert_eq!((config.params.pid_bits, config.totals.txqs), (8, 16));
         assert_eq!(config.totals.tgqs, 512);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoGetCmd, DevInfoUse};
-use cxi_ioctl::{Errno, PciAddress, Release};
+use cxi_ioctl::{DriverRelease, Errno, PciAddress};
 
 use super::tree::{Item, Tree};
 use cxi_mock::{Credentials, Nic};
@@ -151,7 +151,7 @@ fn properties(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
     tree.value("properties/current_esm_link_speed", || "Disabled");
     tree.value("properties/pcie_corr_err", || 0);
     tree.value("properties/pcie_uncorr_err", || 0);
-    if config.release >= Release::Main {
+    if config.release >= DriverRelease::Main {
         tree.value("properties/ats_enabled", || 0);
     }
     if virtual_function.is_none() {
@@ -167,7 +167,7 @@ fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
     let path = "properties/nid";
     let source = Arc::clone(nic);
     let read = move || format!("{:#x}", source.hardware().nid());
-    if nic.config().release < Release::Shs13_1 {
+    if nic.config().release < DriverRelease::Shs13_1 {
         return tree.value(path, read);
     }
     let target = Arc::clone(nic);

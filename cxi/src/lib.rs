@@ -126,7 +126,7 @@ mod vni_range;
 pub use availability::{Availability, ResourceLevel};
 pub use clock::{Backoff, Clock, SystemClock};
 pub use cxi_ioctl::{
-    CharDev, DeviceMemory, Errno, InvalidPciAddress, Mapping, Opcode, PciAddress, Release,
+    CharDev, DeviceMemory, DriverRelease, Errno, InvalidPciAddress, Mapping, Opcode, PciAddress,
     Transport,
 };
 pub use device::Device;

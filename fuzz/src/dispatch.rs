@@ -1,7 +1,7 @@
 //! Any bytes as commands to the mock, of any release, by any caller, from several open files.
 
 use cxi_ioctl::abi::service::SvcDestroyCmd;
-use cxi_ioctl::{Errno, Opcode, Release, RequestLen};
+use cxi_ioctl::{DriverRelease, Errno, Opcode, RequestLen};
 use cxi_mock::{CallerMemory, Client, Credentials, Nic, NicConfig};
 use zerocopy::IntoBytes;
 
@@ -82,8 +82,10 @@ pub enum Step<'a> {
 }
 
 /// Begins a sequence.
-pub fn header(release: Release, input: &mut Vec<u8>) {
-    let index = Release::ALL.iter().position(|known| *known == release);
+pub fn header(release: DriverRelease, input: &mut Vec<u8>) {
+    let index = DriverRelease::ALL
+        .iter()
+        .position(|known| *known == release);
     input.push(u8::try_from(index.unwrap_or(0)).unwrap_or(0));
 }
 
@@ -152,7 +154,7 @@ impl CallerMemory for Memory {
 }
 
 /// The length that a release wants of a command.
-fn wanted_len(opcode: u8, release: Release) -> usize {
+fn wanted_len(opcode: u8, release: DriverRelease) -> usize {
     match Opcode::from_number(opcode.into()).request_len(release) {
         Some(RequestLen::Exact(len) | RequestLen::AtLeast(len)) => len,
         _ => 16,
@@ -160,7 +162,7 @@ fn wanted_len(opcode: u8, release: Release) -> usize {
 }
 
 /// The next command: of the length that is wanted (kind 5), or of any.
-fn command(kind: u8, release: Release, input: &mut Input<'_>) -> Vec<u8> {
+fn command(kind: u8, release: DriverRelease, input: &mut Input<'_>) -> Vec<u8> {
     let (len, mut command) = if kind == 5 {
         let opcode = input.byte();
         let mut command = u32::from(opcode).to_ne_bytes().to_vec();
@@ -181,7 +183,7 @@ fn command(kind: u8, release: Release, input: &mut Input<'_>) -> Vec<u8> {
 /// When the NIC's accounting is off, on the way or in the end.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let release = input.choose(&Release::ALL);
+    let release = input.choose(&DriverRelease::ALL);
     let config = NicConfig::new().release(release).virtual_functions(1);
     let nic = Nic::new(config).expect("a NIC with default parameters");
     let start = held(&nic);
@@ -289,11 +291,11 @@ fn check(nic: &Nic) {
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = scenarios::sequences();
-    seeds.extend(Release::ALL.map(every_command));
+    seeds.extend(DriverRelease::ALL.map(every_command));
     seeds
 }
 
-fn every_command(release: Release) -> Vec<u8> {
+fn every_command(release: DriverRelease) -> Vec<u8> {
     let mut input = Vec::new();
     header(release, &mut input);
     for virtual_function in [false, true] {

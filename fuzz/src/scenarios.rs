@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Credentials};
 use cxi_tests::device::{Device, LoadFailure, Report};
 use cxi_tests::mock::InProcess;
@@ -42,7 +42,7 @@ fn note(step: &Step<'_>) {
 #[derive(Debug)]
 struct Recorder {
     mock: InProcess,
-    release: Release,
+    release: DriverRelease,
 }
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Drop for File {
 impl Device for Recorder {
     type File = File;
 
-    fn load(release: Release, setup: &Setup) -> Result<Self, LoadFailure> {
+    fn load(release: DriverRelease, setup: &Setup) -> Result<Self, LoadFailure> {
         SEEN.with_borrow_mut(|seen| {
             seen.input.clear();
             seen.files = 0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use cxi::{Device, DeviceId, Member, ServiceSpec, Vni};
@@ -67,14 +67,14 @@ fn used(nic: &Arc<Nic>) {
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let config = |release| NicConfig::new().release(release);
-    let nodes = Release::ALL.into_iter().filter_map(|release| {
+    let nodes = DriverRelease::ALL.into_iter().filter_map(|release| {
         let node = MockNode::with_nics(1, &config(release)).ok()?;
         if let Some(nic) = node.nic(0) {
             populate(nic);
         }
         serde_json::to_vec(&node.snapshot()).ok()
     });
-    let setups = Release::ALL
+    let setups = DriverRelease::ALL
         .into_iter()
         .filter_map(|release| serde_json::to_vec(&config(release).virtual_functions(2)).ok());
     nodes.chain(setups).collect()

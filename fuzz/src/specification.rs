@@ -11,7 +11,7 @@ use cxi_ioctl::abi::service::{
     SvcAllocCmd, SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFlags, SvcGetVniRangeResp, SvcSetNetnsCmd,
     SvcSetVniRangeCmd, SvcUpdateCmd, SvcUpdateResp,
 };
-use cxi_ioctl::{Errno, Mapping, Opcode, Release, Request, Transport};
+use cxi_ioctl::{DriverRelease, Errno, Mapping, Opcode, Request, Transport};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -114,7 +114,7 @@ impl Transport for Notebook {
 /// When what was read back is not what was written.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let release = input.choose(&Release::ALL);
+    let release = input.choose(&DriverRelease::ALL);
     let Ok(nic) = Nic::new(NicConfig::new().release(release)) else {
         return;
     };
@@ -125,7 +125,7 @@ pub fn run(data: &[u8]) {
     };
     let notebook = Arc::new(Notebook {
         truth: file.transport(Credentials::root()),
-        before_13_1: release < Release::Shs13_1,
+        before_13_1: release < DriverRelease::Shs13_1,
         page: Mutex::new(empty),
     });
     let transport: Arc<dyn Transport> = Arc::<Notebook>::clone(&notebook);
@@ -313,7 +313,7 @@ fn descriptor(device: &Device, notebook: &Notebook) {
 /// Descriptors that drivers have, and the choices of every kind of specification.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    let releases = 0..u8::try_from(Release::ALL.len()).unwrap_or(0);
+    let releases = 0..u8::try_from(DriverRelease::ALL.len()).unwrap_or(0);
     let mut seeds = Vec::new();
     for release in releases {
         for choice in [0x33_u8, 0x22, 0x24, 0x34, 0x28, 0x77, 0xB2] {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::str::FromStr;
 
 use cxi::{DeviceId, PciAddress, Resource, ServiceId, TrafficClass, TrafficClasses, Vni, VniRange};
-use cxi_ioctl::{Errno, Recording, Release};
+use cxi_ioctl::{DriverRelease, Errno, Recording};
 use cxi_job::collectives::CollectivesEnv;
 use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
 use cxi_job::{IdSet, JobId, NodeName, SlingshotEnv, StepId, TenantName};
@@ -66,7 +66,7 @@ pub fn run(data: &[u8]) {
         9 => round::<NaAddress>(text),
         10 => round::<AuthKey>(text),
         11 => environment(bytes),
-        12 => round::<Release>(text),
+        12 => round::<DriverRelease>(text),
         13 => round::<Errno>(text),
         14 => round::<Recording>(text),
         15 => round::<AuthKeyRange>(text),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cxi_ioctl::abi::portal::PteStatusCmd;
 use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use cxi_ioctl::abi::service::SvcListGetCmd;
-use cxi_ioctl::{CharDev, Command, Errno, Opcode, Pointers, Release, Request, Transport};
+use cxi_ioctl::{CharDev, Command, DriverRelease, Errno, Opcode, Pointers, Request, Transport};
 use cxi_mock::Credentials;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{
@@ -134,7 +134,7 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<(), String> 
                 bad,
             } => {
                 let file = Arc::clone(files.get(&file).ok_or("no such file")?);
-                let release: Release = release.parse().map_err(|_| "no such release")?;
+                let release: DriverRelease = release.parse().map_err(|_| "no such release")?;
                 by(caller, move || submit(&file, command, release, bad))?
             }
         };
@@ -182,7 +182,7 @@ fn become_caller(caller: &Caller) -> rustix::io::Result<()> {
     )
 }
 
-fn submit(file: &CharDev, mut command: Vec<u8>, release: Release, bad: bool) -> Answer {
+fn submit(file: &CharDev, mut command: Vec<u8>, release: DriverRelease, bad: bool) -> Answer {
     let number = command.first_chunk().copied().unwrap_or_default();
     let opcode = Opcode::from_number(u32::from_le_bytes(number));
     let mut pointers = pointers(opcode, release);
@@ -215,7 +215,7 @@ fn submit(file: &CharDev, mut command: Vec<u8>, release: Release, bad: bool) -> 
     }
 }
 
-fn pointers(opcode: Opcode, release: Release) -> Pointers {
+fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
     let answers = opcode
         .info()
         .and_then(|info| info.handler)
@@ -223,7 +223,7 @@ fn pointers(opcode: Opcode, release: Release) -> Pointers {
     match opcode {
         Opcode::SVC_LIST_GET | Opcode::SVC_RSRC_LIST_GET => SvcListGetCmd::POINTERS,
         Opcode::PTE_STATUS => PteStatusCmd::POINTERS,
-        Opcode::EQ_ADJUST_RESERVED_FC if release < Release::Main => {
+        Opcode::EQ_ADJUST_RESERVED_FC if release < DriverRelease::Main => {
             EqAdjustReservedFcCmdV1::POINTERS
         }
         Opcode::EQ_ADJUST_RESERVED_FC => EqAdjustReservedFcCmd::POINTERS,

@@ -1,6 +1,6 @@
 //! From the bytes that the device wrote to JSON with the kernel's names.
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::layout::StructLayout;
 use serde_json::{Map, Value};
@@ -12,7 +12,12 @@ use crate::uapi::{self, Kind};
 /// # Errors
 ///
 /// The device wrote another number of bytes than the release writes.
-pub fn response(op: &str, bytes: &[u8], list: &[u8], release: Release) -> Result<Value, String> {
+pub fn response(
+    op: &str,
+    bytes: &[u8],
+    list: &[u8],
+    release: DriverRelease,
+) -> Result<Value, String> {
     let Some((wrapper, layout)) = uapi::response(op, release) else {
         return Err(format!(
             "{op} has no response, {} bytes written",
@@ -50,7 +55,7 @@ pub fn response(op: &str, bytes: &[u8], list: &[u8], release: Release) -> Result
     Ok(response)
 }
 
-fn object(layout: &StructLayout, bytes: &[u8], release: Release) -> Value {
+fn object(layout: &StructLayout, bytes: &[u8], release: DriverRelease) -> Value {
     let mut map = Map::new();
     for field in layout
         .fields
@@ -93,7 +98,7 @@ fn object(layout: &StructLayout, bytes: &[u8], release: Release) -> Value {
     Value::Object(map)
 }
 
-fn any(field: &cxi_ioctl::layout::FieldLayout, bytes: &[u8], release: Release) -> Value {
+fn any(field: &cxi_ioctl::layout::FieldLayout, bytes: &[u8], release: DriverRelease) -> Value {
     match uapi::elements(field, release) {
         Some((kind, _, false)) => value(kind, bytes, release),
         Some((kind, size, true)) => bytes
@@ -104,7 +109,7 @@ fn any(field: &cxi_ioctl::layout::FieldLayout, bytes: &[u8], release: Release) -
     }
 }
 
-fn value(kind: Kind, bytes: &[u8], release: Release) -> Value {
+fn value(kind: Kind, bytes: &[u8], release: DriverRelease) -> Value {
     match kind {
         Kind::Struct(layout) => object(layout, bytes, release),
         Kind::Integer(signed) => {

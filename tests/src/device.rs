@@ -1,6 +1,6 @@
 //! What a scenario is replayed on.
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Credentials};
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ pub trait Device: Sized {
     /// # Errors
     ///
     /// See [`LoadFailure`].
-    fn load(release: Release, setup: &Setup) -> Result<Self, LoadFailure>;
+    fn load(release: DriverRelease, setup: &Setup) -> Result<Self, LoadFailure>;
 
     /// Opens the physical function, or the virtual one.
     ///

@@ -1,6 +1,6 @@
 //! From the fields of a scenario's `cmd` to the bytes of a request.
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::layout::StructLayout;
 use serde_json::{Map, Value};
@@ -16,7 +16,11 @@ const ADDRESSES: [&str; 4] = ["op", "resp", "svc_list", "rsrc_list"];
 ///
 /// A command that the release does not have, a field it does not have, or a value that does not
 /// fit; with the path.
-pub fn request(op: &str, cmd: &Map<String, Value>, release: Release) -> Result<Vec<u8>, String> {
+pub fn request(
+    op: &str,
+    cmd: &Map<String, Value>,
+    release: DriverRelease,
+) -> Result<Vec<u8>, String> {
     let layout = uapi::request(op, release)
         .ok_or_else(|| format!("{op} is no operation of driver {release}"))?;
     let opcode = uapi::opcode(op).ok_or_else(|| format!("{op} is no operation"))?;
@@ -46,7 +50,7 @@ pub fn request(op: &str, cmd: &Map<String, Value>, release: Release) -> Result<V
 fn object(
     layout: &StructLayout,
     value: &Value,
-    release: Release,
+    release: DriverRelease,
     bytes: &mut [u8],
     path: &str,
 ) -> Result<(), String> {
@@ -71,7 +75,7 @@ fn field(
     layout: &StructLayout,
     name: &str,
     value: &Value,
-    release: Release,
+    release: DriverRelease,
     bytes: &mut [u8],
     path: &str,
 ) -> Result<(), String> {
@@ -134,7 +138,7 @@ fn field(
 fn element(
     kind: Kind,
     value: &Value,
-    release: Release,
+    release: DriverRelease,
     bytes: &mut [u8],
     path: &str,
 ) -> Result<(), String> {

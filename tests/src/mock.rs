@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Client, Credentials, ModuleParameters, Nic, NicConfig};
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ use crate::scenario::Setup;
 pub const OPERATIONS_NOT_MODELLED: &[&str] = &[];
 
 /// Drivers that the mock has no model of; their scenarios are skipped.
-pub const DRIVERS_NOT_MODELLED: &[Release] = &[];
+pub const DRIVERS_NOT_MODELLED: &[DriverRelease] = &[];
 
 /// The mock in this process.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct InProcess(Arc<Nic>);
 impl Device for InProcess {
     type File = Client;
 
-    fn load(release: Release, setup: &Setup) -> Result<Self, LoadFailure> {
+    fn load(release: DriverRelease, setup: &Setup) -> Result<Self, LoadFailure> {
         let mut wrong = Ok(());
         let config = NicConfig::new()
             .release(release)

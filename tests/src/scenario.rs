@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub struct Scenario {
     pub name: String,
     /// The release that answered.
     #[serde(deserialize_with = "release")]
-    pub driver: Release,
+    pub driver: DriverRelease,
     /// One sentence on what it shows.
     #[serde(default)]
     pub about: String,
@@ -165,7 +165,7 @@ impl Scenario {
     }
 }
 
-fn release<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Release, D::Error> {
+fn release<'de, D: serde::Deserializer<'de>>(from: D) -> Result<DriverRelease, D::Error> {
     let name = String::deserialize(from)?;
     name.parse().map_err(serde::de::Error::custom)
 }

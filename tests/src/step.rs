@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::Credentials;
 use serde_json::{Map, Value};
 
@@ -50,7 +50,7 @@ impl From<Result<(), Errno>> for Done {
 
 pub(crate) struct Replay<'a, D: Device> {
     pub(crate) device: &'a D,
-    pub(crate) release: Release,
+    pub(crate) release: DriverRelease,
     pub(crate) files: BTreeMap<String, D::File>,
     pub(crate) saved: BTreeMap<String, Value>,
     pub(crate) lists: BTreeMap<String, Vec<Value>>,
@@ -58,7 +58,7 @@ pub(crate) struct Replay<'a, D: Device> {
 }
 
 impl<'a, D: Device> Replay<'a, D> {
-    pub(crate) fn new(device: &'a D, release: Release) -> Self {
+    pub(crate) fn new(device: &'a D, release: DriverRelease) -> Self {
         Self {
             device,
             release,
@@ -187,7 +187,7 @@ impl<'a, D: Device> Replay<'a, D> {
             Ok(bytes) => bytes,
             // A release without the command gets it as the newest one has it.
             Err(_) if uapi::request(&step.op, self.release).is_none() => {
-                encode::request(&step.op, cmd, Release::Main)?
+                encode::request(&step.op, cmd, DriverRelease::Main)?
             }
             Err(reason) => return Err(reason),
         };

@@ -1,7 +1,7 @@
 //! Which structs a command has in a release, and where the kernel's names differ from ours.
 
 use cxi_ioctl::layout::{FieldLayout, StructLayout};
-use cxi_ioctl::{Opcode, Release, abi};
+use cxi_ioctl::{DriverRelease, Opcode, abi};
 
 /// Keys of `limits`, in the order of the resource types.
 pub const RESOURCES: [&str; 8] = ["ptes", "txqs", "tgqs", "eqs", "cts", "les", "tles", "acs"];
@@ -23,7 +23,7 @@ pub const SERVICE_FLAGS: [&str; 6] = [
 pub const CNTR_POOL_SHIFT: u32 = 6;
 
 /// The struct of that name (ours) in a release.
-pub fn layout(name: &str, release: Release) -> Option<&'static StructLayout> {
+pub fn layout(name: &str, release: DriverRelease) -> Option<&'static StructLayout> {
     abi::layouts().find(|layout| {
         let stem = layout.name.strip_suffix("V1").unwrap_or(layout.name);
         stem == name
@@ -41,14 +41,14 @@ pub fn opcode(name: &str) -> Option<Opcode> {
 }
 
 /// The request struct of a command.
-pub fn request(op: &str, release: Release) -> Option<&'static StructLayout> {
+pub fn request(op: &str, release: DriverRelease) -> Option<&'static StructLayout> {
     layout(&format!("{}Cmd", camel(op)), release)
 }
 
 /// The response struct of a command, and the field that wraps it in the kernel's header.
 pub fn response(
     op: &str,
-    release: Release,
+    release: DriverRelease,
 ) -> Option<(Option<&'static str>, &'static StructLayout)> {
     let (wrapper, name) = match op {
         "SVC_GET" => (Some("svc_desc"), "SvcDesc".to_owned()),
@@ -66,7 +66,7 @@ pub fn response(
 }
 
 /// The array that a list command fills: its name and the struct of its entries.
-pub fn list(op: &str, release: Release) -> Option<(&'static str, &'static StructLayout)> {
+pub fn list(op: &str, release: DriverRelease) -> Option<(&'static str, &'static StructLayout)> {
     let (field, name) = match op {
         "SVC_LIST_GET" => ("svc_list", "SvcDesc"),
         "SVC_RSRC_LIST_GET" => ("rsrc_list", "RsrcUse"),
@@ -85,7 +85,7 @@ pub enum Kind {
 }
 
 /// The type of a field's elements, the size of one, and whether it is an array.
-pub fn elements(field: &FieldLayout, release: Release) -> Option<(Kind, usize, bool)> {
+pub fn elements(field: &FieldLayout, release: DriverRelease) -> Option<(Kind, usize, bool)> {
     let (name, is_array) = match field.type_name.strip_prefix('[') {
         Some(array) => (array.split(';').next()?.trim(), true),
         None => (field.type_name, false),

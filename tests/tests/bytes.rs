@@ -1,7 +1,7 @@
 //! Scenario fields to request bytes and response bytes to fields, against bytes laid out by hand.
 #![forbid(unsafe_code)]
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_tests::{decode, encode};
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ fn service_request() {
     let bytes = encode::request(
         "SVC_ALLOC",
         &cmd(json!({"svc_desc": fields})),
-        Release::Main,
+        DriverRelease::Main,
     );
     let mut expected = vec![0; 88];
     expected[0] = 28;
@@ -63,7 +63,7 @@ fn service_request() {
 #[test]
 fn service_response() {
     let (_, descriptor) = descriptor();
-    let response = decode::response("SVC_GET", &descriptor, &[], Release::Main).unwrap();
+    let response = decode::response("SVC_GET", &descriptor, &[], DriverRelease::Main).unwrap();
     let service = &response["svc_desc"];
     assert_eq!(service["restricted_members"], true);
     assert_eq!(service["restricted_vnis"], false);
@@ -82,16 +82,16 @@ fn service_response() {
 #[test]
 fn shapes_follow_the_release() {
     let fields = cmd(json!({"svc_id": 3}));
-    let old = encode::request("LNI_ALLOC", &fields, Release::Shs14_0_1).unwrap();
+    let old = encode::request("LNI_ALLOC", &fields, DriverRelease::Shs14_0_1).unwrap();
     assert_eq!(old, [1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let new = encode::request("LNI_ALLOC", &fields, Release::Main).unwrap();
+    let new = encode::request("LNI_ALLOC", &fields, DriverRelease::Main).unwrap();
     assert_eq!((new.len(), new[4], new[16]), (24, 0, 3));
     let fields = cmd(json!({"eq_hndl": 4, "value": -2}));
-    let old = encode::request("EQ_ADJUST_RESERVED_FC", &fields, Release::Shs12_0).unwrap();
+    let old = encode::request("EQ_ADJUST_RESERVED_FC", &fields, DriverRelease::Shs12_0).unwrap();
     assert_eq!(old[4..12], [4, 0, 0, 0, 0xFE, 0xFF, 0xFF, 0xFF]);
-    let new = encode::request("EQ_ADJUST_RESERVED_FC", &fields, Release::Main).unwrap();
+    let new = encode::request("EQ_ADJUST_RESERVED_FC", &fields, DriverRelease::Main).unwrap();
     assert_eq!(new[16..24], [4, 0, 0, 0, 0xFE, 0xFF, 0xFF, 0xFF]);
-    for (release, length) in [(Release::Shs13_0, 80), (Release::Shs13_1, 84)] {
+    for (release, length) in [(DriverRelease::Shs13_0, 80), (DriverRelease::Shs13_1, 84)] {
         let bytes = vec![0; length];
         assert!(decode::response("GET_DEV_PROPERTIES", &bytes, &[], release).is_ok());
         let longer = vec![0; length + 1];
@@ -102,15 +102,20 @@ fn shapes_follow_the_release() {
 #[test]
 fn nested_and_signed_fields() {
     let fields = cmd(json!({"lni": 1, "opts": {"count": 64, "flags": 2, "lcid": 3}}));
-    let bytes = encode::request("CQ_ALLOC", &fields, Release::Main).unwrap();
+    let bytes = encode::request("CQ_ALLOC", &fields, DriverRelease::Main).unwrap();
     assert_eq!((bytes[16], bytes[24], bytes[36], bytes[40]), (1, 64, 2, 3));
     let fields = cmd(json!({"opts": {"policy": -1}}));
-    let bytes = encode::request("CQ_ALLOC", &fields, Release::Main).unwrap();
+    let bytes = encode::request("CQ_ALLOC", &fields, DriverRelease::Main).unwrap();
     assert_eq!(bytes[28..32], [0xFF; 4]);
     let fields = cmd(json!({"lni_hndl": 1, "opts": {"is_matching": 1, "ethernet": true}}));
-    let bytes = encode::request("PTE_ALLOC", &fields, Release::Main).unwrap();
+    let bytes = encode::request("PTE_ALLOC", &fields, DriverRelease::Main).unwrap();
     assert_eq!(bytes[24..26], [1 << 7, 1 << 3]);
-    let response = decode::response("EQ_ADJUST_RESERVED_FC", &[0xFF; 4], &[], Release::Main);
+    let response = decode::response(
+        "EQ_ADJUST_RESERVED_FC",
+        &[0xFF; 4],
+        &[],
+        DriverRelease::Main,
+    );
     assert_eq!(response.unwrap(), json!({"reserved_fc": -1}));
 }
 
@@ -120,15 +125,22 @@ fn lists_are_entries() {
     put(&mut list, 0, &1_u32.to_le_bytes());
     put(&mut list, 24, &2_u32.to_le_bytes());
     put(&mut list, 46, &[0xFF, 0xFF]);
-    let response =
-        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], &list, Release::Main).unwrap();
+    let response = decode::response(
+        "SVC_RSRC_LIST_GET",
+        &[2, 0, 0, 0],
+        &list,
+        DriverRelease::Main,
+    )
+    .unwrap();
     assert_eq!(response["count"], 2);
     assert_eq!(response["rsrc_list"].as_array().unwrap().len(), 2);
     assert_eq!(response["rsrc_list"][1]["svc_id"], 2);
     assert_eq!(response["rsrc_list"][1]["in_use"][7], 65_535);
     let cut = &list[..30];
-    assert!(decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], cut, Release::Main).is_err());
-    assert!(decode::response("SVC_DESTROY", &[0; 4], &[], Release::Main).is_err());
+    assert!(
+        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], cut, DriverRelease::Main).is_err()
+    );
+    assert!(decode::response("SVC_DESTROY", &[0; 4], &[], DriverRelease::Main).is_err());
 }
 
 #[test]
@@ -181,7 +193,7 @@ fn what_cannot_be_encoded_says_where() {
         ),
     ];
     for (op, fields, reason) in cases {
-        let error = encode::request(op, &cmd(fields), Release::Main).unwrap_err();
+        let error = encode::request(op, &cmd(fields), DriverRelease::Main).unwrap_err();
         assert_eq!(error, reason);
     }
 }

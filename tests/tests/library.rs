@@ -6,14 +6,14 @@ mod node;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId};
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, Nic, NicConfig};
 use cxi_tests::library::{CHECKS, run_all};
 use node::{CLIENT, printed, run};
 
 #[test]
 fn in_the_same_process() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = Nic::new(NicConfig::new().release(release)).expect("a NIC");
         let open = || {
             let file = nic.open().expect("a NIC that is there");
@@ -28,7 +28,7 @@ fn in_the_same_process() {
 #[test]
 fn on_a_served_node() {
     need_node!();
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let output = run(&["--release", release.name(), "--", CLIENT, "library", "cxi0"]);
         assert_eq!(
             printed(&output),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_tests::scenario::{Scenario, Step};
 use cxi_tests::{archive, encode, uapi};
 use serde_json::{Map, Value};
@@ -19,12 +19,12 @@ fn has_every_driver() {
         *counts.entry(scenario.driver).or_insert(0) += 1;
     }
     let expected = [
-        (Release::Shs12_0, 254),
-        (Release::Shs13_0, 254),
-        (Release::Shs13_1, 256),
-        (Release::Shs14_0_0, 256),
-        (Release::Shs14_0_1, 256),
-        (Release::Main, 260),
+        (DriverRelease::Shs12_0, 254),
+        (DriverRelease::Shs13_0, 254),
+        (DriverRelease::Shs13_1, 256),
+        (DriverRelease::Shs14_0_0, 256),
+        (DriverRelease::Shs14_0_1, 256),
+        (DriverRelease::Main, 260),
     ];
     assert_eq!(counts, BTreeMap::from(expected));
 }
@@ -71,7 +71,7 @@ fn all_resolved(map: &Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-fn encode_all(steps: &[Step], release: Release, encoded: &mut usize) {
+fn encode_all(steps: &[Step], release: DriverRelease, encoded: &mut usize) {
     for step in steps {
         encode_all(&step.steps, release, encoded);
         if let Some(inner) = &step.step {

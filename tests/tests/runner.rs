@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_mock::{CallerMemory, Credentials};
 use cxi_tests::archive::File;
 use cxi_tests::device::{Device, LoadFailure, Report};
@@ -24,7 +24,7 @@ struct Scripted {
 impl Device for Scripted {
     type File = ();
 
-    fn load(_release: Release, setup: &Setup) -> Result<Self, LoadFailure> {
+    fn load(_release: DriverRelease, setup: &Setup) -> Result<Self, LoadFailure> {
         if setup.params.contains_key("refuse") {
             return Err(LoadFailure::Refused(Errno::EINVAL));
         }

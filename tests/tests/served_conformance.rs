@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex};
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Credentials};
 use cxi_tests::actor::{Answer, Caller, Task};
 use cxi_tests::device::{Device, LoadFailure, Report};
@@ -29,7 +29,7 @@ struct Node {
     /// Ends before the node does.
     actor: Arc<Mutex<Actor>>,
     served: Served,
-    release: Release,
+    release: DriverRelease,
 }
 
 struct Actor {
@@ -75,7 +75,7 @@ impl Drop for File {
 impl Device for Node {
     type File = File;
 
-    fn load(release: Release, setup: &Setup) -> Result<Self, LoadFailure> {
+    fn load(release: DriverRelease, setup: &Setup) -> Result<Self, LoadFailure> {
         let mut options = vec!["--manual-cleanup".to_owned()];
         options.extend(["--release".to_owned(), release.name().to_owned()]);
         for (name, value) in &setup.params {

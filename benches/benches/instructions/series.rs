@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use cxi::{Device, DeviceId, Limit, Limits, Release, Resource, ServiceSpec, Vni};
+use cxi::{Device, DeviceId, DriverRelease, Limit, Limits, Resource, ServiceSpec, Vni};
 use cxi_benches::mock::Result;
 use cxi_ioctl::Errno;
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
@@ -60,12 +60,12 @@ pub(crate) fn all() -> Vec<Series> {
         series.push(Series::new(format!("write/{name}"), || write(operation)));
         if operation.cycle {
             series.push(Series::new(format!("mock/{name}"), || {
-                mock(operation, &nic(Release::Shs14_0_1)?)
+                mock(operation, &nic(DriverRelease::Shs14_0_1)?)
             }));
         }
     }
     let operation = &operations::SERVICE_CYCLE;
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let name = format!("mock/{}@{release}", operation.name);
         series.push(Series::new(name, move || mock(operation, &nic(release)?)));
         let name = format!("mock/{}, NIC full@{release}", operation.name);
@@ -79,7 +79,7 @@ pub(crate) fn all() -> Vec<Series> {
     series
 }
 
-fn nic(release: Release) -> Result<InProcess> {
+fn nic(release: DriverRelease) -> Result<InProcess> {
     let nic = Nic::new(NicConfig::new().release(release))?;
     Ok(nic.open()?.transport(Credentials::root()))
 }
@@ -91,7 +91,7 @@ fn device(transport: Arc<dyn cxi_ioctl::Transport>) -> Result<Device> {
 }
 
 fn library(operation: &Operation) -> Result<Act> {
-    let canned = Arc::new(Canned::new(nic(Release::Shs14_0_1)?)?);
+    let canned = Arc::new(Canned::new(nic(DriverRelease::Shs14_0_1)?)?);
     let device = device(Arc::<Canned>::clone(&canned))?;
     let mut act = (operation.prepare)(&device)?;
     act();
@@ -101,7 +101,7 @@ fn library(operation: &Operation) -> Result<Act> {
 
 fn write(operation: &Operation) -> Result<Act> {
     let sink = std::fs::File::options().write(true).open("/dev/null")?;
-    let (_, sent) = commands(operation, &nic(Release::Shs14_0_1)?)?;
+    let (_, sent) = commands(operation, &nic(DriverRelease::Shs14_0_1)?)?;
     Ok(Box::new(move || {
         for command in &sent {
             black_box(

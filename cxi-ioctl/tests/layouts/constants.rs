@@ -35,7 +35,7 @@ fn of_header(recorded: &Recorded) -> BTreeMap<&str, i64> {
         .collect()
 }
 
-fn here() -> Vec<(String, i64, Option<cxi_ioctl::Release>)> {
+fn here() -> Vec<(String, i64, Option<cxi_ioctl::DriverRelease>)> {
     let flags = MapFlags::all()
         .iter_names()
         .map(|(name, flag)| (format!("CXI_MAP_{name}"), i64::from(flag.bits()), None));

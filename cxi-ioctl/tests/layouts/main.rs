@@ -8,11 +8,11 @@ mod opcodes;
 mod recorded;
 mod structs;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_ioctl::layout::StructLayout;
 
 /// Whether a release has a struct in this layout.
-fn applies(layout: &StructLayout, release: Release) -> bool {
+fn applies(layout: &StructLayout, release: DriverRelease) -> bool {
     layout.since.is_none_or(|since| since <= release)
         && layout.until.is_none_or(|until| release <= until)
 }

@@ -4,7 +4,7 @@ use cxi_ioctl::abi::device::PropertiesInfoV1;
 use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
 use cxi_ioctl::abi::{commands, layouts};
 use cxi_ioctl::layout::{CommandLayout, StructLayout};
-use cxi_ioctl::{ListCommand, Opcode, OpcodeInfo, Privilege, Release, RequestLen};
+use cxi_ioctl::{DriverRelease, ListCommand, Opcode, OpcodeInfo, Privilege, RequestLen};
 use serde_json::{Map, Value};
 
 use crate::recorded::{self, Recorded, objects, size};
@@ -218,7 +218,7 @@ fn check(
     );
 
     let response = optional(opcode, "response_len").unwrap_or(0);
-    let here = if command.opcode == Opcode::GET_DEV_PROPERTIES && release < Release::Shs13_1 {
+    let here = if command.opcode == Opcode::GET_DEV_PROPERTIES && release < DriverRelease::Shs13_1 {
         size_of::<PropertiesInfoV1>()
     } else {
         command.response_len

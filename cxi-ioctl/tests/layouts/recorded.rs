@@ -1,10 +1,10 @@
 //! The recorded interfaces; `tests/abi/minimise.jq` says what they are made from.
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use serde_json::{Map, Value};
 
 pub(crate) struct Recorded {
-    pub(crate) release: Release,
+    pub(crate) release: DriverRelease,
     root: Value,
 }
 
@@ -22,17 +22,17 @@ impl Recorded {
 
 /// All releases, oldest first. 14.0.0 and 14.0.1 have the same interface.
 pub(crate) fn all() -> Vec<Recorded> {
-    Release::ALL
+    DriverRelease::ALL
         .into_iter()
         .map(|release| {
             let (name, text) = match release {
-                Release::Shs12_0 => ("shs-12.0", include_str!("../abi/shs-12.0.json")),
-                Release::Shs13_0 => ("shs-13.0", include_str!("../abi/shs-13.0.json")),
-                Release::Shs13_1 => ("shs-13.1", include_str!("../abi/shs-13.1.json")),
-                Release::Shs14_0_0 | Release::Shs14_0_1 => {
+                DriverRelease::Shs12_0 => ("shs-12.0", include_str!("../abi/shs-12.0.json")),
+                DriverRelease::Shs13_0 => ("shs-13.0", include_str!("../abi/shs-13.0.json")),
+                DriverRelease::Shs13_1 => ("shs-13.1", include_str!("../abi/shs-13.1.json")),
+                DriverRelease::Shs14_0_0 | DriverRelease::Shs14_0_1 => {
                     ("shs-14.0", include_str!("../abi/shs-14.0.json"))
                 }
-                Release::Main => ("main", include_str!("../abi/main.json")),
+                DriverRelease::Main => ("main", include_str!("../abi/main.json")),
                 other => panic!("no recorded interface of {other}"),
             };
             let root: Value = serde_json::from_str(text).expect("a recorded interface");

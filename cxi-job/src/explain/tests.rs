@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cxi_ioctl::{CommandError, Errno, Opcode, Release};
+use cxi_ioctl::{CommandError, DriverRelease, Errno, Opcode};
 
 use super::Inquiry;
 use cxi::driver::DetectedRelease;
@@ -33,7 +33,7 @@ fn what_to_do_about_a_service_that_is_not_there() {
 fn what_to_do_about_a_driver_that_does_not_fit() {
     let unsupported = ErrorKind::Unsupported {
         what: "a range of VNIs",
-        needs: Release::Shs13_1,
+        needs: DriverRelease::Shs13_1,
         has: DetectedRelease::Unknown,
     };
     says(unsupported, Opcode::SVC_ALLOC, "Update the driver");

@@ -84,7 +84,7 @@ fn services_that_are_not_as_they_should_be() {
 
 #[test]
 fn a_service_without_vnis_is_open_on_an_old_driver() {
-    let config = NicConfig::new().release(cxi_ioctl::Release::Shs12_0);
+    let config = NicConfig::new().release(cxi_ioctl::DriverRelease::Shs12_0);
     let mock = MockNode::with_nics(1, &config).unwrap();
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1))

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use cxi::{Device, Host, Limit, Limits, Member, Resource, ServiceSpec, VniRange};
-use cxi_ioctl::{Errno, Fault, Injection, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode};
 use cxi_job::JobLimits;
 use cxi_job::explain::{Explanation, Inquiry};
 use cxi_job::limits::Mode;
@@ -186,7 +186,7 @@ fn le_pools() {
 #[test]
 fn vnis_that_are_taken_by_generation() {
     // Single VNIs: the drivers from 13.0 to 14.0.0.
-    let config = NicConfig::new().release(Release::Shs13_1);
+    let config = NicConfig::new().release(DriverRelease::Shs13_1);
     let mock = MockNode::with_nics(1, &config).unwrap();
     let device = devices(&mock).remove(0);
     device.services().create(&spec(1000, 1024, &[])).unwrap();

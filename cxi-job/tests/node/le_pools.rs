@@ -8,7 +8,7 @@ use cxi_job::limits::{
     Bottleneck, LE_POOLS, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage,
     forecast, plan,
 };
-use cxi::{DeviceId, Limit, Limits, Release, Resource, ResourceMap, ServiceId};
+use cxi::{DeviceId, Limit, Limits, DriverRelease, Resource, ResourceMap, ServiceId};
 
 fn les(limit: Limit) -> Limits {
     let mut limits = Limits::default();
@@ -68,7 +68,7 @@ fn a_job_that_reserves_no_les_is_planned_without_a_pool() {
 
 #[test]
 fn what_is_read_from_a_nic_goes_by_its_driver() {
-    for (release, holders) in [(Release::Shs13_1, 2), (Release::Main, 1)] {
+    for (release, holders) in [(DriverRelease::Shs13_1, 2), (DriverRelease::Main, 1)] {
         let nic = nic(release);
         let device = root(&nic);
         let services = device.services();
@@ -81,7 +81,7 @@ fn what_is_read_from_a_nic_goes_by_its_driver() {
 
 #[test]
 fn a_refusal_is_explained_with_all_that_hold_a_pool() {
-    let nic = nic(Release::Shs13_1);
+    let nic = nic(DriverRelease::Shs13_1);
     let device = root(&nic);
     let spec = |number: u16| with(100 + number, Resource::Les, 0, 64);
     for number in 0..15 {

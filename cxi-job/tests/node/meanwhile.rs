@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use cxi::{Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder};
-use cxi_ioctl::{Errno, Injection, Mapping, Opcode, Release, Request, Transport};
+use cxi_ioctl::{DriverRelease, Errno, Injection, Mapping, Opcode, Request, Transport};
 use cxi_job::allocate::LeftBehindReason;
 use cxi_job::{AllocateError, JobLimits, JobRequest, Node};
 use cxi_mock::{InProcess, MockNode, NicConfig};
@@ -156,7 +156,7 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
     for skip in 0..6 {
         let lists = Injection::errno(Errno::ENOMEM).on(Opcode::SVC_LIST_GET);
         // Not sent: the driver knows no namespaces.
-        let config = NicConfig::new().release(Release::Shs13_1);
+        let config = NicConfig::new().release(DriverRelease::Shs13_1);
         let old = MockNode::with_nics(1, &config).unwrap();
         let (node, faults) = faulty(&old);
         faults[0].inject(lists.clone().skip(skip));

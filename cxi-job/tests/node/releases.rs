@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::{Resource, TrafficClasses};
-use cxi_ioctl::{Errno, Injection, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Injection, Opcode};
 use cxi_job::limits::Mode;
 use cxi_job::{AuditOptions, CleanPolicy, Filter, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{MockNode, NicConfig};
@@ -12,8 +12,8 @@ use crate::support::{FakeClock, allocate, cxi, faulty, job, node, planned, user_
 
 /// Runs a part of a job's life on two NICs of each release, and looks that nothing of it is left
 /// and that no driver was brought to undefined behaviour.
-fn for_each_release(part: impl Fn(&MockNode, Release)) {
-    for release in Release::ALL {
+fn for_each_release(part: impl Fn(&MockNode, DriverRelease)) {
+    for release in DriverRelease::ALL {
         let mock = MockNode::with_nics(2, &NicConfig::new().release(release)).unwrap();
         part(&mock, release);
         assert!(

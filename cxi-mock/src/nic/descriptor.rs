@@ -122,7 +122,7 @@ pub(crate) fn traffic_classes(desc: &SvcDesc) -> [bool; 5] {
 
 #[cfg(test)]
 mod tests {
-    use cxi_ioctl::Release;
+    use cxi_ioctl::DriverRelease;
     use cxi_ioctl::abi::service::{SvcAllocCmd, SvcMember};
 
     use super::*;
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    fn check_on(desc: &SvcDesc, release: Release) -> Result<(), Errno> {
+    fn check_on(desc: &SvcDesc, release: DriverRelease) -> Result<(), Errno> {
         check(desc, &totals(), &Rules::of(release))
     }
 
@@ -149,7 +149,7 @@ mod tests {
         bad.num_vld_vnis = 9;
         bad.members[0].kind = 77;
         bad.limits.types[0].res = 5;
-        assert_eq!(check_on(&bad, Release::Main), Ok(()));
+        assert_eq!(check_on(&bad, DriverRelease::Main), Ok(()));
         for flag in [
             SvcFlags::RESTRICTED_VNIS,
             SvcFlags::RESTRICTED_MEMBERS,
@@ -157,7 +157,7 @@ mod tests {
         ] {
             bad.flags = flag.bits();
             assert_eq!(
-                check_on(&bad, Release::Main),
+                check_on(&bad, DriverRelease::Main),
                 Err(Errno::EINVAL),
                 "{flag:?}"
             );
@@ -167,12 +167,12 @@ mod tests {
     #[test]
     fn releases_differ_in_empty_lists_and_namespaces() {
         let empty = desc(SvcFlags::RESTRICTED_VNIS);
-        assert_eq!(check_on(&empty, Release::Shs13_0), Err(Errno::EINVAL));
-        assert_eq!(check_on(&empty, Release::Shs13_1), Ok(()));
+        assert_eq!(check_on(&empty, DriverRelease::Shs13_0), Err(Errno::EINVAL));
+        assert_eq!(check_on(&empty, DriverRelease::Shs13_1), Ok(()));
         let mut netns = desc(SvcFlags::RESTRICTED_MEMBERS);
         netns.members[1].kind = MEMBER_NET_NS;
-        assert_eq!(check_on(&netns, Release::Shs13_1), Err(Errno::EINVAL));
-        assert_eq!(check_on(&netns, Release::Shs14_0_0), Ok(()));
+        assert_eq!(check_on(&netns, DriverRelease::Shs13_1), Err(Errno::EINVAL));
+        assert_eq!(check_on(&netns, DriverRelease::Shs14_0_0), Ok(()));
     }
 
     #[test]
@@ -199,13 +199,13 @@ mod tests {
             kind: MEMBER_UID,
         };
         let other = Credentials::user(6, 6);
-        for release in Release::ALL {
+        for release in DriverRelease::ALL {
             let rules = Rules::of(release);
             let admitted = match rules.member_check {
                 MemberCheck::None => admits(&desc, &other, &rules),
                 _ => access(&desc, &rules).unwrap().admits(&other, &rules),
             };
-            assert_eq!(admitted, release == Release::Shs13_0, "{release}");
+            assert_eq!(admitted, release == DriverRelease::Shs13_0, "{release}");
         }
     }
 }

@@ -222,7 +222,7 @@ impl<X> Profiles<X> {
 
 #[cfg(test)]
 mod tests {
-    use cxi_ioctl::Release;
+    use cxi_ioctl::DriverRelease;
 
     use super::*;
 
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn lookup_tells_refusal_from_absence() {
-        let rules = Rules::of(Release::Main);
+        let rules = Rules::of(DriverRelease::Main);
         let mut all = Profiles::new();
         let id = all
             .add(profile(64, 63), VniExclusivity::RangesOnly)
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(all.lookup(70, &member, &rules), Lookup::Found(id));
         assert_eq!(all.lookup(70, &other, &rules), Lookup::Refused);
         assert_eq!(all.lookup(128, &member, &rules), Lookup::Unknown);
-        let old = Rules::of(Release::Shs13_0);
+        let old = Rules::of(DriverRelease::Shs13_0);
         assert_eq!(all.lookup(70, &other, &old), Lookup::Unknown);
     }
 }

@@ -9,10 +9,10 @@ use cxi_ioctl::abi::memory::AtuMapCmd;
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpAllocResp};
 use cxi_ioctl::abi::service::{MEMBER_UID, SvcAllocCmd, SvcDesc, SvcFlags, SvcMember};
 use cxi_ioctl::zerocopy::FromBytes;
-use cxi_ioctl::{Command, Errno, Release};
+use cxi_ioctl::{Command, DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Credentials, InProcess, Nic, NicConfig};
 
-pub(crate) fn nic(release: Release) -> Arc<Nic> {
+pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn alloc(transport: &InProcess, desc: SvcDesc) -> Result<u32, Errno> 
 }
 
 pub(crate) fn lni(transport: &InProcess, svc: u32) -> Result<u32, Errno> {
-    if transport.client().nic().config().release == Release::Main {
+    if transport.client().nic().config().release == DriverRelease::Main {
         let mut command = LniAllocCmd::new();
         command.svc_id = svc;
         send(transport, &command).map(|response| response.lni)

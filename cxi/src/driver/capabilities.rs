@@ -1,6 +1,6 @@
 //! What a driver can do.
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 bitflags::bitflags! {
     /// What a driver can do for certain.
@@ -52,7 +52,7 @@ bitflags::bitflags! {
 impl Capabilities {
     /// What a release can do.
     #[must_use]
-    pub fn for_release(release: Release) -> Self {
+    pub fn for_release(release: DriverRelease) -> Self {
         let from = |since, capabilities: Self| {
             if release >= since {
                 capabilities
@@ -61,17 +61,19 @@ impl Capabilities {
             }
         };
         let exclusive = match release {
-            Release::Shs13_0 | Release::Shs13_1 | Release::Shs14_0_0 => Self::EXCLUSIVE_VNIS,
+            DriverRelease::Shs13_0 | DriverRelease::Shs13_1 | DriverRelease::Shs14_0_0 => {
+                Self::EXCLUSIVE_VNIS
+            }
             _ => Self::SHARED_VNIS,
         };
         let unused_slots = match release {
-            Release::Shs13_0 => Self::empty(),
+            DriverRelease::Shs13_0 => Self::empty(),
             _ => Self::UNUSED_MEMBER_SLOTS,
         };
         exclusive
             | unused_slots
             | from(
-                Release::Shs13_1,
+                DriverRelease::Shs13_1,
                 Self::SERVICE_ENABLE
                     | Self::VNI_RANGES
                     | Self::EXCLUSIVE_CPS
@@ -84,10 +86,10 @@ impl Capabilities {
                     | Self::POOL_FLAGS
                     | Self::RGID_PARAMETERS,
             )
-            | from(Release::Shs14_0_0, Self::NETNS)
-            | from(Release::Shs14_0_1, Self::LE_POOL_BY_RESERVATION)
+            | from(DriverRelease::Shs14_0_0, Self::NETNS)
+            | from(DriverRelease::Shs14_0_1, Self::LE_POOL_BY_RESERVATION)
             | from(
-                Release::Main,
+                DriverRelease::Main,
                 Self::CQ_ALLOC_BUF | Self::USAGE_NOT_APPLICABLE | Self::LIST_BY_ID,
             )
     }

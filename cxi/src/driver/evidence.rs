@@ -1,6 +1,6 @@
 //! What was seen of a driver, and which releases that leaves.
 
-use cxi_ioctl::{Errno, LniForm, Release};
+use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
 use super::Capabilities;
 
@@ -83,14 +83,14 @@ pub struct Evidence {
 
 impl Evidence {
     /// The releases that all of it fits, oldest first.
-    pub(super) fn candidates(&self) -> Vec<Release> {
-        Release::ALL
+    pub(super) fn candidates(&self) -> Vec<DriverRelease> {
+        DriverRelease::ALL
             .into_iter()
             .filter(|release| self.fits(*release))
             .collect()
     }
 
-    fn fits(&self, release: Release) -> bool {
+    fn fits(&self, release: DriverRelease) -> bool {
         let since = |seen: Option<bool>, first| seen.is_none_or(|seen| seen == (release >= first));
         let parameters = self.parameters;
         self.unknown_command == Answer::Refused(Errno::EINVAL)
@@ -98,52 +98,52 @@ impl Evidence {
             && self.fits_default_classes(release)
             && self.fits_exclusive_cp(release)
             && self.fits_set_netns(release)
-            && since(self.le_usage_not_applicable, Release::Main)
-            && since(self.ats_enabled, Release::Main)
+            && since(self.le_usage_not_applicable, DriverRelease::Main)
+            && since(self.ats_enabled, DriverRelease::Main)
             && self
                 .lni_form
                 .is_none_or(|form| form == LniForm::for_release(release))
             && since(
                 parameters.map(|seen| seen.default_lnis_per_rgid),
-                Release::Shs13_1,
+                DriverRelease::Shs13_1,
             )
             && since(
                 parameters.map(|seen| seen.cass_sl_pml_rec_timeout_ms),
-                Release::Shs14_0_1,
+                DriverRelease::Shs14_0_1,
             )
             && since(
                 parameters.map(|seen| seen.rmu_pf_max_clients),
-                Release::Main,
+                DriverRelease::Main,
             )
     }
 
-    fn fits_properties(&self, release: Release) -> bool {
+    fn fits_properties(&self, release: DriverRelease) -> bool {
         match self.properties {
-            PropertiesForm::Short => release < Release::Shs13_1,
-            PropertiesForm::Long => release >= Release::Shs13_1,
+            PropertiesForm::Short => release < DriverRelease::Shs13_1,
+            PropertiesForm::Long => release >= DriverRelease::Shs13_1,
             PropertiesForm::Other(_) => false,
         }
     }
 
     /// Only between 12.0 and 13.0: administrators may change the default service.
-    fn fits_default_classes(&self, release: Release) -> bool {
+    fn fits_default_classes(&self, release: DriverRelease) -> bool {
         match release {
-            Release::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
-            Release::Shs13_0 => self.default_classes != DefaultClasses::None,
+            DriverRelease::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
+            DriverRelease::Shs13_0 => self.default_classes != DefaultClasses::None,
             _ => true,
         }
     }
 
-    fn fits_exclusive_cp(&self, release: Release) -> bool {
+    fn fits_exclusive_cp(&self, release: DriverRelease) -> bool {
         match self.knows_exclusive_cp() {
-            Some(knows) => knows == (release >= Release::Shs13_1),
+            Some(knows) => knows == (release >= DriverRelease::Shs13_1),
             None => self.says_nothing(self.exclusive_cp),
         }
     }
 
-    fn fits_set_netns(&self, release: Release) -> bool {
+    fn fits_set_netns(&self, release: DriverRelease) -> bool {
         match self.knows_netns() {
-            Some(knows) => knows == (release >= Release::Shs14_0_0),
+            Some(knows) => knows == (release >= DriverRelease::Shs14_0_0),
             None => self.says_nothing(self.set_netns),
         }
     }

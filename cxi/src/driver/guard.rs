@@ -1,6 +1,6 @@
 //! What is not sent, and why.
 
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Opcode};
 
 use super::{Capabilities, DetectedRelease, Quirks};
 use crate::Device;
@@ -14,12 +14,12 @@ impl Device {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use cxi::{Device, DeviceId, Release};
+    /// # use cxi::{Device, DeviceId, DriverRelease};
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
     /// use cxi::driver::Quirks;
     /// use cxi::{ErrorKind, ServiceSpec};
     ///
-    /// # let nic = Nic::new(NicConfig::new().release(Release::Shs12_0))?;
+    /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs12_0))?;
     /// # let file = nic.open()?.transport(Credentials::root());
     /// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
     /// let any_vni = ServiceSpec::builder().unrestricted_vnis().build()?;
@@ -73,7 +73,7 @@ impl Device {
         &self,
         capability: Capabilities,
         what: &'static str,
-        since: Release,
+        since: DriverRelease,
         opcode: Opcode,
     ) -> Result<()> {
         if self.driver()?.can(capability) {
@@ -82,7 +82,12 @@ impl Device {
         Err(self.unsupported(what, since, opcode))
     }
 
-    pub(crate) fn unsupported(&self, what: &'static str, needs: Release, opcode: Opcode) -> Error {
+    pub(crate) fn unsupported(
+        &self,
+        what: &'static str,
+        needs: DriverRelease,
+        opcode: Opcode,
+    ) -> Error {
         let has = self.detected_release();
         Error::new(
             ErrorKind::Unsupported { what, needs, has },

@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 /// Which release a driver behaves like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DetectedRelease {
     /// Like this one and no other.
-    Release(Release),
+    Release(DriverRelease),
     /// Like one of these, which cannot be told apart from here.
     Between {
         /// The oldest that it may be.
-        oldest: Release,
+        oldest: DriverRelease,
         /// The newest that it may be.
-        newest: Release,
+        newest: DriverRelease,
     },
     /// Like no release that this library knows.
     Unknown,
@@ -23,7 +23,7 @@ pub enum DetectedRelease {
 
 impl DetectedRelease {
     /// The guess that these releases, oldest first, leave.
-    pub(super) fn of(candidates: &[Release]) -> Self {
+    pub(super) fn of(candidates: &[DriverRelease]) -> Self {
         match (candidates.first(), candidates.last()) {
             (Some(oldest), Some(newest)) if oldest == newest => Self::Release(*oldest),
             (Some(&oldest), Some(&newest)) => Self::Between { oldest, newest },
@@ -33,7 +33,7 @@ impl DetectedRelease {
 
     /// The release, if there is no other that it may be.
     #[must_use]
-    pub const fn release(self) -> Option<Release> {
+    pub const fn release(self) -> Option<DriverRelease> {
         match self {
             Self::Release(release) => Some(release),
             _ => None,
@@ -42,7 +42,7 @@ impl DetectedRelease {
 
     /// The oldest and the newest release that it may be.
     #[must_use]
-    pub const fn bounds(self) -> Option<(Release, Release)> {
+    pub const fn bounds(self) -> Option<(DriverRelease, DriverRelease)> {
         match self {
             Self::Release(release) => Some((release, release)),
             Self::Between { oldest, newest } => Some((oldest, newest)),
@@ -52,7 +52,7 @@ impl DetectedRelease {
 
     /// Whether it may be this one.
     #[must_use]
-    pub fn may_be(self, release: Release) -> bool {
+    pub fn may_be(self, release: DriverRelease) -> bool {
         self.bounds()
             .is_some_and(|(oldest, newest)| (oldest..=newest).contains(&release))
     }
@@ -60,8 +60,8 @@ impl DetectedRelease {
 
 impl fmt::Display for DetectedRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let between = |oldest: Release, newest: Release| {
-            let neighbours = Release::ALL
+        let between = |oldest: DriverRelease, newest: DriverRelease| {
+            let neighbours = DriverRelease::ALL
                 .windows(2)
                 .any(|pair| pair == [oldest, newest].as_slice());
             let word = if neighbours { "or" } else { "to" };

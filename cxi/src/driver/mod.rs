@@ -12,7 +12,7 @@ mod quirks;
 
 use std::fmt;
 
-use cxi_ioctl::{LniForm, Release};
+use cxi_ioctl::{DriverRelease, LniForm};
 
 use crate::Device;
 use crate::error::Result;
@@ -28,14 +28,14 @@ pub use quirks::Quirks;
 /// # use std::sync::Arc;
 /// # use cxi::{Device, DeviceId};
 /// # use cxi_mock::{Credentials, Nic, NicConfig};
-/// use cxi::Release;
+/// use cxi::DriverRelease;
 /// use cxi::driver::{Capabilities, DetectedRelease};
 ///
-/// # let nic = Nic::new(NicConfig::new().release(Release::Shs13_1))?;
+/// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs13_1))?;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
 /// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
 /// let driver = device.driver()?;
-/// assert_eq!(driver.detected_release(), DetectedRelease::Release(Release::Shs13_1));
+/// assert_eq!(driver.detected_release(), DetectedRelease::Release(DriverRelease::Shs13_1));
 /// assert!(driver.can(Capabilities::VNI_RANGES));
 /// assert!(!driver.can(Capabilities::NETNS));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -54,12 +54,13 @@ impl Driver {
         let candidates = evidence.candidates();
         // What tells SHS 12.0 from 13.0 can be changed by an administrator, and what is safe with
         // the one corrupts memory with the other: nothing relies on it being 12.0.
-        let relied_on = |release: Release| {
+        let relied_on = |release: DriverRelease| {
             candidates.contains(&release)
-                || (release == Release::Shs13_0 && candidates.contains(&Release::Shs12_0))
+                || (release == DriverRelease::Shs13_0
+                    && candidates.contains(&DriverRelease::Shs12_0))
         };
         let relevant = || {
-            Release::ALL
+            DriverRelease::ALL
                 .into_iter()
                 .filter(|release| relied_on(*release))
         };

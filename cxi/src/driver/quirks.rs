@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 bitflags::bitflags! {
     /// What a driver answers with damage, or with less protection than was asked for.
@@ -77,7 +77,7 @@ const WORDS: &[(Quirks, &str)] = &[
 impl Quirks {
     /// What a release answers with damage.
     #[must_use]
-    pub fn for_release(release: Release) -> Self {
+    pub fn for_release(release: DriverRelease) -> Self {
         let from = |since, quirks: Self| {
             if release >= since {
                 quirks
@@ -86,14 +86,18 @@ impl Quirks {
             }
         };
         let own = match release {
-            Release::Shs12_0 => Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS,
-            Release::Shs13_0 => {
+            DriverRelease::Shs12_0 => {
+                Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS
+            }
+            DriverRelease::Shs13_0 => {
                 Self::REFUSED_RESERVE | Self::SHARED_RGID | Self::OPEN_VNIS | Self::OPEN_MEMBER_SLOT
             }
             _ => Self::empty(),
         };
-        own | from(Release::Shs13_0, Self::ORPHANED_PROFILE | Self::VNI_COUNT)
-            | from(Release::Shs13_1, Self::REFUSED_RANGE)
+        own | from(
+            DriverRelease::Shs13_0,
+            Self::ORPHANED_PROFILE | Self::VNI_COUNT,
+        ) | from(DriverRelease::Shs13_1, Self::REFUSED_RANGE)
     }
 }
 

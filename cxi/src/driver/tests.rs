@@ -5,7 +5,7 @@ use cxi_ioctl::Errno;
 use super::*;
 
 /// What a physical function shows without sysfs.
-fn shown_by(release: Release) -> Evidence {
+fn shown_by(release: DriverRelease) -> Evidence {
     let from = |since, answer| {
         if release >= since {
             answer
@@ -15,18 +15,18 @@ fn shown_by(release: Release) -> Evidence {
     };
     Evidence {
         unknown_command: Answer::Refused(Errno::EINVAL),
-        properties: if release < Release::Shs13_1 {
+        properties: if release < DriverRelease::Shs13_1 {
             PropertiesForm::Short
         } else {
             PropertiesForm::Long
         },
         default_classes: match release {
-            Release::Shs12_0 => DefaultClasses::None,
+            DriverRelease::Shs12_0 => DefaultClasses::None,
             _ => DefaultClasses::FirstFour,
         },
-        le_usage_not_applicable: Some(release == Release::Main),
-        exclusive_cp: from(Release::Shs13_1, Answer::Done),
-        set_netns: from(Release::Shs14_0_0, Answer::Refused(Errno::EEXIST)),
+        le_usage_not_applicable: Some(release == DriverRelease::Main),
+        exclusive_cp: from(DriverRelease::Shs13_1, Answer::Done),
+        set_netns: from(DriverRelease::Shs14_0_0, Answer::Refused(Errno::EEXIST)),
         lni_form: None,
         parameters: None,
         ats_enabled: None,
@@ -38,32 +38,38 @@ fn shown_by(release: Release) -> Evidence {
 fn guesses_read_well() {
     let between = |oldest, newest| DetectedRelease::Between { oldest, newest }.to_string();
     assert_eq!(
-        between(Release::Shs14_0_0, Release::Shs14_0_1),
+        between(DriverRelease::Shs14_0_0, DriverRelease::Shs14_0_1),
         "shs-14.0.0 or shs-14.0.1"
     );
-    assert_eq!(between(Release::Shs13_1, Release::Main), "shs-13.1 to main");
-    assert_eq!(DetectedRelease::Release(Release::Main).to_string(), "main");
+    assert_eq!(
+        between(DriverRelease::Shs13_1, DriverRelease::Main),
+        "shs-13.1 to main"
+    );
+    assert_eq!(
+        DetectedRelease::Release(DriverRelease::Main).to_string(),
+        "main"
+    );
     assert_eq!(DetectedRelease::Unknown.to_string(), "unknown");
 }
 
 #[test]
 fn nothing_relies_on_a_driver_being_12_0() {
-    let driver = Driver::of(shown_by(Release::Shs12_0));
+    let driver = Driver::of(shown_by(DriverRelease::Shs12_0));
     assert_eq!(
         driver.detected_release(),
-        DetectedRelease::Release(Release::Shs12_0)
+        DetectedRelease::Release(DriverRelease::Shs12_0)
     );
     assert!(driver.quirks().contains(Quirks::REFUSED_RESERVE));
     assert!(driver.quirks().contains(Quirks::REFUSED_SERVICE_LEAK));
     assert!(!driver.can(Capabilities::SHARED_VNIS));
-    let driver = Driver::of(shown_by(Release::Shs13_0));
+    let driver = Driver::of(shown_by(DriverRelease::Shs13_0));
     assert!(!driver.quirks().contains(Quirks::REFUSED_SERVICE_LEAK));
     assert!(driver.can(Capabilities::EXCLUSIVE_VNIS));
 }
 
 #[test]
 fn a_changed_default_service_leaves_two() {
-    for release in [Release::Shs12_0, Release::Shs13_0] {
+    for release in [DriverRelease::Shs12_0, DriverRelease::Shs13_0] {
         let driver = Driver::of(Evidence {
             default_classes: DefaultClasses::Other,
             ..shown_by(release)
@@ -73,19 +79,19 @@ fn a_changed_default_service_leaves_two() {
             "shs-12.0 or shs-13.0"
         );
         assert_eq!(driver.quirks().bits(), {
-            let both =
-                Quirks::for_release(Release::Shs12_0) | Quirks::for_release(Release::Shs13_0);
+            let both = Quirks::for_release(DriverRelease::Shs12_0)
+                | Quirks::for_release(DriverRelease::Shs13_0);
             both.bits()
         });
     }
     // It says nothing about later ones.
     let main = Evidence {
         default_classes: DefaultClasses::None,
-        ..shown_by(Release::Main)
+        ..shown_by(DriverRelease::Main)
     };
     assert_eq!(
         Driver::of(main).detected_release().release(),
-        Some(Release::Main)
+        Some(DriverRelease::Main)
     );
 }
 
@@ -93,18 +99,18 @@ fn a_changed_default_service_leaves_two() {
 fn the_form_of_lni_alloc_counts() {
     let long = Evidence {
         lni_form: Some(LniForm::Long),
-        ..shown_by(Release::Shs14_0_1)
+        ..shown_by(DriverRelease::Shs14_0_1)
     };
     assert_eq!(
         Driver::of(long).detected_release(),
         DetectedRelease::Unknown
     );
     assert_eq!(
-        Driver::of(shown_by(Release::Shs13_1)).lni_form(),
+        Driver::of(shown_by(DriverRelease::Shs13_1)).lni_form(),
         Some(LniForm::Short)
     );
     assert_eq!(
-        Driver::of(shown_by(Release::Main)).lni_form(),
+        Driver::of(shown_by(DriverRelease::Main)).lni_form(),
         Some(LniForm::Long)
     );
 }
@@ -119,7 +125,7 @@ fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
             le_usage_not_applicable: None,
             default_classes: DefaultClasses::Other,
             virtual_function,
-            ..shown_by(Release::Shs14_0_1)
+            ..shown_by(DriverRelease::Shs14_0_1)
         })
     };
     let driver = function(Some(true));

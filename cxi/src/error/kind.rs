@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cxi_ioctl::{CommandError, Errno, Opcode, Privilege, Release};
+use cxi_ioctl::{CommandError, DriverRelease, Errno, Opcode, Privilege};
 
 use super::{Shortage, VniConflict};
 use crate::ServiceId;
@@ -76,7 +76,7 @@ pub enum ErrorKind {
         /// What was asked for.
         what: &'static str,
         /// First release that can do it.
-        needs: Release,
+        needs: DriverRelease,
         /// What the driver behaves like.
         has: DetectedRelease,
     },
@@ -150,7 +150,7 @@ fn protocol(error: &CommandError) -> String {
     text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
 }
 
-fn words(release: Release) -> String {
+fn words(release: DriverRelease) -> String {
     match release.name().strip_prefix("shs-") {
         Some(number) => format!("SHS {number}"),
         None => "the driver's development branch".to_owned(),

@@ -13,7 +13,7 @@ use super::object::{Object, closable};
 use super::{Lni, LniInner, explain, reach};
 use crate::driver::Capabilities;
 use crate::error::{ErrorKind, Result};
-use crate::{Release, TrafficClass, Vni};
+use crate::{DriverRelease, TrafficClass, Vni};
 
 /// Highest priority code point of Ethernet frames.
 const MAX_PRIORITY: u32 = 7;
@@ -221,7 +221,7 @@ impl Lni {
                 device.needs(
                     Capabilities::TRIGGERED_CPS,
                     "asking for an LCID",
-                    Release::Shs13_1,
+                    DriverRelease::Shs13_1,
                     TrigCpAllocCmd::OPCODE,
                 )?;
                 let command = TrigCpAllocCmd {
@@ -270,7 +270,7 @@ impl CommunicationProfile {
         device.needs(
             Capabilities::CP_MODIFY,
             "moving a profile to another VNI",
-            Release::Shs13_1,
+            DriverRelease::Shs13_1,
             CpModifyCmd::OPCODE,
         )?;
         let command = CpModifyCmd {

@@ -5,7 +5,7 @@ use cxi_ioctl::{Errno, Opcode};
 use super::{LniInner, explain};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, Result};
-use crate::{Release, Service, Vni, VniAccess};
+use crate::{DriverRelease, Service, Vni, VniAccess};
 
 /// Refuses a communication profile on a VNI that no service has.
 ///
@@ -23,7 +23,11 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
         return Ok(());
     }
     // There the driver looks at nothing but the LNI's service, which may allow every VNI.
-    if device.driver()?.detected_release().may_be(Release::Shs12_0) {
+    if device
+        .driver()?
+        .detected_release()
+        .may_be(DriverRelease::Shs12_0)
+    {
         return Ok(());
     }
     let disabled_off = device.driver()?.can(Capabilities::DISABLED_VNIS_OFF);

@@ -7,7 +7,7 @@ use super::presence::Presence;
 use super::{Service, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, Shortage};
-use crate::{Release, ServiceId, VniAccess};
+use crate::{DriverRelease, ServiceId, VniAccess};
 
 impl Services {
     /// Writes the specification over that of a service (SVC_UPDATE).
@@ -105,7 +105,7 @@ impl Services {
         self.device.needs(
             Capabilities::SERVICE_ENABLE,
             "enabling and disabling",
-            Release::Shs13_1,
+            DriverRelease::Shs13_1,
             Opcode::SVC_ENABLE,
         )?;
         self.check_vni_count(id, Opcode::SVC_ENABLE)?;

@@ -1,7 +1,7 @@
 //! Services for a network namespace.
 
 use cxi_ioctl::abi::service::{SvcGetNetnsCmd, SvcSetNetnsCmd};
-use cxi_ioctl::{Command, Errno, Release};
+use cxi_ioctl::{Command, DriverRelease, Errno};
 
 use super::Services;
 use super::change::busy;
@@ -36,7 +36,7 @@ impl Services {
         self.device.needs(
             Capabilities::NETNS,
             NETNS_MEMBER,
-            Release::Shs14_0_0,
+            DriverRelease::Shs14_0_0,
             OPCODE,
         )?;
         let command = SvcSetNetnsCmd {

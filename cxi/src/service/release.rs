@@ -6,7 +6,7 @@ use super::netns::NETNS_MEMBER;
 use super::{ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Release, VniAccess, VniRange};
+use crate::{DriverRelease, VniAccess, VniRange};
 
 const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
@@ -18,7 +18,7 @@ impl Services {
             device.needs(
                 Capabilities::NETNS,
                 NETNS_MEMBER,
-                Release::Shs14_0_0,
+                DriverRelease::Shs14_0_0,
                 OPCODE,
             )?;
         }
@@ -26,7 +26,7 @@ impl Services {
             VniAccess::Range(_) => device.needs(
                 Capabilities::VNI_RANGES,
                 "a range of VNIs",
-                Release::Shs13_1,
+                DriverRelease::Shs13_1,
                 OPCODE,
             )?,
             VniAccess::Unrestricted => device.guard(Quirks::OPEN_VNIS, OPCODE)?,
@@ -51,7 +51,9 @@ impl Services {
             (_, Some(members)) if members.is_empty() => "a service without any member",
             _ => return self.check_pools(spec),
         };
-        Err(self.device.unsupported(what, Release::Shs13_1, OPCODE))
+        Err(self
+            .device
+            .unsupported(what, DriverRelease::Shs13_1, OPCODE))
     }
 
     /// SHS 12.0 keeps the LE pools of a service that it refuses for want of TLEs: do not ask.

@@ -7,7 +7,7 @@ use super::Services;
 use super::presence::Presence;
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{ErrorKind, Result};
-use crate::{LnisPerRgid, Release, ServiceId};
+use crate::{DriverRelease, LnisPerRgid, ServiceId};
 
 impl Services {
     /// Sets how many LNIs of a service may share one RGID (SVC_SET_LPR).
@@ -69,7 +69,7 @@ impl Services {
         self.device.needs(
             Capabilities::EXCLUSIVE_CPS,
             "an exclusive CP",
-            Release::Shs13_1,
+            DriverRelease::Shs13_1,
             SvcSetExclusiveCpCmd::OPCODE,
         )?;
         let command = SvcSetExclusiveCpCmd {

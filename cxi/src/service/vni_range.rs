@@ -6,7 +6,7 @@ use cxi_ioctl::{Command, Errno, Opcode};
 use super::{Service, Services};
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Release, ServiceId, VniRange};
+use crate::{DriverRelease, ServiceId, VniRange};
 
 impl Services {
     /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). From SHS 13.1 on.
@@ -35,7 +35,7 @@ impl Services {
         self.device.needs(
             Capabilities::VNI_RANGES,
             "a range of VNIs",
-            Release::Shs13_1,
+            DriverRelease::Shs13_1,
             OPCODE,
         )?;
         let service = self.exists(id, OPCODE)?;

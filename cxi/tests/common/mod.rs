@@ -7,10 +7,10 @@ use cxi::{
     Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Vni,
 };
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, Nic, NicConfig};
 
-pub(crate) fn nic(release: Release) -> Arc<Nic> {
+pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
 }
 
@@ -47,12 +47,12 @@ pub(crate) fn with(number: u16, resource: Resource, reserved: u16, max: u16) -> 
         .unwrap()
 }
 
-pub(crate) const ALL: [Release; 6] = Release::ALL;
-pub(crate) const FROM_13_1: [Release; 4] = [
-    Release::Shs13_1,
-    Release::Shs14_0_0,
-    Release::Shs14_0_1,
-    Release::Main,
+pub(crate) const ALL: [DriverRelease; 6] = DriverRelease::ALL;
+pub(crate) const FROM_13_1: [DriverRelease; 4] = [
+    DriverRelease::Shs13_1,
+    DriverRelease::Shs14_0_0,
+    DriverRelease::Shs14_0_1,
+    DriverRelease::Main,
 ];
 
 /// A service with these limits on a VNI, and an LNI of it that a user has.
@@ -74,7 +74,7 @@ pub(crate) fn all(max: u16) -> Limits {
 }
 
 /// Runs a check on each release; afterwards no kernel may have come to harm.
-pub(crate) fn for_each_release(check: impl Fn(Release, &Arc<Nic>)) {
+pub(crate) fn for_each_release(check: impl Fn(DriverRelease, &Arc<Nic>)) {
     for release in ALL {
         let nic = nic(release);
         check(release, &nic);

@@ -2,7 +2,7 @@
 
 use crate::common::{ALL, modest, nic, root, with};
 use cxi::Resource;
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 
 #[test]
 fn pools_that_are_left_are_counted() {
@@ -23,7 +23,11 @@ fn pools_that_are_left_are_counted() {
         assert_eq!(pools(), (14, 2), "{release}");
         // A maximum takes one too up to 14.0.0, and without sysfs 14.0.1 may be that old.
         services.create(&with(8, Resource::Les, 0, 1)).unwrap();
-        let left = if release == Release::Main { 14 } else { 13 };
+        let left = if release == DriverRelease::Main {
+            14
+        } else {
+            13
+        };
         assert_eq!(pools(), (left, 2), "{release}");
         for number in 0..left {
             let number = 100 + u16::try_from(number).unwrap();
@@ -31,7 +35,11 @@ fn pools_that_are_left_are_counted() {
         }
         assert_eq!(pools(), (0, 2), "{release}");
         let one_more = services.create(&with(200, Resource::Les, 1, 1));
-        assert_eq!(one_more.is_ok(), release == Release::Shs14_0_1, "{release}");
+        assert_eq!(
+            one_more.is_ok(),
+            release == DriverRelease::Shs14_0_1,
+            "{release}"
+        );
     }
 }
 

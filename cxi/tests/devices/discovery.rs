@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cxi::{Device, DeviceId, Errno, ErrorKind, Host, PciAddress, Platform, Release};
+use cxi::{Device, DeviceId, DriverRelease, Errno, ErrorKind, Host, PciAddress, Platform};
 use cxi_mock::{Credentials, Nic, NicConfig};
 use tempfile::TempDir;
 
@@ -116,7 +116,7 @@ fn a_folder_that_cannot_be_read_is_an_error() {
 }
 
 fn mock(sys: &Path) -> Device {
-    let nic = Nic::new(NicConfig::new().release(Release::Main)).unwrap();
+    let nic = Nic::new(NicConfig::new().release(DriverRelease::Main)).unwrap();
     let file = nic.open().unwrap().transport(Credentials::root());
     Device::with_sysfs(DeviceId::new(0), Arc::new(file), sys)
 }
@@ -204,7 +204,7 @@ fn telemetry_is_read_on_request() {
         device.telemetry("../../secret").unwrap_err().to_string(),
         "cxi0: '../../secret' is no name of a counter"
     );
-    let nic = crate::common::nic(Release::Main);
+    let nic = crate::common::nic(DriverRelease::Main);
     assert_eq!(
         crate::common::root(&nic)
             .telemetry("x")

@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use crate::common::{ALL, device, nic, root, user};
 use cxi::driver::{Capabilities, DetectedRelease, Quirks};
-use cxi::{Device, DeviceId, Release};
+use cxi::{Device, DeviceId, DriverRelease};
 use cxi_ioctl::{Errno, Mapping, Opcode, Request, Trace, Transport};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 const CALLERS: [Credentials; 2] = [Credentials::root(), Credentials::user(1000, 1000)];
 
 /// What can be told without sysfs.
-fn expected(release: Release) -> DetectedRelease {
+fn expected(release: DriverRelease) -> DetectedRelease {
     match release {
-        Release::Shs14_0_0 | Release::Shs14_0_1 => DetectedRelease::Between {
-            oldest: Release::Shs14_0_0,
-            newest: Release::Shs14_0_1,
+        DriverRelease::Shs14_0_0 | DriverRelease::Shs14_0_1 => DetectedRelease::Between {
+            oldest: DriverRelease::Shs14_0_0,
+            newest: DriverRelease::Shs14_0_1,
         },
         release => DetectedRelease::Release(release),
     }
 }
 
 /// The parts of sysfs that the driver's module makes.
-fn sysfs(directory: &Path, release: Release) {
+fn sysfs(directory: &Path, release: DriverRelease) {
     let parameters = directory.join("module/cxi_ss1/parameters");
     fs::create_dir_all(&parameters).unwrap();
     for (name, since) in [
-        ("disable_default_svc", Release::Shs12_0),
-        ("default_lnis_per_rgid", Release::Shs13_1),
-        ("cass_sl_pml_rec_timeout_ms", Release::Shs14_0_1),
-        ("rmu_pf_max_clients", Release::Main),
+        ("disable_default_svc", DriverRelease::Shs12_0),
+        ("default_lnis_per_rgid", DriverRelease::Shs13_1),
+        ("cass_sl_pml_rec_timeout_ms", DriverRelease::Shs14_0_1),
+        ("rmu_pf_max_clients", DriverRelease::Main),
     ] {
         if release >= since {
             fs::write(parameters.join(name), "1\n").unwrap();
@@ -40,7 +40,7 @@ fn sysfs(directory: &Path, release: Release) {
     let properties = directory.join("class/cxi_user/cxi0/device/properties");
     fs::create_dir_all(&properties).unwrap();
     fs::write(properties.join("nid"), "0x1\n").unwrap();
-    if release == Release::Main {
+    if release == DriverRelease::Main {
         fs::write(properties.join("ats_enabled"), "0\n").unwrap();
     }
 }
@@ -80,8 +80,8 @@ fn sysfs_tells_14_0_0_from_14_0_1() {
 #[test]
 fn sysfs_of_another_driver_is_a_contradiction() {
     let directory = tempfile::tempdir().unwrap();
-    sysfs(directory.path(), Release::Main);
-    let file = nic(Release::Shs13_0)
+    sysfs(directory.path(), DriverRelease::Main);
+    let file = nic(DriverRelease::Shs13_0)
         .open()
         .unwrap()
         .transport(Credentials::root());
@@ -150,13 +150,16 @@ fn capabilities_are_those_of_the_release() {
         let driver = device.driver().unwrap();
         let since = |first| release >= first;
         for (capability, there) in [
-            (Capabilities::SERVICE_ENABLE, since(Release::Shs13_1)),
-            (Capabilities::VNI_RANGES, since(Release::Shs13_1)),
-            (Capabilities::EXCLUSIVE_CPS, since(Release::Shs13_1)),
-            (Capabilities::NID_CONFIGURED, since(Release::Shs13_1)),
-            (Capabilities::NETNS, since(Release::Shs14_0_0)),
-            (Capabilities::CQ_ALLOC_BUF, since(Release::Main)),
-            (Capabilities::USAGE_NOT_APPLICABLE, since(Release::Main)),
+            (Capabilities::SERVICE_ENABLE, since(DriverRelease::Shs13_1)),
+            (Capabilities::VNI_RANGES, since(DriverRelease::Shs13_1)),
+            (Capabilities::EXCLUSIVE_CPS, since(DriverRelease::Shs13_1)),
+            (Capabilities::NID_CONFIGURED, since(DriverRelease::Shs13_1)),
+            (Capabilities::NETNS, since(DriverRelease::Shs14_0_0)),
+            (Capabilities::CQ_ALLOC_BUF, since(DriverRelease::Main)),
+            (
+                Capabilities::USAGE_NOT_APPLICABLE,
+                since(DriverRelease::Main),
+            ),
         ] {
             assert_eq!(driver.can(capability), there, "{release} {capability:?}");
         }
@@ -213,7 +216,10 @@ impl<T: Transport> Transport for Strange<T> {
     }
 }
 
-fn strange(release: Release, answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>) -> Device {
+fn strange(
+    release: DriverRelease,
+    answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>,
+) -> Device {
     let inner = nic(release).open().unwrap().transport(Credentials::root());
     Device::with_transport(DeviceId::new(0), Arc::new(Strange { inner, answers }))
 }
@@ -265,7 +271,7 @@ fn a_driver_that_nobody_has_seen_gets_no_promise() {
 
 #[test]
 fn a_newer_driver_keeps_what_it_proves() {
-    let device = strange(Release::Main, |opcode| {
+    let device = strange(DriverRelease::Main, |opcode| {
         (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 88]))
     });
     let driver = device.driver().unwrap();
@@ -304,11 +310,11 @@ fn garbage_of_any_length_does_not_panic() {
 
 #[test]
 fn an_error_of_the_moment_is_not_remembered() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let device = root(&nic);
     nic.faults().remove_nic();
     assert_eq!(device.driver().unwrap_err().errno(), Errno::EIO);
     nic.faults().plug();
     let guess = device.driver().unwrap().detected_release();
-    assert_eq!(guess, DetectedRelease::Release(Release::Main));
+    assert_eq!(guess, DetectedRelease::Release(DriverRelease::Main));
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::common::{modest, nic, root, vni};
 use cxi::{
-    CassiniVersion, Clock, Device, DeviceId, Host, Limit, Member, Members, PciAddress, Platform,
-    Release, Resource, ScopedService, ServiceId, ServiceSpec, SystemClock, TrafficClass,
-    TrafficClasses, Vni, VniAccess, VniList,
+    CassiniVersion, Clock, Device, DeviceId, DriverRelease, Host, Limit, Member, Members,
+    PciAddress, Platform, Resource, ScopedService, ServiceId, ServiceSpec, SystemClock,
+    TrafficClass, TrafficClasses, Vni, VniAccess, VniList,
 };
 use cxi_mock::{Credentials, Nic, NicConfig};
 
@@ -126,7 +126,7 @@ fn debug_forms_are_short() {
 
 #[test]
 fn a_service_shows_what_it_is_and_no_padding() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let spec = modest(1024).member(Member::Uid(1000)).build().unwrap();
     let id = services.create(&spec).unwrap();
@@ -155,7 +155,7 @@ fn a_service_shows_what_it_is_and_no_padding() {
 
 #[test]
 fn handles_know_where_they_belong() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let device = root(&nic);
     assert_eq!(device.services().device().id(), device.id());
     let spec = modest(1024).build().unwrap();

@@ -7,7 +7,9 @@ use cxi::lni::{
     EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions, PteState,
     TgqOptions, TxqOptions,
 };
-use cxi::{DeviceMemory, Errno, ErrorKind, Member, Release, Result, ServiceSpec, TrafficClass};
+use cxi::{
+    DeviceMemory, DriverRelease, Errno, ErrorKind, Member, Result, ServiceSpec, TrafficClass,
+};
 
 #[test]
 fn profiles_say_what_they_miss() {
@@ -65,7 +67,7 @@ fn profiles_say_what_they_miss() {
 
 #[test]
 fn old_drivers_are_not_asked_what_they_do_not_know() {
-    for release in [Release::Shs12_0, Release::Shs13_0] {
+    for release in [DriverRelease::Shs12_0, DriverRelease::Shs13_0] {
         let nic = nic(release);
         let (service, lni) = lni_with(&nic, 1024, all(100));
         let options =
@@ -83,7 +85,7 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
             lni.alloc_cp(vni(77), TrafficClass::BestEffort)
                 .unwrap_err()
                 .errno(),
-            if release == Release::Shs12_0 {
+            if release == DriverRelease::Shs12_0 {
                 Errno::EINVAL
             } else {
                 Errno::ENOENT
@@ -96,7 +98,7 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
 
 #[test]
 fn pids_are_reserved_and_used_once() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let block = lni.reserve_pids(vni(1024), None, 4).unwrap();
     assert_eq!((block.first.get(), block.count), (0, 4));
@@ -122,7 +124,7 @@ fn pids_are_reserved_and_used_once() {
 
 #[test]
 fn exclusive_profiles_move_to_another_vni() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let spec = ServiceSpec::builder()
         .vni_range("1024-1039".parse().unwrap())
@@ -145,7 +147,7 @@ fn exclusive_profiles_move_to_another_vni() {
 
 #[test]
 fn queues_are_checked_before_they_are_asked_for() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let any = ProfileOptions::new(vni(1024), TrafficClass::BestEffort);
     let plain = lni
@@ -184,7 +186,7 @@ fn queues_are_checked_before_they_are_asked_for() {
 
 #[test]
 fn event_queues_are_checked_and_resized() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     assert_eq!(
         lni.alloc_eq(&EventQueueOptions::new(0))
@@ -229,7 +231,7 @@ fn event_queues_are_checked_and_resized() {
 
 #[test]
 fn portal_entries_are_mapped_and_asked() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
@@ -262,7 +264,7 @@ fn portal_entries_are_mapped_and_asked() {
 
 #[test]
 fn objects_of_another_open_file_are_refused() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let stranger = user(&nic).alloc_lni(service).unwrap();
     let events = stranger.alloc_eq(&EventQueueOptions::new(4096)).unwrap();
@@ -303,7 +305,7 @@ fn objects_of_another_open_file_are_refused() {
 
 #[test]
 fn counters_have_their_own_memory() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     assert_eq!(counter.value().success, 0);

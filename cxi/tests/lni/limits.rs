@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::common::{ALL, all, lni_with, modest, nic, root, user, vni};
 use cxi::lni::{EventQueueOptions, Lni, MapFlags, MapOptions, PtOptions, TgqOptions, TxqOptions};
 use cxi::{
-    Device, DeviceMemory, Errno, Limit, Member, Release, Resource, Result, ServiceId, TrafficClass,
+    Device, DeviceMemory, DriverRelease, Errno, Limit, Member, Resource, Result, ServiceId,
+    TrafficClass,
 };
 use cxi_mock::Nic;
 
@@ -86,7 +87,7 @@ fn limits_bite_and_what_is_freed_can_be_had_again() {
 
 #[test]
 fn a_limit_of_zero_is_said() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     for resource in ONE_BY_ONE {
         let number = 1024 + u16::try_from(resource.index()).unwrap();
         let mut limits = all(100);
@@ -108,7 +109,7 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
     // A reservation is safe from other reservations, not from services that share.
     let nic = Nic::new(
         cxi_mock::NicConfig::new()
-            .release(Release::Main)
+            .release(DriverRelease::Main)
             .totals(|totals| totals.cts = 32),
     )
     .unwrap();
@@ -138,7 +139,7 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
 
 #[test]
 fn address_contexts_are_counted_by_kind_and_rgid() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let mut limits = all(100);
     limits[Resource::Acs] = Limit::at_most(1);
     let (service, lni) = lni_with(&nic, 1024, limits);
@@ -181,7 +182,7 @@ fn address_contexts_are_counted_by_kind_and_rgid() {
 
 #[test]
 fn handles_may_be_dropped_in_any_order() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     for order in 0..8_usize {
         let wait = lni.alloc_wait().unwrap();
@@ -220,7 +221,7 @@ fn handles_may_be_dropped_in_any_order() {
 
 #[test]
 fn closing_reports_and_gives_the_handle_back() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let refused = lni.close().unwrap_err();
@@ -238,7 +239,7 @@ fn closing_reports_and_gives_the_handle_back() {
 
 #[test]
 fn an_lni_lives_until_its_last_object_is_gone() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     drop(lni);
@@ -303,7 +304,7 @@ fn who_may_allocate_an_lni() {
 
 #[test]
 fn a_removed_nic_does_not_make_handles_panic() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     nic.faults().remove_nic();

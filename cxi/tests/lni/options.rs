@@ -10,7 +10,7 @@ use cxi::lni::{
     ProfileOptions, PtOptions, PteState, StatusThresholds, TgqOptions, TrafficClassType,
     TxqOptions, UpdatePolicy,
 };
-use cxi::{Device, DeviceId, DeviceMemory, Release, TrafficClass};
+use cxi::{Device, DeviceId, DeviceMemory, DriverRelease, TrafficClass};
 use cxi_ioctl::abi::memory::AtuMapCmd;
 use cxi_ioctl::abi::portal::{PteLeInvalidateCmd, PteMapCmd, PteStatus};
 use cxi_ioctl::abi::profile::{CpAllocCmd, TrigCpAllocCmd};
@@ -42,7 +42,7 @@ fn last<C: Command + FromBytes>(record: &Record<InProcess>) -> C {
 
 #[test]
 fn queues_are_asked_for_as_described() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     for (policy, number) in [
         (UpdatePolicy::Always, 0),
@@ -63,7 +63,7 @@ fn queues_are_asked_for_as_described() {
 
 #[test]
 fn a_window_is_mapped_once() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     let queue = lni.alloc_tgq(&TgqOptions::new(64)).unwrap();
     let first: *const Mapping = queue.commands().unwrap();
     assert!(std::ptr::eq(first, queue.commands().unwrap()));
@@ -73,7 +73,7 @@ fn a_window_is_mapped_once() {
 
 #[test]
 fn event_queues_are_asked_for_as_described() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     let flags = EventQueueFlags::TARGET_LONG | EventQueueFlags::TIMESTAMPS;
     let options = EventQueueOptions::new(4096)
         .flags(flags)
@@ -101,7 +101,7 @@ fn event_queues_are_asked_for_as_described() {
 
 #[test]
 fn profiles_are_asked_for_as_described() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     let any = ProfileOptions::new(vni(1024), TrafficClass::BestEffort);
     for (class_type, number) in [
         (TrafficClassType::Default, 0),
@@ -131,7 +131,7 @@ fn profiles_are_asked_for_as_described() {
 
 #[test]
 fn memory_is_registered_as_described() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     let memory = Arc::new(DeviceMemory::new(8192).unwrap());
     let flags = MapFlags::PIN | MapFlags::READ;
     let options = MapOptions::default().flags(flags).page_shifts(12, 21);
@@ -146,7 +146,7 @@ fn memory_is_registered_as_described() {
 
 #[test]
 fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     for (list, number) in [
         (LeList::Priority, 0),
@@ -198,7 +198,7 @@ fn states_of_a_portal_entry_have_names() {
         (4, PteState::Ethernet),
         (9, PteState::Unknown(9)),
     ] {
-        let nic = nic(Release::Main);
+        let nic = nic(DriverRelease::Main);
         let file = nic.open().unwrap().transport(Credentials::root());
         let transport = Arc::new(InState(file, number));
         let device = Device::with_transport(DeviceId::new(0), transport);
@@ -212,7 +212,7 @@ fn states_of_a_portal_entry_have_names() {
 
 #[test]
 fn a_wait_object_says_where_its_news_are() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let (first, second) = (lni.alloc_wait().unwrap(), lni.alloc_wait().unwrap());
     assert_ne!(first.number(), second.number());
@@ -243,7 +243,7 @@ fn a_pid_prints_as_its_number() {
 
 #[test]
 fn an_lni_waits_for_inbound_traffic() {
-    let (lni, record) = recorded(&nic(Release::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
     lni.device().inbound_wait().unwrap();
     let opcodes: Vec<_> = record
         .recording()

@@ -11,7 +11,7 @@ use cxi::lni::{
     ProfileOptions, PtOptions, TgqOptions, TrafficClassType, TxqOptions,
 };
 use cxi::{
-    Device, DeviceId, DeviceMemory, Errno, Error, LnisPerRgid, Member, Release, Resource,
+    Device, DeviceId, DeviceMemory, DriverRelease, Errno, Error, LnisPerRgid, Member, Resource,
     ServiceSpec, TrafficClass,
 };
 use cxi_ioctl::{Fault, Injection, Opcode};
@@ -43,7 +43,7 @@ fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> (Errno, String) {
 
 #[test]
 fn classes_and_types_that_the_nic_does_not_have_are_said() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let lni = root_lni(&nic, 1024);
     let ethernet = |class| lni.alloc_cp_with(&ProfileOptions::ethernet(class, 3));
     for class in [EthernetClass::Tc1, EthernetClass::Shared] {
@@ -118,7 +118,7 @@ fn the_range_of_a_service_that_was_never_enabled_is_out_of_reach() {
 
 #[test]
 fn a_queue_needs_a_profile_of_its_rgid() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let other = lni.device().alloc_lni(service).unwrap();
     let profile = other.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
@@ -135,7 +135,7 @@ fn a_queue_needs_a_profile_of_its_rgid() {
 
 #[test]
 fn a_domain_on_a_vni_of_others_is_not_permitted() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let spec = modest(2048).member(Member::Uid(7)).build().unwrap();
     root(&nic).services().create(&spec).unwrap();
@@ -152,7 +152,7 @@ fn a_domain_on_a_vni_of_others_is_not_permitted() {
 
 #[test]
 fn a_domain_of_another_lni_is_no_target() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let other = lni.device().alloc_lni(service).unwrap();
     let domain = other.alloc_domain(vni(1024), None).unwrap();
@@ -168,7 +168,7 @@ fn a_domain_of_another_lni_is_no_target() {
 
 #[test]
 fn an_errno_without_a_known_meaning_is_passed_on() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (lni, fault) = faulty_lni(&nic);
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
@@ -198,7 +198,7 @@ fn an_errno_without_a_known_meaning_is_passed_on() {
 
 #[test]
 fn what_is_busy_is_named() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (lni, fault) = faulty_lni(&nic);
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let memory = Arc::new(DeviceMemory::new(4096).unwrap());
@@ -269,7 +269,7 @@ fn a_window_that_cannot_be_mapped_is_said() {
         }
     }
 
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let file = nic.open().unwrap().transport(Credentials::root());
     let device = Device::with_transport(DeviceId::new(0), Arc::new(Unmappable(file)));
     let spec = modest(1024).limits(all(100)).build().unwrap();

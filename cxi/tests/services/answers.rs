@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{FROM_13_1, modest, nic, range, root};
-use cxi::{Device, DeviceId, Errno, Error, ErrorKind, Release, ServiceId};
+use cxi::{Device, DeviceId, DriverRelease, Errno, Error, ErrorKind, ServiceId};
 use cxi_ioctl::{Mapping, Opcode, Request, Transport};
 use cxi_mock::{Credentials, InProcess};
 
@@ -31,7 +31,7 @@ impl Transport for Answers {
 }
 
 fn answering(opcode: Opcode, bytes: &'static [u8]) -> Device {
-    let inner = nic(Release::Main)
+    let inner = nic(DriverRelease::Main)
         .open()
         .unwrap()
         .transport(Credentials::root());
@@ -65,7 +65,7 @@ fn a_range_is_refused_where_it_cannot_be() {
             "{release}"
         );
     }
-    let services = root(&nic(Release::Shs13_0)).services();
+    let services = root(&nic(DriverRelease::Shs13_0)).services();
     let error = services.set_vni_range(ServiceId::DEFAULT, range("64-127"));
     assert_eq!(
         error.unwrap_err().to_string(),
@@ -87,7 +87,7 @@ fn a_service_with_id_0_is_none() {
 
 #[test]
 fn exclusive_profiles_are_unknown_to_old_drivers() {
-    for release in [Release::Shs12_0, Release::Shs13_0] {
+    for release in [DriverRelease::Shs12_0, DriverRelease::Shs13_0] {
         let services = root(&nic(release)).services();
         assert!(!services.exclusive_cp(ServiceId::DEFAULT).unwrap());
         let unknown = ServiceId::new(99).unwrap();
@@ -114,7 +114,7 @@ fn a_range_that_is_none_is_not_passed_on() {
 
 #[test]
 fn a_namespace_of_all_ones_is_not_sent() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let spec = modest(5).enabled(false).build().unwrap();
     let id = services.create(&spec).unwrap();

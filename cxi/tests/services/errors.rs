@@ -7,7 +7,7 @@ use crate::common::{ALL, modest, nic, root, user, vni, with};
 use cxi::{
     Backoff, Clock, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses,
 };
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_mock::Fault;
 
 #[test]
@@ -58,7 +58,7 @@ fn specifications_are_checked_before_anything_is_sent() {
 
 #[test]
 fn limits_are_checked_against_the_device() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let services = root(&nic).services();
     let error = services
         .create(&with(5, Resource::Txqs, 0, 2048))
@@ -94,7 +94,7 @@ fn without_the_capability_services_are_read_only() {
 
 #[test]
 fn ids_that_do_not_exist_are_named() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let id = ServiceId::new(77).unwrap();
     let spec = modest(5).build().unwrap();
@@ -139,7 +139,7 @@ fn ids_that_do_not_exist_are_named() {
 
 #[test]
 fn the_default_service_stays() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let error = root(&nic)
         .services()
         .destroy(ServiceId::DEFAULT)
@@ -152,7 +152,7 @@ fn the_default_service_stays() {
 
 #[test]
 fn updates_that_would_break_a_service_are_refused() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let id = services.create(&modest(5).build().unwrap()).unwrap();
     let unlimited = ServiceSpec::builder().vni(vni(5)).build().unwrap();
@@ -210,7 +210,7 @@ fn updates_that_would_only_be_noted_are_refused() {
 
 #[test]
 fn old_drivers_are_told_from_new_ones() {
-    for release in [Release::Shs12_0, Release::Shs13_0] {
+    for release in [DriverRelease::Shs12_0, DriverRelease::Shs13_0] {
         let nic = nic(release);
         let services = root(&nic).services();
         let before = services.list().unwrap();
@@ -241,7 +241,7 @@ fn old_drivers_are_told_from_new_ones() {
         }
         assert_eq!(services.list().unwrap(), before);
     }
-    let nic = nic(Release::Shs13_1);
+    let nic = nic(DriverRelease::Shs13_1);
     let services = root(&nic).services();
     let before = services.list().unwrap();
     let spec = modest(5).member(Member::NetNs(7)).build().unwrap();
@@ -256,7 +256,11 @@ fn old_drivers_are_told_from_new_ones() {
 
 #[test]
 fn taken_vnis_are_named_with_their_holder() {
-    for release in [Release::Shs13_0, Release::Shs13_1, Release::Shs14_0_0] {
+    for release in [
+        DriverRelease::Shs13_0,
+        DriverRelease::Shs13_1,
+        DriverRelease::Shs14_0_0,
+    ] {
         let nic = nic(release);
         let services = root(&nic).services();
         let first = services.create(&modest(1024).build().unwrap()).unwrap();
@@ -274,7 +278,7 @@ fn taken_vnis_are_named_with_their_holder() {
             "cxi0: SVC_ALLOC: VNI 10 is taken by service 1"
         );
     }
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let range = ServiceSpec::builder()
         .vni_range("1024-1039".parse().unwrap())
@@ -290,7 +294,7 @@ fn taken_vnis_are_named_with_their_holder() {
 
 #[test]
 fn an_undo_that_fails_names_what_is_left() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     nic.faults()
         .add(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).times(1));
@@ -313,7 +317,7 @@ fn an_undo_that_fails_names_what_is_left() {
 
 #[test]
 fn a_removed_nic_says_so() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     nic.faults().remove_nic();
     let error = services.list().unwrap_err();
@@ -344,7 +348,7 @@ impl Clock for Dial {
 
 #[test]
 fn a_busy_service_is_destroyed_when_it_is_idle() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let id = services.create(&modest(5).build().unwrap()).unwrap();
     nic.faults()
@@ -359,7 +363,7 @@ fn a_busy_service_is_destroyed_when_it_is_idle() {
 
 #[test]
 fn waiting_for_a_busy_service_ends_at_the_deadline() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let id = services.create(&modest(5).build().unwrap()).unwrap();
     let holder = user(&nic);

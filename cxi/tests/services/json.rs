@@ -2,8 +2,8 @@
 
 use crate::common::{modest, nic, root};
 use cxi::{
-    DeviceId, Limit, Limits, Member, Release, Resource, ServiceId, ServiceSpec, TrafficClasses,
-    Vni, VniRange,
+    DeviceId, DriverRelease, Limit, Limits, Member, Resource, ServiceId, ServiceSpec,
+    TrafficClasses, Vni, VniRange,
 };
 use serde_json::json;
 
@@ -181,7 +181,7 @@ fn bad_specifications_say_where_and_why() {
 
 #[test]
 fn services_and_usage_have_stable_names() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let device = root(&nic);
     let services = device.services();
     let id = services
@@ -228,7 +228,7 @@ fn services_and_usage_have_stable_names() {
 
 #[test]
 fn device_information_has_stable_names() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let info = root(&nic).info().unwrap();
     let text = serde_json::to_value(&info).unwrap();
     assert_eq!(

@@ -9,7 +9,7 @@ use cxi::{
     Device, DeviceId, ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer,
     ServiceId, ServiceSpec, TrafficClass, TrafficClasses, Transport, VniAccess, VniRange,
 };
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::Credentials;
 
 #[test]
@@ -69,7 +69,7 @@ fn one_member_is_one_member_also_where_a_free_slot_would_open_the_service() {
 
 #[test]
 fn unlimited_services_show_what_they_get() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let spec = ServiceSpec::builder().vni(vni(5)).build().unwrap();
     let id = services.create(&spec).unwrap();
@@ -126,7 +126,7 @@ fn ranges_are_set_and_enabled() {
 
 #[test]
 fn a_service_without_vnis_waits_for_its_range() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let services = root(&nic).services();
     let spec = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
     let id = services.create(&spec).unwrap();
@@ -164,7 +164,11 @@ fn a_range_that_fails_leaves_nothing() {
 
 #[test]
 fn namespaces_are_the_only_member() {
-    for release in [Release::Shs14_0_0, Release::Shs14_0_1, Release::Main] {
+    for release in [
+        DriverRelease::Shs14_0_0,
+        DriverRelease::Shs14_0_1,
+        DriverRelease::Main,
+    ] {
         for range in [false, true] {
             let nic = nic(release);
             let services = root(&nic).services();
@@ -235,7 +239,7 @@ fn lists_and_usage_name_every_service() {
         assert_eq!(usage.len(), 41);
         assert_eq!(usage[7], services.usage(usage[7].service).unwrap());
         assert_eq!(usage[7].in_use[Resource::Txqs], Some(0));
-        let not_applicable = (release < Release::Main).then_some(0);
+        let not_applicable = (release < DriverRelease::Main).then_some(0);
         assert_eq!(usage[7].in_use[Resource::Les], not_applicable, "{release}");
     }
 }
@@ -251,7 +255,7 @@ fn sharing_of_rgids_is_set_and_read() {
         let hazard = Quirks::SHARED_RGID;
         let eight = LnisPerRgid::new(8).unwrap();
         let refused = services.set_lnis_per_rgid(id, eight).is_err();
-        assert_eq!(refused, release <= Release::Shs13_0, "{release}");
+        assert_eq!(refused, release <= DriverRelease::Shs13_0, "{release}");
         let insisting = root(&nic).allow_quirks(hazard).services();
         insisting.set_lnis_per_rgid(id, eight).unwrap();
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
@@ -286,7 +290,7 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
         "exclusive CPs are asked for, which only a service with a VNI range has"
     );
     // Where sharing may crash the kernel nothing is made.
-    let nic = nic(Release::Shs13_0);
+    let nic = nic(DriverRelease::Shs13_0);
     let eight = modest(5).lnis_per_rgid(LnisPerRgid::new(8).unwrap());
     let refused = root(&nic).services().create(&eight.build().unwrap());
     assert!(matches!(
@@ -298,7 +302,7 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
 
 #[test]
 fn the_service_of_the_front_page_can_be_used() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let info = root(&nic).info().unwrap();
     let limits = Limits::all_of(&info).with(Resource::Txqs, Limit::new(8, 16).unwrap());
     let spec = ServiceSpec::builder()
@@ -358,7 +362,7 @@ fn exclusive_profiles_belong_to_ranges() {
 
 #[test]
 fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
-    let file = nic(Release::Shs14_0_1).open().unwrap();
+    let file = nic(DriverRelease::Shs14_0_1).open().unwrap();
     let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));
     let device = Device::with_transport(DeviceId::new(0), Arc::clone(&transport));
     let services = device.services();
@@ -372,7 +376,7 @@ fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
 
 #[test]
 fn scoped_services_end_or_are_kept() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let spec = modest(5).build().unwrap();
     let first = services.create_scoped(&spec).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{ALL, for_each_release, modest, nic, range, root, user, vni};
 use cxi::driver::Quirks;
 use cxi::{
-    Device, DeviceId, ErrorKind, Limit, Limits, LnisPerRgid, Release, Resource, ServiceId,
+    Device, DeviceId, DriverRelease, ErrorKind, Limit, Limits, LnisPerRgid, Resource, ServiceId,
     ServiceSpec, TrafficClass,
 };
 use cxi_ioctl::abi::profile::CpAllocCmd;
@@ -21,11 +21,15 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
         let (first, second) = (user(nic), user(nic));
         let first = first.alloc_lni(id).unwrap();
         let reserved = first.reserve_pids(vni(70), None, 500);
-        assert_eq!(reserved.is_ok(), release >= Release::Shs13_1, "{release}");
+        assert_eq!(
+            reserved.is_ok(),
+            release >= DriverRelease::Shs13_1,
+            "{release}"
+        );
         let second = second.alloc_lni(id).unwrap();
         // On 13.0 this one would be the fatal one.
         let error = second.reserve_pids(vni(70), None, 500);
-        if release >= Release::Shs13_1 {
+        if release >= DriverRelease::Shs13_1 {
             assert_eq!(error.unwrap_err().errno(), Errno::ENOSPC);
         } else {
             assert!(matches!(
@@ -38,7 +42,7 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
         }
     });
     // Who insists gets it.
-    let nic = nic(Release::Shs13_0);
+    let nic = nic(DriverRelease::Shs13_0);
     let id = root(&nic)
         .services()
         .create(&modest(70).build().unwrap())
@@ -60,7 +64,7 @@ fn rgids_are_not_shared_where_that_crashes_the_kernel() {
             .set_lnis_per_rgid(id, LnisPerRgid::new(1).unwrap())
             .unwrap();
         let set = services.set_lnis_per_rgid(id, LnisPerRgid::new(2).unwrap());
-        assert_eq!(set.is_ok(), release >= Release::Shs13_1, "{release}");
+        assert_eq!(set.is_ok(), release >= DriverRelease::Shs13_1, "{release}");
         let device = user(nic);
         // A hole below a shared RGID is what it takes.
         let first = device.alloc_lni(id).unwrap();
@@ -110,7 +114,7 @@ fn a_refused_service_costs_nothing() {
 
 #[test]
 fn only_a_service_that_would_leak_is_not_sent() {
-    let nic = nic(Release::Shs12_0);
+    let nic = nic(DriverRelease::Shs12_0);
     let services = root(&nic).services();
     for number in 0..4 {
         services
@@ -156,19 +160,23 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
         // That of another enabled service is fine, except where the LNI's service decides.
         services.create(&modest(81).build().unwrap()).unwrap();
         let other = lni.alloc_cp(vni(81), TrafficClass::BestEffort);
-        assert_eq!(other.is_ok(), release > Release::Shs12_0, "{release}");
+        assert_eq!(other.is_ok(), release > DriverRelease::Shs12_0, "{release}");
         drop(other);
         // That of a disabled one is as if it were not there, or its profile is not the caller's.
         let spec = modest(82).enabled(false).build().unwrap();
         services.create(&spec).unwrap();
         let disabled = lni.alloc_cp(vni(82), TrafficClass::BestEffort);
-        assert_eq!(disabled.is_ok(), release == Release::Shs13_0, "{release}");
+        assert_eq!(
+            disabled.is_ok(),
+            release == DriverRelease::Shs13_0,
+            "{release}"
+        );
     });
 }
 
 #[test]
 fn who_insists_on_a_profile_of_uid_0_gets_it() {
-    let nic = nic(Release::Shs14_0_1);
+    let nic = nic(DriverRelease::Shs14_0_1);
     let device = root(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
     let id = device
         .services()
@@ -183,7 +191,7 @@ fn who_insists_on_a_profile_of_uid_0_gets_it() {
 #[test]
 fn a_range_that_only_a_domain_is_in_the_way_of_stays_alone() {
     for_each_release(|release, nic| {
-        if release < Release::Shs13_1 {
+        if release < DriverRelease::Shs13_1 {
             return;
         }
         let device = root(nic);
@@ -207,7 +215,7 @@ fn a_range_that_only_a_domain_is_in_the_way_of_stays_alone() {
 #[test]
 fn a_range_that_a_service_is_in_the_way_of_leaves_nothing() {
     for_each_release(|release, nic| {
-        if release < Release::Shs13_1 {
+        if release < DriverRelease::Shs13_1 {
             return;
         }
         let services = root(nic).services();
@@ -228,7 +236,7 @@ fn a_range_that_a_service_is_in_the_way_of_leaves_nothing() {
 #[test]
 fn a_second_range_is_not_sent() {
     for_each_release(|release, nic| {
-        if release < Release::Shs13_1 {
+        if release < DriverRelease::Shs13_1 {
             return;
         }
         let services = root(nic).services();
@@ -260,7 +268,7 @@ fn strange_service(nic: &Arc<Nic>) -> ServiceId {
 #[test]
 fn a_service_with_too_many_vnis_is_not_touched() {
     for release in ALL {
-        if release == Release::Shs13_0 {
+        if release == DriverRelease::Shs13_0 {
             // There the making of it already is the damage.
             continue;
         }
@@ -280,13 +288,13 @@ fn a_service_with_too_many_vnis_is_not_touched() {
         assert_eq!(nic.hazards(), events, "{release}");
         let insisting = root(&nic).allow_quirks(Quirks::VNI_COUNT).services();
         insisting.destroy(id).unwrap();
-        assert_eq!(nic.hazards().is_empty(), release == Release::Shs12_0);
+        assert_eq!(nic.hazards().is_empty(), release == DriverRelease::Shs12_0);
     }
 }
 
 #[test]
 fn who_accepts_a_hazard_pays_for_no_look_at_it() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let file = nic.open().unwrap().transport(Credentials::root());
     let file = Arc::new(Record::new(file));
     let device = Device::with_transport(DeviceId::new(0), Arc::<Record<_>>::clone(&file));
@@ -309,7 +317,7 @@ fn who_accepts_a_hazard_pays_for_no_look_at_it() {
 #[test]
 fn the_mock_would_notice() {
     // The hazard that the guards keep away, sent past them.
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let device = root(&nic);
     let id = device
         .services()

@@ -9,7 +9,7 @@ use cxi::{
     Device, DeviceId, Error, ErrorKind, Limit, LnisPerRgid, Member, Resource, Result, ServiceId,
     ServiceSpec, Services,
 };
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_mock::{Credentials, Fault, Nic, NicConfig};
 
 /// The error of a call while the driver answers a command with this errno.
@@ -53,7 +53,9 @@ const CHANGES: [(&str, Change); 8] = [
 
 /// A NIC with a service on VNI 5, and one that waits for its range.
 fn two_services() -> (Arc<Nic>, ServiceId) {
-    let config = NicConfig::new().release(Release::Main).virtual_functions(1);
+    let config = NicConfig::new()
+        .release(DriverRelease::Main)
+        .virtual_functions(1);
     let nic = Nic::new(config).unwrap();
     let services = root(&nic).services();
     let id = services.create(&with(5, Resource::Txqs, 0, 1)).unwrap();
@@ -220,7 +222,7 @@ fn a_list_is_whole_or_an_error() {
 
 #[test]
 fn a_range_that_overlaps_is_not_sent() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let waiting = || {
         let spec = ServiceSpec::builder().unrestricted_vnis();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::common::{device, for_each_release, modest, range, root, user, vni, with};
 use cxi::driver::Quirks;
-use cxi::{ErrorKind, Member, Release, Resource, ServiceId, ServiceSpec, TrafficClass, VniAccess};
+use cxi::{
+    DriverRelease, ErrorKind, Member, Resource, ServiceId, ServiceSpec, TrafficClass, VniAccess,
+};
 use cxi_ioctl::Errno;
 use cxi_mock::{Credentials, Nic};
 
@@ -69,16 +71,16 @@ fn nobody_is_nobody_or_an_error() {
         let spec = modest(40).members([]).build().unwrap();
         match services.create(&spec) {
             Ok(id) => {
-                assert!(release >= Release::Shs13_1);
+                assert!(release >= DriverRelease::Shs13_1);
                 let caller = Credentials::user(1000, 1000);
                 assert_eq!(lni(nic, caller, id), Err(Errno::EPERM), "{release}");
             }
             Err(error) => {
-                assert!(release < Release::Shs13_1, "{error}");
+                assert!(release < DriverRelease::Shs13_1, "{error}");
                 assert!(matches!(
                     error.kind(),
                     ErrorKind::Unsupported {
-                        needs: Release::Shs13_1,
+                        needs: DriverRelease::Shs13_1,
                         has,
                         ..
                     } if has.may_be(release)
@@ -94,12 +96,12 @@ fn a_network_namespace_is_kept_or_an_error() {
         let services = root(nic).services();
         let before = nic.state();
         let spec = modest(41).member(Member::NetNs(77)).build().unwrap();
-        if release < Release::Shs14_0_0 {
+        if release < DriverRelease::Shs14_0_0 {
             let error = services.create(&spec).unwrap_err();
             let ErrorKind::Unsupported { needs, .. } = error.kind() else {
                 panic!("{error}");
             };
-            assert_eq!(*needs, Release::Shs14_0_0);
+            assert_eq!(*needs, DriverRelease::Shs14_0_0);
             let set = services.set_netns(ServiceId::DEFAULT, 77).unwrap_err();
             assert!(matches!(set.kind(), ErrorKind::Unsupported { .. }));
             assert_eq!(nic.state(), before, "{release}");
@@ -125,7 +127,7 @@ fn exclusive_vnis_are_exclusive_or_an_error() {
             }
             Err(error) => {
                 assert!(
-                    !matches!(release, Release::Shs13_0 | Release::Shs13_1),
+                    !matches!(release, DriverRelease::Shs13_0 | DriverRelease::Shs13_1),
                     "{error}"
                 );
                 assert!(matches!(error.kind(), ErrorKind::NotGuaranteed { .. }));
@@ -156,7 +158,7 @@ fn a_block_of_vnis_is_always_exclusive() {
             .limits(cxi::Limits::default())
             .build()
             .unwrap();
-        if release < Release::Shs13_1 {
+        if release < DriverRelease::Shs13_1 {
             let error = services.create(&spec).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
             return;
@@ -178,7 +180,7 @@ fn an_unrestricted_service_waits_or_is_an_error() {
         let services = root(nic).services();
         match services.create(&spec) {
             Ok(id) => {
-                assert!(release >= Release::Shs13_1);
+                assert!(release >= DriverRelease::Shs13_1);
                 assert!(!services.get(id).unwrap().is_enabled());
                 services.set_vni_range(id, range("64-127")).unwrap();
                 services.set_enabled(id, true).unwrap();
@@ -188,7 +190,7 @@ fn an_unrestricted_service_waits_or_is_an_error() {
                 );
             }
             Err(error) => {
-                assert!(release < Release::Shs13_1, "{error}");
+                assert!(release < DriverRelease::Shs13_1, "{error}");
                 assert!(matches!(
                     error.kind(),
                     ErrorKind::Quirk {
@@ -201,7 +203,7 @@ fn an_unrestricted_service_waits_or_is_an_error() {
                 assert!(services.get(id).unwrap().is_enabled());
                 let lni = user(nic).alloc_lni(id).unwrap();
                 let any = lni.alloc_cp(vni(4242), TrafficClass::BestEffort);
-                assert_eq!(any.is_ok(), release == Release::Shs12_0);
+                assert_eq!(any.is_ok(), release == DriverRelease::Shs12_0);
             }
         }
     });
@@ -219,7 +221,7 @@ fn a_disabled_service_without_vnis_is_disabled() {
 
 #[test]
 fn a_block_of_one_vni_is_as_exclusive_as_a_single_one() {
-    let nic = crate::common::nic(Release::Main);
+    let nic = crate::common::nic(DriverRelease::Main);
     let services = root(&nic).services();
     let spec = ServiceSpec::builder()
         .vni_range(range("64-64"))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{ALL, modest, nic, root, vni, with};
 use cxi::error::Shortage;
 use cxi::{Error, ErrorKind, Limit, Limits, Resource, ResourceMap, ServiceSpec};
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{Nic, NicConfig};
 
 fn shortage(error: &Error) -> &Shortage {
@@ -217,7 +217,7 @@ fn fewer_tles_than_the_driver_reserves_are_asked_for() {
 }
 
 /// Fills the table of VNIs and asks for one more.
-fn full_vni_table(release: Release, spec: &dyn Fn(u16) -> ServiceSpec) -> Error {
+fn full_vni_table(release: DriverRelease, spec: &dyn Fn(u16) -> ServiceSpec) -> Error {
     let nic: Arc<Nic> = Nic::new(NicConfig::new().release(release)).unwrap();
     let services = root(&nic).services();
     services.set_enabled(cxi::ServiceId::DEFAULT, true).unwrap();
@@ -234,7 +234,7 @@ fn the_table_of_vnis_is_named_although_the_driver_shows_numbers() {
     // SHS 12.0 has no such table.
     for release in ALL
         .into_iter()
-        .filter(|release| *release > Release::Shs12_0)
+        .filter(|release| *release > DriverRelease::Shs12_0)
     {
         for reserve in [0, 5] {
             let spec = |number| {
@@ -257,7 +257,7 @@ fn the_table_of_vnis_is_named_although_the_driver_shows_numbers() {
 
 #[test]
 fn enabling_finds_the_table_of_vnis_full_too() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     for number in 0..256 {
         services

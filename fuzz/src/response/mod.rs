@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Clock, Device, DeviceId, Error};
-use cxi_ioctl::{Release, Transport};
+use cxi_ioctl::{DriverRelease, Transport};
 use cxi_job::ProcFs;
 use cxi_job::explain::Inquiry;
 use cxi_mock::{Credentials, Nic, NicConfig};
@@ -79,7 +79,7 @@ fn refused(device: &Device, error: &Error) {
 /// everything was closed.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
-    let release = input.choose(&Release::ALL);
+    let release = input.choose(&DriverRelease::ALL);
     let calls = input.block();
     let Ok(nic) = Nic::new(NicConfig::new().release(release)) else {
         return;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use cxi_ioctl::{Opcode, Release, abi};
+use cxi_ioctl::{DriverRelease, Opcode, abi};
 
 use crate::calls;
 use crate::stage::{Plan, nic, run};
@@ -30,7 +30,7 @@ const WITHOUT_A_COMMAND: &[&str] = &[
 #[test]
 fn every_command_is_sent_by_a_call_of_the_table() {
     let mut sent = BTreeSet::new();
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let nic = nic(release);
         for call in calls::all() {
             let Some(run) = run(&nic, call, Plan::Fine) else {

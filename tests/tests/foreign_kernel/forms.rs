@@ -1,12 +1,12 @@
 //! Commands and answers that have two forms, and drivers that know a third one.
 
 use cxi::ErrorKind;
-use cxi_ioctl::{Errno, Injection, LniForm, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Injection, LniForm, Opcode};
 
 use crate::calls;
 use crate::stage::{Plan, Run, nic, run};
 
-fn run_named(release: Release, name: &str, plan: Plan) -> Run {
+fn run_named(release: DriverRelease, name: &str, plan: Plan) -> Run {
     let call = calls::all().find(|call| call.name == name).unwrap();
     run(&nic(release), call, plan).unwrap()
 }
@@ -20,7 +20,7 @@ fn sent(run: &Run, opcode: Opcode) -> Vec<(usize, Result<(), Errno>)> {
 
 #[test]
 fn each_release_gets_the_forms_that_it_knows() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let run = run_named(release, "Device::alloc_lni", Plan::Fine);
         let expected = match LniForm::for_release(release) {
             LniForm::Long => vec![(24, Ok(()))],
@@ -40,14 +40,18 @@ fn each_release_gets_the_forms_that_it_knows() {
         assert_eq!(run.result.unwrap().text, "3");
 
         let run = run_named(release, "Device::totals", Plan::Fine);
-        let len = if release < Release::Shs13_1 { 80 } else { 84 };
+        let len = if release < DriverRelease::Shs13_1 {
+            80
+        } else {
+            84
+        };
         assert_eq!(run.log[0].response.len(), len, "{release}");
     }
 }
 
 #[test]
 fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_service() {
-    for release in Release::ALL {
+    for release in DriverRelease::ALL {
         let refuse = Injection::errno(Errno::EINVAL).on(Opcode::LNI_ALLOC);
         let run = run_named(release, "Device::alloc_lni", Plan::Fail(refuse));
         let lengths: Vec<usize> = sent(&run, Opcode::LNI_ALLOC)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Service, ServiceId};
-use cxi_ioctl::{Errno, Fault, Injection, Opcode, Release, Trace, TraceLog};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode, Trace, TraceLog};
 use cxi_job::audit::Code;
 use cxi_job::release::Outcome;
 use cxi_job::{
@@ -36,7 +36,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(release: Release) -> Self {
+    fn new(release: DriverRelease) -> Self {
         let mock = MockNode::with_nics(2, &NicConfig::new().release(release)).unwrap();
         let open = |nic: usize| {
             let file = mock.nics()[nic].open().unwrap();
@@ -114,9 +114,13 @@ fn each_change(
     operate: impl Fn(&Stage, bool, Option<&str>, &mut Problems),
 ) {
     let mut problems = Problems::default();
-    for release in [Release::Shs13_0, Release::Shs14_0_1, Release::Main] {
+    for release in [
+        DriverRelease::Shs13_0,
+        DriverRelease::Shs14_0_1,
+        DriverRelease::Main,
+    ] {
         for ranged in [false, true] {
-            if ranged && release < Release::Shs13_1 {
+            if ranged && release < DriverRelease::Shs13_1 {
                 continue;
             }
             let fresh = || {
@@ -280,7 +284,7 @@ fn each_moment(operate: impl Fn(&Stage, &str, &mut Problems)) {
     let mut problems = Problems::default();
     for errno in [Errno::EIO, Errno::EINTR, Errno::EAGAIN, Errno::ENOMEM] {
         for k in 0.. {
-            let stage = Stage::new(Release::Main);
+            let stage = Stage::new(DriverRelease::Main);
             stage.allocate(false);
             let injection = Injection::errno(errno).skip(k);
             stage.fault.inject(if errno == Errno::EIO {

@@ -3,7 +3,7 @@
 
 use cxi::lni::{EventQueueOptions, TxqOptions};
 use cxi::{ErrorKind, TrafficClass};
-use cxi_ioctl::{Errno, Injection, Release};
+use cxi_ioctl::{DriverRelease, Errno, Injection};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
@@ -95,7 +95,7 @@ fn a_window_that_cannot_be_mapped_is_reported() {
         ];
         Ok(shown(errors.map(|error| error.to_string())))
     });
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let text = |errno| {
         let run = run(&nic, &call, Plan::Windows(errno)).unwrap();
         assert!(run.clean);

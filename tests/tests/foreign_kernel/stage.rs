@@ -8,7 +8,7 @@ use cxi::{
     Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Vni, VniRange,
 };
-use cxi_ioctl::{Errno, Fault, Injection, Opcode, Release, Trace, TraceEntry, TraceLog};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode, Trace, TraceEntry, TraceLog};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig, NicState};
 
 use crate::calls::{self, Call};
@@ -73,16 +73,20 @@ pub(crate) fn all_of_it() -> bool {
 }
 
 /// Releases that differ in what calls send, or all of them.
-pub(crate) fn releases() -> &'static [Release] {
+pub(crate) fn releases() -> &'static [DriverRelease] {
     if all_of_it() {
-        &Release::ALL
+        &DriverRelease::ALL
     } else {
-        &[Release::Shs13_0, Release::Shs14_0_1, Release::Main]
+        &[
+            DriverRelease::Shs13_0,
+            DriverRelease::Shs14_0_1,
+            DriverRelease::Main,
+        ]
     }
 }
 
 /// Each call on each release that can do it, with what comes of it when nothing goes wrong.
-pub(crate) fn each_call(mut act: impl FnMut(Release, &Arc<Nic>, &Call, Run)) {
+pub(crate) fn each_call(mut act: impl FnMut(DriverRelease, &Arc<Nic>, &Call, Run)) {
     for release in releases() {
         let nic = nic(*release);
         for call in calls::all() {
@@ -96,7 +100,7 @@ pub(crate) fn each_call(mut act: impl FnMut(Release, &Arc<Nic>, &Call, Run)) {
 pub(crate) const DEVICE: DeviceId = DeviceId::new(0);
 pub(crate) const UID: u32 = 0;
 
-pub(crate) fn nic(release: Release) -> Arc<Nic> {
+pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use cxi::lni::PteState;
 use cxi::{ErrorKind, Member, Platform, Resource};
-use cxi_ioctl::{Opcode, Release, TraceEntry, layout};
+use cxi_ioctl::{DriverRelease, Opcode, TraceEntry, layout};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
@@ -28,7 +28,7 @@ fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
     } else {
         &[0xFF]
     };
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     for call in calls::all() {
         let fine = run(&nic, call, Plan::Fine).unwrap();
         for (opcode, len) in answered(&fine.log) {
@@ -54,7 +54,7 @@ fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
 fn patched(name: &str, opcode: Opcode, place: (&str, &str), bytes: &[u8]) -> Run {
     let call = calls::all().find(|call| call.name == name).unwrap();
     let twist = Twist::Patch(offset(place.0, place.1), bytes.to_vec());
-    run(&nic(Release::Main), call, Plan::Twist(opcode, twist)).unwrap()
+    run(&nic(DriverRelease::Main), call, Plan::Twist(opcode, twist)).unwrap()
 }
 
 /// As [`patched`], of another call.
@@ -66,7 +66,7 @@ fn call_with(
 ) -> cxi::Result<Value> {
     let call = Call::new("a call", act);
     let twist = Twist::Patch(offset(place.0, place.1), bytes.to_vec());
-    let run = run(&nic(Release::Main), &call, Plan::Twist(opcode, twist)).unwrap();
+    let run = run(&nic(DriverRelease::Main), &call, Plan::Twist(opcode, twist)).unwrap();
     run.result
 }
 
@@ -269,7 +269,7 @@ fn a_list_of_services_without_an_id_is_refused() {
         ("Services::usage_all", Opcode::SVC_RSRC_LIST_GET, usage),
     ] {
         let call = calls::all().find(|call| call.name == name).unwrap();
-        let run = run(&nic(Release::Main), call, Plan::Twist(opcode, twist)).unwrap();
+        let run = run(&nic(DriverRelease::Main), call, Plan::Twist(opcode, twist)).unwrap();
         strange(
             run.result,
             &format!("cxi0: {opcode}: the driver's answer holds a service with id 0"),

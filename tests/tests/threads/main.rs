@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cxi::{Device, DeviceId};
-use cxi_ioctl::{Errno, Opcode, Release};
+use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_job::Node;
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 
@@ -103,7 +103,7 @@ fn disturb(mock: &MockNode, rounds: u64) {
     }
 }
 
-fn all_at_once(release: Release, rounds: u64) {
+fn all_at_once(release: DriverRelease, rounds: u64) {
     let mock = MockNode::with_nics(NICS, &NicConfig::new().release(release)).unwrap();
     let before: Vec<_> = mock.nics().iter().map(|nic| nic.state()).collect();
     let shared = devices(&mock);
@@ -153,12 +153,12 @@ fn all_at_once(release: Release, rounds: u64) {
 
 #[test]
 fn everything_at_once_on_the_newest_driver() {
-    all_at_once(Release::Main, rounds());
+    all_at_once(DriverRelease::Main, rounds());
 }
 
 #[test]
 fn everything_at_once_on_a_driver_that_shares_no_vnis() {
-    all_at_once(Release::Shs14_0_0, rounds() / 2);
+    all_at_once(DriverRelease::Shs14_0_0, rounds() / 2);
 }
 
 #[test]

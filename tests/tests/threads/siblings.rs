@@ -4,14 +4,14 @@ use std::sync::{Arc, Barrier};
 
 use cxi::lni::{EventQueueOptions, PtOptions, TgqOptions};
 use cxi::{Device, DeviceId, Limit, Member, Resource, ResourceMap, ServiceSpec, Vni};
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 use crate::rounds;
 
 #[test]
 fn siblings_end_in_any_order_and_any_thread() {
-    let nic = Nic::new(NicConfig::new().release(Release::Main)).unwrap();
+    let nic = Nic::new(NicConfig::new().release(DriverRelease::Main)).unwrap();
     let before = nic.state();
     let file = nic.open().unwrap().transport(Credentials::root());
     let device = Device::with_transport(DeviceId::new(0), Arc::new(file));

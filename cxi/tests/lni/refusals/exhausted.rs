@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_256th_rgid_is_refused() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let (service, first) = lni_with(&nic, 1024, all(0));
     let others: Vec<_> = (1..255)
         .map(|_| user(&nic).alloc_lni(service).unwrap())
@@ -50,7 +50,7 @@ fn communication_profiles_run_out() {
 
 #[test]
 fn there_is_one_queue_for_the_retry_handler() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let options = EventQueueOptions::new(4096).flags(EventQueueFlags::RETRY_HANDLER);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     assert_eq!(
@@ -78,7 +78,7 @@ fn there_is_one_queue_for_the_retry_handler() {
 fn pids_of_a_vni_run_out() {
     let nic = Nic::new(
         NicConfig::new()
-            .release(Release::Main)
+            .release(DriverRelease::Main)
             .parameters(|parameters| parameters.pid_bits = 8),
     )
     .unwrap();
@@ -126,7 +126,7 @@ fn pids_of_a_vni_run_out() {
 
 #[test]
 fn address_contexts_of_an_rgid_run_out_before_those_of_the_service() {
-    let nic = nic(Release::Main);
+    let nic = nic(DriverRelease::Main);
     let spec = modest(1024).limits(all(100)).enabled(false).build();
     let services = root(&nic).services();
     let service = services.create(&spec.unwrap()).unwrap();

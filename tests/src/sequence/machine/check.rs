@@ -119,7 +119,7 @@ impl Machine {
 
     /// What the lists and single answers say is what the reference has.
     pub(super) fn lists(&self, reference: &Model) {
-        let in_order: Vec<&Service> = if self.release == cxi_ioctl::Release::Main {
+        let in_order: Vec<&Service> = if self.release == cxi_ioctl::DriverRelease::Main {
             reference.services.values().collect()
         } else {
             let order = reference.order.iter();

@@ -7,7 +7,7 @@ mod send;
 
 use std::sync::Arc;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use cxi_mock::{Client, Nic, NicConfig};
 use proptest_state_machine::StateMachineTest;
 
@@ -20,7 +20,7 @@ use crate::sequence::operation::{Caller, Command, Operation};
 #[derive(Debug)]
 pub struct Machine {
     nic: Arc<Nic>,
-    release: Release,
+    release: DriverRelease,
     files: [Option<Client>; FILES],
     /// Asks what there is, after every step.
     observer: Client,
@@ -142,7 +142,7 @@ impl Machine {
     }
 }
 
-fn fill(client: &Client, release: Release, caller: Caller, command: &Command) -> Answer {
+fn fill(client: &Client, release: DriverRelease, caller: Caller, command: &Command) -> Answer {
     for done in 0..FILL_LIMIT {
         if let Answer::Failed(errno) = send(client, release, caller, command) {
             return Answer::Filled(done, Some(errno));

@@ -19,7 +19,7 @@ use cxi_ioctl::abi::service::{
     SvcSetVniRangeCmd, SvcUpdateCmd,
 };
 use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitAllocResp, WaitFreeCmd};
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{Client, Credentials};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -51,7 +51,12 @@ macro_rules! written {
     }};
 }
 
-pub(super) fn send(client: &Client, release: Release, caller: Caller, command: &Command) -> Answer {
+pub(super) fn send(
+    client: &Client,
+    release: DriverRelease,
+    caller: Caller,
+    command: &Command,
+) -> Answer {
     let mut credentials = Credentials::user(caller.uid, caller.gid);
     credentials.sys_admin = caller.admin;
     credentials.net_raw = caller.admin;
@@ -91,7 +96,7 @@ pub(super) fn send(client: &Client, release: Release, caller: Caller, command: &
             svc_id = *svc_id,
             exclusive_cp = (*exclusive).into()
         ),
-        Command::LniAlloc { svc_id } if release == Release::Main => {
+        Command::LniAlloc { svc_id } if release == DriverRelease::Main => {
             written!(to, LniAllocCmd, svc_id = *svc_id)
         }
         Command::LniAlloc { svc_id } => written!(to, LniAllocCmdV1, svc_id = *svc_id),

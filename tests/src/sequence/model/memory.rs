@@ -1,6 +1,6 @@
 //! Memory registrations and the address contexts behind them.
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 
 use super::accounting::AC;
 use super::{Model, Values, lowest_free};
@@ -39,7 +39,7 @@ impl Model {
             return Err(Errno::EINVAL);
         }
         if va.checked_add(len).is_none() {
-            return Err(if self.release == Release::Main {
+            return Err(if self.release == DriverRelease::Main {
                 Errno::EOVERFLOW
             } else {
                 Errno::EFAULT

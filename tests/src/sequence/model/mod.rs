@@ -18,7 +18,7 @@ mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cxi_ioctl::{Errno, Release};
+use cxi_ioctl::{DriverRelease, Errno};
 
 use crate::sequence::operation::{Caller, Command, Operation};
 
@@ -61,7 +61,7 @@ pub enum Answer {
 
 #[derive(Clone, Debug)]
 pub struct Model {
-    pub release: Release,
+    pub release: DriverRelease,
     pub services: BTreeMap<u32, Service>,
     /// Services in the order of their allocation.
     pub order: Vec<u32>,
@@ -101,7 +101,7 @@ pub struct Model {
 
 impl Model {
     /// The device as loaded, with no file open.
-    fn loaded(release: Release) -> Self {
+    fn loaded(release: DriverRelease) -> Self {
         let (device, held) = Reservations::loaded();
         let mut model = Self {
             release,
@@ -135,7 +135,7 @@ impl Model {
     }
 
     /// The device after some first steps.
-    pub fn started(release: Release, start: Vec<Operation>) -> Self {
+    pub fn started(release: DriverRelease, start: Vec<Operation>) -> Self {
         let mut model = Self::loaded(release);
         for step in &start {
             model.apply(step);

@@ -5,7 +5,7 @@ mod object;
 mod service;
 mod start;
 
-use cxi_ioctl::Release;
+use cxi_ioctl::DriverRelease;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
@@ -39,7 +39,11 @@ impl ReferenceStateMachine for Model {
     type Transition = Operation;
 
     fn init_state() -> BoxedStrategy<Self> {
-        let releases = select(vec![Release::Main, Release::Main, Release::Shs14_0_1]);
+        let releases = select(vec![
+            DriverRelease::Main,
+            DriverRelease::Main,
+            DriverRelease::Shs14_0_1,
+        ]);
         (releases, select(start::all()))
             .prop_map(|(release, steps)| Self::started(release, steps))
             .boxed()

@@ -6,7 +6,7 @@ mod lni;
 mod objects;
 mod services;
 
-use cxi::Release;
+use cxi::DriverRelease;
 use cxi_ioctl::Opcode;
 
 use crate::stage::{Stage, Value};
@@ -18,7 +18,7 @@ pub(crate) struct Call {
     /// The functions of libcxi whose place it takes.
     pub(crate) aliases: &'static [&'static str],
     /// Whether a release has what it needs.
-    pub(crate) possible: fn(Release) -> bool,
+    pub(crate) possible: fn(DriverRelease) -> bool,
     /// Commands whose refusal the call is documented to take for an answer: there is none.
     pub(crate) takes_for_an_answer: &'static [Opcode],
     pub(crate) act: fn(&Stage) -> cxi::Result<Value>,
@@ -41,12 +41,12 @@ impl Call {
     }
 
     const fn since_13_1(mut self) -> Self {
-        self.possible = |release| release >= Release::Shs13_1;
+        self.possible = |release| release >= DriverRelease::Shs13_1;
         self
     }
 
     const fn since_14_0(mut self) -> Self {
-        self.possible = |release| release >= Release::Shs14_0_0;
+        self.possible = |release| release >= DriverRelease::Shs14_0_0;
         self
     }
 
