@@ -1,8 +1,6 @@
 //! Values of options that are not plain types.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::linux::fs::MetadataExt as _;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -96,28 +94,14 @@ impl FromStr for NetNsArg {
         }
         if !text.contains('/') {
             return Err(format!(
-                "'{text}' is no network namespace: expected an inode number or a file such as \
+                "invalid network namespace '{text}': expected an inode number or a file such as \
                  /proc/1/ns/net"
             ));
         }
-        let metadata = fs::metadata(text).map_err(|error| format!("{text}: {error}"))?;
-        let other =
-            || format!("{text} is no network namespace: expected a file such as /proc/1/ns/net");
-        // All namespaces are on one file system of the kernel's, so that a mounted one, such as
-        // in /run/netns, is known by its device. A link in /proc also says which kind it is.
-        let here = fs::metadata("/proc/self/ns/net").map_err(|error| error.to_string())?;
-        let kind = fs::read_link(text).unwrap_or_default();
-        let other_kind = [
-            "cgroup:[", "ipc:[", "mnt:[", "pid:[", "time:[", "user:[", "uts:[",
-        ]
-        .iter()
-        .any(|kind_of_link| kind.to_string_lossy().starts_with(kind_of_link));
-        if metadata.st_dev() != here.st_dev() || other_kind {
-            return Err(other());
+        match cxi::Member::netns_at(text).map_err(|error| error.to_string())? {
+            cxi::Member::NetNs(inode) => Ok(Self(inode)),
+            member => Err(format!("{text} is a {member}")),
         }
-        u32::try_from(metadata.st_ino())
-            .map(Self)
-            .map_err(|_| other())
     }
 }
 
@@ -206,7 +190,7 @@ mod tests {
             ),
             (
                 "queues=1:2",
-                "'queues' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs",
+                "invalid resource 'queues': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs",
             ),
             (
                 "txqs=1:70000",
@@ -229,7 +213,7 @@ mod tests {
         assert!(
             "lo".parse::<NetNsArg>()
                 .unwrap_err()
-                .contains("is no network namespace")
+                .contains("invalid network namespace 'lo'")
         );
         assert!(
             "/nowhere"
@@ -241,7 +225,7 @@ mod tests {
             assert_eq!(
                 other.parse::<NetNsArg>(),
                 Err(format!(
-                    "{other} is no network namespace: expected a file such as /proc/1/ns/net"
+                    "invalid network namespace {other}: expected a file such as /proc/1/ns/net"
                 ))
             );
         }

@@ -120,7 +120,7 @@ limits:
         for (text, message) in [
             (
                 "vnis: [1,\n 65536]\n",
-                "line 2, column 2: 65536 is no VNI: expected a number from 1 to 65535",
+                "line 2, column 2: invalid VNI 65536: expected 1 to 65535",
             ),
             (
                 "vnis: [1, 2, 3, 4, 5]",

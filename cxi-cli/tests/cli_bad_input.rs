@@ -11,7 +11,7 @@ fn options_are_checked() {
     for (arguments, message) in [
         (
             &["service", "create", "--vni=65536"][..],
-            "invalid value '65536' for '--vni <VNI>': '65536' is no VNI: expected a number from 1 \
+            "invalid value '65536' for '--vni <VNI>': invalid VNI '65536': expected 1 \
              to 65535",
         ),
         (
@@ -30,7 +30,7 @@ fn options_are_checked() {
         ),
         (
             &["service", "destroy", "0"],
-            "invalid value '0' for '<ID>...': '0' is no service id: expected a number from 1 to \
+            "invalid value '0' for '<ID>...': invalid service id '0': expected 1 to \
              4294967295",
         ),
         (
@@ -93,7 +93,7 @@ fn specification_files_are_checked() {
         (
             "c.yaml",
             "vnis:\n  - 65536\n",
-            "line 2, column 5: 65536 is no VNI: expected a number from 1 to 65535",
+            "line 2, column 5: invalid VNI 65536: expected 1 to 65535",
         ),
         (
             "d.json",
@@ -166,7 +166,7 @@ fn errors_are_json_on_request() {
     assert_eq!(error["error"]["exit_code"], 2);
     assert_eq!(
         error["error"]["message"],
-        "invalid value '0' for '--vni <VNI>': '0' is no VNI: expected a number from 1 to 65535"
+        "invalid value '0' for '--vni <VNI>': invalid VNI '0': expected 1 to 65535"
     );
 }
 

@@ -36,7 +36,7 @@ impl fmt::Display for PciAddress {
 
 /// A text that is no PCI address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no PCI address: expected the form 0000:41:00.0")]
+#[error("invalid PCI address '{0}': expected the form 0000:41:00.0")]
 pub struct InvalidPciAddress(String);
 
 impl FromStr for PciAddress {
@@ -96,7 +96,7 @@ mod tests {
         ] {
             assert_eq!(
                 bad.parse::<PciAddress>().unwrap_err().to_string(),
-                format!("'{bad}' is no PCI address: expected the form 0000:41:00.0")
+                format!("invalid PCI address '{bad}': expected the form 0000:41:00.0")
             );
         }
     }

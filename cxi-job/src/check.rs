@@ -180,11 +180,12 @@ impl SlingshotEnv {
         {
             found.push(Kind::NotAMember { name: name.clone() });
         }
-        let foreign = self.vnis().iter().filter(|vni| match service.vnis() {
-            VniAccess::List(list) => !list.contains(**vni),
-            VniAccess::Range(range) => !range.contains(**vni),
-            VniAccess::Unrestricted => false,
-        });
+        let allowed = service.vnis();
+        let restricted = allowed != VniAccess::Unrestricted;
+        let foreign = self
+            .vnis()
+            .iter()
+            .filter(|vni| restricted && !allowed.contains(**vni));
         found.extend(foreign.map(|vni| Kind::Vni {
             vni: *vni,
             name: name.clone(),

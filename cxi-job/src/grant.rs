@@ -3,7 +3,7 @@
 use super::environment::{EnvironmentError, JobService, SlingshotEnv};
 use super::limits::Cut;
 use super::node::NicProblem;
-use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, Vni, VniAccess};
+use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, VniAccess};
 
 /// What a job got on a node: plain data, for a scheduler to keep until it releases the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Grant {
             .map(|entry| JobService {
                 device: entry.device,
                 service: entry.service,
-                vnis: each_vni(entry.vnis),
+                vnis: entry.vnis.iter().collect(),
                 tcs: entry.traffic_classes,
             })
             .collect();
@@ -85,15 +85,6 @@ impl Grant {
     /// All that was cut, on any NIC.
     pub fn cuts(&self) -> impl Iterator<Item = &Cut> {
         self.services.iter().flat_map(|entry| &entry.cuts)
-    }
-}
-
-/// The VNIs one by one.
-pub(super) fn each_vni(access: VniAccess) -> Vec<Vni> {
-    match access {
-        VniAccess::List(list) => list.iter().collect(),
-        VniAccess::Range(range) => range.iter().collect(),
-        VniAccess::Unrestricted => Vec::new(),
     }
 }
 

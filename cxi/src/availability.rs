@@ -57,7 +57,7 @@ impl Device {
         let totals = self.totals()?;
         let mut services = ServiceBuffer::new();
         let list = self.services();
-        list.list_into(&mut services)?;
+        list.list_without_ranges(&mut services)?;
         let usage = list.usage_all()?;
         let in_use = |id: ServiceId, resource| {
             let entry = usage.iter().find(|usage| usage.service == id)?;

@@ -46,7 +46,7 @@ impl fmt::Display for DeviceId {
 
 /// A text that is no device name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no CXI device: expected 'cxi' and a number, such as cxi0")]
+#[error("invalid CXI device '{0}': expected 'cxi' and a number, such as cxi0")]
 pub struct InvalidDeviceId(String);
 
 impl FromStr for DeviceId {
@@ -60,6 +60,18 @@ impl FromStr for DeviceId {
             .and_then(|digits| digits.parse().ok())
             .map(Self)
             .ok_or_else(|| InvalidDeviceId(text.to_owned()))
+    }
+}
+
+impl From<u32> for DeviceId {
+    fn from(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+impl From<DeviceId> for u32 {
+    fn from(id: DeviceId) -> Self {
+        id.0
     }
 }
 
@@ -126,7 +138,7 @@ impl fmt::Display for ServiceId {
 
 /// Something that is no service id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no service id: expected a number from 1 to 4294967295")]
+#[error("invalid service id {0}: expected 1 to 4294967295")]
 pub struct InvalidServiceId(InvalidNumber);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -194,7 +206,7 @@ mod tests {
             let error = bad.parse::<DeviceId>().unwrap_err();
             assert_eq!(
                 error.to_string(),
-                format!("'{bad}' is no CXI device: expected 'cxi' and a number, such as cxi0")
+                format!("invalid CXI device '{bad}': expected 'cxi' and a number, such as cxi0")
             );
         }
         assert_eq!(format!("{:>6}|", DeviceId::new(1)), "  cxi1|");
@@ -205,15 +217,15 @@ mod tests {
         assert!(ServiceId::new(1).unwrap().is_default());
         assert_eq!(
             ServiceId::new(0).unwrap_err().to_string(),
-            "0 is no service id: expected a number from 1 to 4294967295"
+            "invalid service id 0: expected 1 to 4294967295"
         );
         assert_eq!(
             ServiceId::try_from(1 << 32).unwrap_err().to_string(),
-            "4294967296 is no service id: expected a number from 1 to 4294967295"
+            "invalid service id 4294967296: expected 1 to 4294967295"
         );
         assert_eq!(
             "x".parse::<ServiceId>().unwrap_err().to_string(),
-            "'x' is no service id: expected a number from 1 to 4294967295"
+            "invalid service id 'x': expected 1 to 4294967295"
         );
         assert_eq!("17".parse(), ServiceId::new(17));
     }

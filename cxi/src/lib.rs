@@ -112,6 +112,7 @@ pub mod kernel_file;
 mod limits;
 pub mod lni;
 mod member;
+mod netns;
 pub mod pools;
 mod properties;
 mod resource;

@@ -205,7 +205,7 @@ pub enum InvalidMembers {
         member: Member,
     },
     /// An id of all ones, which means "no id" to the kernel.
-    #[error("{member} is no member: the id of all ones stands for no id")]
+    #[error("invalid member {member}: the id of all ones stands for no id")]
     AllOnes {
         /// The member.
         member: Member,
@@ -238,7 +238,7 @@ mod tests {
             ),
             (
                 vec![Member::Gid(u32::MAX)],
-                "gid 4294967295 is no member: the id of all ones stands for no id",
+                "invalid member gid 4294967295: the id of all ones stands for no id",
             ),
             (
                 vec![Member::NetNs(5), Member::Uid(1)],

@@ -91,7 +91,7 @@ impl fmt::Display for Resource {
 
 /// A text that is no kind of resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs")]
+#[error("invalid resource '{0}': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs")]
 pub struct InvalidResource(String);
 
 impl FromStr for Resource {
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!("LES".parse(), Ok(Resource::Les));
         assert_eq!(
             "cqs".parse::<Resource>().unwrap_err().to_string(),
-            "'cqs' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs"
+            "invalid resource 'cqs': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs"
         );
     }
 }

@@ -52,7 +52,7 @@ impl Device {
         let text = attribute(&path).map_err(|error| unreadable(&path, &error).on(self.id()))?;
         parse(text.trim()).ok_or_else(|| {
             let start: String = text.trim().chars().take(64).collect();
-            let reason = format!("'{start}' is no reading: expected value@seconds.nanoseconds");
+            let reason = format!("invalid reading '{start}': expected value@seconds.nanoseconds");
             malformed(&path, reason).on(self.id())
         })
     }

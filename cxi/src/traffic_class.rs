@@ -73,7 +73,7 @@ impl fmt::Display for TrafficClass {
 /// A text that is no traffic class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no traffic class: expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, BEST_EFFORT \
+    "invalid traffic class '{0}': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, BEST_EFFORT \
      or ETH"
 )]
 pub struct InvalidTrafficClass(String);
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!("bulk data".parse(), Ok(TrafficClass::BulkData));
         assert_eq!(
             "FAST".parse::<TrafficClass>().unwrap_err().to_string(),
-            "'FAST' is no traffic class: expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
+            "invalid traffic class 'FAST': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
              BEST_EFFORT or ETH"
         );
         let set: TrafficClasses = "low_latency, BEST-EFFORT".parse().unwrap();

@@ -15,7 +15,7 @@ use std::str::FromStr;
 /// assert_eq!(Vni::new(1024)?.get(), 1024);
 /// assert_eq!(
 ///     Vni::try_from(65536_u32).unwrap_err().to_string(),
-///     "65536 is no VNI: expected a number from 1 to 65535"
+///     "invalid VNI 65536: expected 1 to 65535"
 /// );
 /// # Ok::<_, cxi::InvalidVni>(())
 /// ```
@@ -58,10 +58,10 @@ impl fmt::Display for Vni {
 #[non_exhaustive]
 pub enum InvalidVni {
     /// The number is 0 or too large.
-    #[error("{0} is no VNI: expected a number from 1 to 65535")]
+    #[error("invalid VNI {0}: expected 1 to 65535")]
     Number(u64),
     /// The text is no number, or 0, or too large.
-    #[error("'{0}' is no VNI: expected a number from 1 to 65535")]
+    #[error("invalid VNI '{0}': expected 1 to 65535")]
     Text(String),
 }
 
@@ -130,7 +130,7 @@ mod tests {
         for bad in ["0", "65536", "-1", "", "0x10", " 5"] {
             assert_eq!(
                 bad.parse::<Vni>().unwrap_err().to_string(),
-                format!("'{bad}' is no VNI: expected a number from 1 to 65535")
+                format!("invalid VNI '{bad}': expected 1 to 65535")
             );
         }
     }

@@ -144,6 +144,39 @@ pub enum VniAccess {
     Unrestricted,
 }
 
+impl VniAccess {
+    /// The VNIs that are named, in order; none where they are not restricted.
+    pub fn iter(&self) -> impl Iterator<Item = Vni> + '_ {
+        let (list, range) = match self {
+            Self::List(list) => (Some(list), None),
+            Self::Range(range) => (None, Some(range)),
+            Self::Unrestricted => (None, None),
+        };
+        let listed = list.into_iter().flat_map(VniList::iter);
+        listed.chain(range.into_iter().flat_map(|range| range.iter()))
+    }
+
+    /// Whether the VNI is named.
+    #[must_use]
+    pub fn contains(&self, vni: Vni) -> bool {
+        match self {
+            Self::List(list) => list.contains(vni),
+            Self::Range(range) => range.contains(vni),
+            Self::Unrestricted => false,
+        }
+    }
+
+    /// Whether both name the same VNI.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Range(range), Self::Range(other)) => range.overlaps(*other),
+            (Self::Range(_), named) => named.iter().any(|vni| self.contains(vni)),
+            (named, other) => named.iter().any(|vni| other.contains(vni)),
+        }
+    }
+}
+
 impl fmt::Display for VniAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

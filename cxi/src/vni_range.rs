@@ -153,7 +153,7 @@ pub enum InvalidVniRange {
         size: u64,
     },
     /// The text is no range.
-    #[error("'{0}' is no VNI range: expected two VNIs, such as 1024-1039")]
+    #[error("invalid VNI range '{0}': expected two VNIs, such as 1024-1039")]
     Text(String),
 }
 
@@ -255,13 +255,10 @@ mod tests {
         for (text, message) in [
             (
                 "5",
-                "'5' is no VNI range: expected two VNIs, such as 1024-1039",
+                "invalid VNI range '5': expected two VNIs, such as 1024-1039",
             ),
-            ("0-7", "'0' is no VNI: expected a number from 1 to 65535"),
-            (
-                "8-70000",
-                "'70000' is no VNI: expected a number from 1 to 65535",
-            ),
+            ("0-7", "invalid VNI '0': expected 1 to 65535"),
+            ("8-70000", "invalid VNI '70000': expected 1 to 65535"),
             ("9-8", "VNI range 9-8: expected the lower VNI first"),
             (
                 "8-10",

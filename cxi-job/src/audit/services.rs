@@ -2,7 +2,6 @@
 
 use super::{AuditOptions, Code, Finding, Seen, Severity};
 use crate::describe;
-use crate::grant::each_vni;
 use crate::idset::IdSet;
 use cxi::{Member, Service, VniAccess};
 
@@ -82,8 +81,9 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
     if let Some(pool) = &options.pool
         && !service.is_system()
     {
-        let outside = each_vni(service.vnis())
-            .into_iter()
+        let named = service.vnis();
+        let outside = named
+            .iter()
             .map(cxi::Vni::get)
             .filter(|vni| !pool.contains(*vni))
             .collect::<IdSet>();

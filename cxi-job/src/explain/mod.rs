@@ -11,7 +11,7 @@
 //! # let file = nic.open()?.transport(Credentials::root());
 //! # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
 //! use cxi_job::explain::Inquiry;
-//! use cxi::{Limit, Member, Resource, ServiceSpec, Vni};
+//! use cxi::{Limit, Limits, Member, Resource, ServiceSpec, Vni};
 //!
 //! let spec = |vni| {
 //!     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);

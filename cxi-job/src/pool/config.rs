@@ -7,7 +7,7 @@ use crate::{IdSet, TenantName};
 
 /// What a pool hands out: a set of VNIs, those never to be used, parts for tenants, and the rest time.
 ///
-/// 0 is no VNI, and 1 and 10 are those of the default service: these three are always excluded, whatever the set says.
+/// VNI 0 does not exist, and 1 and 10 are those of the default service: these three are always excluded, whatever the set says.
 ///
 /// ```
 /// use std::time::Duration;

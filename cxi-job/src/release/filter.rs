@@ -1,7 +1,7 @@
 //! Which services.
 
 use crate::IdSet;
-use crate::grant::{Grant, each_vni};
+use crate::grant::Grant;
 use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 
 /// Selects services by what they are. All that is named has to fit.
@@ -94,7 +94,7 @@ impl Filter {
         let chosen = grant.services.iter().map(|entry| Chosen {
             device: entry.device,
             service: entry.service,
-            vnis: Some(sorted(each_vni(entry.vnis))),
+            vnis: Some(sorted(entry.vnis.iter().collect())),
         });
         Self {
             services: Some(chosen.collect()),
@@ -166,7 +166,7 @@ fn sorted(mut vnis: Vec<Vni>) -> Vec<Vni> {
 }
 
 fn is_exactly(access: VniAccess, vnis: &[Vni]) -> bool {
-    access != VniAccess::Unrestricted && sorted(each_vni(access)) == vnis
+    access != VniAccess::Unrestricted && sorted(access.iter().collect()) == vnis
 }
 
 /// Whether any VNI of a service is in a set.

@@ -90,7 +90,7 @@ fn refusals_say_what_is_wrong_where_and_why() {
         (
             "SLINGSHOT_SVC_IDS",
             "0,12",
-            "SLINGSHOT_SVC_IDS, entry 1: '0' is no service id: expected a number from 1 to 4294967295",
+            "SLINGSHOT_SVC_IDS, entry 1: invalid service id '0': expected 1 to 4294967295",
         ),
         (
             "SLINGSHOT_SVC_IDS",
@@ -115,12 +115,12 @@ fn refusals_say_what_is_wrong_where_and_why() {
         (
             "SLINGSHOT_VNIS",
             "4034:4035",
-            "SLINGSHOT_VNIS, entry 1: '4034:4035' is no VNI: expected a number from 1 to 65535",
+            "SLINGSHOT_VNIS, entry 1: invalid VNI '4034:4035': expected 1 to 65535",
         ),
         (
             "SLINGSHOT_VNIS",
             "4034,70000",
-            "SLINGSHOT_VNIS, entry 2: '70000' is no VNI: expected a number from 1 to 65535",
+            "SLINGSHOT_VNIS, entry 2: invalid VNI '70000': expected 1 to 65535",
         ),
         ("SLINGSHOT_VNIS", "4034,4034", "VNI 4034 is named twice"),
         (
@@ -131,7 +131,7 @@ fn refusals_say_what_is_wrong_where_and_why() {
         (
             "SLINGSHOT_DEVICES",
             "cxi0,hsn1",
-            "SLINGSHOT_DEVICES, entry 2: 'hsn1' is no CXI device: expected 'cxi' and a number, such as cxi0",
+            "SLINGSHOT_DEVICES, entry 2: invalid CXI device 'hsn1': expected 'cxi' and a number, such as cxi0",
         ),
         (
             "SLINGSHOT_TCS",
@@ -313,7 +313,7 @@ fn addresses_follow_mercury() {
         ("ofi+tcp://cxi3", "\"ofi+tcp\" is not ofi+cxi"),
         (
             "ofi+cxi://hsn0",
-            "'hsn0' is no CXI device: expected 'cxi' and a number, such as cxi0",
+            "invalid CXI device 'hsn0': expected 'cxi' and a number, such as cxi0",
         ),
     ] {
         let message = text.parse::<NaAddress>().unwrap_err().to_string();

@@ -35,6 +35,9 @@ pub enum ErrorKind {
     /// The specification of a service is wrong. Nothing was sent.
     #[error(transparent)]
     InvalidSpec(#[from] InvalidSpec),
+    /// A value is wrong, such as VNI 0. Nothing was sent.
+    #[error("{0}")]
+    InvalidValue(Box<dyn std::error::Error + Send + Sync>),
     /// Something else that was asked for is wrong. Nothing was sent.
     #[error("{0}")]
     InvalidInput(Cow<'static, str>),

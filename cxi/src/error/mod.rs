@@ -8,7 +8,7 @@ use std::io;
 
 use cxi_ioctl::{CommandError, Errno, Opcode};
 
-use crate::{DeviceId, ServiceId};
+use crate::{DeviceId, InvalidSpec, ServiceId};
 
 pub use kind::ErrorKind;
 pub use shortage::{Shortage, VniConflict};
@@ -163,7 +163,52 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// What stands behind it: the system's error, the value that was wrong, or the driver's errno.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match &self.0.kind {
+            ErrorKind::Open { error, .. } => error,
+            ErrorKind::InvalidSpec(error) => error,
+            ErrorKind::InvalidValue(error) => &**error,
+            ErrorKind::NotEnough(error) => error,
+            ErrorKind::VniTaken(error) => error,
+            ErrorKind::Protocol(error) => error,
+            _ => &self.0.errno,
+        })
+    }
+}
+
+impl From<InvalidSpec> for Error {
+    fn from(error: InvalidSpec) -> Self {
+        Self::invalid(error)
+    }
+}
+
+/// Values that cannot be, so that `?` takes them wherever a device is asked.
+macro_rules! from_invalid {
+    ($($invalid:ty),* $(,)?) => {$(
+        impl From<$invalid> for Error {
+            fn from(error: $invalid) -> Self {
+                Self::invalid(ErrorKind::InvalidValue(Box::new(error)))
+            }
+        }
+    )*};
+}
+
+from_invalid!(
+    crate::InvalidDeviceId,
+    crate::InvalidLimit,
+    crate::InvalidLnisPerRgid,
+    crate::InvalidMembers,
+    crate::InvalidPciAddress,
+    crate::InvalidResource,
+    crate::InvalidServiceId,
+    crate::InvalidTrafficClass,
+    crate::InvalidVni,
+    crate::InvalidVniList,
+    crate::InvalidVniRange,
+    crate::lni::InvalidPid,
+);
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {

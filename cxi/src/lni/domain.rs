@@ -18,7 +18,7 @@ pub struct Pid(u16);
 
 /// A number that is no PID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no PID: expected a number from 0 to 510")]
+#[error("invalid PID {0}: expected 0 to 510")]
 pub struct InvalidPid(u32);
 
 impl Pid {

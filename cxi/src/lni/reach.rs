@@ -19,7 +19,9 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
     else {
         return Ok(());
     };
-    if own(lni).is_some_and(|vnis| has(vnis, vni)) || !device.threatens(Quirks::ORPHANED_PROFILE)? {
+    if own(lni).is_some_and(|vnis| vnis.contains(vni))
+        || !device.threatens(Quirks::ORPHANED_PROFILE)?
+    {
         return Ok(());
     }
     // There the driver looks at nothing but the LNI's service, which may allow every VNI.
@@ -34,7 +36,7 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
     let reachable = |service: &Service| {
         let listed = match service.vnis() {
             VniAccess::Unrestricted => service.listed_vnis().contains(vni),
-            vnis => has(vnis, vni),
+            vnis => vnis.contains(vni),
         };
         listed && (service.is_enabled() || !disabled_off)
     };
@@ -53,12 +55,4 @@ fn own(lni: &LniInner) -> Option<VniAccess> {
     }
     let vnis = lni.device().services().get(lni.service).ok()?.vnis();
     Some(*lni.vnis.get_or_init(|| vnis))
-}
-
-fn has(vnis: VniAccess, vni: Vni) -> bool {
-    match vnis {
-        VniAccess::List(list) => list.contains(vni),
-        VniAccess::Range(range) => range.contains(vni),
-        VniAccess::Unrestricted => false,
-    }
 }

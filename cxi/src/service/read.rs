@@ -75,10 +75,6 @@ impl Service {
     }
 
     /// Which VNIs it gives access to.
-    ///
-    /// A VNI range is a question of its own: [`Services::get`](super::Services::get) and
-    /// [`list`](super::Services::list) ask it, [`list_into`](super::Services::list_into) does not
-    /// and leaves [`VniAccess::Unrestricted`].
     #[must_use]
     pub fn vnis(&self) -> VniAccess {
         if let Some(range) = self.range {
@@ -146,6 +142,32 @@ impl Service {
 
     fn has(&self, flag: SvcFlags) -> bool {
         flags(&self.desc).contains(flag)
+    }
+}
+
+/// One line: `service 5: uid 1000; VNIs 1024,1025; LOW_LATENCY`, with `disabled` and `system` where
+/// it is.
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "service {}: ", self.id)?;
+        match self.members() {
+            None => f.write_str("anybody")?,
+            Some(members) if members.is_empty() => f.write_str("nobody")?,
+            Some(members) => members.fmt(f)?,
+        }
+        write!(f, "; VNIs {}", self.vnis())?;
+        if let Some(classes) = self.traffic_classes() {
+            write!(f, "; {classes}")?;
+        }
+        for (is_so, word) in [
+            (!self.is_enabled(), "disabled"),
+            (self.is_system(), "system"),
+        ] {
+            if is_so {
+                write!(f, "; {word}")?;
+            }
+        }
+        Ok(())
     }
 }
 

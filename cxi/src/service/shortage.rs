@@ -85,7 +85,7 @@ impl Services {
         let totals = self.device.totals().ok()?;
         let before_13_1 = self.device.before_13_1().ok()?;
         let mut services = ServiceBuffer::new();
-        self.list_into(&mut services).ok()?;
+        self.list_without_ranges(&mut services).ok()?;
         let having = |resource| {
             let some = |limit: Limit| limit.max() > 0;
             services
@@ -110,7 +110,7 @@ impl Services {
     /// Places in the table of VNIs that services hold.
     pub(super) fn vni_slots(&self) -> Option<usize> {
         let mut services = ServiceBuffer::new();
-        self.list_into(&mut services).ok()?;
+        self.list_without_ranges(&mut services).ok()?;
         Some(slots(&services, self.device.before_13_1().ok()?))
     }
 }

@@ -101,14 +101,7 @@ impl Services {
     pub fn list(&self) -> Result<Vec<Service>> {
         let mut buffer = ServiceBuffer::new();
         self.list_into(&mut buffer)?;
-        buffer
-            .services
-            .into_iter()
-            .map(|service| match self.with_range(service) {
-                Err(error) if error.errno() == Errno::EINVAL => self.again(service),
-                result => result,
-            })
-            .collect()
+        Ok(buffer.services)
     }
 
     /// A service whose range the driver denies: it may be gone, or another one may have its id.
@@ -120,8 +113,7 @@ impl Services {
         }
     }
 
-    /// All services, into room that is used again: one SVC_LIST_GET if they fit, and no
-    /// allocation then. VNI ranges are not asked for.
+    /// As [`list`](Self::list), into room that is used again: nothing is allocated if they fit.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -140,6 +132,27 @@ impl Services {
     ///
     /// As [`list`](Self::list). The buffer is empty then.
     pub fn list_into(&self, buffer: &mut ServiceBuffer) -> Result<()> {
+        self.list_without_ranges(buffer)?;
+        let open = |service: &&mut Service| !service.restricted_vnis();
+        let asked = buffer
+            .services
+            .iter_mut()
+            .filter(open)
+            .try_for_each(|service| {
+                *service = match self.with_range(*service) {
+                    Err(error) if error.errno() == Errno::EINVAL => self.again(*service)?,
+                    result => result?,
+                };
+                Ok(())
+            });
+        if asked.is_err() {
+            buffer.services.clear();
+        }
+        asked
+    }
+
+    /// One SVC_LIST_GET: services with a range look as if they had no VNIs.
+    pub(crate) fn list_without_ranges(&self, buffer: &mut ServiceBuffer) -> Result<()> {
         let ServiceBuffer { raw, services } = buffer;
         services.clear();
         if raw.capacity() == 0 {

@@ -196,7 +196,7 @@ fn telemetry_is_read_on_request() {
     assert!(
         error
             .to_string()
-            .ends_with("bad: '17' is no reading: expected value@seconds.nanoseconds"),
+            .ends_with("bad: invalid reading '17': expected value@seconds.nanoseconds"),
         "{error}"
     );
     assert_eq!(device.telemetry("none").unwrap_err().errno(), Errno::ENOENT);

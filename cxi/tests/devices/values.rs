@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::common::{modest, nic, root, vni};
 use cxi::{
-    CassiniVersion, Clock, Device, DeviceId, DriverRelease, Host, Limit, Member, Members,
-    PciAddress, Platform, Resource, ScopedService, ServiceId, ServiceSpec, SystemClock,
-    TrafficClass, TrafficClasses, Vni, VniAccess, VniList,
+    CassiniVersion, Clock, Device, DeviceId, DriverRelease, Errno, Host, Limit, Limits, Member,
+    Members, PciAddress, Platform, Resource, ScopedService, ServiceBuffer, ServiceId, ServiceSpec,
+    SystemClock, TrafficClass, TrafficClasses, Vni, VniAccess, VniList,
 };
 use cxi_mock::{Credentials, Nic, NicConfig};
 
@@ -175,4 +175,57 @@ fn handles_know_where_they_belong() {
     let clock = SystemClock::default();
     assert!(clock.now() <= clock.now());
     assert_eq!(Resource::ALL.len(), 8);
+}
+
+#[test]
+fn wrong_values_become_errors_by_question_mark() {
+    fn made() -> cxi::Result<ServiceSpec> {
+        let id: DeviceId = "cxi7".parse()?;
+        let limit = Limit::new(1, u32::from(id).try_into().unwrap_or(0))?;
+        let spec = ServiceSpec::builder()
+            .vni(Vni::try_from(65536_u32)?)
+            .limits(Limits::none().with(Resource::Acs, limit));
+        Ok(spec.build()?)
+    }
+    let error = made().unwrap_err();
+    assert_eq!(error.to_string(), "invalid VNI 65536: expected 1 to 65535");
+    assert_eq!(error.errno(), Errno::EINVAL);
+    let cause = std::error::Error::source(&error).unwrap();
+    assert!(cause.downcast_ref::<cxi::InvalidVni>().is_some());
+}
+
+#[test]
+fn what_the_driver_refused_has_its_errno_as_source() {
+    let nic = nic(DriverRelease::Main);
+    let error = root(&nic)
+        .services()
+        .destroy(ServiceId::new(9).unwrap())
+        .unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap();
+    assert_eq!(cause.downcast_ref::<Errno>(), Some(&Errno::EINVAL));
+}
+
+#[test]
+fn a_service_is_shown_in_one_line() {
+    let nic = nic(DriverRelease::Main);
+    let services = root(&nic).services();
+    let spec = ServiceSpec::builder()
+        .member(Member::Uid(1000))
+        .vni_range("1024-1039".parse().unwrap())
+        .traffic_classes(TrafficClasses::LOW_LATENCY)
+        .enabled(false);
+    services.create(&spec.build().unwrap()).unwrap();
+    let mut buffer = ServiceBuffer::new();
+    services.list_into(&mut buffer).unwrap();
+    let shown: Vec<_> = buffer.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown[1],
+        "service 2: uid 1000; VNIs 1024-1039; LOW_LATENCY; disabled"
+    );
+    let vnis = buffer[1].vnis();
+    assert!(vnis.contains(vni(1039)) && !vnis.contains(vni(1040)));
+    assert_eq!(vnis.iter().count(), 16);
+    let list = VniAccess::List(VniList::new([vni(5), vni(1030)]).unwrap());
+    assert!(list.overlaps(&vnis) && vnis.overlaps(&list));
+    assert!(!vnis.overlaps(&VniAccess::Unrestricted));
 }

@@ -114,7 +114,7 @@ fn pids_are_reserved_and_used_once() {
     );
     assert_eq!(
         Pid::new(511).unwrap_err().to_string(),
-        "511 is no PID: expected a number from 0 to 510"
+        "invalid PID 511: expected 0 to 510"
     );
     assert_eq!(
         lni.alloc_domain(vni(77), None).unwrap_err().to_string(),

@@ -99,11 +99,11 @@ fn bad_specifications_say_where_and_why() {
     for (text, message) in [
         (
             r#"{"vnis": [65536]}"#,
-            "65536 is no VNI: expected a number from 1 to 65535 at line 1",
+            "invalid VNI 65536: expected 1 to 65535 at line 1",
         ),
         (
             r#"{"vnis": [0]}"#,
-            "0 is no VNI: expected a number from 1 to 65535 at line 1",
+            "invalid VNI 0: expected 1 to 65535 at line 1",
         ),
         (
             r#"{"vnis": [1, 2, 3, 4, 5]}"#,
@@ -124,12 +124,12 @@ fn bad_specifications_say_where_and_why() {
         ),
         (
             r#"{"vnis": [5], "tcs": ["FAST"]}"#,
-            "'FAST' is no traffic class: expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
+            "invalid traffic class 'FAST': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
              BEST_EFFORT or ETH at line 1",
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "XXs", "max": 1}]}"#,
-            "'XXs' is no resource: expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs at line 1",
+            "invalid resource 'XXs': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs at line 1",
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "ACs", "max": 1, "res": 2}]}"#,

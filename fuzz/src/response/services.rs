@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::{
-    Backoff, Device, Limit, LnisPerRgid, Member, Resource, Service, ServiceBuffer, ServiceId,
+    Backoff, Device, Limit, Limits, LnisPerRgid, Member, Service, ServiceBuffer, ServiceId,
     ServiceSpec, TrafficClasses, Vni, VniRange,
 };
 
