@@ -1,4 +1,4 @@
-//! Memory that a device reads and writes on its own. All unsafe code of the crate is here.
+//! Memory that a device reads and writes on its own.
 
 #![allow(
     unsafe_code,
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::Errno;
+use crate::memory::page_size;
 
 /// Bytes of one command slot of a command queue.
 pub const SLOT_SIZE: usize = 64;
@@ -19,8 +20,9 @@ const WORD: usize = size_of::<u64>();
 
 /// A window of device memory, mapped shared for reading and writing.
 ///
-/// Never a slice: the device changes it at any time. Access is volatile, one aligned word at a
-/// time, at offsets in bytes from the start of the window.
+/// Never a slice: the device changes it at any time. Access is relaxed and atomic, one aligned
+/// 64-bit word at a time, at offsets in bytes from the start of the window; all registers of the
+/// NIC have that size. Several threads may use a window at once.
 ///
 /// ```
 /// # fn main() -> Result<(), cxi_ioctl::Errno> {
@@ -33,7 +35,7 @@ const WORD: usize = size_of::<u64>();
 /// ```
 #[derive(Debug)]
 pub struct Mapping {
-    map: MmapRaw,
+    words: Words,
 }
 
 impl Mapping {
@@ -44,48 +46,32 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// The errno of `mmap(2)`: EINVAL for an empty window or an offset that is no multiple of the
-    /// page size, ENODEV for a file that cannot be mapped, EACCES for one not open for writing.
+    /// EINVAL for an empty window, an offset that is not a multiple of the page size, or a length
+    /// that is not a multiple of eight; else the errno of `mmap(2)`: ENODEV for a file that cannot
+    /// be mapped, EACCES for one that is not open for writing.
     pub fn of_file(file: impl AsFd, offset: u64, len: usize) -> Result<Self, Errno> {
-        if len == 0 {
+        if !offset.is_multiple_of(page_size() as u64) {
             return Err(Errno::EINVAL);
         }
-        let map = MmapOptions::new()
-            .offset(offset)
-            .len(len)
-            .map_raw(&file.as_fd())
-            .map_err(|error| Errno::from_io(&error))?;
-        Ok(Self { map })
+        let words = Words::map(len, |options| options.offset(offset).map_raw(&file.as_fd()))?;
+        Ok(Self { words })
     }
 
     /// A window of `len` zeroed bytes with no device behind it, for transports without one.
     ///
     /// # Errors
     ///
-    /// EINVAL for an empty window, ENOMEM.
+    /// EINVAL for an empty window or a length that is not a multiple of eight, ENOMEM.
     pub fn anonymous(len: usize) -> Result<Self, Errno> {
-        let map = zeroed(len)?;
-        Ok(Self { map })
+        let words = Words::zeroed(len)?;
+        Ok(Self { words })
     }
 
     /// Length in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a mapping is never empty")]
     pub fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    /// Reads the 32-bit word at `offset`.
-    ///
-    /// # Errors
-    ///
-    /// EINVAL if the offset is not a multiple of four, ERANGE if the word is not inside the window.
-    pub fn read_u32(&self, offset: usize) -> Result<u32, Errno> {
-        let word = self.at::<u32>(offset)?;
-        // SAFETY: `at` returns an aligned pointer to a word inside the mapping, which lives as
-        // long as `self`. The read is volatile: it happens once and is not assumed to agree with
-        // any other access. Every bit pattern is a `u32`.
-        Ok(unsafe { word.read_volatile() })
+        self.words.len()
     }
 
     /// Reads the 64-bit word at `offset`.
@@ -95,23 +81,7 @@ impl Mapping {
     /// EINVAL if the offset is not a multiple of eight, ERANGE if the word is not inside the
     /// window.
     pub fn read_u64(&self, offset: usize) -> Result<u64, Errno> {
-        let word = self.at::<u64>(offset)?;
-        // SAFETY: as in `read_u32`; every bit pattern is a `u64`.
-        Ok(unsafe { word.read_volatile() })
-    }
-
-    /// Writes the 32-bit word at `offset`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mapping::read_u32`].
-    pub fn write_u32(&self, offset: usize, value: u32) -> Result<(), Errno> {
-        let word = self.at::<u32>(offset)?;
-        // SAFETY: `at` returns an aligned pointer to a word inside the mapping, which is writable
-        // and lives as long as `self`. No reference to the memory is ever made, so the write
-        // aliases none; it is volatile: it happens once.
-        unsafe { word.write_volatile(value) };
-        Ok(())
+        Ok(self.words.at(offset)?.load(Ordering::Relaxed))
     }
 
     /// Writes the 64-bit word at `offset`.
@@ -120,9 +90,7 @@ impl Mapping {
     ///
     /// As [`Mapping::read_u64`].
     pub fn write_u64(&self, offset: usize, value: u64) -> Result<(), Errno> {
-        let word = self.at::<u64>(offset)?;
-        // SAFETY: as in `write_u32`.
-        unsafe { word.write_volatile(value) };
+        self.words.at(offset)?.store(value, Ordering::Relaxed);
         Ok(())
     }
 
@@ -133,21 +101,18 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// EINVAL if the offset is not a multiple of 64, ERANGE if the slot is not inside the window.
+    /// EINVAL if the offset is not a multiple of 64, ERANGE if the slot is not inside the window;
+    /// nothing is written then.
     pub fn write_slot(&self, offset: usize, slot: &[u8; SLOT_SIZE]) -> Result<(), Errno> {
         if !offset.is_multiple_of(SLOT_SIZE) {
             return Err(Errno::EINVAL);
         }
         let end = offset.checked_add(SLOT_SIZE).ok_or(Errno::ERANGE)?;
-        if end > self.map.len() {
+        if end > self.len() {
             return Err(Errno::ERANGE);
         }
-        for (word, at) in slot
-            .as_chunks::<WORD>()
-            .0
-            .iter()
-            .zip((offset..).step_by(WORD))
-        {
+        let (words, _) = slot.as_chunks::<WORD>();
+        for (word, at) in words.iter().zip((offset..).step_by(WORD)) {
             self.write_u64(at, u64::from_ne_bytes(*word))?;
         }
         Ok(())
@@ -166,20 +131,9 @@ impl Mapping {
         fence(Ordering::SeqCst);
         self.write_u64(offset, value)
     }
-
-    fn at<T>(&self, offset: usize) -> Result<*mut T, Errno> {
-        if !offset.is_multiple_of(align_of::<T>()) {
-            return Err(Errno::EINVAL);
-        }
-        let end = offset.checked_add(size_of::<T>()).ok_or(Errno::ERANGE)?;
-        if end > self.map.len() {
-            return Err(Errno::ERANGE);
-        }
-        Ok(self.map.as_mut_ptr().wrapping_add(offset).cast())
-    }
 }
 
-/// Anonymous memory of whole 64-bit words that several threads and a device use at once.
+/// Mapped memory of whole 64-bit words that several threads and a device use at once.
 ///
 /// Every access is an atomic access to one aligned 64-bit word, also for single bytes: accesses
 /// of different sizes to the same place from several threads would be a data race.
@@ -191,10 +145,18 @@ pub(crate) struct Words {
 impl Words {
     /// `len` zeroed bytes, a multiple of eight.
     pub(crate) fn zeroed(len: usize) -> Result<Self, Errno> {
-        if !len.is_multiple_of(WORD) {
+        Self::map(len, |options| options.map_anon().map(MmapRaw::from))
+    }
+
+    fn map(
+        len: usize,
+        map: impl FnOnce(&mut MmapOptions) -> std::io::Result<MmapRaw>,
+    ) -> Result<Self, Errno> {
+        if len == 0 || !len.is_multiple_of(WORD) {
             return Err(Errno::EINVAL);
         }
-        Ok(Self { map: zeroed(len)? })
+        let map = map(MmapOptions::new().len(len)).map_err(|error| Errno::from_io(&error))?;
+        Ok(Self { map })
     }
 
     /// Address of the first byte, as a command carries it.
@@ -207,30 +169,28 @@ impl Words {
         self.map.len()
     }
 
+    /// The word at that offset in bytes: EINVAL if it is not aligned, ERANGE if it is not inside.
+    pub(crate) fn at(&self, offset: usize) -> Result<&AtomicU64, Errno> {
+        if !offset.is_multiple_of(WORD) {
+            return Err(Errno::EINVAL);
+        }
+        self.word(offset / WORD)
+    }
+
     /// The word of that index.
     pub(crate) fn word(&self, index: usize) -> Result<&AtomicU64, Errno> {
         if index >= self.map.len() / WORD {
             return Err(Errno::ERANGE);
         }
         let word = self.map.as_mut_ptr().wrapping_add(index * WORD).cast();
-        // SAFETY: the mapping is page aligned and `index` was checked, so `word` is an aligned
-        // pointer to eight bytes inside it, which are mapped for reading and writing as long as
-        // `self` lives; the reference borrows `self`. In this process the memory is reached only
-        // through these references, so all accesses are atomic and of this size. What a device
-        // or another process does to it are changes that an atomic admits.
+        // SAFETY: the mapping starts on a page boundary, as nothing is mapped from an offset that
+        // is not on one, and `index` was checked. So `word` is an aligned pointer to eight bytes
+        // inside it, which are mapped for reading and writing as long as `self` lives; the
+        // reference borrows `self`. In this process the memory is reached only through such
+        // references, so all accesses are atomic and of this size. What a device or another
+        // process does to it are changes that an atomic admits.
         Ok(unsafe { AtomicU64::from_ptr(word) })
     }
-}
-
-fn zeroed(len: usize) -> Result<MmapRaw, Errno> {
-    if len == 0 {
-        return Err(Errno::EINVAL);
-    }
-    MmapOptions::new()
-        .len(len)
-        .map_anon()
-        .map(MmapRaw::from)
-        .map_err(|error| Errno::from_io(&error))
 }
 
 const _: () = {
@@ -250,15 +210,15 @@ mod tests {
         let window = Mapping::anonymous(128).unwrap();
         assert_eq!(window.len(), 128);
         assert_eq!(window.read_u64(4), Err(Errno::EINVAL));
-        assert_eq!(window.read_u32(2), Err(Errno::EINVAL));
         assert_eq!(window.read_u64(128), Err(Errno::ERANGE));
-        assert_eq!(window.read_u32(128), Err(Errno::ERANGE));
         assert_eq!(window.read_u64(usize::MAX - 7), Err(Errno::ERANGE));
         assert_eq!(window.write_slot(8, &[0; 64]), Err(Errno::EINVAL));
         assert_eq!(window.write_slot(128, &[0; 64]), Err(Errno::ERANGE));
         assert_eq!(window.ring(120, 5), Ok(()));
         assert_eq!(window.read_u64(120), Ok(5));
-        assert_eq!(Mapping::anonymous(0).unwrap_err(), Errno::EINVAL);
+        for len in [0, 7, 12, 4097] {
+            assert_eq!(Mapping::anonymous(len).unwrap_err(), Errno::EINVAL);
+        }
     }
 
     #[test]
@@ -266,11 +226,9 @@ mod tests {
         let window = Mapping::anonymous(128).unwrap();
         let slot: [u8; 64] = std::array::from_fn(|index| u8::try_from(index).unwrap());
         window.write_slot(64, &slot).unwrap();
-        for (index, byte) in slot.as_chunks::<4>().0.iter().enumerate() {
-            assert_eq!(
-                window.read_u32(64 + 4 * index),
-                Ok(u32::from_ne_bytes(*byte))
-            );
+        for (index, word) in slot.as_chunks::<8>().0.iter().enumerate() {
+            let there = window.read_u64(64 + 8 * index);
+            assert_eq!(there, Ok(u64::from_ne_bytes(*word)));
         }
         assert_eq!(window.read_u64(56), Ok(0));
     }
@@ -281,20 +239,53 @@ mod tests {
         file.set_len(8192).unwrap();
         let one = Mapping::of_file(&file, 0, 8192).unwrap();
         let two = Mapping::of_file(&file, 4096, 4096).unwrap();
-        one.write_u32(4096 + 12, 0xDEAD_BEEF).unwrap();
-        assert_eq!(two.read_u32(12), Ok(0xDEAD_BEEF));
+        one.write_u64(4096 + 16, 0xDEAD_BEEF).unwrap();
+        assert_eq!(two.read_u64(16), Ok(0xDEAD_BEEF));
         file.seek(SeekFrom::Start(4096)).unwrap();
         file.write_all(&7_u64.to_ne_bytes()).unwrap();
         assert_eq!(two.read_u64(0), Ok(7));
-        assert_eq!(Mapping::of_file(&file, 0, 0).unwrap_err(), Errno::EINVAL);
         // What a response of a driver of another version may ask for.
-        for (offset, len) in [(4095, usize::MAX), (u64::MAX, 1), (u64::MAX, usize::MAX)] {
-            assert!(Mapping::of_file(&file, offset, len).is_err());
+        let page = page_size();
+        for (offset, len) in [
+            (0, 0),
+            (1, 64),
+            (8, 64),
+            (page as u64 - 8, 64),
+            (0, 63),
+            (4095, usize::MAX),
+            (u64::MAX, 8),
+            (u64::MAX - (page as u64 - 1), 8),
+            (u64::MAX, usize::MAX),
+            (0, usize::MAX - 7),
+            (0, isize::MAX as usize + 1),
+        ] {
+            assert!(
+                Mapping::of_file(&file, offset, len).is_err(),
+                "{offset} {len}"
+            );
         }
         let (read_only, _other) = std::io::pipe().unwrap();
         assert_eq!(
             Mapping::of_file(&read_only, 0, 4096).unwrap_err(),
             Errno::EACCES
         );
+    }
+
+    #[test]
+    fn threads_share_a_window() {
+        let window = Mapping::anonymous(64).unwrap();
+        std::thread::scope(|scope| {
+            for value in 1..=2 {
+                let window = &window;
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        window.write_slot(0, &[value; SLOT_SIZE]).unwrap();
+                        window.ring(56, u64::from(value)).unwrap();
+                        let seen = window.read_u64(0).unwrap();
+                        assert!([1, 2].contains(&seen.to_ne_bytes()[0]), "{seen:#x}");
+                    }
+                });
+            }
+        });
     }
 }

@@ -101,8 +101,7 @@ impl DeviceMemory {
     ///
     /// EINVAL if the offset is not a multiple of eight, ERANGE if it is outside the memory.
     pub fn read_u64(&self, offset: usize) -> Result<u64, Errno> {
-        aligned(offset, WORD)?;
-        Ok(self.words.word(offset / WORD)?.load(Ordering::Acquire))
+        Ok(self.words.at(offset)?.load(Ordering::Acquire))
     }
 
     /// Writes a byte.
@@ -131,10 +130,7 @@ impl DeviceMemory {
     ///
     /// As [`DeviceMemory::read_u64`].
     pub fn write_u64(&self, offset: usize, value: u64) -> Result<(), Errno> {
-        aligned(offset, WORD)?;
-        self.words
-            .word(offset / WORD)?
-            .store(value, Ordering::Release);
+        self.words.at(offset)?.store(value, Ordering::Release);
         Ok(())
     }
 
