@@ -19,3 +19,24 @@ if has_nightly_sources; then
 else
     skip "data races" "no nightly toolchain with its sources (rustup toolchain install nightly --component rust-src)"
 fi
+
+# What the kernel writes to, and what it may not: the buffers of a response, of a list, and memory
+# that a NIC uses. Under Miri where it is, and under AddressSanitizer where the toolchain is nightly.
+sanitized() {
+    RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS=detect_leaks=0 \
+        cargo +nightly test --target "$(rustc_host)" --target-dir target/address \
+        --package cxi-ioctl --package cxi-tests --lib --test chardev --test response -- "$@"
+}
+
+interpreted() { MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test --package cxi-ioctl --lib; }
+
+if RUSTUP_AUTO_INSTALL=0 rustc +nightly --version >/dev/null 2>&1; then
+    step "memory, under AddressSanitizer" sanitized
+else
+    skip "memory, under AddressSanitizer" "no nightly toolchain (rustup toolchain install nightly)"
+fi
+if RUSTUP_AUTO_INSTALL=0 cargo +nightly miri --version >/dev/null 2>&1; then
+    step "memory, under Miri" interpreted
+else
+    skip "memory, under Miri" "no Miri (rustup component add miri --toolchain nightly)"
+fi

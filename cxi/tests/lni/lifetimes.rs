@@ -1,4 +1,5 @@
-//! What must not compile: handles, windows and options that outlive what they depend on.
+//! What must not compile: handles, windows and options that outlive what they depend on, and safe
+//! code that could make the driver or the NIC write anywhere.
 //!
 //! The compiler's messages are part of the test, so it runs with the release they were recorded
 //! with. `TRYBUILD=overwrite cargo test -p cxi --test lni lifetimes` records them anew.

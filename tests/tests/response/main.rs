@@ -17,7 +17,7 @@ mod pipe;
 
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::service::{
-    SvcAllocCmd, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
+    SvcAllocCmd, SvcGetCmd, SvcGetLprCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
 };
 use cxi_ioctl::{
     CharDev, Command, CommandError, Errno, Opcode, Pointers, Request, Transport, dev_properties,
@@ -25,7 +25,7 @@ use cxi_ioctl::{
 };
 use zerocopy::IntoBytes;
 
-use crate::driver::{LONGER_ENTRY, pattern};
+use crate::driver::{HEADROOM, LONGER_ENTRY, pattern};
 
 /// The plainest case, and the one a compiler breaks first: a zeroed local buffer.
 fn into_a_zeroed_buffer(device: &CharDev) {
@@ -74,6 +74,17 @@ fn of_another_length(device: &CharDev) {
     );
 }
 
+fn of_the_greatest_length(device: &CharDev) {
+    assert_eq!(
+        execute(device, &SvcGetLprCmd::new()).map(|response| response.value),
+        Err(CommandError::AbiMismatch {
+            opcode: Opcode::SVC_GET_LPR,
+            expected: 4,
+            written: 4 + HEADROOM
+        })
+    );
+}
+
 /// A driver that fills its list to the last entry that it may, with entries that are longer than
 /// the library knows: they are refused, and they hit nothing that is not the list's.
 fn into_a_list_of_longer_entries(device: &CharDev) {
@@ -105,6 +116,7 @@ fn from_a_full_pipe() {
         let usage = execute(device, &SvcRsrcGetCmd::new()).unwrap();
         assert_eq!(usage.as_bytes(), pattern(24));
     });
+    pipe.serve(of_the_greatest_length);
     pipe.serve(into_a_list);
     pipe.serve(into_a_list_of_longer_entries);
 }
@@ -121,6 +133,7 @@ fn from_a_fuse_file() {
     into_a_list(&device);
     into_a_list_of_longer_entries(&device);
     of_another_length(&device);
+    of_the_greatest_length(&device);
 
     let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
     assert_eq!(refusal.error.errno(), Errno::ENOSPC);
