@@ -107,6 +107,10 @@ impl Transport for CharDev {
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         Mapping::of_file(&self.file, offset, len)
     }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
 }
 
 /// The address of a buffer; none for an empty one, not the address of nothing.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "raw requests are unsafe to make")]
 
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use crate::{DeviceMemory, Errno, Mapping, Opcode};
@@ -154,6 +155,11 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ///
     /// The errno of `mmap(2)`.
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno>;
+
+    /// The open file behind it, if there is one.
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 impl<T: Transport + ?Sized> Transport for Arc<T> {
@@ -163,5 +169,9 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         (**self).map(offset, len)
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        (**self).file()
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{LoadError, Nic, NicConfig};
+use cxi_ioctl::Errno;
+
+use crate::{Credentials, InProcess, LoadError, Nic, NicConfig};
 
 /// A node with NICs `cxi0`, `cxi1` and so on. The NICs share nothing.
 #[derive(Debug)]
@@ -51,6 +53,18 @@ impl MockNode {
     #[must_use]
     pub fn nics(&self) -> &[Arc<Nic>] {
         &self.nics
+    }
+
+    /// An open file of every NIC in the hands of a caller, with the NIC's number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Nic::open`].
+    pub fn devices(&self, caller: Credentials) -> Result<Vec<(u32, InProcess)>, Errno> {
+        (0..)
+            .zip(&self.nics)
+            .map(|(number, nic)| Ok((number, nic.open()?.transport(caller.clone()))))
+            .collect()
     }
 
     /// NIC `cxi<index>`.

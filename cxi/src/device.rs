@@ -1,6 +1,7 @@
 //! An open NIC.
 
 use std::borrow::Cow;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,13 +22,12 @@ use crate::{DeviceId, Host, ResourceMap, Services};
 /// A device can be used from several threads at once.
 ///
 /// ```
-/// # use std::sync::Arc;
 /// use cxi::{Device, DeviceId, Resource};
 /// use cxi_mock::{Credentials, Nic, NicConfig};
 ///
 /// let nic = Nic::new(NicConfig::new())?;
 /// let file = nic.open()?.transport(Credentials::root());
-/// let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+/// let device = Device::with_transport(DeviceId::new(0), file);
 /// assert_eq!(device.totals()?[Resource::Txqs], 1024);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -68,8 +68,8 @@ impl Device {
 
     /// A device behind another transport: a mock, or a decorator around the real one.
     #[must_use]
-    pub fn with_transport(id: DeviceId, transport: Arc<dyn Transport>) -> Self {
-        Self::new(id, transport, None)
+    pub fn with_transport(id: DeviceId, transport: impl Transport + 'static) -> Self {
+        Self::new(id, Arc::new(transport), None)
     }
 
     /// As [`with_transport`](Self::with_transport), with a sysfs tree (`/sys`) to look things up
@@ -77,10 +77,14 @@ impl Device {
     #[must_use]
     pub fn with_sysfs(
         id: DeviceId,
-        transport: Arc<dyn Transport>,
+        transport: impl Transport + 'static,
         sysfs: impl AsRef<Path>,
     ) -> Self {
-        Self::new(id, transport, Some(NicDirectory::new(sysfs.as_ref(), id)))
+        Self::new(
+            id,
+            Arc::new(transport),
+            Some(NicDirectory::new(sysfs.as_ref(), id)),
+        )
     }
 
     pub(crate) fn new(
@@ -117,6 +121,13 @@ impl Device {
     /// What carries commands to it, for functions that take one.
     pub(crate) fn seam(&self) -> &dyn Transport {
         &*self.open.transport
+    }
+
+    /// The open device node, to poll or to pass on; `None` where there is none, as on a mock in
+    /// this process.
+    #[must_use]
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.open.transport.file()
     }
 
     /// The services of the NIC.

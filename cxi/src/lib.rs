@@ -9,13 +9,12 @@
 //! # Quick start
 //!
 //! ```
-//! use std::sync::Arc;
 //! use cxi::{Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
 //! use cxi_mock::{Credentials, Nic, NicConfig};
 //!
 //! // On a node with a NIC this is `Device::open(DeviceId::new(0))?`.
 //! let file = Nic::new(NicConfig::new())?.open()?.transport(Credentials::root());
-//! let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+//! let device = Device::with_transport(DeviceId::new(0), file);
 //!
 //! let spec = ServiceSpec::builder()
 //!     .member(Member::Uid(1000))

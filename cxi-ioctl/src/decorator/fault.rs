@@ -1,5 +1,6 @@
 //! Failing on purpose.
 
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Errno, Mapping, Opcode, Request, Transport};
@@ -169,5 +170,9 @@ impl<T: Transport> Transport for Fault<T> {
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         self.inner.map(offset, len)
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.file()
     }
 }

@@ -1,5 +1,6 @@
 //! Recording.
 
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::recording::{Exchange, Recording};
@@ -81,6 +82,10 @@ impl<T: Transport> Transport for Record<T> {
             result: mapping.as_ref().map(|_| ()).map_err(|errno| *errno),
         });
         mapping
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.file()
     }
 }
 

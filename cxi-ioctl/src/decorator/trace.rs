@@ -1,6 +1,7 @@
 //! Looking on.
 
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::command::touched;
@@ -156,6 +157,10 @@ impl<T: Transport> Transport for Trace<T> {
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         self.inner.map(offset, len)
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.file()
     }
 }
 

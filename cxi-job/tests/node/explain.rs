@@ -375,7 +375,7 @@ fn a_nic_that_is_not_there_or_gone() {
 fn an_explanation_needs_no_nic_that_answers() {
     let mock = mock(1);
     let fault = Arc::new(Fault::new(open(&mock.nics()[0])));
-    let device = Device::with_transport(cxi(0), Arc::<Fault<_>>::clone(&fault) as _);
+    let device = Device::with_transport(cxi(0), Arc::clone(&fault));
     let huge = spec(1000, 1024, &[(Resource::Ptes, Limit::exactly(2000))]);
     device.services().create(&huge).unwrap();
     let error = device.services().create(&huge).unwrap_err();

@@ -13,7 +13,6 @@ impl Device {
     /// described at each of [`Quirks`].
     ///
     /// ```
-    /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, DriverRelease};
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
     /// use cxi::driver::Quirks;
@@ -21,7 +20,7 @@ impl Device {
     ///
     /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs12_0))?;
     /// # let file = nic.open()?.transport(Credentials::root());
-    /// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+    /// # let device = Device::with_transport(DeviceId::new(0), file);
     /// let any_vni = ServiceSpec::builder().unrestricted_vnis().build()?;
     /// let error = device.services().create(&any_vni).unwrap_err();
     /// assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));

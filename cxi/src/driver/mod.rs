@@ -25,7 +25,6 @@ pub use quirks::Quirks;
 /// What is known about the driver of a NIC.
 ///
 /// ```
-/// # use std::sync::Arc;
 /// # use cxi::{Device, DeviceId};
 /// # use cxi_mock::{Credentials, Nic, NicConfig};
 /// use cxi::DriverRelease;
@@ -33,7 +32,7 @@ pub use quirks::Quirks;
 ///
 /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs13_1))?;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-/// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+/// # let device = Device::with_transport(DeviceId::new(0), file);
 /// let driver = device.driver()?;
 /// assert_eq!(driver.detected_release(), DetectedRelease::Release(DriverRelease::Shs13_1));
 /// assert!(driver.can(Capabilities::VNI_RANGES));

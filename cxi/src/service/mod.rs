@@ -33,12 +33,11 @@ pub use usage::Usage;
 /// ends, until it is destroyed or the driver is unloaded.
 ///
 /// ```
-/// # use std::sync::Arc;
 /// # use cxi::{Device, DeviceId};
 /// # use cxi_mock::{Credentials, Nic, NicConfig};
 /// # let nic = Nic::new(NicConfig::new())?;
 /// # let file = nic.open()?.transport(Credentials::root());
-/// # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+/// # let device = Device::with_transport(DeviceId::new(0), file);
 /// use cxi::{Member, ServiceSpec, Vni};
 ///
 /// let services = device.services();

@@ -9,12 +9,11 @@ use crate::error::{Error, Result};
 /// Dropping tries once and is quiet; [`destroy`](Self::destroy) reports.
 ///
 /// ```
-/// # use std::sync::Arc;
 /// # use cxi::{Device, DeviceId, ServiceSpec, Vni};
 /// # use cxi_mock::{Credentials, Nic, NicConfig};
 /// # let nic = Nic::new(NicConfig::new())?;
 /// # let file = nic.open()?.transport(Credentials::root());
-/// # let services = Device::with_transport(DeviceId::new(0), Arc::new(file)).services();
+/// # let services = Device::with_transport(DeviceId::new(0), file).services();
 /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
 /// let service = services.create_scoped(&spec)?;
 /// let id = service.id();

@@ -116,12 +116,11 @@ impl Services {
     /// As [`list`](Self::list), into room that is used again: nothing is allocated if they fit.
     ///
     /// ```
-    /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, ServiceBuffer};
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
     /// # let nic = Nic::new(NicConfig::new())?;
     /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-    /// # let services = Device::with_transport(DeviceId::new(0), Arc::new(file)).services();
+    /// # let services = Device::with_transport(DeviceId::new(0), file).services();
     /// let mut buffer = ServiceBuffer::new();
     /// services.list_into(&mut buffer)?;
     /// assert!(buffer[0].id().is_default());

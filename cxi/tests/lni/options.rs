@@ -24,7 +24,7 @@ fn recorded(nic: &Arc<Nic>) -> (Lni, Arc<Record<InProcess>>) {
     let record = Arc::new(Record::new(
         nic.open().unwrap().transport(Credentials::root()),
     ));
-    let device = Device::with_transport(DeviceId::new(0), Arc::<Record<_>>::clone(&record) as _);
+    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&record));
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let service = device.services().create(&spec).unwrap();
     (device.alloc_lni(service).unwrap(), record)

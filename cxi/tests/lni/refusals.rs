@@ -29,7 +29,7 @@ fn root_lni(nic: &Arc<Nic>, number: u16) -> Lni {
 fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Fault<InProcess>>) {
     let file = nic.open().unwrap().transport(Credentials::root());
     let fault = Arc::new(Fault::new(file));
-    let device = Device::with_transport(DeviceId::new(0), Arc::<Fault<_>>::clone(&fault) as _);
+    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&fault));
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let service = device.services().create(&spec).unwrap();
     (device.alloc_lni(service).unwrap(), fault)
