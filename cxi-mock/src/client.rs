@@ -1,8 +1,9 @@
 //! An open file of the device.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use cxi_ioctl::Errno;
+use cxi_ioctl::{Errno, Mapping};
 
 use crate::{Credentials, InProcess, Nic};
 
@@ -61,6 +62,26 @@ impl Client {
         memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno> {
         self.nic.write(self.file, caller, command, memory)
+    }
+
+    /// Maps a window of this file, or a part of one from its start or a page boundary.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL if this file has no such window, EIO if the NIC was taken out; the errno of making
+    /// or mapping the memory.
+    pub fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.nic.map(self.file, offset, len)
+    }
+
+    /// The memory behind the windows of this file: a memfd that grows and never shrinks, with the
+    /// offsets that responses have. Made when it is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// The errno of making it.
+    pub fn window_memory(&self) -> Result<Arc<OwnedFd>, Errno> {
+        self.nic.window_memory(self.file)
     }
 
     /// The NIC that the file belongs to.

@@ -59,7 +59,7 @@ impl Transport for InProcess {
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.client.nic().map_window(offset, len)
+        self.client.map(offset, len)
     }
 }
 

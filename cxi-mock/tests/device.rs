@@ -5,6 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{alloc, cp, desc, lni, nic, root, send, write};
+use cxi_ioctl::abi::counter::CtAllocCmd;
 use cxi_ioctl::abi::device::{DevInfoGetCmd, MapCsrsCmd};
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAckCounterCmd, CqAllocCmd, CqFreeCmd};
@@ -212,9 +213,9 @@ fn queue_windows_are_memory_of_their_own() {
     for (value, window) in (1..).zip(&windows) {
         assert_eq!(map(*window).unwrap().read_u64(0), Ok(value));
     }
-    let memory = nic.window_memory().unwrap();
+    let memory = root.client().window_memory().unwrap();
     let offset = two.wp_addr.offset;
-    let seen = cxi_ioctl::Mapping::of_file(&memory, offset, 4096).unwrap();
+    let seen = cxi_ioctl::Mapping::of_file(&*memory, offset, 4096).unwrap();
     assert_eq!(seen.read_u64(0), Ok(4));
     nic.hardware().set_txq_in_flight(one.cq, 3).unwrap();
     let mut acks = CqAckCounterCmd::new();
@@ -231,15 +232,32 @@ fn queue_windows_are_memory_of_their_own() {
 }
 
 #[test]
+fn a_file_maps_its_own_windows_only() {
+    let nic = nic(DriverRelease::Shs14_0_1);
+    let files = [root(&nic), root(&nic)];
+    let service = alloc(&files[0], desc(&[5])).unwrap();
+    let [one, two] = files.each_ref().map(|file| {
+        let mut command = CtAllocCmd::new();
+        command.lni = lni(file, service).unwrap();
+        send(file, &command).unwrap().doorbell
+    });
+    let [mine, theirs] = files
+        .each_ref()
+        .map(|file| file.map(one.offset, 4096).unwrap());
+    assert_eq!(one.offset, two.offset);
+    mine.write_u64(8, 7).unwrap();
+    assert_eq!((mine.read_u64(8), theirs.read_u64(8)), (Ok(7), Ok(0)));
+}
+
+#[test]
 fn registers_are_mapped_once_for_each_file() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let (one, two) = (root(&nic), root(&nic));
     let window = send(&one, &MapCsrsCmd::new()).unwrap();
     assert!(one.map(window.offset, 4096).is_ok());
     assert_eq!(send(&one, &MapCsrsCmd::new()).unwrap_err(), Errno::EALREADY);
-    assert!(send(&two, &MapCsrsCmd::new()).is_ok());
-    drop(one);
     assert_eq!(two.map(window.offset, 4096).unwrap_err(), Errno::EINVAL);
+    assert!(send(&two, &MapCsrsCmd::new()).is_ok());
 }
 
 #[test]

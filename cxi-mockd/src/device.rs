@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fuser::{FopenFlags, ReplyOpen, Request};
+use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
 
 use cxi_ioctl::{DriverRelease, Errno, Opcode};
@@ -11,7 +11,7 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use super::addresses::RemoteBuffers;
 use super::credentials;
 use super::memory;
-use super::server::{Function, OpenFile, Server, Windows};
+use super::server::{Function, OpenFile, Server};
 use super::trace::Noted;
 
 /// The size that the device shows as a file: writes never get there.
@@ -43,40 +43,35 @@ impl From<&Request> for Caller {
     }
 }
 
-/// Opens the device. The file is a stream, unless its memory can be mapped: the kernel does not
+/// Opens the device. The file is a stream, unless its windows can be mapped: the kernel does not
 /// have both.
-pub(crate) fn open(server: &Server, function: &Function, reply: ReplyOpen) {
-    let client = match function.open() {
+///
+/// The kernel has one memory for each inode. Where a device is bound elsewhere, or opened anew
+/// through `/proc/PID/fd`, the inode may be open already, and then it is busy.
+pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: ReplyOpen) {
+    let opened = if server.is_mappable(inode) {
+        Err(Errno::EBUSY)
+    } else {
+        function.open()
+    };
+    let client = match opened {
         Ok(client) => client,
         Err(errno) => return reply.error(to_fuse(errno)),
     };
-    let handle = fuser::FileHandle(server.keep(OpenFile {
+    let backing = match function.back(&client, &reply) {
+        Ok(backing) => backing,
+        Err(error) => return reply.error(error.into()),
+    };
+    let file = Arc::new(OpenFile {
         client,
         function: function.number,
-    }));
-    let mut windows = function.windows();
-    if matches!(*windows, Windows::Unknown) {
-        *windows = find_windows(function, &reply);
-    }
-    match &*windows {
-        Windows::Mappable(backing) => reply.opened_passthrough(handle, FLAGS, backing),
-        Windows::Unknown | Windows::Refused(_) => {
-            reply.opened(handle, FLAGS | FopenFlags::FOPEN_STREAM);
-        }
-    }
-}
-
-/// Lets programs map the NIC's memory. The kernel wants privilege in the initial user namespace
-/// for that, and Linux 6.9.
-fn find_windows(function: &Function, reply: &ReplyOpen) -> Windows {
-    let backing = function
-        .nic
-        .window_memory()
-        .map_err(std::io::Error::from)
-        .and_then(|memory| reply.open_backing(memory));
-    match backing {
-        Ok(backing) => Windows::Mappable(backing),
-        Err(error) => Windows::Refused(error.to_string()),
+        inode,
+        backing,
+    });
+    let handle = FileHandle(server.keep(Arc::clone(&file)));
+    match &file.backing {
+        Some(backing) => reply.opened_passthrough(handle, FLAGS, backing.id()),
+        None => reply.opened(handle, FLAGS | FopenFlags::FOPEN_STREAM),
     }
 }
 

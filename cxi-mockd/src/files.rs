@@ -1,6 +1,7 @@
 //! The tree of files: what stands where, by place.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType};
@@ -18,7 +19,9 @@ const ATTRIBUTE_SIZE: u64 = 4096;
 /// The mock's file system.
 #[derive(Debug)]
 pub(crate) struct Files {
-    pub(crate) server: Arc<Server>,
+    server: Arc<Server>,
+    /// Lookups of devices so far.
+    lookups: AtomicU64,
     mounted: SystemTime,
     owner: (u32, u32),
 }
@@ -28,16 +31,23 @@ impl Files {
     pub(crate) fn new(server: Arc<Server>) -> Self {
         Self {
             server,
+            lookups: AtomicU64::new(0),
             mounted: SystemTime::now(),
             owner: (geteuid().as_raw(), getegid().as_raw()),
         }
     }
 
+    /// The server, once it has noticed which files are closed.
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        self.server.settle();
+        &self.server
+    }
+
     fn tree(&self, place: Place) -> Option<(&Tree, u32)> {
         match place {
-            Place::Module(index) => Some((&self.server.module, index)),
+            Place::Module(index) => Some((&self.server().module, index)),
             Place::Function(number, index) => {
-                let function = self.server.function(number)?;
+                let function = self.server().function(number)?;
                 (!function.nic.faults().is_removed()).then_some((&function.tree, index))
             }
             _ => None,
@@ -54,12 +64,13 @@ impl Files {
             Place::Root if name == "nodes" => Some(Place::Nodes),
             Place::Root if name == "module" => Some(Place::Module(0)),
             Place::Root => {
-                let function = self.server.function_at(name)?;
+                let function = self.server().function_at(name)?;
                 (!function.nic.faults().is_removed()).then_some(Place::Function(function.number, 0))
             }
             Place::Nodes => {
-                let function = self.server.function_named(name)?;
-                Some(Place::Device(function.number))
+                let function = self.server().function_named(name)?;
+                let lookup = self.lookups.fetch_add(1, Ordering::Relaxed) + 1;
+                Some(Place::Device(function.number, lookup))
             }
             Place::Module(_) | Place::Function(..) => {
                 let (tree, index) = self.tree(place)?;
@@ -67,12 +78,12 @@ impl Files {
                 Some(in_tree(place, child, tree))
             }
             Place::Clients(number, directory) => {
-                let function = self.server.function(number)?;
+                let function = self.server().function(number)?;
                 let entries = clients::entries(function, directory);
                 let (_, entry) = entries.into_iter().find(|(known, _)| known == name)?;
                 Some(Place::Clients(number, entry))
             }
-            Place::Device(_) => None,
+            Place::Device(..) => None,
         }
     }
 
@@ -80,7 +91,7 @@ impl Files {
     pub(crate) fn children(&self, place: Place) -> Vec<(String, Place)> {
         match place {
             Place::Root => self
-                .server
+                .server()
                 .functions
                 .iter()
                 .filter(|function| !function.nic.faults().is_removed())
@@ -97,7 +108,7 @@ impl Files {
                 })
             }
             Place::Clients(number, directory) => {
-                let function = self.server.function(number);
+                let function = self.server().function(number);
                 let entries = function.map(|function| clients::entries(function, directory));
                 entries
                     .unwrap_or_default()
@@ -105,19 +116,19 @@ impl Files {
                     .map(|(name, entry)| (name, Place::Clients(number, entry)))
                     .collect()
             }
-            Place::Nodes | Place::Device(_) => Vec::new(),
+            Place::Nodes | Place::Device(..) => Vec::new(),
         }
     }
 
     pub(crate) fn kind(&self, place: Place) -> Option<(FileType, u16, u64)> {
         match place {
-            Place::Device(number) => {
-                self.server.function(number)?;
+            Place::Device(number, _) => {
+                self.server().function(number)?;
                 Some((FileType::RegularFile, 0o666, device::SIZE))
             }
             Place::Root | Place::Nodes => Some((FileType::Directory, 0o755, 0)),
             Place::Clients(number, place) => {
-                let function = self.server.function(number)?;
+                let function = self.server().function(number)?;
                 clients::exists(function, place).then_some(match place {
                     ClientPlace::Interrupt(..) => (FileType::RegularFile, 0o444, ATTRIBUTE_SIZE),
                     _ => (FileType::Directory, 0o755, 0),

@@ -57,7 +57,7 @@ impl Filesystem for Files {
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match Place::of(ino).and_then(|place| self.attributes(place)) {
+        match Place::of(ino).and_then(|place| self.attributes(place.lasting())) {
             Some(attributes) => reply.attr(&NOW, &attributes),
             None => reply.error(Errno::ENOENT),
         }
@@ -98,12 +98,12 @@ impl Filesystem for Files {
 
     fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match Place::of(ino) {
-            Some(Place::Device(number)) => match self.server.function(number) {
-                Some(function) => device::open(&self.server, function, reply),
+            Some(Place::Device(number, _)) => match self.server().function(number) {
+                Some(function) => device::open(self.server(), function, ino, reply),
                 None => reply.error(Errno::ENXIO),
             },
             Some(Place::Clients(number, ClientPlace::Interrupt(client, wait))) => {
-                let handle = self.server.interrupts.open((number, client, wait));
+                let handle = self.server().interrupts.open((number, client, wait));
                 reply.opened(FileHandle(handle), fuser::FopenFlags::FOPEN_DIRECT_IO);
             }
             Some(place) if self.kind(place).is_some() => {
@@ -127,12 +127,12 @@ impl Filesystem for Files {
         let Some(place) = Place::of(ino) else {
             return reply.error(Errno::ENOENT);
         };
-        if matches!(place, Place::Device(_)) {
+        if matches!(place, Place::Device(..)) {
             return reply.error(Errno::EINVAL);
         }
         if let Place::Clients(_, ClientPlace::Interrupt(..)) = place {
             if offset == 0 {
-                self.server.interrupts.see(fh.0);
+                self.server().interrupts.see(fh.0);
             }
             return reply.data(part(b"\n", offset, size));
         }
@@ -163,7 +163,7 @@ impl Filesystem for Files {
         reply: ReplyWrite,
     ) {
         match Place::of(ino) {
-            Some(Place::Device(_)) => self.command(req, fh, data, reply),
+            Some(Place::Device(..)) => self.command(req, fh, data, reply),
             Some(place) => match self.item(place) {
                 Some(Item::Attribute(attribute)) => {
                     answer(attribute.write(data).map(|()| data.len()), reply);
@@ -198,8 +198,8 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         match Place::of(ino) {
-            Some(Place::Device(_)) => self.server.close(fh.0),
-            Some(Place::Clients(..)) => self.server.interrupts.close(fh.0),
+            Some(Place::Device(..)) => self.server().close(fh.0),
+            Some(Place::Clients(..)) => self.server().interrupts.close(fh.0),
             _ => {}
         }
         reply.ok();
@@ -245,7 +245,7 @@ impl Filesystem for Files {
             let notifier = flags
                 .contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY)
                 .then_some(ph);
-            if self.server.interrupts.poll(fh.0, notifier) {
+            if self.server().interrupts.poll(fh.0, notifier) {
                 ready |= PollEvents::POLLPRI | PollEvents::POLLERR;
             }
         }
@@ -261,7 +261,7 @@ const READY: PollEvents = PollEvents::POLLIN
 
 impl Files {
     fn command(&self, req: &Request, fh: FileHandle, data: &[u8], reply: ReplyWrite) {
-        let Some(file) = self.server.file(fh.0) else {
+        let Some(file) = self.server().file(fh.0) else {
             return reply.error(Errno::EBADF);
         };
         let call = Call {
@@ -270,9 +270,9 @@ impl Files {
             command: data.to_vec(),
         };
         let Some(delay) = call.delay() else {
-            return answer(call.execute(&self.server), reply);
+            return answer(call.execute(self.server()), reply);
         };
-        let server = Arc::clone(&self.server);
+        let server = Arc::clone(self.server());
         // If there is no thread to have, the reply is dropped, and that answers EIO.
         let _ = thread::Builder::new().spawn(move || {
             thread::sleep(delay);

@@ -32,6 +32,7 @@ mod state_file;
 mod sysfs;
 mod trace;
 mod tree;
+mod windows;
 
 use std::fmt;
 use std::io::{self, Write};

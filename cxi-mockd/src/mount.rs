@@ -7,7 +7,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
@@ -160,7 +159,6 @@ pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
 pub(crate) struct Places {
     dev: OwnedFd,
     links: Vec<(LinkFolder, OwnedFd)>,
-    nodes: OwnedFd,
 }
 
 impl Places {
@@ -184,7 +182,6 @@ impl Places {
         Ok(Self {
             dev: open_directory(Path::new("/dev"))?,
             links,
-            nodes: open_directory(&Path::new(DEVICES).join("nodes"))?,
         })
     }
 
@@ -206,21 +203,17 @@ impl Places {
             .doing(|| format!("remove {}/{name}", directory.path()))
     }
 
-    /// Makes `/dev/NAME` of the node of that name.
+    /// Makes `/dev/NAME`: a link, since a node that is mounted there would be one inode for all who
+    /// open it, and each open file must have its own.
     pub(crate) fn add_device(&self, name: &str) -> Result<(), ServeError> {
-        let target = child_of(&self.dev, name);
-        File::create(&target).doing(|| format!("make /dev/{name}"))?;
-        bind(&child_of(&self.nodes, name), &target)
+        let link = child_of(&self.dev, name);
+        symlink(format!("..{DEVICES}/nodes/{name}"), link).doing(|| format!("make /dev/{name}"))
     }
 
     /// Removes `/dev/NAME`. Files that are open stay so.
     pub(crate) fn remove_device(&self, name: &str) -> Result<(), ServeError> {
-        let target = child_of(&self.dev, name);
-        match umount2(&target, MntFlags::MNT_DETACH) {
-            Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
-            Err(errno) => return Err(errno).doing(|| format!("unmount /dev/{name}")),
-        }
-        absent_is_fine(fs::remove_file(&target)).doing(|| format!("remove /dev/{name}"))
+        let link = child_of(&self.dev, name);
+        absent_is_fine(fs::remove_file(link)).doing(|| format!("remove /dev/{name}"))
     }
 
     fn link_path(&self, directory: LinkFolder, name: &str) -> PathBuf {

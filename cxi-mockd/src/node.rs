@@ -47,8 +47,9 @@ impl Node {
         Ok(node)
     }
 
-    /// What is served.
+    /// What is served, once it has noticed which files are closed.
     pub(crate) fn server(&self) -> &Arc<Server> {
+        self.server.settle();
         &self.server
     }
 

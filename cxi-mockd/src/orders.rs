@@ -84,7 +84,7 @@ impl Node {
                 let hazards: Vec<_> = nic.hazards().iter().map(ToString::to_string).collect();
                 let windows = match &*function.windows() {
                     Windows::Unknown => "not opened yet".to_owned(),
-                    Windows::Mappable(_) => "mappable".to_owned(),
+                    Windows::Mappable => "mappable".to_owned(),
                     Windows::Refused(why) => format!("not mappable: {why}"),
                 };
                 Ok(json!({

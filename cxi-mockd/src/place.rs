@@ -9,8 +9,9 @@ pub(crate) enum Place {
     Root,
     /// The directory of the character devices; it does not show up in listings.
     Nodes,
-    /// The character device of a function.
-    Device(u16),
+    /// The character device of a function. Each lookup finds it under another number, so that each
+    /// open file is an inode of its own, with a memory of its own to map.
+    Device(u16, u64),
     /// A place in the directory of the kernel module; not listed either.
     Module(u32),
     /// A place in the directory of a PCI function.
@@ -39,6 +40,7 @@ const FUNCTION_SHIFT: u32 = 51;
 const LEVEL_SHIFT: u32 = 48;
 const CLIENT_SHIFT: u32 = 24;
 const LOW: u64 = (1 << CLIENT_SHIFT) - 1;
+const LOOKUPS: u64 = (1 << FUNCTION_SHIFT) - 1;
 
 impl Place {
     /// The inode number. Numbers of clients and wait objects keep their lower 24 bits.
@@ -49,7 +51,7 @@ impl Place {
         INodeNo(match self {
             Self::Root => 1,
             Self::Nodes => 2,
-            Self::Device(function) => number(1, function, 0),
+            Self::Device(function, lookup) => number(1, function, lookup & LOOKUPS),
             Self::Module(index) => number(2, 0, index.into()),
             Self::Function(function, index) => number(3, function, index.into()),
             Self::Clients(function, place) => {
@@ -70,6 +72,14 @@ impl Place {
         })
     }
 
+    /// The place whose number `stat(2)` shows: a device has the same one for all who look.
+    pub(crate) fn lasting(self) -> Self {
+        match self {
+            Self::Device(function, _) => Self::Device(function, 0),
+            place => place,
+        }
+    }
+
     /// The place of an inode number, if it is one that [`Place::inode`] makes.
     pub(crate) fn of(inode: INodeNo) -> Option<Self> {
         let INodeNo(number) = inode;
@@ -80,7 +90,7 @@ impl Place {
         match number >> TAG_SHIFT {
             0 if number == 1 => Some(Self::Root),
             0 if number == 2 => Some(Self::Nodes),
-            1 => Some(Self::Device(function)),
+            1 => Some(Self::Device(function, number & LOOKUPS)),
             2 => Some(Self::Module(index)),
             3 => Some(Self::Function(function, index)),
             4 => {
@@ -108,8 +118,8 @@ mod tests {
         for place in [
             Place::Root,
             Place::Nodes,
-            Place::Device(0),
-            Place::Device(319),
+            Place::Device(0, 0),
+            Place::Device(319, 1 << 40),
             Place::Module(7),
             Place::Function(255, 1200),
             Place::Clients(1, ClientPlace::All),

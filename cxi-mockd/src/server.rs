@@ -1,10 +1,11 @@
 //! The node that is served: functions of NICs, and the files that programs opened.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use fuser::BackingId;
+use fuser::{INodeNo, ReplyOpen};
 
 use cxi_ioctl::{Errno, PciAddress};
 
@@ -14,6 +15,7 @@ use super::module;
 use super::sysfs;
 use super::trace::Trace;
 use super::tree::Tree;
+use super::windows::Backing;
 use cxi_mock::{Client, Nic};
 
 /// A PCI function that has a character device of its own.
@@ -29,7 +31,7 @@ pub(crate) struct Function {
     pub(crate) address: PciAddress,
     /// Its directory in sysfs.
     pub(crate) tree: Tree,
-    /// The memory that `mmap` reaches, once it is known whether that works.
+    /// Whether `mmap` works.
     windows: Mutex<Windows>,
 }
 
@@ -40,7 +42,7 @@ pub(crate) enum Windows {
     #[default]
     Unknown,
     /// They can.
-    Mappable(BackingId),
+    Mappable,
     /// They cannot, and why.
     Refused(String),
 }
@@ -54,7 +56,26 @@ impl Function {
         }
     }
 
-    /// Whether programs can map its memory.
+    /// The memory of a file that is being opened, as far as the kernel lets programs map it.
+    pub(crate) fn back(&self, client: &Client, reply: &ReplyOpen) -> io::Result<Option<Backing>> {
+        let mut windows = self.windows();
+        if matches!(*windows, Windows::Refused(_)) {
+            return Ok(None);
+        }
+        match (Backing::new(client, reply), &*windows) {
+            (Ok(backing), _) => {
+                *windows = Windows::Mappable;
+                Ok(Some(backing))
+            }
+            (Err(error), Windows::Mappable) => Err(error),
+            (Err(error), _) => {
+                *windows = Windows::Refused(error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether programs can map windows of its files.
     pub(crate) fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,6 +93,16 @@ pub(crate) struct OpenFile {
     pub(crate) client: Client,
     /// N of `/dev/cxiN`.
     pub(crate) function: u16,
+    /// The inode that was opened.
+    pub(crate) inode: INodeNo,
+    /// What programs map, if they can.
+    pub(crate) backing: Option<Backing>,
+}
+
+impl OpenFile {
+    fn is_mapped(&self) -> bool {
+        self.backing.as_ref().is_some_and(Backing::is_in_use)
+    }
 }
 
 /// Everything that the file system, the control socket and the launcher share.
@@ -88,6 +119,8 @@ pub(crate) struct Server {
     /// What wait objects report to whoever polls them.
     pub(crate) interrupts: Interrupts,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
+    /// Files without a descriptor, which may have a window mapped.
+    closing: Mutex<Vec<Arc<OpenFile>>>,
     next_file: AtomicU64,
 }
 
@@ -119,6 +152,7 @@ impl Server {
             trace,
             interrupts: Interrupts::default(),
             files: RwLock::default(),
+            closing: Mutex::default(),
             next_file: AtomicU64::new(1),
         }
     }
@@ -143,10 +177,10 @@ impl Server {
     }
 
     /// Keeps an open file; returns its handle.
-    pub(crate) fn keep(&self, file: OpenFile) -> u64 {
+    pub(crate) fn keep(&self, file: Arc<OpenFile>) -> u64 {
         let handle = self.next_file.fetch_add(1, Ordering::Relaxed);
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.insert(handle, Arc::new(file));
+        files.insert(handle, file);
         handle
     }
 
@@ -156,14 +190,40 @@ impl Server {
         files.get(&handle).cloned()
     }
 
-    /// Closes an open file.
+    /// Whether the inode is open and its windows can be mapped.
+    pub(crate) fn is_mappable(&self, inode: INodeNo) -> bool {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files
+            .values()
+            .any(|file| file.inode == inode && file.backing.is_some())
+    }
+
+    /// The last descriptor of a file is closed, and with it the file unless a window is mapped.
     pub(crate) fn close(&self, handle: u64) {
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
         let closed = files.remove(&handle);
         drop(files);
-        if let Some(file) = closed {
+        self.closing().extend(closed);
+        self.settle();
+    }
+
+    /// Closes files whose last descriptor is closed and whose last window is unmapped.
+    ///
+    /// Nobody says when a window is unmapped, so this comes before everything that could tell. The
+    /// kernel lets go of the memory behind a window only after it asked for the release, but before
+    /// `close(2)` returns.
+    pub(crate) fn settle(&self) {
+        let closed: Vec<_> = self
+            .closing()
+            .extract_if(.., |file| !file.is_mapped())
+            .collect();
+        for file in closed {
             self.interrupts.forget(file.function, file.client.number());
         }
+    }
+
+    fn closing(&self) -> MutexGuard<'_, Vec<Arc<OpenFile>>> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

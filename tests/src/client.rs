@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd};
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniFreeCmd};
 use cxi_ioctl::abi::service::{
     MEMBER_UID, RSRC_CT, RSRC_TXQ, SvcAllocCmd, SvcDestroyCmd, SvcFlags, SvcGetCmd, SvcListGetCmd,
     SvcRsrcGetCmd,
 };
-use cxi_ioctl::{CharDev, CommandError, DeviceMemory, Errno, Transport, ct_alloc, execute};
+use cxi_ioctl::{CharDev, CommandError, Errno, execute};
 
 /// What went wrong, for a person to read.
 pub type Problem = String;
@@ -201,41 +200,6 @@ pub fn survive(path: &Path, unplug: &mut std::process::Command) -> Result<(), Pr
     let status = unplug.status().map_err(|error| error.to_string())?;
     expect("unplug", status.code(), Some(0))?;
     refused("count", &count(&device), Errno::EIO)
-}
-
-/// Maps the doorbell of a counter twice and looks through one at what was written through the
-/// other. Returns the errno of `mmap(2)` where windows cannot be mapped.
-///
-/// # Errors
-///
-/// What was not as it should be.
-pub fn windows(path: &Path) -> Result<Option<Errno>, Problem> {
-    let device = open(path)?;
-    let svc_id = run("allocate", allocate(&device, 78, None))?;
-    let lni = run("LNI", open_lni(&device, svc_id))?;
-    let mut command = CtAllocCmd::new();
-    command.lni = lni;
-    let memory = DeviceMemory::new(8).map_err(|errno| format!("memory: {errno}"))?;
-    let counter = run("counter", ct_alloc(&device, &Arc::new(memory), &command))?;
-    let doorbell = counter.doorbell;
-    let length = usize::try_from(doorbell.size).map_err(|error| error.to_string())?;
-    let map = || device.map(doorbell.offset, length);
-    let result = match map() {
-        Err(errno) => Some(errno),
-        Ok(one) => {
-            let two = map().map_err(|errno| format!("map again: {errno}"))?;
-            let written = one.write_u64(8, 0x0102_0304);
-            expect("write", written, Ok(()))?;
-            expect("read", two.read_u64(8), Ok(0x0102_0304))?;
-            None
-        }
-    };
-    let mut command = CtFreeCmd::new();
-    command.ctn = counter.ctn;
-    run("free the counter", execute(&device, &command))?;
-    run("free the LNI", close_lni(&device, lni))?;
-    run("destroy", destroy(&device, svc_id))?;
-    Ok(result)
 }
 
 /// A result that has to be a success.

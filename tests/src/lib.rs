@@ -26,3 +26,4 @@ pub mod sequence;
 mod step;
 pub mod suite;
 pub mod uapi;
+pub mod windows;

@@ -160,21 +160,6 @@ fn lists_and_responses_of_a_slow_nic() {
 }
 
 #[test]
-fn windows_are_mapped_or_clearly_refused() {
-    need_node!();
-    let node = Served::start(&[]);
-    let mapped = printed(&node.enter(&[CLIENT, "windows", DEVICE]));
-    let windows = node.nic()["windows"].clone();
-    let windows = windows.as_str().expect("a text");
-    if windows == "mappable" {
-        assert_eq!(mapped, "mapped");
-    } else {
-        assert_eq!(mapped, "ENODEV", "{windows}");
-        skip(&format!("the kernel passes no windows through: {windows}"));
-    }
-}
-
-#[test]
 fn state_lives_on_in_a_file() {
     need_node!();
     let directory = Directory::new();

@@ -24,7 +24,6 @@ use super::queue::Cqs;
 use super::registers::Registers;
 use super::rgid::Rgids;
 use super::table::Table;
-use super::window::Windows;
 use crate::rules::{Rules, UnrestrictedMeans};
 use crate::{LoadError, NicConfig, Totals};
 
@@ -70,7 +69,6 @@ impl Device {
             cts: Cts::new(config.totals.cts),
             ptes: Ptes::new(config.totals.ptes),
             atu: Atu::new(config.totals.acs),
-            windows: Windows::new(),
             hazards: Vec::new(),
             params: config.params.clone(),
             rules,

@@ -54,12 +54,14 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         self.charge(svc, Slot::Ct)?;
-        let doorbell = self.windows.alloc(PAGE);
+        let doorbell = self
+            .file_mut(caller.file)
+            .and_then(|file| file.windows.alloc(PAGE));
         let id = doorbell.is_ok().then(|| self.cts.ids.alloc()).flatten();
         let (Ok(doorbell), Some(id)) = (doorbell, id) else {
             self.refund(svc, Slot::Ct);
             if let Ok(doorbell) = doorbell {
-                self.windows.free(doorbell);
+                self.file_mut(caller.file)?.windows.free(doorbell);
             }
             return Err(doorbell.err().unwrap_or(Errno::ENOSPC));
         };
@@ -83,9 +85,10 @@ impl Device {
     pub(super) fn ct_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let Ct { lni, doorbell, .. } = *self.ct_of(file, id)?;
         self.cts.table.remove(id);
-        self.windows.free(doorbell);
         self.unhold_lni(lni);
-        self.file_mut(file)?.cts.remove(&id);
+        let file = self.file_mut(file)?;
+        file.cts.remove(&id);
+        file.windows.free(doorbell);
         if let Some(lni) = self.lnis.get_mut(lni) {
             lni.dead_cts.push(id);
         }

@@ -96,7 +96,8 @@ impl Device {
         let csr = if pct && self.eqs.pct.is_some() {
             Err(Errno::EEXIST)
         } else {
-            self.windows.alloc(PAGE)
+            self.file_mut(file)
+                .and_then(|file| file.windows.alloc(PAGE))
         };
         let csr = match csr {
             Ok(csr) => csr,
@@ -188,7 +189,7 @@ impl Device {
             return Err(Errno::EBUSY);
         }
         self.eqs.table.remove(id);
-        self.windows.free(eq.csr);
+        self.file_mut(file)?.windows.free(eq.csr);
         if self.eqs.pct == Some(id) {
             self.eqs.pct = None;
         }

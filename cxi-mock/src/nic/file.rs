@@ -11,6 +11,7 @@ use super::ids::Ids;
 use super::pte::PteMap;
 use super::table::Table;
 use super::wait::Wait;
+use super::window::Windows;
 
 /// An open file, with its handles: numbers of its own, and device-wide ones that it may use.
 #[derive(Clone, Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct File {
     pub(crate) waits: Table<Wait>,
     /// The window of registers.
     pub(crate) csrs: Option<Mminfo>,
+    pub(crate) windows: Windows,
 }
 
 impl File {
@@ -52,6 +54,7 @@ impl File {
             wait_ids: Ids::new(1, u32::MAX),
             waits: Table::default(),
             csrs: None,
+            windows: Windows::new(),
         }
     }
 }
@@ -131,9 +134,6 @@ impl Device {
         }
         for lni in file.lnis {
             let _ = self.lni_free(id, lni);
-        }
-        if let Some(window) = file.csrs {
-            self.windows.free(window);
         }
         self.files.files.remove(id);
         self.files.ids.free(id);

@@ -249,11 +249,12 @@ impl Device {
     }
 
     fn map_csrs(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        if self.file_mut(call.caller.file)?.csrs.is_some() {
+        let file = self.file_mut(call.caller.file)?;
+        if file.csrs.is_some() {
             return Err(Errno::EALREADY);
         }
-        let window = self.windows.alloc(CSR_BYTES)?;
-        self.file_mut(call.caller.file)?.csrs = Some(window);
+        let window = file.windows.alloc(CSR_BYTES)?;
+        file.csrs = Some(window);
         call.respond(&window)
     }
 }

@@ -62,7 +62,6 @@ use queue::Cqs;
 use registers::Registers;
 use rgid::Rgids;
 use table::Table;
-use window::Windows;
 
 /// A mock NIC with its driver loaded.
 ///
@@ -172,29 +171,16 @@ impl Nic {
         self.device().close(file);
     }
 
-    /// Maps a window of the NIC's memory, or a part of one from its start or a page boundary.
-    ///
-    /// # Errors
-    ///
-    /// EINVAL if there is no such window, EIO if the NIC was taken out; the errno of making or
-    /// mapping the memory.
-    pub fn map_window(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+    pub(crate) fn map(&self, file: u32, offset: u64, len: usize) -> Result<Mapping, Errno> {
         if self.faults.is_removed() {
             return Err(Errno::EIO);
         }
-        self.device().windows.map(offset, len)
+        self.device().file_mut(file)?.windows.map(offset, len)
     }
 
-    /// The memory behind all windows: a memfd that grows and never shrinks, with the offsets
-    /// that responses have. Made when it is first asked for.
-    ///
-    /// # Errors
-    ///
-    /// The errno of making it.
-    pub fn window_memory(&self) -> Result<OwnedFd, Errno> {
+    pub(crate) fn window_memory(&self, file: u32) -> Result<Arc<OwnedFd>, Errno> {
         let mut device = self.device();
-        let memory = device.windows.memory()?;
-        memory.try_clone().map_err(|error| Errno::from_io(&error))
+        device.file_mut(file)?.windows.memory().cloned()
     }
 
     /// The open files of a function.
@@ -254,7 +240,6 @@ struct Device {
     cts: Cts,
     ptes: Ptes,
     atu: Atu,
-    windows: Windows,
     hazards: Vec<Hazard>,
 }
 

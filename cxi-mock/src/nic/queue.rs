@@ -112,8 +112,10 @@ impl Device {
         }
         let id = self.take_cq(lni, svc, transmit)?;
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
-        let windows = self.windows.alloc(u64::from(count) * COMMAND_BYTES);
-        let windows = windows.and_then(|cmds| Ok((cmds, self.windows.alloc(PAGE)?)));
+        let windows = self.file_mut(caller.file).and_then(|file| {
+            let cmds = file.windows.alloc(u64::from(count) * COMMAND_BYTES)?;
+            Ok((cmds, file.windows.alloc(PAGE)?))
+        });
         let (cmds, wp_addr) = match windows {
             Ok(windows) => windows,
             Err(errno) => {
@@ -171,15 +173,25 @@ impl Device {
             .ok_or(Errno::EINVAL)
     }
 
-    /// CQ_FREE: number and credit stay until the queue is finalized.
+    /// CQ_FREE: number and credit stay until the queue is finalized, which may be after the file
+    /// was closed.
     pub(super) fn cq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
-        let Cq { lni, eq, .. } = *self.cq_of(file, id)?;
+        let Cq {
+            lni,
+            eq,
+            cmds,
+            wp_addr,
+            ..
+        } = *self.cq_of(file, id)?;
         if let Some(cq) = self.cqs.table.get_mut(id) {
             cq.freed = true;
         }
         self.unhold_eq(eq);
         self.unhold_lni(lni);
-        self.file_mut(file)?.cqs.remove(&id);
+        let file = self.file_mut(file)?;
+        file.cqs.remove(&id);
+        file.windows.free(cmds);
+        file.windows.free(wp_addr);
         if let Some(lni) = self.lnis.get_mut(lni) {
             lni.freed_cqs.push(id);
         }
@@ -200,8 +212,6 @@ impl Device {
             .partition(|id| self.registers.in_flight.contains_key(id));
         for id in quiet {
             if let Some(cq) = self.cqs.table.remove(id) {
-                self.windows.free(cq.cmds);
-                self.windows.free(cq.wp_addr);
                 self.refund(cq.svc, slot(cq.transmit));
                 self.cqs.ids(cq.transmit).free(id);
             }

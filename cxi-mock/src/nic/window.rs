@@ -1,7 +1,8 @@
-//! Windows of device memory that callers map: one shared memory for each NIC.
+//! Windows of device memory that callers map: one shared memory for each open file.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::{Errno, Mapping};
@@ -10,10 +11,11 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 /// Windows start and end on page boundaries.
 pub(crate) const PAGE: u64 = 4096;
 
-/// The windows of a NIC, in one offset space.
+/// The windows of an open file, in an offset space and a memory of its own: whoever maps them
+/// reaches nothing of another file.
 ///
 /// The memory behind them is made when it is first asked for: most tests never map a window.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Windows {
     /// Length by offset.
     live: BTreeMap<u64, u64>,
@@ -21,7 +23,7 @@ pub(crate) struct Windows {
     freed: BTreeMap<u64, Vec<u64>>,
     /// Offset 0 is left out, so that it never looks like a window.
     next: u64,
-    memory: Option<OwnedFd>,
+    memory: Option<Arc<OwnedFd>>,
 }
 
 impl Windows {
@@ -69,13 +71,13 @@ impl Windows {
     }
 
     /// The memory behind the windows. It grows and never shrinks.
-    pub(crate) fn memory(&mut self) -> Result<&OwnedFd, Errno> {
+    pub(crate) fn memory(&mut self) -> Result<&Arc<OwnedFd>, Errno> {
         if self.memory.is_none() {
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
             let memory = rustix::fs::memfd_create("cxi-windows", flags).map_err(from_rustix)?;
             rustix::fs::ftruncate(&memory, self.next).map_err(from_rustix)?;
             rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK).map_err(from_rustix)?;
-            self.memory = Some(memory);
+            self.memory = Some(Arc::new(memory));
         }
         self.memory.as_ref().ok_or(Errno::ENOMEM)
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use cxi_tests::client::{self, Problem};
+use cxi_tests::windows;
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
@@ -15,6 +16,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client destroy DEVICE SERVICE
        mock-client count DEVICE
        mock-client windows DEVICE
+       mock-client map DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client library cxiN
        mock-client wait cxiN WAKE ARGUMENT...
@@ -81,11 +83,12 @@ fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<Stri
         }
         ("churn", [service]) => client::churn(path, number(service)?)?,
         ("windows", []) => {
-            return Ok(match client::windows(path)? {
+            return Ok(match windows::are_private(path)? {
                 None => "mapped".to_owned(),
                 Some(errno) => errno.to_string(),
             });
         }
+        ("map", []) => windows::keep_the_file_open(path)?,
         ("survive", [unplug, arguments @ ..]) => {
             client::survive(path, Command::new(unplug).args(arguments))?;
         }

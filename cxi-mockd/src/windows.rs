@@ -1,0 +1,103 @@
+//! The windows of an open file, which programs map.
+//!
+//! The kernel passes a mapping through to a memory of ours. A mapping holds that memory and not the
+//! file, so that whether a file is still in use is asked of the memory.
+
+#![allow(
+    unsafe_code,
+    reason = "the lease that tells who has a memory open has no safe wrapper"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use fuser::{BackingId, ReplyOpen};
+use nix::libc::{F_SETLEASE, F_UNLCK, F_WRLCK, fcntl};
+
+use cxi_mock::Client;
+
+/// The memory behind the windows of an open file, in the hands of the kernel.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    id: BackingId,
+    probe: Probe,
+}
+
+impl Backing {
+    /// Hands the memory of a file that is being opened to the kernel, which wants privilege in the
+    /// initial user namespace for that, and Linux 6.9.
+    pub(crate) fn new(client: &Client, reply: &ReplyOpen) -> io::Result<Self> {
+        let memory = client.window_memory()?;
+        Ok(Self {
+            probe: Probe::new(&memory)?,
+            id: reply.open_backing(&*memory)?,
+        })
+    }
+
+    pub(crate) fn id(&self) -> &BackingId {
+        &self.id
+    }
+
+    /// Whether a program has the file open, or has a window of it mapped.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.probe.is_open_elsewhere()
+    }
+}
+
+/// Tells whether anybody else has a memory open. A mapping keeps open what it was made from.
+#[derive(Debug)]
+struct Probe(File);
+
+impl Probe {
+    /// Opens the memory anew, as the kernel does not count the descriptor that came with it.
+    fn new(memory: &Arc<OwnedFd>) -> io::Result<Self> {
+        File::open(format!("/proc/self/fd/{}", memory.as_raw_fd())).map(Self)
+    }
+
+    /// A write lease is granted to the only one who has a file open. If it is refused for another
+    /// reason, the memory is taken for closed: nothing would ever say so later.
+    fn is_open_elsewhere(&self) -> bool {
+        let held = self.lease(F_WRLCK);
+        let _ = self.lease(F_UNLCK);
+        held.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    fn lease(&self, kind: i32) -> io::Result<()> {
+        // SAFETY: F_SETLEASE takes an integer and touches no memory; the descriptor is open as
+        // long as the file that is borrowed here.
+        match unsafe { fcntl(self.0.as_raw_fd(), F_SETLEASE, kind) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cxi_ioctl::Mapping;
+    use cxi_mock::{Nic, NicConfig};
+
+    #[test]
+    fn a_mapping_keeps_the_memory_in_use() {
+        let client = Nic::new(NicConfig::new()).unwrap().open().unwrap();
+        let memory = client.window_memory().unwrap();
+        let probe = Probe::new(&memory).unwrap();
+        let own = Mapping::of_file(&*memory, 0, 4096).unwrap();
+        assert!(
+            !probe.is_open_elsewhere(),
+            "what the server maps does not count"
+        );
+        let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+        let opened = File::options().read(true).write(true).open(path).unwrap();
+        assert!(probe.is_open_elsewhere());
+        let mapping = Mapping::of_file(&opened, 0, 4096).unwrap();
+        drop(opened);
+        assert!(probe.is_open_elsewhere(), "it is mapped");
+        drop(mapping);
+        assert!(!probe.is_open_elsewhere());
+        drop(own);
+    }
+}
