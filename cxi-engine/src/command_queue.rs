@@ -244,6 +244,27 @@ impl Engine {
         self.queues.list(number);
     }
 
+    /// A command that was written to a low-latency window, at an offset in the launch page, and to
+    /// the ring as well. Without a window at that offset nothing happens.
+    pub fn ring_window(&mut self, number: u16, offset: usize) {
+        let Some(queue) = self.queues.table.get_mut(number) else {
+            return;
+        };
+        // Windows of 1 KiB for 64 bytes, for 128 bytes on their boundary, and for 128 bytes behind
+        // a unit that is skipped.
+        let units = match offset >> 10 {
+            1 => 1,
+            2 => 2,
+            3 => 3,
+            _ => return,
+        };
+        queue.write += units * UNIT_SLOTS;
+        if queue.write >= queue.slots {
+            queue.write = FIRST_SLOT;
+        }
+        self.queues.list(number);
+    }
+
     /// A store to a doorbell of a counter.
     pub fn ring_counter(&mut self, number: u16, doorbell: CounterDoorbell, value: u64) {
         self.signals.rung(number, doorbell, value);

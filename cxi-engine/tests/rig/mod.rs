@@ -579,3 +579,31 @@ pub fn c_state(flags: DmaFlags) -> CState {
         ..CState::default()
     }
 }
+
+/// An entry of the overflow list that takes what nobody asked for.
+pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
+    TargetCommand {
+        ptl_list: List::OVERFLOW,
+        flags: TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::NO_TRUNCATE,
+        ignore_bits: u64::MAX,
+        ..entry(buffer_id, start, length)
+    }
+}
+
+/// Changes of a command.
+pub trait With {
+    #[must_use]
+    fn with_match_bits(self, match_bits: u64) -> Self;
+}
+
+impl With for TargetCommand {
+    fn with_match_bits(self, match_bits: u64) -> Self {
+        Self { match_bits, ..self }
+    }
+}
+
+impl With for FullDma {
+    fn with_match_bits(self, match_bits: u64) -> Self {
+        Self { match_bits, ..self }
+    }
+}

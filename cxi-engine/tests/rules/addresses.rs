@@ -1,0 +1,161 @@
+//! 5: addresses and who sends.
+
+use cxi_engine::{PortalOptions, Settings};
+use cxi_hw::{EventType, FabricAddress, FullDma, MatchId, ReturnCode, TargetCommand};
+
+use crate::rig::*;
+
+#[test]
+fn rule_5_1_pid_and_index_of_an_address() {
+    for (pid, index) in [(0, 0), (3, 31), (510, 255), (77, 228)] {
+        let mut rig = Rig::new();
+        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        rig.engine.unmap_portal(1, 0, 0);
+        rig.engine.map_portal(1, pid, index, PORTAL);
+        rig.append(&entry(7, BUFFER, 64));
+        let (dfa, index_ext) = FabricAddress::unicast(NID, pid.into(), index.into(), 9);
+        rig.put(&FullDma {
+            dfa,
+            index_ext,
+            ..put(1)
+        });
+        assert_eq!(rig.event(EQ).code(), ReturnCode::OK, "{pid} {index}");
+    }
+}
+
+#[test]
+fn rule_5_2_all_ones_are_wildcards() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let sender = MatchId::new(5, NID, 9);
+    for (id, matches) in [
+        (MatchId::ANY, true),
+        (sender, true),
+        (MatchId::new(511, NID, 9), true),
+        (MatchId::new(5, 0x7f_ffff, 9), true),
+        (MatchId::new(5, 0xf_ffff, 9), true),
+        (MatchId::new(6, NID, 9), false),
+        (MatchId::new(5, NID + 1, 9), false),
+        (MatchId::new(6, 0x7f_ffff, 9), false),
+    ] {
+        rig.append(&TargetCommand {
+            match_id: id,
+            ..entry(7, BUFFER, 64)
+        });
+        rig.put(&FullDma {
+            initiator: sender,
+            ..put(1)
+        });
+        assert_eq!(rig.event(EQ).code() == ReturnCode::OK, matches, "{id:x?}");
+        rig.append(&unlink(cxi_hw::List::PRIORITY, 7));
+    }
+}
+
+/// A NIC address of all ones is a rank like others where ranks count.
+#[test]
+fn rule_5_2_ranks() {
+    let mut rig = Rig::new();
+    rig.portal(
+        PORTAL,
+        0,
+        PortalOptions::IS_MATCHING | PortalOptions::USE_LOGICAL,
+    );
+    rig.append(&TargetCommand {
+        match_id: MatchId::new(511, 0xf_ffff, 9),
+        ..entry(7, BUFFER, 64)
+    });
+    rig.put(&FullDma {
+        initiator: MatchId::new(5, 3, 9),
+        ..put(1)
+    });
+    assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
+    rig.put(&FullDma {
+        initiator: MatchId::new(5, 0xf_ffff, 9),
+        ..put(1)
+    });
+    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+}
+
+#[test]
+fn rule_5_3_the_vni_is_the_queues() {
+    let mut rig = Rig::new();
+    rig.engine.add_receive_profile(1, 1..=100);
+    rig.profile(0, 42);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    rig.event(TARGET_EQ);
+    rig.put(&put(1));
+    assert_eq!(rig.event(TARGET_EQ).short().vni, 42);
+}
+
+#[test]
+fn rule_5_4_where_nobody_is() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    let to = |nid, pid, index| {
+        let (dfa, index_ext) = FabricAddress::unicast(nid, pid, index, 9);
+        FullDma {
+            dfa,
+            index_ext,
+            ..put(1)
+        }
+    };
+    for (command, code, at_target) in [
+        (to(NID, 1, 0), ReturnCode::PTLTE_NOT_FOUND, true),
+        (to(NID, 0, 1), ReturnCode::PTLTE_NOT_FOUND, true),
+        (to(NID + 1, 0, 0), ReturnCode::UNDELIVERABLE, false),
+    ] {
+        rig.put(&command);
+        let ack = rig.event(EQ).initiator();
+        assert_eq!((ack.event_type, ack.return_code), (EventType::ACK, code));
+        assert_eq!(ack.tgt_error, at_target);
+    }
+    rig.profile(0, VNI + 1);
+    rig.put(&to(NID, 0, 0));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::VNI_NOT_FOUND);
+    rig.engine.remove_receive_profile(1);
+    rig.profile(0, VNI);
+    rig.put(&to(NID, 0, 0));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::VNI_NOT_FOUND);
+}
+
+/// A PID belongs to a receive profile with all its VNIs, and several may have the same VNI.
+#[test]
+fn a_portal_is_found_by_vni_then_profile_then_pid() {
+    let mut rig = Rig::new();
+    rig.engine.add_receive_profile(2, 1..=1);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    rig.engine.unmap_portal(1, 0, 0);
+    rig.engine.map_portal(2, 0, 0, PORTAL);
+    rig.put(&put(1));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+}
+
+#[test]
+fn rule_5_5_groups_are_refused() {
+    let mut rig = Rig::new();
+    rig.put(&FullDma {
+        dfa: FabricAddress(0x1ff << 23 | 7),
+        ..put(1)
+    });
+    assert_eq!(rig.event(EQ).code(), ReturnCode::INVALID_DFA_FORMAT);
+}
+
+/// A NIC that gets another address is found under that one.
+#[test]
+fn another_nic_address() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    let settings = Settings {
+        nid: 0x99,
+        ..*rig.engine.settings()
+    };
+    rig.engine.set_settings(settings);
+    rig.put(&put(1));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::UNDELIVERABLE);
+    rig.put(&message(cxi_hw::DmaOp::PUT, 0x99, BUFFER, 1));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+}

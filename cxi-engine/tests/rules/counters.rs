@@ -1,0 +1,228 @@
+//! 4: counters.
+
+use cxi_engine::CounterDoorbell::{AddFailure, AddSuccess, ResetFailure, ResetSuccess};
+use cxi_hw::{CtCommand, CtOp, CtWriteback};
+
+use crate::rig::*;
+
+fn submit(rig: &mut Rig, command: &CtCommand) {
+    rig.submit(TRIGQ, &[&padded(&command.encode(), 64)]);
+}
+
+#[test]
+fn rule_4_1_a_write_back_is_one_word() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    rig.ring_counter(CT, AddSuccess, 0x1234);
+    rig.ring_counter(CT, AddFailure, 5);
+    let word = CtWriteback::decode(&rig.memory.word(wb).to_le_bytes());
+    assert_eq!(
+        (word.ct_success, word.ct_failure, word.ct_writeback),
+        (0x1234, 5, true)
+    );
+}
+
+#[test]
+fn rule_4_2_what_writes_back() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    let written = |rig: &mut Rig, act: &dyn Fn(&mut Rig)| {
+        rig.memory.put(wb, &[0; 8]);
+        act(rig);
+        rig.written_back(wb)
+    };
+    assert_eq!(
+        written(&mut rig, &|rig| rig.ring_counter(CT, ResetSuccess, 0)),
+        Some((0, 0))
+    );
+    assert_eq!(
+        written(&mut rig, &|rig| rig.ring_counter(CT, ResetFailure, 0)),
+        Some((0, 0))
+    );
+    assert_eq!(
+        written(&mut rig, &|rig| rig.ring_counter(CT, AddSuccess, 9)),
+        None
+    );
+    assert_eq!(
+        written(&mut rig, &|rig| rig.ring_counter(CT, AddFailure, 1)),
+        Some((9, 1))
+    );
+    let get = counter(CtOp::GET, CT);
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &get)), Some((9, 1)));
+    let inc = CtCommand {
+        ct_success: 2,
+        ..counter(CtOp::INC, CT)
+    };
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &inc)), None);
+    let set = CtCommand {
+        ct_success: 100,
+        set_ct_success: true,
+        ..counter(CtOp::SET, CT)
+    };
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 1)));
+    let event = CtCommand {
+        trig_ct: CT,
+        threshold: 101,
+        ..counter(CtOp::TRIG_EVENT, 0)
+    };
+    assert_eq!(
+        written(&mut rig, &|rig| submit(rig, &event)),
+        Some((100, 1))
+    );
+    let set = CtCommand {
+        trig_ct: CT,
+        ct_failure: 7,
+        set_ct_failure: true,
+        ..counter(CtOp::TRIG_SET, CT)
+    };
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 7)));
+}
+
+#[test]
+fn rule_4_3_doorbells() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    for (offset, doorbell) in [
+        (0, AddSuccess),
+        (64, AddFailure),
+        (128, ResetSuccess),
+        (192, ResetFailure),
+    ] {
+        assert_eq!(doorbell.offset(), offset);
+        assert_eq!(cxi_engine::CounterDoorbell::at(offset), Some(doorbell));
+    }
+    assert_eq!(cxi_engine::CounterDoorbell::at(8), None);
+    rig.ring_counter(CT, AddSuccess, 10);
+    rig.ring_counter(CT, AddFailure, 3);
+    assert_eq!(rig.count(CT, wb), (10, 3));
+    rig.ring_counter(CT, ResetSuccess, 0);
+    assert_eq!(rig.count(CT, wb), (0, 3));
+    rig.ring_counter(CT, ResetFailure, 0);
+    assert_eq!(rig.count(CT, wb), (0, 0));
+}
+
+#[test]
+fn rule_4_4_each_store_counts() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    rig.ring_counter(CT, AddSuccess, 10);
+    rig.ring_counter(CT, AddSuccess, 10);
+    assert_eq!(rig.count(CT, wb), (20, 0));
+}
+
+/// Polled pages are asked in this order.
+#[test]
+fn rule_4_5_polled_doorbells_reset_before_they_add() {
+    use std::sync::Mutex;
+    #[derive(Debug)]
+    struct Page(Mutex<Vec<cxi_engine::CounterDoorbell>>);
+    #[derive(Debug)]
+    struct Shared(std::sync::Arc<Page>);
+    impl cxi_engine::CounterPages for Shared {
+        fn take_doorbell(&self, doorbell: cxi_engine::CounterDoorbell) -> Option<u64> {
+            self.0.0.lock().unwrap().push(doorbell);
+            Some(4)
+        }
+    }
+    let page = std::sync::Arc::new(Page(Mutex::default()));
+    let mut rig = Rig::new();
+    let va = rig.private(8);
+    rig.engine.add_counter(
+        CT,
+        cxi_engine::Counter {
+            rgid: RGID,
+            write_back: Some(cxi_engine::WriteBack {
+                memory: std::sync::Arc::clone(&rig.memory) as _,
+                va,
+            }),
+            page: Some(Box::new(Shared(std::sync::Arc::clone(&page)))),
+        },
+    );
+    rig.engine.poll();
+    assert_eq!(
+        *page.0.lock().unwrap(),
+        [ResetSuccess, ResetFailure, AddSuccess, AddFailure]
+    );
+    assert_eq!(rig.written_back(va), Some((4, 4)));
+}
+
+/// A command sees what was stored to a counter before its doorbell.
+#[test]
+fn rule_4_6_counters_come_before_commands() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    rig.engine.ring_counter(CT, AddSuccess, 77);
+    assert_eq!(rig.count(CT, wb), (77, 0));
+}
+
+#[test]
+fn rule_4_7_set_and_inc_and_cancel() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    rig.add_ct(2);
+    submit(
+        &mut rig,
+        &CtCommand {
+            ct_success: 5,
+            ct_failure: 6,
+            ..counter(CtOp::INC, CT)
+        },
+    );
+    assert_eq!(rig.count(CT, wb), (5, 6));
+    submit(
+        &mut rig,
+        &CtCommand {
+            ct_success: 50,
+            ct_failure: 60,
+            set_ct_success: true,
+            ..counter(CtOp::SET, CT)
+        },
+    );
+    assert_eq!(rig.count(CT, wb), (50, 6));
+    submit(
+        &mut rig,
+        &CtCommand {
+            ct_success: 9,
+            ct_failure: 60,
+            set_ct_failure: true,
+            ..counter(CtOp::SET, CT)
+        },
+    );
+    assert_eq!(rig.count(CT, wb), (50, 60));
+    // The counter to cancel is `ct`, not `trig_ct`.
+    let waits = CtCommand {
+        trig_ct: CT,
+        threshold: 1 << 40,
+        ..counter(CtOp::TRIG_SET, 2)
+    };
+    submit(&mut rig, &waits);
+    submit(
+        &mut rig,
+        &CtCommand {
+            trig_ct: CT,
+            ..counter(CtOp::CANCEL, 2)
+        },
+    );
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 1);
+    submit(
+        &mut rig,
+        &CtCommand {
+            trig_ct: 2,
+            ..counter(CtOp::CANCEL, CT)
+        },
+    );
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
+}
+
+/// Successes wrap, failures stay at the most: a choice, as nobody knows.
+#[test]
+fn rule_4_8_overflow() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    rig.ring_counter(CT, AddSuccess, (1 << 48) - 1);
+    rig.ring_counter(CT, AddSuccess, 3);
+    for _ in 0..3 {
+        rig.ring_counter(CT, AddFailure, 100);
+    }
+    assert_eq!(rig.count(CT, wb), (2, 127));
+}

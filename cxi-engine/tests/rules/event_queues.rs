@@ -1,0 +1,423 @@
+//! 3: event queues.
+
+use std::sync::Arc;
+
+use cxi_engine::{Effect, EventBuffer, EventFlags, PortalOptions, Thresholds};
+use cxi_hw::{
+    DmaFlags, EqState, EqStatus, EventSize, EventType, FullDma, PtlteState, ReturnCode,
+    StateReason, TargetCommand, TargetFlags,
+};
+
+use crate::rig::*;
+
+/// A portal that takes restricted puts and says nothing, so that only the initiator reports.
+fn quiet() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&TargetCommand {
+        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
+        ..entry(7, BUFFER + 4096, 4096)
+    });
+    rig.event(TARGET_EQ);
+    rig
+}
+
+fn status(rig: &Rig, eq: u16) -> EqStatus {
+    EqStatus::decode(
+        &rig.memory
+            .bytes(rig.readers[&eq].va, 64)
+            .try_into()
+            .unwrap(),
+    )
+}
+
+#[test]
+fn rule_3_1_events_start_at_byte_64_and_wrap_to_there() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::empty());
+    for round in 0..200_u32 {
+        rig.put(&FullDma {
+            eq: 5,
+            request_len: round % 8,
+            ..put(0)
+        });
+        assert_eq!(rig.event(5).initiator().mlength, round % 8);
+    }
+    assert_eq!(rig.memory.bytes(rig.readers[&5].va, 64), [0; 64]);
+}
+
+/// What an event leaves of its block is NULL events.
+#[test]
+fn rule_3_2_short_events_are_padded() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    rig.event(TARGET_EQ);
+    rig.put(&put(1));
+    let block = |eq: u16| {
+        rig.memory
+            .bytes(rig.readers[&eq].va + rig.readers[&eq].read * 64, 64)
+    };
+    let null = |block: &[u8]| {
+        let (size, kind) = (EventSize(block[14] & 3), EventType((block[14] >> 2) & 31));
+        let code = ReturnCode(block[size.bytes() - 1]);
+        (size.bytes(), kind, code)
+    };
+    let ack = block(EQ);
+    assert_eq!(ack[14] & 3, EventSize::BYTES_16.0);
+    assert_eq!(
+        null(&ack[16..]),
+        (16, EventType::NULL_EVENT, ReturnCode::OK)
+    );
+    assert_eq!(
+        null(&ack[32..]),
+        (32, EventType::NULL_EVENT, ReturnCode::OK)
+    );
+    let event = block(TARGET_EQ);
+    assert_eq!(event[14] & 3, EventSize::BYTES_32.0);
+    assert_eq!(
+        null(&event[32..]),
+        (32, EventType::NULL_EVENT, ReturnCode::OK)
+    );
+    assert_ne!(event[63], 0);
+}
+
+/// Padding, then the event, and its last eight bytes at the end.
+#[test]
+fn rule_3_3_the_last_bytes_come_last() {
+    type Parts = Vec<(u64, usize)>;
+    #[derive(Debug, Default)]
+    struct Watched(std::sync::Mutex<Vec<Parts>>);
+    impl cxi_engine::ClientMemory for Watched {
+        fn read(&self, _: u64, _: &mut [u8]) -> Result<(), cxi_engine::MemoryFault> {
+            Err(cxi_engine::MemoryFault)
+        }
+        fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), cxi_engine::MemoryFault> {
+            let parts = parts.iter().map(|(va, part)| (*va, part.len())).collect();
+            self.0.lock().unwrap().push(parts);
+            Ok(())
+        }
+    }
+    let watched = Arc::new(Watched::default());
+    let mut rig = quiet();
+    rig.engine.add_event_queue(
+        5,
+        cxi_engine::EventQueue {
+            rgid: RGID,
+            buffer: EventBuffer {
+                memory: Arc::clone(&watched) as _,
+                va: 0x8000,
+                len: 4096,
+            },
+            flags: EventFlags::empty(),
+            thresholds: Thresholds::default(),
+            reserved: 0,
+            event_wait: None,
+            status_wait: None,
+            page: Box::new(memory::Word::default()),
+        },
+    );
+    rig.put(&FullDma { eq: 5, ..put(1) });
+    let writes = watched.0.lock().unwrap().clone();
+    let event = 0x8040;
+    assert_eq!(
+        writes,
+        [vec![
+            (event + 32, 32),
+            (event + 16, 16),
+            (event, 8),
+            (event + 8, 8)
+        ]]
+    );
+}
+
+#[test]
+fn rules_3_4_3_10_a_block_is_written_again_when_it_is_acknowledged() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::empty());
+    let send = |rig: &mut Rig, user_ptr| {
+        rig.put(&FullDma {
+            eq: 5,
+            user_ptr,
+            ..put(1)
+        });
+    };
+    // 62 of 64 blocks hold events.
+    for number in 0..63 {
+        send(&mut rig, number);
+    }
+    let full = status(&rig, 5);
+    assert!(full.unackd_dropped_event && full.event_drop_seq_no);
+    for number in 0..62 {
+        assert_eq!(rig.event(5).initiator().user_ptr, number);
+    }
+    assert_eq!(rig.try_event(5), None);
+    // Lost events are reported once, until somebody takes note.
+    let reader = rig.readers.get_mut(&5).unwrap();
+    reader.state.event_drop_seq_no = true;
+    reader.store(&mut rig.engine, 5);
+    for number in 0..70 {
+        send(&mut rig, 100 + number);
+    }
+    assert!(!status(&rig, 5).event_drop_seq_no);
+    assert_eq!(rig.event(5).initiator().user_ptr, 100);
+}
+
+#[test]
+fn rule_3_5_the_register_word_counts_as_it_is() {
+    let mut rig = quiet();
+    rig.put(&put(1));
+    let reader = rig.readers.get_mut(&EQ).unwrap();
+    reader.state.event_int_disable = true;
+    reader.store(&mut rig.engine, EQ);
+    rig.engine.take_effects();
+    rig.put(&put(1));
+    assert_eq!(rig.engine.take_effects(), []);
+}
+
+#[test]
+fn rule_3_6_events_of_a_queue_come_in_order() {
+    let mut rig = quiet();
+    for user_ptr in 0..50 {
+        rig.put(&FullDma { user_ptr, ..put(1) });
+    }
+    for user_ptr in 0..50 {
+        assert_eq!(rig.event(EQ).initiator().user_ptr, user_ptr);
+    }
+}
+
+#[test]
+fn rule_3_7_long_events_by_flag() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::INITIATOR_LONG);
+    rig.put(&FullDma { eq: 5, ..put(9) });
+    let ack = rig.event(5).0;
+    let ack = cxi_hw::InitiatorLong::decode(ack.as_slice().try_into().unwrap());
+    assert_eq!(
+        (ack.event_size, ack.event_type),
+        (EventSize::BYTES_32, EventType::ACK)
+    );
+    assert_eq!((ack.mlength, ack.user_ptr), (9, 0xfeed));
+    assert_eq!(ack.return_code, ReturnCode::OK);
+
+    let mut rig = Rig::new();
+    rig.add_eq(TARGET_EQ, 64, EventFlags::TARGET_LONG);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    rig.event(TARGET_EQ);
+    rig.put(&put(1));
+    assert_eq!(rig.event(TARGET_EQ).0.len(), 64);
+}
+
+#[test]
+fn rule_3_8_fill_levels_write_the_status() {
+    let mut rig = quiet();
+    let thresholds = Thresholds {
+        base: 50,
+        delta: 25,
+        count: 2,
+    };
+    rig.add_eq_with(5, 64, EventFlags::empty(), thresholds, 0);
+    let send = |rig: &mut Rig| rig.put(&FullDma { eq: 5, ..put(1) });
+    for _ in 0..30 {
+        send(&mut rig);
+    }
+    assert_eq!(status(&rig, 5), EqStatus::default());
+    rig.engine.take_effects();
+    send(&mut rig);
+    let half = status(&rig, 5);
+    assert!(half.thld_sts && !half.unackd_dropped_event);
+    assert_eq!((half.thld_id, half.event_slots_free), (0, 31));
+    assert_eq!(half.timestamp_ns, half.timestamp_ns_cpy);
+    assert!(rig.engine.take_effects().contains(&Effect::Wake(1005)));
+    for _ in 0..16 {
+        send(&mut rig);
+    }
+    let more = status(&rig, 5);
+    assert_eq!((more.thld_id, more.event_slots_free), (1, 15));
+    assert_ne!(more.timestamp_ns, half.timestamp_ns);
+    // Below and above again.
+    while rig.try_event(5).is_some() {}
+    for _ in 0..31 {
+        send(&mut rig);
+    }
+    assert_eq!(status(&rig, 5).thld_id, 0);
+}
+
+/// Slots that are kept back make a portal with flow control stop earlier.
+#[test]
+fn rules_3_9_3_10_a_full_queue_disables_a_portal_with_flow_control() {
+    let mut rig = Rig::new();
+    rig.add_eq_with(
+        TARGET_EQ,
+        64,
+        EventFlags::empty(),
+        Thresholds::default(),
+        10,
+    );
+    rig.portal(
+        PORTAL,
+        0,
+        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
+    );
+    rig.append(&entry(7, BUFFER, 64));
+    rig.event(TARGET_EQ);
+    for _ in 0..53 {
+        rig.put(&put(1));
+    }
+    let acks = rig.events(EQ);
+    assert_eq!(acks[..52], [(EventType::ACK, ReturnCode::OK); 52]);
+    assert_eq!(acks[52..], [(EventType::ACK, ReturnCode::PT_DISABLED)]);
+    for _ in 0..52 {
+        assert_eq!(rig.event(TARGET_EQ).kind(), EventType::PUT);
+    }
+    let change = rig.event(TARGET_EQ).state();
+    assert_eq!(change.state, PtlteState::DISABLED);
+    assert_eq!(
+        (change.reason, change.by_nic),
+        (StateReason::FC_EQ_FULL, true)
+    );
+    rig.engine.set_reserved_slots(TARGET_EQ, 0);
+    rig.set_state(PORTAL, PtlteState::ENABLED, 0xff_ffff);
+    assert_eq!(rig.event(TARGET_EQ).state().state, PtlteState::ENABLED);
+}
+
+#[test]
+fn rule_3_10_a_full_queue_refuses_without_flow_control() {
+    let mut rig = Rig::new();
+    rig.add_eq(TARGET_EQ, 64, EventFlags::empty());
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 64));
+    for _ in 0..61 {
+        rig.put(&put(1));
+    }
+    let all_ok = rig.events(EQ).iter().all(|event| event.1 == ReturnCode::OK);
+    assert!(all_ok);
+    rig.put(&put(1));
+    assert_eq!(
+        rig.events(EQ),
+        [(EventType::ACK, ReturnCode::ENTRY_NOT_FOUND)]
+    );
+    rig.event(TARGET_EQ);
+    rig.put(&put(1));
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+}
+
+#[test]
+fn rule_3_11_a_resize_switches_buffers() {
+    let mut rig = quiet();
+    rig.put(&FullDma {
+        user_ptr: 1,
+        ..put(1)
+    });
+    let va = rig.private(8192);
+    let buffer = EventBuffer {
+        memory: Arc::clone(&rig.memory) as _,
+        va,
+        len: 8192,
+    };
+    rig.engine.resize_event_queue(EQ, buffer);
+    rig.put(&FullDma {
+        user_ptr: 2,
+        ..put(1)
+    });
+    assert_eq!(rig.event(EQ).initiator().user_ptr, 1);
+    let switch = rig.event(EQ);
+    assert_eq!((switch.kind(), switch.0.len()), (EventType::EQ_SWITCH, 16));
+    assert_eq!(rig.try_event(EQ), None);
+    let reader = rig.readers.get_mut(&EQ).unwrap();
+    (reader.va, reader.blocks, reader.read) = (va, 128, 1);
+    reader.state = EqState {
+        rd_ptr: 1,
+        reading_buffer_b: true,
+        ..EqState::default()
+    };
+    assert_eq!(rig.event(EQ).initiator().user_ptr, 2);
+    // 126 of them fit.
+    for user_ptr in 0..126 {
+        rig.put(&FullDma { user_ptr, ..put(1) });
+    }
+    assert_eq!(rig.events(EQ).len(), 126);
+}
+
+/// Read pointers that were stored for the old buffer do not count for the new one.
+#[test]
+fn rule_3_11_the_new_buffer_is_unread_until_the_client_says_so() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::empty());
+    for _ in 0..40 {
+        rig.put(&FullDma { eq: 5, ..put(1) });
+        rig.event(5);
+    }
+    let va = rig.private(4096);
+    let buffer = EventBuffer {
+        memory: Arc::clone(&rig.memory) as _,
+        va,
+        len: 4096,
+    };
+    rig.engine.resize_event_queue(5, buffer);
+    for user_ptr in 0..63 {
+        rig.put(&FullDma {
+            eq: 5,
+            user_ptr,
+            ..put(1)
+        });
+    }
+    assert!(rig.memory.bytes(va + 62 * 64, 64)[14] != 0);
+    assert_eq!(rig.memory.bytes(va + 63 * 64, 64), [0; 64]);
+}
+
+#[test]
+fn rule_3_11_the_switch_waits_for_room() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::empty());
+    for _ in 0..62 {
+        rig.put(&FullDma { eq: 5, ..put(1) });
+    }
+    let va = rig.private(4096);
+    let buffer = EventBuffer {
+        memory: Arc::clone(&rig.memory) as _,
+        va,
+        len: 4096,
+    };
+    rig.engine.resize_event_queue(5, buffer);
+    assert_eq!(rig.event(5).kind(), EventType::ACK);
+    let kinds: Vec<_> = rig.events(5).into_iter().map(|event| event.0).collect();
+    assert_eq!(kinds.last(), Some(&EventType::EQ_SWITCH));
+}
+
+#[test]
+fn rule_3_12_events_wake_unless_masked() {
+    let mut rig = quiet();
+    rig.engine.take_effects();
+    rig.put(&put(1));
+    assert_eq!(rig.engine.take_effects(), [Effect::Wake(EQ.into())]);
+    assert_eq!(rig.engine.take_effects(), []);
+    let reader = rig.readers.get_mut(&EQ).unwrap();
+    reader.state.event_int_disable = true;
+    reader.store(&mut rig.engine, EQ);
+    rig.put(&put(1));
+    assert_eq!(rig.engine.take_effects(), []);
+    // Unmasked while there is something to read.
+    let reader = rig.readers.get_mut(&EQ).unwrap();
+    reader.state.event_int_disable = false;
+    reader.store(&mut rig.engine, EQ);
+    assert_eq!(rig.engine.take_effects(), [Effect::Wake(EQ.into())]);
+}
+
+/// Successful events may be suppressed, and lost queues hurt nobody.
+#[test]
+fn events_to_a_queue_that_is_gone_are_nowhere() {
+    let mut rig = quiet();
+    rig.store(
+        TXQ,
+        &[&FullDma {
+            flags: DmaFlags::empty(),
+            ..put(1)
+        }
+        .encode()],
+    );
+    rig.engine.remove_event_queue(EQ);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.try_event(EQ), None);
+}

@@ -1,0 +1,244 @@
+//! 9: which event, where, how long.
+
+use cxi_engine::PortalOptions;
+use cxi_hw::{DmaFlags, DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetFlags};
+
+use crate::rig::*;
+
+fn matching() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig
+}
+
+fn append(rig: &mut Rig, flags: TargetFlags) {
+    let flags = flags | TargetFlags::OP_PUT | TargetFlags::OP_GET;
+    rig.append(&TargetCommand {
+        flags,
+        ct: CT,
+        ..entry(1, BUFFER + 4096, 64)
+    });
+    rig.event(TARGET_EQ);
+}
+
+#[test]
+fn rule_9_1_suppressed_events() {
+    let mut rig = matching();
+    append(&mut rig, TargetFlags::empty());
+    let quiet = DmaFlags::EVENT_SUCCESS_DISABLE;
+    rig.put(&FullDma { eq: 0, ..put(1) });
+    rig.put(&FullDma {
+        flags: quiet,
+        ..put(1)
+    });
+    assert_eq!(rig.events(EQ), []);
+    rig.put(&FullDma {
+        flags: quiet,
+        ..put(65)
+    });
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OP_VIOLATION)]);
+    // SEND comes when the data has been read.
+    rig.put(&FullDma {
+        flags: DmaFlags::empty(),
+        ..put(1)
+    });
+    assert_eq!(
+        rig.events(EQ),
+        [
+            (EventType::SEND, ReturnCode::OK),
+            (EventType::ACK, ReturnCode::OK)
+        ]
+    );
+}
+
+#[test]
+fn rule_9_2_counting_at_the_initiator() {
+    let mut rig = matching();
+    let wb = rig.add_ct(CT);
+    append(&mut rig, TargetFlags::empty());
+    let mut counted = |flags: DmaFlags, command: FullDma| {
+        let before = rig.count(CT, wb);
+        let flags = flags | DmaFlags::EVENT_SUCCESS_DISABLE;
+        rig.put(&FullDma {
+            flags,
+            ct: CT,
+            ..command
+        });
+        let after = rig.count(CT, wb);
+        (after.0 - before.0, after.1 - before.1)
+    };
+    let (ack, reply) = (DmaFlags::EVENT_CT_ACK, DmaFlags::EVENT_CT_REPLY);
+    let bytes = DmaFlags::EVENT_CT_BYTES;
+    assert_eq!(counted(DmaFlags::empty(), put(8)), (0, 0));
+    assert_eq!(counted(ack, put(8)), (1, 0));
+    assert_eq!(counted(reply, put(8)), (0, 0));
+    assert_eq!(counted(reply, get(8)), (1, 0));
+    assert_eq!(counted(ack | bytes, put(8)), (8, 0));
+    assert_eq!(counted(reply | bytes, get(20)), (20, 0));
+    assert_eq!(counted(ack | bytes, put(80)), (0, 1));
+    assert_eq!(counted(DmaFlags::EVENT_CT_SEND, put(8)), (1, 0));
+}
+
+#[test]
+fn rule_9_3_what_an_ack_says() {
+    let mut rig = matching();
+    rig.append(&overflow(2, BUFFER + 8192, 64));
+    rig.put(&FullDma {
+        user_ptr: 0x1234_5678_9abc,
+        ..put(8)
+    });
+    let ack = rig.event(EQ).initiator();
+    assert_eq!((ack.user_ptr, ack.mlength), (0x1234_5678_9abc, 8));
+    assert_eq!((ack.ptl_list, ack.tgt_error), (List::OVERFLOW, false));
+    rig.put(&put(100));
+    let ack = rig.event(EQ).initiator();
+    assert!(ack.tgt_error);
+    assert_eq!(
+        (ack.return_code, ack.mlength),
+        (ReturnCode::ENTRY_NOT_FOUND, 0)
+    );
+}
+
+#[test]
+fn rule_9_4_counting_at_the_target() {
+    let mut rig = matching();
+    let wb = rig.add_ct(CT);
+    append(
+        &mut rig,
+        TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_COMM_DISABLE,
+    );
+    rig.put(&put(8));
+    rig.put(&get(8));
+    assert_eq!(rig.count(CT, wb), (2, 0));
+    rig.put(&put(65));
+    assert_eq!(rig.count(CT, wb), (2, 1));
+    rig.append(&unlink(List::PRIORITY, 1));
+    rig.event(TARGET_EQ);
+    append(
+        &mut rig,
+        TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_CT_BYTES,
+    );
+    rig.put(&put(50));
+    assert_eq!(rig.count(CT, wb), (52, 1));
+}
+
+#[test]
+fn rule_9_5_what_a_long_event_says() {
+    let mut rig = Rig::new();
+    rig.portal(
+        PORTAL,
+        0,
+        PortalOptions::IS_MATCHING | PortalOptions::USE_LONG_EVENT,
+    );
+    let flags = TargetFlags::OP_PUT
+        | TargetFlags::MANAGE_LOCAL
+        | TargetFlags::USE_ONCE
+        | TargetFlags::EVENT_UNLINK_DISABLE;
+    rig.append(
+        &TargetCommand {
+            flags,
+            ..entry(0x55, BUFFER + 4096, 5)
+        }
+        .with_match_bits(0xabcd),
+    );
+    rig.event(TARGET_EQ);
+    rig.put(&FullDma {
+        header_data: 0x1111,
+        remote_offset: 0x2222,
+        match_bits: 0xabcd,
+        ..put(8)
+    });
+    let event = rig.event(TARGET_EQ).long();
+    assert_eq!(event.event_type, EventType::PUT);
+    assert_eq!((event.header_data, event.match_bits), (0x1111, 0xabcd));
+    assert_eq!((event.initiator.0, event.vni), (NID, VNI));
+    assert_eq!((event.mlength, event.rlength), (5, 8));
+    // The initiator's offset, though the entry has its own.
+    assert_eq!((event.remote_offset, event.start), (0x2222, BUFFER + 4096));
+    assert_eq!((event.buffer_id, event.ptlte_index), (0x55, PORTAL));
+    assert!(event.auto_unlinked && !event.rendezvous && !event.get_issued);
+}
+
+#[test]
+fn rule_9_6_entries_may_be_quiet() {
+    for (flags, put_events, failed_events) in [
+        (TargetFlags::empty(), 1, 1),
+        (TargetFlags::EVENT_SUCCESS_DISABLE, 0, 1),
+        (TargetFlags::EVENT_COMM_DISABLE, 0, 0),
+    ] {
+        let mut rig = matching();
+        append(&mut rig, flags);
+        rig.put(&put(8));
+        assert_eq!(rig.events(TARGET_EQ).len(), put_events);
+        // The memory behind the entry is gone.
+        rig.engine.remove_region(1);
+        rig.put(&FullDma {
+            request_len: 0,
+            ..put(0)
+        });
+        assert_eq!(rig.events(TARGET_EQ).len(), put_events);
+        rig.submit(
+            TXQ,
+            &[
+                &c_state(DmaFlags::EVENT_SEND_DISABLE).encode(),
+                &idc_put(&[1]),
+            ],
+        );
+        let failed = rig.events(TARGET_EQ);
+        assert_eq!(failed.len(), failed_events);
+        assert!(
+            failed
+                .iter()
+                .all(|event| event.1 == ReturnCode::NO_TRANSLATION)
+        );
+    }
+}
+
+/// Of a message to oneself: UNLINK, MATCH, PUT, then ACK.
+#[test]
+fn rule_9_7_the_order_of_events() {
+    let mut rig = Rig::new();
+    let one_queue = |rig: &mut Rig| {
+        rig.events(EQ)
+            .into_iter()
+            .map(|event| event.0)
+            .collect::<Vec<_>>()
+    };
+    rig.engine.add_portal(
+        PORTAL,
+        cxi_engine::Portal {
+            rgid: RGID,
+            eq: EQ,
+            options: PortalOptions::IS_MATCHING | PortalOptions::EN_EVENT_MATCH,
+            pool: cxi_engine::EntryPool::default(),
+        },
+    );
+    rig.engine.map_portal(1, 0, 0, PORTAL);
+    rig.set_state(PORTAL, cxi_hw::PtlteState::ENABLED, 0);
+    let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE | TargetFlags::EVENT_LINK_DISABLE;
+    rig.append(&TargetCommand {
+        flags,
+        ..entry(1, BUFFER, 64)
+    });
+    one_queue(&mut rig);
+    rig.put(&put(8));
+    let order = [
+        EventType::UNLINK,
+        EventType::MATCH,
+        EventType::PUT,
+        EventType::ACK,
+    ];
+    assert_eq!(one_queue(&mut rig), order);
+}
+
+#[test]
+fn rule_9_8_long_messages_have_long_events() {
+    let mut rig = matching();
+    let len = 1 << 20;
+    rig.append(&entry(1, BUFFER + 0x20_0000, 1 << 21));
+    rig.event(TARGET_EQ);
+    rig.put(&message(DmaOp::PUT, NID, BUFFER, len - 1));
+    assert_eq!(rig.event(TARGET_EQ).short().length, len - 1);
+    rig.put(&message(DmaOp::PUT, NID, BUFFER, len));
+    assert_eq!(rig.event(TARGET_EQ).long().mlength, len);
+}

@@ -1,0 +1,234 @@
+//! 15: memory.
+
+use cxi_engine::{Effect, PortalOptions};
+use cxi_hw::{DmaFlags, EventType, FullDma, ReturnCode, TargetCommand, TargetFlags};
+
+use crate::rig::*;
+
+/// Two pages that may only be read and only be written, side by side, and one of both.
+const READ_ONLY: u64 = 0x100_0000;
+const WRITE_ONLY: u64 = READ_ONLY + 4096;
+const BOTH: u64 = WRITE_ONLY + 4096;
+
+fn rig() -> Rig {
+    let mut rig = Rig::new();
+    rig.memory.map(READ_ONLY, 3 * 4096);
+    rig.region_with(2, READ_ONLY, 4096, true, false);
+    rig.region_with(3, WRITE_ONLY, 4096, false, true);
+    rig.region_with(4, BOTH, 4096, true, true);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET | TargetFlags::EVENT_COMM_DISABLE;
+    rig.append(&TargetCommand {
+        flags,
+        ..entry(1, 0, (1 << 56) - 1)
+    });
+    rig.event(TARGET_EQ);
+    rig
+}
+
+fn code(rig: &mut Rig, command: &FullDma) -> ReturnCode {
+    rig.put(command);
+    rig.event(EQ).code()
+}
+
+#[test]
+fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
+    let mut rig = rig();
+    let from = |local_addr| FullDma {
+        local_addr,
+        remote_offset: BUFFER,
+        ..put(8)
+    };
+    let to = |remote_offset| FullDma {
+        remote_offset,
+        ..put(8)
+    };
+    let into = |local_addr| FullDma {
+        local_addr,
+        remote_offset: BUFFER,
+        ..get(8)
+    };
+    let of = |remote_offset| FullDma {
+        remote_offset,
+        ..get(8)
+    };
+    for (command, expected) in [
+        (from(READ_ONLY), ReturnCode::OK),
+        (from(WRITE_ONLY), ReturnCode::PAGE_PERM_ERROR),
+        (from(0x9000_0000), ReturnCode::NO_TRANSLATION),
+        (to(WRITE_ONLY), ReturnCode::OK),
+        (to(READ_ONLY), ReturnCode::PAGE_PERM_ERROR),
+        (to(0x9000_0000), ReturnCode::NO_TRANSLATION),
+        (into(WRITE_ONLY), ReturnCode::OK),
+        (into(READ_ONLY), ReturnCode::PAGE_PERM_ERROR),
+        (of(READ_ONLY), ReturnCode::OK),
+        (of(WRITE_ONLY), ReturnCode::PAGE_PERM_ERROR),
+        // Several regions side by side.
+        (
+            FullDma {
+                local_addr: WRITE_ONLY + 4000,
+                remote_offset: BUFFER,
+                ..get(200)
+            },
+            ReturnCode::OK,
+        ),
+        (
+            FullDma {
+                local_addr: BOTH + 4000,
+                remote_offset: BUFFER,
+                ..get(200)
+            },
+            ReturnCode::NO_TRANSLATION,
+        ),
+        // Nothing needs nothing.
+        (
+            FullDma {
+                local_addr: 5,
+                remote_offset: 5,
+                ..put(0)
+            },
+            ReturnCode::OK,
+        ),
+    ] {
+        assert_eq!(code(&mut rig, &command), expected, "{command:x?}");
+    }
+}
+
+#[test]
+fn rule_15_1_other_contexts_are_out_of_reach() {
+    let mut rig = rig();
+    let lac = FullDma {
+        lac: LAC + 1,
+        remote_offset: BUFFER,
+        ..put(8)
+    };
+    assert_eq!(code(&mut rig, &lac), ReturnCode::NO_TRANSLATION);
+    // Another group's memory at the same addresses is another group's.
+    rig.rgid = RGID + 1;
+    rig.region_with(9, 0x9000_0000, 4096, true, true);
+    rig.rgid = RGID;
+    let other = FullDma {
+        local_addr: 0x9000_0000,
+        remote_offset: BUFFER,
+        ..put(8)
+    };
+    assert_eq!(code(&mut rig, &other), ReturnCode::NO_TRANSLATION);
+}
+
+#[test]
+fn rule_15_1_regions_may_overlap() {
+    let mut rig = rig();
+    rig.region_with(10, READ_ONLY, 8192, true, true);
+    assert_eq!(
+        code(
+            &mut rig,
+            &FullDma {
+                remote_offset: READ_ONLY + 4000,
+                ..put(200)
+            }
+        ),
+        ReturnCode::OK
+    );
+    rig.engine.remove_region(10);
+    let again = FullDma {
+        remote_offset: READ_ONLY + 4000,
+        ..put(200)
+    };
+    assert_eq!(code(&mut rig, &again), ReturnCode::PAGE_PERM_ERROR);
+}
+
+#[test]
+fn rule_15_4_memory_that_is_gone_is_an_error() {
+    let mut rig = rig();
+    rig.memory.unmap(BUFFER);
+    assert_eq!(
+        code(
+            &mut rig,
+            &FullDma {
+                remote_offset: WRITE_ONLY,
+                ..put(8)
+            }
+        ),
+        ReturnCode::NO_TRANSLATION
+    );
+    let long = FullDma {
+        remote_offset: WRITE_ONLY,
+        ..put(4096)
+    };
+    assert_eq!(code(&mut rig, &long), ReturnCode::SRC_ERROR);
+    let get = FullDma {
+        local_addr: BOTH,
+        remote_offset: BUFFER,
+        ..get(4096)
+    };
+    assert_eq!(code(&mut rig, &get), ReturnCode::NO_TRANSLATION);
+}
+
+/// An event ring that is gone is a hint for people, and nothing else.
+#[test]
+fn rule_15_4_event_rings_that_are_gone() {
+    let mut rig = rig();
+    rig.memory.unmap(rig.readers[&EQ].va);
+    rig.put(&FullDma {
+        remote_offset: WRITE_ONLY,
+        ..put(8)
+    });
+    let effects = rig.engine.take_effects();
+    let faults = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::Fault { rgid: RGID, .. }));
+    assert_eq!(faults.count(), 1);
+}
+
+/// A long copy goes on piece by piece, and sees what is unmapped in between.
+#[test]
+fn long_copies_are_several_steps() {
+    let mut rig = rig();
+    let len = 0x40_0000;
+    let there = 0x2000_0000;
+    rig.memory.map(there, len);
+    rig.region_with(20, there, len, true, true);
+    let data: Vec<u8> = (0..len).map(|at| at.to_le_bytes()[1]).collect();
+    rig.memory.put(BUFFER, &data);
+    let command = FullDma {
+        remote_offset: there,
+        ..put(u32::try_from(len).unwrap())
+    };
+    rig.store(TXQ, &[&command.encode()]);
+    assert!(rig.engine.step() && rig.engine.step() && rig.engine.step());
+    assert!(rig.memory.bytes(there, 0x20_0000) == data[..0x20_0000]);
+    assert_eq!(rig.memory.bytes(there + 0x20_0000, 8), [0; 8]);
+    rig.engine.run_until_idle();
+    assert!(rig.memory.bytes(there, len) == data);
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    rig.memory.put(there, &vec![0; len]);
+    rig.store(TXQ, &[&command.encode()]);
+    assert!(rig.engine.step() && rig.engine.step() && rig.engine.step());
+    rig.engine.remove_region(20);
+    rig.engine.run_until_idle();
+    assert_eq!(
+        rig.events(EQ),
+        [(EventType::ACK, ReturnCode::NO_TRANSLATION)]
+    );
+    assert_eq!(rig.memory.bytes(there + 0x20_0000, 8), [0; 8]);
+}
+
+/// A portal that goes while a message is copied hears nothing, and the sender does.
+#[test]
+fn a_portal_that_goes_during_a_copy() {
+    let mut rig = rig();
+    rig.store(
+        TXQ,
+        &[&FullDma {
+            flags: DmaFlags::EVENT_SEND_DISABLE,
+            remote_offset: BUFFER + 0x20_0000,
+            ..put(0x20_0000)
+        }
+        .encode()],
+    );
+    assert!(rig.engine.step() && rig.engine.step());
+    rig.engine.remove_portal(PORTAL);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(TARGET_EQ), []);
+}

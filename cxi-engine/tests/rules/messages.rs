@@ -1,0 +1,368 @@
+//! 8: puts and gets at the target.
+
+use cxi_engine::PortalOptions;
+use cxi_hw::{
+    DmaFlags, DmaOp, EventType, FullDma, List, MatchId, PtlteState, ReturnCode, StateReason,
+    TargetCommand, TargetFlags,
+};
+
+use crate::rig::*;
+
+fn matching() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig
+}
+
+fn request_list(buffer_id: u16) -> TargetCommand {
+    TargetCommand {
+        ptl_list: List::REQUEST,
+        ..overflow(buffer_id, BUFFER + 0x8000, 4096)
+    }
+}
+
+#[test]
+fn rule_8_1_the_order_of_lists() {
+    let mut rig = matching();
+    rig.append(&request_list(3));
+    rig.append(&overflow(2, BUFFER + 0x4000, 4096));
+    rig.append(&entry(1, BUFFER, 64));
+    rig.append(&entry(9, BUFFER, 64));
+    rig.events(TARGET_EQ);
+    let where_to = |rig: &mut Rig, bits| {
+        rig.put(&put(1).with_match_bits(bits));
+        rig.event(EQ).initiator().ptl_list
+    };
+    assert_eq!(where_to(&mut rig, 0), List::PRIORITY);
+    assert_eq!(rig.event(TARGET_EQ).short().buffer_id, 1);
+    assert_eq!(where_to(&mut rig, 5), List::OVERFLOW);
+    rig.set_state(PORTAL, PtlteState::DISABLED, 0);
+    rig.set_state(PORTAL, PtlteState::SOFTWARE_MANAGED, 0);
+    assert_eq!(where_to(&mut rig, 0), List::PRIORITY);
+    assert_eq!(where_to(&mut rig, 5), List::REQUEST);
+}
+
+#[test]
+fn rule_8_2_match_bits_and_ignore_bits() {
+    let mut rig = matching();
+    rig.append(&TargetCommand {
+        match_bits: 0xff00,
+        ignore_bits: 0x00ff,
+        ..entry(1, BUFFER, 64)
+    });
+    for (bits, matches) in [
+        (0xff00, true),
+        (0xff77, true),
+        (0xfe00, false),
+        (1 << 63 | 0xff00, false),
+    ] {
+        rig.put(&put(1).with_match_bits(bits));
+        assert_eq!(rig.event(EQ).code() == ReturnCode::OK, matches, "{bits:x}");
+    }
+}
+
+#[test]
+fn rule_8_2_portals_that_do_not_match_take_everything() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&TargetCommand {
+        match_bits: 9,
+        match_id: MatchId(0),
+        ..entry(1, BUFFER, 64)
+    });
+    rig.put(&put(1).with_match_bits(77));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+}
+
+#[test]
+fn rule_8_3_a_message_that_was_asked_for() {
+    let mut rig = matching();
+    rig.append(&entry(1, BUFFER + 4096, 64));
+    rig.event(TARGET_EQ);
+    rig.memory.put(BUFFER, b"payload");
+    rig.put(&FullDma {
+        header_data: 0x77,
+        remote_offset: 2,
+        ..put(7)
+    });
+    assert_eq!(rig.memory.bytes(BUFFER + 4096, 10), b"\0\0payload\0");
+    let event = rig.event(TARGET_EQ).short();
+    assert_eq!(
+        (event.event_type, event.ptl_list),
+        (EventType::PUT, List::PRIORITY)
+    );
+    assert_eq!((event.header_data, event.length), (0x77, 7));
+}
+
+#[test]
+fn rule_8_3_a_message_that_nobody_asked_for() {
+    let mut rig = matching();
+    rig.append(&overflow(1, BUFFER + 4096, 64));
+    rig.event(TARGET_EQ);
+    rig.memory.put(BUFFER, b"payload");
+    rig.put(&put(7));
+    rig.put(&put(0));
+    assert_eq!(rig.memory.bytes(BUFFER + 4096, 8), b"payload\0");
+    for (start, len) in [(BUFFER + 4096, 7), (BUFFER + 4096 + 7, 0)] {
+        let event = rig.event(TARGET_EQ).long();
+        assert_eq!(
+            (event.event_type, event.ptl_list),
+            (EventType::PUT, List::OVERFLOW)
+        );
+        assert_eq!((event.start, event.mlength), (start, len));
+    }
+    assert_eq!(
+        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
+        2
+    );
+    // Without headers nobody can ask later.
+    let flags = overflow(2, BUFFER, 64).flags | TargetFlags::UNEXPECTED_HDR_DISABLE;
+    rig.append(&unlink(List::OVERFLOW, 1));
+    rig.append(&TargetCommand {
+        flags,
+        ..overflow(2, BUFFER + 4096, 64)
+    });
+    rig.put(&put(1));
+    assert_eq!(
+        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
+        2
+    );
+}
+
+#[test]
+fn rule_8_4_nothing_matches() {
+    let mut rig = matching();
+    rig.put(&put(1));
+    assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
+    assert_eq!(rig.events(TARGET_EQ), []);
+
+    let mut rig = Rig::new();
+    rig.portal(
+        PORTAL,
+        0,
+        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
+    );
+    rig.put(&put(1));
+    rig.put(&put(1));
+    assert_eq!(
+        rig.events(EQ),
+        [(EventType::ACK, ReturnCode::PT_DISABLED); 2]
+    );
+    assert_eq!(
+        rig.event(TARGET_EQ).state().reason,
+        StateReason::FC_NO_MATCH
+    );
+    rig.set_state(PORTAL, PtlteState::SOFTWARE_MANAGED, 0xff_ffff);
+    rig.event(TARGET_EQ);
+    rig.put(&put(1));
+    let change = rig.event(TARGET_EQ).state();
+    assert_eq!(
+        (change.state, change.reason),
+        (PtlteState::DISABLED, StateReason::FC_REQUEST_FULL)
+    );
+    assert_eq!(rig.event(EQ).code(), ReturnCode::PT_DISABLED);
+}
+
+#[test]
+fn rule_8_5_disabled_and_reset() {
+    let mut rig = Rig::new();
+    rig.portal_disabled(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(1, BUFFER, 64));
+    for (state, drops) in [(PtlteState::DISABLED, 1), (PtlteState::RESET, 0)] {
+        rig.set_state(PORTAL, state, 0);
+        rig.put(&put(1));
+        assert_eq!(rig.event(EQ).code(), ReturnCode::PT_DISABLED);
+        assert_eq!(rig.engine.portal_status(PORTAL).unwrap().drop_count, drops);
+    }
+}
+
+#[test]
+fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
+    let mut rig = matching();
+    let wb = rig.add_ct(CT);
+    rig.append(&overflow(1, BUFFER + 4096, 4096));
+    for header_data in 1..=4 {
+        rig.put(
+            &FullDma {
+                header_data,
+                remote_offset: 99,
+                ..put(10)
+            }
+            .with_match_bits(header_data % 2),
+        );
+    }
+    rig.events(TARGET_EQ);
+    let flags = TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::EVENT_CT_OVERFLOW;
+    rig.append(
+        &TargetCommand {
+            flags,
+            ct: CT,
+            min_free: 10,
+            ..entry(2, BUFFER, 25)
+        }
+        .with_match_bits(1),
+    );
+    for (header_data, at, last) in [(1, 0, false), (3, 20, true)] {
+        let event = rig.event(TARGET_EQ).long();
+        assert_eq!(
+            (event.event_type, event.ptl_list),
+            (EventType::PUT_OVERFLOW, List::PRIORITY)
+        );
+        assert_eq!((event.buffer_id, event.header_data), (2, header_data));
+        assert_eq!((event.mlength, event.rlength), (10, 10));
+        assert_eq!((event.start, event.remote_offset), (BUFFER + 4096 + at, 0));
+        assert_eq!(event.auto_unlinked, last);
+    }
+    assert_eq!(rig.events(TARGET_EQ), []);
+    assert_eq!(rig.count(CT, wb), (2, 0));
+    // A use-once entry takes one.
+    let once = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
+    rig.append(&TargetCommand {
+        flags: once,
+        ..entry(3, BUFFER, 64)
+    });
+    assert_eq!(rig.event(TARGET_EQ).long().header_data, 2);
+    assert_eq!(rig.events(TARGET_EQ), []);
+    assert_eq!(
+        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
+        1
+    );
+}
+
+/// Event of the buffer and event of the entry have the address in common.
+#[test]
+fn rule_8_7_both_events_say_where_the_message_is() {
+    let mut rig = matching();
+    rig.append(&overflow(1, BUFFER + 4096, 4096));
+    rig.event(TARGET_EQ);
+    rig.put(&put(10));
+    rig.put(&put(10));
+    let starts: Vec<_> = (0..2).map(|_| rig.event(TARGET_EQ).long().start).collect();
+    rig.append(&entry(2, BUFFER, 64));
+    assert_eq!(
+        [0, 1].map(|_| rig.event(TARGET_EQ).long().start).as_slice(),
+        starts
+    );
+}
+
+#[test]
+fn rule_8_8_gets_read_from_the_entry() {
+    let mut rig = matching();
+    let flags = TargetFlags::OP_GET | TargetFlags::OP_PUT;
+    rig.append(&TargetCommand {
+        flags,
+        ..entry(1, BUFFER + 4096, 64)
+    });
+    rig.event(TARGET_EQ);
+    rig.memory.put(BUFFER + 4096, b"0123456789");
+    rig.put(&FullDma {
+        remote_offset: 3,
+        ..get(5)
+    });
+    assert_eq!(rig.memory.bytes(BUFFER, 6), b"34567\0");
+    let reply = rig.event(EQ).initiator();
+    assert_eq!((reply.event_type, reply.mlength), (EventType::REPLY, 5));
+    let event = rig.event(TARGET_EQ).short();
+    assert_eq!((event.event_type, event.length), (EventType::GET, 5));
+}
+
+#[test]
+fn rule_8_9_restricted_puts_are_silent_at_the_target() {
+    for (options, flags, events) in [
+        (PortalOptions::empty(), TargetFlags::empty(), 0),
+        (
+            PortalOptions::EN_RESTRICTED_UNICAST_LM,
+            TargetFlags::empty(),
+            0,
+        ),
+        (PortalOptions::empty(), TargetFlags::MANAGE_LOCAL, 0),
+        (
+            PortalOptions::EN_RESTRICTED_UNICAST_LM,
+            TargetFlags::MANAGE_LOCAL,
+            1,
+        ),
+    ] {
+        let mut rig = Rig::new();
+        let wb = rig.add_ct(CT);
+        rig.portal(PORTAL, 0, options);
+        let flags = flags | TargetFlags::OP_PUT | TargetFlags::EVENT_CT_COMM;
+        rig.append(&TargetCommand {
+            flags,
+            ct: CT,
+            ..entry(1, BUFFER, 64)
+        });
+        rig.event(TARGET_EQ);
+        let restricted = DmaFlags::RESTRICTED | DmaFlags::EVENT_SEND_DISABLE;
+        rig.put(&FullDma {
+            flags: restricted,
+            ..put(8)
+        });
+        assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+        assert_eq!(rig.events(TARGET_EQ).len(), events, "{options:?}");
+        assert_eq!(rig.count(CT, wb).0, events as u64);
+    }
+}
+
+#[test]
+fn rule_8_10_match_events() {
+    let mut rig = Rig::new();
+    rig.portal(
+        PORTAL,
+        0,
+        PortalOptions::IS_MATCHING | PortalOptions::EN_EVENT_MATCH,
+    );
+    rig.append(&entry(1, BUFFER, 16));
+    rig.event(TARGET_EQ);
+    rig.put(&put(8));
+    let event = rig.event(TARGET_EQ);
+    assert_eq!((event.kind(), event.0.len()), (EventType::MATCH, 64));
+    assert_eq!(rig.events(TARGET_EQ), [(EventType::PUT, ReturnCode::OK)]);
+    rig.put(&put(17));
+    assert_eq!(rig.events(TARGET_EQ), []);
+}
+
+#[test]
+fn rule_8_11_flushes_and_restricted_packets_are_counted() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&entry(1, BUFFER, 16));
+    rig.put(&FullDma {
+        flags: DmaFlags::FLUSH,
+        ..put(0)
+    });
+    rig.put(&FullDma {
+        flags: DmaFlags::RESTRICTED,
+        ..put(0)
+    });
+    let telemetry = rig.engine.telemetry();
+    assert_eq!(
+        (telemetry.flush_requests, telemetry.restricted_packets),
+        (1, 1)
+    );
+    assert_eq!((telemetry.fast_path_hits, telemetry.requests), (2, 2));
+}
+
+/// There is nothing in flight between two steps that an invalidated entry could still take.
+#[test]
+fn rule_8_12_an_entry_that_is_unlinked_takes_nothing() {
+    let mut rig = matching();
+    rig.append(&entry(1, BUFFER, 16));
+    rig.store(TXQ, &[&put(8).encode()]);
+    rig.store(TGQ, &[&unlink(List::PRIORITY, 1).encode()]);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
+}
+
+/// Remote offsets count as 0 where the portal says so.
+#[test]
+fn remote_offsets_can_be_cleared() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::CLR_REMOTE_OFFSET);
+    rig.append(&entry(1, BUFFER + 4096, 16));
+    rig.memory.put(BUFFER, &[5; 4]);
+    rig.put(&FullDma {
+        remote_offset: 1 << 40,
+        ..message(DmaOp::PUT, NID, BUFFER, 4)
+    });
+    assert_eq!(rig.memory.bytes(BUFFER + 4096, 4), [5; 4]);
+}

@@ -1,0 +1,179 @@
+//! 12: order between queues.
+
+use std::sync::{Arc, Mutex};
+
+use cxi_engine::{
+    CommandPages, Counter, CounterDoorbell, CounterPages, EntryPool, MemoryFault, PoolLimits,
+    PortalOptions, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack,
+};
+use cxi_hw::{CtCommand, CtOp, EventType, ReturnCode, TargetFlags};
+
+use crate::rig::*;
+
+/// A client that stores to a counter, then a target queue, then a transmit queue, as soon as the
+/// engine looks at a page: whatever is asked first has only what came before.
+#[derive(Debug, Default)]
+struct Page {
+    ring: Mutex<Vec<u8>>,
+    doorbell: Mutex<Option<u64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Shared(Arc<Page>);
+
+impl CommandPages for Shared {
+    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
+        let ring = self.0.ring.lock().unwrap();
+        into.copy_from_slice(&ring[offset..offset + into.len()]);
+        Ok(())
+    }
+
+    fn write_status(&self, _: u64) {}
+
+    fn take_doorbell(&self) -> Option<u64> {
+        self.0.doorbell.lock().unwrap().take()
+    }
+}
+
+impl CounterPages for Shared {
+    fn take_doorbell(&self, doorbell: CounterDoorbell) -> Option<u64> {
+        (doorbell == CounterDoorbell::AddSuccess)
+            .then(|| self.0.doorbell.lock().unwrap().take())
+            .flatten()
+    }
+}
+
+fn page() -> Shared {
+    let page = Page {
+        ring: Mutex::new(vec![0; 64 * 64]),
+        doorbell: Mutex::default(),
+    };
+    Shared(Arc::new(page))
+}
+
+#[test]
+fn rule_12_1_what_was_stored_before_is_seen_by_what_comes_after() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let (transmit, target, counter_page) = (page(), page(), page());
+    let wb = rig.private(8);
+    rig.engine.add_transmit_queue(
+        3,
+        TransmitQueue {
+            rgid: RGID,
+            lcid: 0,
+            triggered: false,
+            eq: EQ,
+            count: 64,
+            policy: UpdatePolicy::Always,
+            pages: Box::new(transmit.clone()),
+            tle_pool: 0,
+        },
+    );
+    rig.engine.add_target_queue(
+        1030,
+        TargetQueue {
+            rgid: RGID,
+            eq: EQ,
+            count: 64,
+            policy: UpdatePolicy::Always,
+            pages: Box::new(target.clone()),
+        },
+    );
+    rig.engine.add_counter(
+        9,
+        Counter {
+            rgid: RGID,
+            write_back: Some(WriteBack {
+                memory: Arc::clone(&rig.memory) as _,
+                va: wb,
+            }),
+            page: Some(Box::new(counter_page.clone())),
+        },
+    );
+    target.0.ring.lock().unwrap()[256..320].copy_from_slice(&entry(1, BUFFER, 64).encode());
+    {
+        let mut commands = transmit.0.ring.lock().unwrap();
+        commands[256..320].copy_from_slice(&put(1).encode());
+        commands[320..344].copy_from_slice(&counter(CtOp::GET, 9).encode());
+    }
+    *counter_page.0.doorbell.lock().unwrap() = Some(55);
+    *target.0.doorbell.lock().unwrap() = Some(5);
+    *transmit.0.doorbell.lock().unwrap() = Some(6);
+    rig.engine.poll();
+    rig.engine.run_until_idle();
+    // The receive was there before the message, and the count before its GET.
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.written_back(wb), Some((55, 0)));
+}
+
+#[test]
+fn rule_12_2_a_trigger_may_hit_its_own_counter() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    for threshold in 1..=100 {
+        let command = CtCommand {
+            trig_ct: CT,
+            threshold,
+            ct_success: 1,
+            ..counter(CtOp::TRIG_INC, CT)
+        };
+        rig.submit(TRIGQ, &[&padded(&command.encode(), 64)]);
+    }
+    rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
+    assert_eq!(rig.count(CT, wb), (101, 0));
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
+}
+
+/// The engine has no lock and no thread: it moves between processes and threads as it is.
+#[test]
+fn rule_12_3_the_engine_can_be_sent() {
+    fn sendable<T: Send>(_: &T) {}
+    sendable(&Rig::new().engine);
+}
+
+#[test]
+fn rule_12_4_a_freed_queue_executes_what_was_rung() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(1, BUFFER, 64));
+    rig.store(TXQ, &[&put(1).encode(), &put(2).encode()]);
+    rig.engine.remove_queue(TXQ);
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
+    rig.engine.ring_queue(TXQ, 9);
+    assert!(!rig.engine.run_until_idle());
+}
+
+/// As many receives as a pool has, one after the other, and as many messages.
+#[test]
+fn rule_12_5_appends_cost_the_same_however_many_there_are() {
+    let mut rig = Rig::new();
+    let limits = PoolLimits {
+        reserved: 0,
+        max: 15_724,
+    };
+    rig.engine.set_entry_pool(EntryPool::default(), limits);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let quiet = TargetFlags::OP_PUT
+        | TargetFlags::USE_ONCE
+        | TargetFlags::EVENT_LINK_DISABLE
+        | TargetFlags::EVENT_UNLINK_DISABLE
+        | TargetFlags::EVENT_COMM_DISABLE;
+    let receive = cxi_hw::TargetCommand {
+        flags: quiet,
+        ..entry(1, BUFFER, 64)
+    };
+    for _ in 0..15_724 {
+        rig.append(&receive);
+    }
+    assert_eq!(rig.events(TARGET_EQ), []);
+    rig.append(&receive);
+    assert_eq!(
+        rig.events(TARGET_EQ),
+        [(EventType::LINK, ReturnCode::NO_SPACE)]
+    );
+    for _ in 0..15_724 {
+        rig.put(&cxi_hw::FullDma { eq: 0, ..put(1) });
+    }
+    assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 0);
+}

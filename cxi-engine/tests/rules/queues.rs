@@ -1,0 +1,433 @@
+//! 2: command queues.
+
+use std::sync::Arc;
+
+use cxi_engine::{PortalOptions, TransmitQueue, UpdatePolicy};
+use cxi_hw::{
+    CState, Class, CommandByte, CommandFailure, CqCommand, CqOp, CtOp, DmaFlags, DmaOp, EventType,
+    FullDma, NomatchDma, ReturnCode, TargetFlags, TargetOp,
+};
+
+use crate::rig::*;
+
+fn matching() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER + 4096, 4096));
+    rig.event(TARGET_EQ);
+    rig
+}
+
+/// Commands start behind the status area, and the ring wraps to there.
+#[test]
+fn rules_2_1_2_6_rings_wrap_behind_the_status() {
+    let mut rig = matching();
+    // 252 units of 64 bytes before the wrap.
+    for round in 0..600_u32 {
+        rig.put(&put(round % 9));
+        assert_eq!(rig.event(EQ).initiator().mlength, round % 9);
+        rig.event(TARGET_EQ);
+        let read = u32::from(rig.queues[&TXQ].status().rd_ptr);
+        assert_eq!(read, 4 + (round + 1) % 252, "{round}");
+    }
+}
+
+#[test]
+fn rule_2_2_a_doorbell_takes_the_low_16_bits() {
+    let mut rig = matching();
+    let commands = rig.queues.get_mut(&TXQ).unwrap();
+    commands.push(&put(3).encode());
+    let pointer = commands.write_pointer();
+    rig.engine.ring_queue(TXQ, 0xffff_ffff_0000_0000 | pointer);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).initiator().mlength, 3);
+}
+
+#[test]
+fn rule_2_2_a_pointer_outside_the_ring_stops_the_queue() {
+    for pointer in [0, 3, 256, 0xffff] {
+        let mut rig = matching();
+        rig.engine.ring_queue(TXQ, pointer);
+        let failure = rig.event(EQ);
+        assert_eq!(failure.kind(), EventType::COMMAND_FAILURE);
+        assert_eq!(failure.code(), ReturnCode::ADDR_OUT_OF_RANGE);
+    }
+}
+
+/// Only the first byte of a no-op counts.
+#[test]
+fn rule_2_3_noops_are_skipped_whatever_is_behind() {
+    let mut rig = matching();
+    let mut stale = [0xff; 32];
+    stale[..8].fill(0);
+    let noop = padded(&counter(CtOp::NOOP, 0).encode(), 64);
+    let cq_noop = CqCommand {
+        command: CommandByte::new(Class::CQ, 1, CqOp::NOOP.0),
+        lcid: 0,
+    };
+    rig.submit(
+        TXQ,
+        &[&stale, &stale, &noop, &cq_noop.encode(), &put(5).encode()],
+    );
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    let mut target = [0xff; 64];
+    target[..8].fill(0);
+    target[32..40].fill(0);
+    rig.submit(
+        TGQ,
+        &[&target[..32], &target[32..], &entry(9, BUFFER, 8).encode()],
+    );
+    rig.event(TARGET_EQ);
+    assert_eq!(rig.events(TARGET_EQ), [(EventType::LINK, ReturnCode::OK)]);
+}
+
+#[test]
+fn rule_2_4_commands_lie_on_boundaries_of_their_size() {
+    let mut rig = matching();
+    {
+        let mut commands = rig.queues[&TXQ].ring.0.lock().unwrap();
+        // A command of 64 bytes in the odd half of a unit.
+        commands[256 + 32..256 + 96].copy_from_slice(&put(1).encode());
+    }
+    rig.engine.ring_queue(TXQ, 6);
+    rig.engine.run_until_idle();
+    let failure = rig.event(EQ);
+    assert_eq!(failure.code(), ReturnCode::CMD_ALIGN_ERROR);
+    let status = rig.queues[&TXQ].status();
+    assert_eq!((status.rd_ptr, status.fail_loc_32), (4, true));
+}
+
+#[test]
+fn rule_2_4_a_command_does_not_reach_beyond_the_write_pointer() {
+    let mut rig = matching();
+    rig.queues.get_mut(&TXQ).unwrap().push(&idc_put(&[1; 100]));
+    rig.engine.ring_queue(TXQ, 5);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_ALIGN_ERROR);
+}
+
+/// A fence has nothing to wait for: each command ends before the next one starts.
+#[test]
+fn rule_2_5_commands_run_in_order() {
+    let mut rig = matching();
+    let fence = CqCommand {
+        command: CommandByte::new(Class::CQ, 1, CqOp::FENCE.0),
+        lcid: 0,
+    };
+    let commands = [
+        put(1).encode(),
+        fence.encode(),
+        put(2).encode(),
+        put(3).encode(),
+    ];
+    rig.submit(TXQ, &commands.each_ref().map(<[u8; 64]>::as_slice));
+    let lengths: Vec<_> = (0..3).map(|_| rig.event(EQ).initiator().mlength).collect();
+    assert_eq!(lengths, [1, 2, 3]);
+}
+
+/// The status area holds what the program wrote until a command has run.
+#[test]
+fn rule_2_6_the_status_is_not_touched_before_there_is_a_command() {
+    let mut rig = Rig::new();
+    let before = rig.queues[&TXQ].ring.0.lock().unwrap().clone();
+    rig.engine.run_until_idle();
+    assert_eq!(*rig.queues[&TXQ].ring.0.lock().unwrap(), before);
+}
+
+#[test]
+fn rule_2_6_an_empty_queue_has_written_its_pointer_back() {
+    let mut rig = matching();
+    for _ in 0..5 {
+        rig.append(&entry(1, BUFFER, 8));
+        rig.event(TARGET_EQ);
+    }
+    // One SETSTATE and six appends.
+    assert_eq!(rig.queues[&TGQ].status().rd_ptr, 4 + 7);
+}
+
+/// What a ring held when the doorbell was stored is what runs, a full round later too.
+#[test]
+fn rule_2_8_the_last_of_several_doorbells_counts() {
+    let mut rig = matching();
+    rig.store(TXQ, &[&put(1).encode()]);
+    rig.store(TXQ, &[&put(2).encode()]);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
+}
+
+#[test]
+fn rule_2_9_low_latency_windows() {
+    let mut rig = matching();
+    rig.submit(TXQ, &[&c_state(DmaFlags::EVENT_SEND_DISABLE).encode()]);
+    let commands = rig.queues.get_mut(&TXQ).unwrap();
+    commands.push(&idc_message(0, &[1; 20]));
+    rig.engine.ring_window(TXQ, 1024);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).initiator().mlength, 20);
+    // The next command has 128 bytes and starts on a boundary of them.
+    rig.queues
+        .get_mut(&TXQ)
+        .unwrap()
+        .push(&idc_message(0, &[2; 80]));
+    rig.engine.ring_window(TXQ, 2048);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).initiator().mlength, 80);
+    // This one does not, without a unit in between.
+    rig.submit(TXQ, &[&put(1).encode()]);
+    assert_eq!(rig.event(EQ).initiator().mlength, 1);
+    rig.queues
+        .get_mut(&TXQ)
+        .unwrap()
+        .push(&idc_message(0, &[3; 90]));
+    rig.engine.ring_window(TXQ, 3072 + 64);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).initiator().mlength, 90);
+    rig.engine.ring_window(TXQ, 8);
+    assert!(!rig.engine.run_until_idle());
+}
+
+/// The state of a queue is zero at first and stays as it was set.
+#[test]
+fn rule_2_10_immediate_commands_take_what_the_state_says() {
+    let mut rig = matching();
+    rig.submit(TXQ, &[&idc_put(&[1; 8])]);
+    // Without a state there is no event queue.
+    assert_eq!(rig.events(EQ), []);
+    assert_eq!(rig.event(TARGET_EQ).short().initiator.0, 0);
+    let state = CState {
+        initiator: cxi_hw::MatchId(0x77),
+        ..c_state(DmaFlags::EVENT_SEND_DISABLE)
+    };
+    rig.submit(
+        TXQ,
+        &[&state.encode(), &idc_put(&[1; 8]), &idc_put(&[1; 4])],
+    );
+    for len in [8, 4] {
+        let ack = rig.event(EQ).initiator();
+        assert_eq!((ack.user_ptr, ack.mlength), (0xcafe, len));
+        assert_eq!(rig.event(TARGET_EQ).short().initiator.0, 0x77);
+    }
+}
+
+#[test]
+fn rule_2_11_immediate_puts_and_messages() {
+    let mut rig = matching();
+    let state = c_state(DmaFlags::EVENT_SEND_DISABLE);
+    let payload: Vec<u8> = (0..192).collect();
+    rig.submit(TXQ, &[&state.encode(), &idc_put(&payload[..100])]);
+    let event = rig.event(TARGET_EQ).short();
+    assert_eq!(
+        (event.match_bits, event.header_data, event.length),
+        (0, 0, 100)
+    );
+    assert_eq!(rig.memory.bytes(BUFFER + 4096, 100), payload[..100]);
+    assert_eq!(rig.event(EQ).initiator().user_ptr, 0xcafe);
+    rig.append(&entry(8, BUFFER, 4096).with_match_bits(0x55));
+    rig.event(TARGET_EQ);
+    rig.submit(TXQ, &[&idc_message(0x55, &payload)]);
+    let event = rig.event(TARGET_EQ).short();
+    assert_eq!(
+        (event.match_bits, event.header_data, event.length),
+        (0x55, 0xdada, 192)
+    );
+    assert_eq!(event.buffer_id, 8);
+    assert_eq!(rig.memory.bytes(BUFFER, 192), payload);
+    assert_eq!(rig.event(EQ).initiator().user_ptr, 0xbeef);
+}
+
+#[test]
+fn rule_2_11_payload_limits() {
+    for (flags, len, fits) in [
+        (DmaFlags::empty(), 192, true),
+        (DmaFlags::empty(), 193, false),
+        (DmaFlags::RESTRICTED, 224, true),
+        (DmaFlags::RESTRICTED, 225, false),
+    ] {
+        let mut rig = matching();
+        rig.submit(
+            TXQ,
+            &[&c_state(flags | DmaFlags::EVENT_SEND_DISABLE).encode()],
+        );
+        rig.submit(TXQ, &[&idc_put(&vec![1; len])]);
+        let kind = if fits {
+            EventType::ACK
+        } else {
+            EventType::COMMAND_FAILURE
+        };
+        assert_eq!(rig.event(EQ).kind(), kind, "{flags:?} {len}");
+    }
+    // A length that is shorter than the head, or longer than the command.
+    for length in [15, 200] {
+        let mut rig = matching();
+        let mut command = idc_put(&[1; 8]);
+        command[1] = length;
+        rig.submit(TXQ, &[&command]);
+        assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
+    }
+}
+
+#[test]
+fn rule_2_12_target_commands_have_64_bytes_and_one_class() {
+    let good = entry(9, BUFFER, 8);
+    for (byte, code) in [
+        (
+            CommandByte::new(Class::CQ, 0, TargetOp::APPEND.0),
+            ReturnCode::CMD_INVALID_ARG,
+        ),
+        (
+            CommandByte::new(Class::DMA, 1, TargetOp::APPEND.0),
+            ReturnCode::ILLEGAL_OP,
+        ),
+        (CommandByte::new(Class::CQ, 1, 13), ReturnCode::ILLEGAL_OP),
+        (CommandByte::new(Class::CQ, 1, 1), ReturnCode::ILLEGAL_OP),
+    ] {
+        let mut rig = matching();
+        rig.append(&cxi_hw::TargetCommand {
+            command: byte,
+            ..good
+        });
+        assert_eq!(rig.event(EQ).code(), code, "{byte:?}");
+    }
+}
+
+/// A command that cannot run is reported, and the queue stops.
+#[test]
+fn rule_2_13_a_failing_command_stops_its_queue() {
+    let bad_eq = FullDma { eq: 99, ..put(1) };
+    let bad_ct = FullDma { ct: 99, ..put(1) };
+    let bad_op = FullDma {
+        command: dma(DmaOp::REDUCTION),
+        ..put(1)
+    };
+    let long = FullDma {
+        command: CommandByte::new(Class::DMA, 0, DmaOp::PUT.0),
+        ..put(1)
+    };
+    for (command, code) in [
+        (bad_eq, ReturnCode::CMD_INVALID_ARG),
+        (bad_ct, ReturnCode::CMD_INVALID_ARG),
+        (bad_op, ReturnCode::ILLEGAL_OP),
+        (long, ReturnCode::CMD_INVALID_ARG),
+    ] {
+        let mut rig = matching();
+        rig.submit(
+            TXQ,
+            &[&put(1).encode(), &command.encode(), &put(2).encode()],
+        );
+        assert_eq!(rig.event(EQ).kind(), EventType::ACK);
+        let failure = rig.event(EQ).0;
+        let failure = CommandFailure::decode(failure.as_slice().try_into().unwrap());
+        assert_eq!(failure.event_type, EventType::COMMAND_FAILURE);
+        assert_eq!((failure.cq_id, failure.is_target), (TXQ, false));
+        assert_eq!((failure.fail_loc, failure.return_code), (5, code));
+        assert_eq!(failure.fail_command, command.command);
+        assert_eq!(rig.events(EQ), []);
+        let status = rig.queues[&TXQ].status();
+        assert_eq!((status.rd_ptr, status.return_code), (5, code));
+        assert_eq!(status.fail_command, command.command);
+        rig.submit(TXQ, &[&put(2).encode()]);
+        assert_eq!(rig.events(EQ), []);
+    }
+}
+
+#[test]
+fn rule_2_13_target_queues_are_counted_on_their_own() {
+    let mut rig = matching();
+    rig.append(&cxi_hw::TargetCommand {
+        ptlte_index: 77,
+        ..entry(9, BUFFER, 8)
+    });
+    let failure = rig.event(EQ).0;
+    let failure = CommandFailure::decode(failure.as_slice().try_into().unwrap());
+    assert_eq!((failure.cq_id, failure.is_target), (0, true));
+}
+
+#[test]
+fn rule_2_14_pending_triggered_commands_are_in_flight() {
+    let mut rig = matching();
+    let mut command = counter(CtOp::TRIG_SET, CT);
+    command.trig_ct = CT;
+    command.threshold = 2;
+    let bytes = padded(&command.encode(), 64);
+    rig.submit(TRIGQ, &[&bytes, &bytes]);
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 2);
+    rig.submit(TXQ, &[&padded(&counter(CtOp::CANCEL, CT).encode(), 64)]);
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
+}
+
+/// The ring may lie wherever the front end says, and may go.
+#[test]
+fn rule_2_15_a_ring_in_memory_of_the_program() {
+    #[derive(Debug)]
+    struct InMemory(Arc<memory::Memory>, u64);
+    impl cxi_engine::CommandPages for InMemory {
+        fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), cxi_engine::MemoryFault> {
+            cxi_engine::ClientMemory::read(&*self.0, self.1 + offset as u64, into)
+        }
+        fn write_status(&self, status: u64) {
+            let status = status.to_le_bytes();
+            let _ = cxi_engine::ClientMemory::write(&*self.0, &[(self.1, &status)]);
+        }
+    }
+    let mut rig = matching();
+    let va = rig.private(256 * 64);
+    let queue = TransmitQueue {
+        rgid: RGID,
+        lcid: 0,
+        triggered: false,
+        eq: EQ,
+        count: 256,
+        policy: UpdatePolicy::Always,
+        pages: Box::new(InMemory(Arc::clone(&rig.memory), va)),
+        tle_pool: 0,
+    };
+    rig.engine.add_transmit_queue(9, queue);
+    rig.memory.put(va + 256, &put(6).encode());
+    rig.engine.ring_queue(9, 5);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).initiator().mlength, 6);
+    assert_eq!(rig.memory.word(va) & 0xffff, 5);
+    rig.memory.unmap(va);
+    rig.engine.ring_queue(9, 6);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.event(EQ).code(), ReturnCode::PCIE_UNSUCCESS_CMPL);
+}
+
+/// Commands without match bits report failures alone, and count.
+#[test]
+fn rule_9_1_nomatch_commands() {
+    let mut rig = Rig::new();
+    let wb = rig.add_ct(CT);
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&cxi_hw::TargetCommand {
+        flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
+        ..entry(7, BUFFER + 4096, 64)
+    });
+    rig.events(TARGET_EQ);
+    let base = put(16);
+    let nomatch = |op: DmaOp, len| NomatchDma {
+        command: CommandByte::new(Class::DMA, 0, op.0),
+        index_ext: base.index_ext,
+        lac: LAC,
+        flags: DmaFlags::EVENT_CT_ACK | DmaFlags::EVENT_CT_REPLY | DmaFlags::EVENT_SEND_DISABLE,
+        dfa: base.dfa,
+        local_addr: BUFFER,
+        request_len: len,
+        ct: CT,
+        eq: EQ,
+        ..NomatchDma::default()
+    };
+    rig.memory.put(BUFFER, &[7; 16]);
+    rig.submit(TXQ, &[&nomatch(DmaOp::NOMATCH_PUT, 16).encode()]);
+    assert_eq!(rig.memory.bytes(BUFFER + 4096, 16), [7; 16]);
+    rig.memory.put(BUFFER + 4096, &[9; 16]);
+    rig.submit(TXQ, &[&nomatch(DmaOp::NOMATCH_GET, 16).encode()]);
+    assert_eq!(rig.memory.bytes(BUFFER, 16), [9; 16]);
+    assert_eq!(rig.count(CT, wb), (2, 0));
+    assert_eq!(rig.events(EQ), []);
+    rig.submit(TXQ, &[&nomatch(DmaOp::NOMATCH_PUT, 100).encode()]);
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OP_VIOLATION)]);
+    assert_eq!(rig.count(CT, wb), (2, 1));
+    // Restricted: the target hears nothing.
+    assert_eq!(rig.events(TARGET_EQ), []);
+}

@@ -1,0 +1,291 @@
+//! 10: rendezvous.
+
+use cxi_engine::{PortalOptions, Settings};
+use cxi_hw::{DmaFlags, DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetFlags};
+
+use crate::rig::*;
+
+const SOURCE: u16 = 2;
+const LEN: u32 = 5000;
+const EAGER: u32 = 100;
+
+/// A portal for messages and one where a NIC gets the rest.
+fn rig() -> Rig {
+    with(Settings::default())
+}
+
+fn with(settings: Settings) -> Rig {
+    let mut rig = Rig::on(cxi_engine::Fabric::new(), NID, settings);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.portal(SOURCE, 255, PortalOptions::IS_MATCHING);
+    rig.append(&TargetCommand {
+        ptlte_index: SOURCE,
+        flags: TargetFlags::OP_GET | TargetFlags::EVENT_LINK_DISABLE,
+        ignore_bits: (1 << 48) - 1,
+        match_bits: 0x1234 << 48,
+        ..entry(0x99, 0, (1 << 56) - 1)
+    });
+    let data: Vec<u8> = (0..LEN).map(|at| at.to_le_bytes()[0] ^ 0x5a).collect();
+    rig.memory.put(BUFFER, &data);
+    rig
+}
+
+fn rendezvous() -> FullDma {
+    FullDma {
+        flags: DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET,
+        remote_offset: BUFFER,
+        eager_length: EAGER,
+        rendezvous_id: 0x42,
+        match_bits: 0x1234 << 48 | 0x77,
+        ..message(DmaOp::RENDEZVOUS_PUT, NID, BUFFER, LEN)
+    }
+}
+
+fn receive(flags: TargetFlags) -> TargetCommand {
+    TargetCommand {
+        flags: TargetFlags::OP_PUT
+            | TargetFlags::MANAGE_LOCAL
+            | TargetFlags::EVENT_LINK_DISABLE
+            | flags,
+        ignore_bits: 0xff,
+        match_bits: 0x1234 << 48,
+        ..entry(5, BUFFER + 0x10_0000, LEN.into())
+    }
+}
+
+fn sent(rig: &Rig) -> Vec<u8> {
+    rig.memory.bytes(BUFFER, LEN as usize)
+}
+
+fn received(rig: &Rig) -> Vec<u8> {
+    rig.memory.bytes(BUFFER + 0x10_0000, LEN as usize)
+}
+
+#[test]
+fn rule_10_1_little_travels_at_once() {
+    let mut rig = rig();
+    rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
+    rig.event(TARGET_EQ);
+    rig.put(&rendezvous());
+    let event = rig.event(TARGET_EQ).long();
+    assert_eq!((event.mlength, event.rlength), (EAGER, LEN));
+    assert!(event.rendezvous);
+    rig.put(&FullDma {
+        request_len: 10,
+        ..rendezvous()
+    });
+    assert_eq!(rig.event(TARGET_EQ).long().mlength, 10);
+}
+
+#[test]
+fn rules_10_2_10_5_a_receive_that_was_there() {
+    let mut rig = rig();
+    rig.append(&receive(TargetFlags::MANAGE_LOCAL | TargetFlags::USE_ONCE));
+    rig.put(&rendezvous());
+    assert!(received(&rig) == sent(&rig));
+    let unlinked = rig.event(TARGET_EQ);
+    assert_eq!(unlinked.kind(), EventType::UNLINK);
+    let put = rig.event(TARGET_EQ).long();
+    assert_eq!(
+        (put.event_type, put.ptl_list),
+        (EventType::PUT, List::PRIORITY)
+    );
+    assert!(put.rendezvous && put.auto_unlinked);
+    assert_eq!(
+        (put.mlength, put.rlength, put.start),
+        (EAGER, LEN, BUFFER + 0x10_0000)
+    );
+    let rest = rig.event(TARGET_EQ).long();
+    assert_eq!(rest.event_type, EventType::RENDEZVOUS);
+    assert!(rest.get_issued && rest.rendezvous);
+    assert_eq!(rest.initiator.0, NID << 12);
+    assert_eq!(rest.start, BUFFER + 0x10_0000 + u64::from(EAGER));
+    assert_eq!((rest.mlength, rest.rlength), (EAGER, LEN));
+    assert_eq!(rest.match_bits, put.match_bits);
+    assert_eq!(rest.rendezvous_id, 0x42);
+    assert_eq!(rest.remote_offset, BUFFER + u64::from(EAGER));
+}
+
+#[test]
+fn rule_10_3_the_initiator_gets_ack_and_get() {
+    let mut rig = rig();
+    rig.append(&receive(
+        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
+    ));
+    rig.put(&rendezvous());
+    let ack = rig.event(EQ).initiator();
+    assert_eq!(
+        (ack.event_type, ack.return_code),
+        (EventType::ACK, ReturnCode::OK)
+    );
+    assert_eq!((ack.mlength, ack.rendezvous), (EAGER, true));
+    let kinds: Vec<_> = rig
+        .events(TARGET_EQ)
+        .into_iter()
+        .map(|event| event.0)
+        .collect();
+    let expected = [
+        EventType::PUT,
+        EventType::RENDEZVOUS,
+        EventType::GET,
+        EventType::REPLY,
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn rule_10_4_the_get_of_the_rest() {
+    let mut rig = rig();
+    rig.append(&receive(
+        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
+    ));
+    rig.put(&rendezvous());
+    rig.event(TARGET_EQ);
+    rig.event(TARGET_EQ);
+    let get = rig.event(TARGET_EQ).0;
+    let get = cxi_hw::TargetShort::decode(get.as_slice().try_into().unwrap());
+    assert_eq!((get.event_type, get.buffer_id), (EventType::GET, 0x99));
+    assert_eq!(get.match_bits, 0x1234 << 48 | 0x42);
+    assert_eq!(get.length, LEN - EAGER);
+    let reply = rig.event(TARGET_EQ).initiator();
+    assert_eq!(
+        (reply.event_type, reply.rendezvous),
+        (EventType::REPLY, true)
+    );
+    assert_eq!(reply.mlength, LEN - EAGER);
+    let packed = u64::from(NID) | u64::from(PORTAL) << 29 | 0x42 << 40 | 5 << 48;
+    assert_eq!(reply.user_ptr, packed);
+}
+
+/// The rest is as long as the buffer has room, and may be nothing.
+#[test]
+fn rule_10_4_short_buffers() {
+    for room in [3000, 100, 50] {
+        let mut rig = rig();
+        let flags =
+            TargetFlags::USE_ONCE | TargetFlags::MANAGE_LOCAL | TargetFlags::EVENT_UNLINK_DISABLE;
+        rig.append(&TargetCommand {
+            length: room,
+            ..receive(flags)
+        });
+        rig.put(&rendezvous());
+        let kinds = rig.events(TARGET_EQ);
+        assert_eq!(kinds.len(), 4, "{kinds:?}");
+        let room = usize::try_from(room).unwrap();
+        assert!(received(&rig)[..room] == sent(&rig)[..room]);
+        assert!(received(&rig)[room..].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn rule_10_4_a_get_that_finds_nothing_fails() {
+    let mut rig = rig();
+    rig.append(&TargetCommand {
+        ptlte_index: SOURCE,
+        ..unlink(List::PRIORITY, 0x99)
+    });
+    rig.event(TARGET_EQ);
+    rig.append(&receive(
+        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
+    ));
+    rig.put(&rendezvous());
+    let events = rig.events(TARGET_EQ);
+    assert_eq!(
+        events.last(),
+        Some(&(EventType::REPLY, ReturnCode::ENTRY_NOT_FOUND))
+    );
+}
+
+/// The counter of the entry hears of it when the rest has come.
+#[test]
+fn a_rendezvous_counts_when_it_is_complete() {
+    let mut rig = rig();
+    let wb = rig.add_ct(CT);
+    let flags = TargetFlags::USE_ONCE | TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_CT_BYTES;
+    rig.append(&TargetCommand {
+        ct: CT,
+        ..receive(flags)
+    });
+    rig.put(&rendezvous());
+    assert_eq!(rig.count(CT, wb), (LEN.into(), 0));
+}
+
+#[test]
+fn rule_10_6_a_receive_that_comes_later() {
+    let mut rig = rig();
+    rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
+    rig.put(&rendezvous());
+    rig.events(TARGET_EQ);
+    rig.append(&receive(TargetFlags::USE_ONCE));
+    let claimed = rig.event(TARGET_EQ).long();
+    assert_eq!(claimed.event_type, EventType::PUT_OVERFLOW);
+    assert_eq!((claimed.rendezvous_id, claimed.rendezvous), (0x42, true));
+    let rest = rig.event(TARGET_EQ).long();
+    assert_eq!(
+        (rest.event_type, rest.buffer_id),
+        (EventType::RENDEZVOUS, 5)
+    );
+    assert_eq!(rig.event(TARGET_EQ).kind(), EventType::GET);
+    assert_eq!(rig.event(TARGET_EQ).kind(), EventType::REPLY);
+    // Software copies the beginning.
+    let from = EAGER as usize;
+    assert!(received(&rig)[from..] == sent(&rig)[from..]);
+    assert!(received(&rig)[..from].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn rule_10_7_software_gets_the_rest_if_the_nic_must_not() {
+    let mut rig = with(Settings {
+        rendezvous_gets: false,
+        ..Settings::default()
+    });
+    rig.append(&receive(
+        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
+    ));
+    rig.put(&rendezvous());
+    rig.event(TARGET_EQ);
+    let rest = rig.event(TARGET_EQ).long();
+    assert_eq!(
+        (rest.event_type, rest.get_issued),
+        (EventType::RENDEZVOUS, false)
+    );
+    assert_eq!(rig.events(TARGET_EQ), []);
+}
+
+#[test]
+fn rule_10_8_the_source_of_a_deleted_message_is_in_the_status() {
+    let mut rig = rig();
+    rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
+    rig.put(&rendezvous());
+    assert_eq!(
+        rig.engine.portal_status(PORTAL).unwrap().unexpected,
+        [BUFFER]
+    );
+}
+
+#[test]
+fn rule_10_9_a_rendezvous_of_plain_puts() {
+    let mut rig = rig();
+    let flags = TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL;
+    rig.append(&TargetCommand {
+        flags,
+        ..overflow(1, BUFFER + 0x20_0000, 1)
+    });
+    rig.event(TARGET_EQ);
+    rig.put(&put(2048));
+    let event = rig.event(TARGET_EQ).long();
+    assert_eq!(
+        (event.mlength, event.rlength, event.return_code),
+        (1, 2048, ReturnCode::OK)
+    );
+    let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
+    rig.append(&TargetCommand {
+        flags,
+        ..entry(5, BUFFER + 4096, 2048)
+    });
+    let event = rig.event(TARGET_EQ).long();
+    assert_eq!(
+        (event.event_type, event.mlength, event.rlength),
+        (EventType::PUT_OVERFLOW, 1, 2048)
+    );
+}

@@ -1,0 +1,176 @@
+//! 11.1 to 11.4: search.
+
+use cxi_engine::PortalOptions;
+use cxi_hw::{EventType, FullDma, List, MatchId, ReturnCode, TargetCommand, TargetFlags, TargetOp};
+
+use crate::rig::*;
+
+/// Four messages that wait, with header data 1 to 4 and match bits 1 and 0 in turn.
+fn waiting() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&overflow(1, BUFFER + 4096, 4096));
+    for header_data in 1..=4 {
+        rig.put(
+            &FullDma {
+                header_data,
+                ..put(10)
+            }
+            .with_match_bits(header_data % 2),
+        );
+    }
+    rig.events(TARGET_EQ);
+    rig
+}
+
+fn once(command: TargetCommand) -> TargetCommand {
+    TargetCommand {
+        flags: TargetFlags::USE_ONCE,
+        ..command
+    }
+}
+
+#[test]
+fn rule_11_1_a_search_reports_all_or_one() {
+    let mut rig = waiting();
+    rig.append(&search(TargetOp::SEARCH, 77, 1));
+    for header_data in [1, 3] {
+        let event = rig.event(TARGET_EQ);
+        assert_eq!(
+            (event.kind(), event.code(), event.0.len()),
+            (EventType::SEARCH, ReturnCode::OK, 64)
+        );
+        let event = event.long();
+        assert_eq!((event.buffer_id, event.header_data), (77, header_data));
+        assert_eq!(
+            (event.mlength, event.rlength, event.match_bits),
+            (10, 10, 1)
+        );
+        assert_eq!(event.start, BUFFER + 4096 + (header_data - 1) * 10);
+    }
+    let end = [(EventType::SEARCH, ReturnCode::NO_MATCH)];
+    assert_eq!(rig.events(TARGET_EQ), end);
+    rig.append(&once(search(TargetOp::SEARCH, 77, 1)));
+    assert_eq!(rig.events(TARGET_EQ), [(EventType::SEARCH, ReturnCode::OK)]);
+    rig.append(&once(search(TargetOp::SEARCH, 77, 2)));
+    assert_eq!(rig.events(TARGET_EQ), end);
+    let other = MatchId::new(9, 9, 9);
+    rig.append(&TargetCommand {
+        match_id: other,
+        ..search(TargetOp::SEARCH, 77, 1)
+    });
+    assert_eq!(rig.events(TARGET_EQ), end);
+    assert_eq!(
+        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
+        4
+    );
+}
+
+#[test]
+fn rule_11_2_search_and_delete_takes_messages_off_the_list() {
+    let mut rig = waiting();
+    rig.append(&once(search(TargetOp::SEARCH_AND_DELETE, 77, 1)));
+    let event = rig.event(TARGET_EQ).long();
+    assert_eq!(
+        (event.event_type, event.header_data),
+        (EventType::PUT_OVERFLOW, 1)
+    );
+    assert_eq!(rig.events(TARGET_EQ), []);
+    rig.append(&search(TargetOp::SEARCH_AND_DELETE, 77, 1));
+    let end = (EventType::SEARCH, ReturnCode::NO_MATCH);
+    assert_eq!(
+        rig.events(TARGET_EQ),
+        [(EventType::PUT_OVERFLOW, ReturnCode::OK), end]
+    );
+    // Nothing there: a choice, as nobody knows.
+    rig.append(&once(search(TargetOp::SEARCH_AND_DELETE, 77, 1)));
+    assert_eq!(rig.events(TARGET_EQ), [end]);
+    let status = rig.engine.portal_status(PORTAL).unwrap();
+    assert_eq!((status.unexpected.len(), status.les_allocated), (2, 3));
+}
+
+#[test]
+fn rule_11_3_a_search_flushes_what_came_before() {
+    let mut rig = waiting();
+    let flush = search(TargetOp::SEARCH, 78, u64::MAX);
+    rig.store(
+        TGQ,
+        &[
+            &entry(5, BUFFER, 64).with_match_bits(1).encode(),
+            &flush.encode(),
+        ],
+    );
+    rig.engine.run_until_idle();
+    let kinds: Vec<_> = rig
+        .events(TARGET_EQ)
+        .into_iter()
+        .map(|event| event.0)
+        .collect();
+    let expected = [
+        EventType::PUT_OVERFLOW,
+        EventType::PUT_OVERFLOW,
+        EventType::LINK,
+        EventType::SEARCH,
+    ];
+    assert_eq!(kinds, expected);
+}
+
+/// What software does to recover from a disabled portal.
+#[test]
+fn rule_11_4_recovery() {
+    let mut rig = Rig::new();
+    rig.portal(
+        PORTAL,
+        0,
+        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
+    );
+    rig.append(&TargetCommand {
+        min_free: 40,
+        ..overflow(1, BUFFER + 4096, 64)
+    });
+    for header_data in 1..=4 {
+        rig.put(&FullDma {
+            header_data,
+            ..put(20)
+        });
+    }
+    let codes: Vec<_> = rig.events(EQ).into_iter().map(|event| event.1).collect();
+    assert_eq!(
+        codes,
+        [
+            ReturnCode::OK,
+            ReturnCode::OK,
+            ReturnCode::PT_DISABLED,
+            ReturnCode::PT_DISABLED
+        ]
+    );
+    rig.append(&search(TargetOp::SEARCH, 9, u64::MAX));
+    let status = rig.engine.portal_status(PORTAL).unwrap();
+    assert_eq!((status.unexpected.len(), status.drop_count), (2, 1));
+    let all = TargetCommand {
+        ignore_bits: u64::MAX,
+        ..search(TargetOp::SEARCH_AND_DELETE, 9, 0)
+    };
+    rig.events(TARGET_EQ);
+    rig.append(&all);
+    assert_eq!(rig.events(TARGET_EQ).len(), 3);
+    rig.append(&overflow(2, BUFFER + 8192, 4096));
+    rig.append(
+        &TargetCommand {
+            restart_seq: true,
+            ..entry(5, BUFFER, 64)
+        }
+        .with_match_bits(3),
+    );
+    rig.set_state(PORTAL, cxi_hw::PtlteState::ENABLED, 1);
+    rig.events(TARGET_EQ);
+    for header_data in 3..=4 {
+        rig.put(&FullDma {
+            header_data,
+            ..put(20)
+        });
+        assert_eq!(rig.event(TARGET_EQ).long().header_data, header_data);
+    }
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
+    rig.append(&unlink(List::PRIORITY, 5));
+}

@@ -1,0 +1,207 @@
+//! 14: triggered commands.
+
+use cxi_engine::{CounterDoorbell, PoolLimits, PortalOptions};
+use cxi_hw::{
+    Class, CommandByte, CtCommand, CtOp, EventType, FullDma, ReturnCode, TargetCommand,
+    TargetFlags, TriggeredShort,
+};
+
+use crate::rig::*;
+
+fn rig() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&TargetCommand {
+        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
+        ..entry(7, BUFFER + 4096, 4096)
+    });
+    rig.event(TARGET_EQ);
+    rig
+}
+
+fn trig(op: CtOp, ct: u16, threshold: u64) -> CtCommand {
+    CtCommand {
+        trig_ct: CT,
+        threshold,
+        ..counter(op, ct)
+    }
+}
+
+/// A triggered DMA command.
+fn trig_dma(threshold: u64, dma: &[u8]) -> Vec<u8> {
+    let head = CtCommand {
+        command: CommandByte::new(Class::CT, 2, CtOp::TRIG_DMA.0),
+        ..trig(CtOp::TRIG_DMA, 0, threshold)
+    };
+    padded(&[head.encode().as_slice(), dma].concat(), 128)
+}
+
+#[test]
+fn rule_14_1_failures_count_as_well() {
+    let mut rig = rig();
+    rig.submit(TRIGQ, &[&trig_dma(3, &put(1).encode())]);
+    rig.ring_counter(CT, CounterDoorbell::AddSuccess, 2);
+    assert_eq!(rig.events(EQ), []);
+    rig.ring_counter(CT, CounterDoorbell::AddFailure, 1);
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    // The threshold has been reached: at once.
+    rig.submit(TRIGQ, &[&trig_dma(3, &put(1).encode())]);
+    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+}
+
+#[test]
+fn rule_14_1_what_is_ready_fires_in_order_of_arrival() {
+    let mut rig = rig();
+    for (user_ptr, threshold) in [(1, 9), (2, 5), (3, 20), (4, 7)] {
+        rig.submit(
+            TRIGQ,
+            &[&trig_dma(
+                threshold,
+                &FullDma { user_ptr, ..put(1) }.encode(),
+            )],
+        );
+    }
+    let fired = |rig: &mut Rig, amount| {
+        rig.ring_counter(CT, CounterDoorbell::AddSuccess, amount);
+        std::iter::from_fn(|| rig.try_event(EQ).map(|event| event.initiator().user_ptr))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(fired(&mut rig, 4), []);
+    assert_eq!(fired(&mut rig, 6), [1, 2, 4]);
+    assert_eq!(fired(&mut rig, 10), [3]);
+}
+
+#[test]
+fn rule_14_2_triggered_commands_of_all_sizes() {
+    use cxi_hw::{AtomicOp, AtomicType, DmaAtomic, DmaOp, NomatchDma};
+    let mut rig = rig();
+    let base = put(8);
+    let nomatch = NomatchDma {
+        command: CommandByte::new(Class::DMA, 0, DmaOp::NOMATCH_PUT.0),
+        lac: LAC,
+        dfa: base.dfa,
+        local_addr: BUFFER,
+        request_len: 8,
+        ..NomatchDma::default()
+    };
+    let atomic = DmaAtomic {
+        command: CommandByte::new(Class::DMA, 2, DmaOp::ATOMIC.0),
+        lac: LAC,
+        dfa: base.dfa,
+        local_read_addr: BUFFER,
+        request_len: 8,
+        atomic_op: AtomicOp::SUM,
+        atomic_type: AtomicType::UINT64_T,
+        ..DmaAtomic::default()
+    };
+    rig.memory.put(BUFFER, &21_u64.to_le_bytes());
+    rig.submit(
+        TRIGQ,
+        &[
+            &trig_dma(1, &nomatch.encode()),
+            &trig_dma(2, &atomic.encode()),
+        ],
+    );
+    rig.ring_counter(CT, CounterDoorbell::AddSuccess, 2);
+    assert_eq!(rig.memory.word(BUFFER + 4096), 42);
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
+}
+
+#[test]
+fn rule_14_3_trig_event() {
+    let mut rig = rig();
+    let wb = rig.add_ct(CT);
+    let event = CtCommand {
+        eq: EQ,
+        ..trig(CtOp::TRIG_EVENT, 0, 5)
+    };
+    let quiet = trig(CtOp::TRIG_EVENT, 0, 5);
+    rig.submit(
+        TRIGQ,
+        &[&padded(&event.encode(), 64), &padded(&quiet.encode(), 64)],
+    );
+    rig.ring_counter(CT, CounterDoorbell::AddSuccess, 6);
+    assert_eq!(rig.written_back(wb), Some((6, 0)));
+    let event = rig.event(EQ).0;
+    let event = TriggeredShort::decode(event.as_slice().try_into().unwrap());
+    assert_eq!(
+        (event.event_type, event.return_code),
+        (EventType::TRIGGERED_OP, ReturnCode::OK)
+    );
+    assert_eq!((event.threshold, event.ct_handle), (5, CT));
+    assert_eq!(rig.events(EQ), []);
+}
+
+#[test]
+fn rule_14_4_trig_set_and_trig_inc() {
+    let mut rig = rig();
+    let wb = rig.add_ct(2);
+    let inc = CtCommand {
+        ct_success: 3,
+        ct_failure: 1,
+        ..trig(CtOp::TRIG_INC, 2, 1)
+    };
+    let set = CtCommand {
+        ct_success: 50,
+        ct_failure: 9,
+        set_ct_success: true,
+        ..trig(CtOp::TRIG_SET, 2, 2)
+    };
+    rig.submit(
+        TRIGQ,
+        &[&padded(&inc.encode(), 64), &padded(&set.encode(), 64)],
+    );
+    rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
+    assert_eq!(rig.count(2, wb), (3, 1));
+    rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
+    assert_eq!(rig.count(2, wb), (50, 1));
+}
+
+#[test]
+fn rule_14_5_waiting_commands_take_entries_of_a_pool() {
+    let mut rig = rig();
+    rig.engine.set_triggered_pool(
+        0,
+        PoolLimits {
+            reserved: 0,
+            max: 2,
+        },
+    );
+    let command = padded(&trig(CtOp::TRIG_INC, CT, 9).encode(), 64);
+    rig.submit(TRIGQ, &[&command, &command]);
+    assert_eq!(
+        (rig.engine.triggered_in_use(0), rig.events(EQ)),
+        (2, vec![])
+    );
+    rig.submit(TRIGQ, &[&command]);
+    assert_eq!(
+        rig.events(EQ),
+        [(EventType::COMMAND_FAILURE, ReturnCode::NO_SPACE)]
+    );
+    rig.engine.remove_queue(TRIGQ);
+    assert_eq!(rig.engine.triggered_in_use(0), 0);
+}
+
+/// Triggered commands are for queues that were made for them, on counters that exist.
+#[test]
+fn triggered_commands_elsewhere_are_refused() {
+    let mut rig = rig();
+    rig.submit(TXQ, &[&trig_dma(1, &put(1).encode())]);
+    assert_eq!(rig.event(EQ).code(), ReturnCode::ILLEGAL_OP);
+    let nowhere = CtCommand {
+        trig_ct: 77,
+        ..trig(CtOp::TRIG_INC, CT, 1)
+    };
+    rig.submit(TRIGQ, &[&padded(&nowhere.encode(), 64)]);
+    assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
+}
+
+/// A counter that goes takes with it what waited for it.
+#[test]
+fn a_freed_counter_forgets_what_waited() {
+    let mut rig = rig();
+    rig.submit(TRIGQ, &[&trig_dma(5, &put(1).encode())]);
+    rig.engine.remove_counter(CT);
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
+    assert_eq!(rig.engine.triggered_in_use(0), 0);
+}
