@@ -1,0 +1,98 @@
+//! Where the libraries go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::link::{HEADERS, Library, make_links, private_libraries};
+use crate::tool::Result;
+
+/// Of HPE's library of the development branch, which programs ask pkg-config for.
+const VERSION: &str = "1.9.0";
+
+/// What our headers say of themselves.
+const OURS: &str = "cxi-capi";
+
+/// Directories of an installation.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Put in front of everything, for packages: `DESTDIR`.
+    pub destdir: PathBuf,
+    /// Such as `/usr/local`.
+    pub prefix: PathBuf,
+    /// Of libraries, below the prefix: `lib`, `lib64`.
+    pub libdir: PathBuf,
+}
+
+impl Places {
+    fn installed(&self, below: &Path) -> Result<PathBuf> {
+        let place = self.prefix.join(below);
+        let relative = place
+            .strip_prefix("/")
+            .map_err(|_| format!("{}: expected an absolute prefix", self.prefix.display()))?;
+        let directory = if self.destdir.as_os_str().is_empty() {
+            place.clone()
+        } else {
+            self.destdir.join(relative)
+        };
+        fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
+        Ok(directory)
+    }
+}
+
+/// Installs libraries, `libcxi.pc` and headers; returns the files. A header of HPE's that is there
+/// already stays: it has more.
+///
+/// # Errors
+///
+/// A file cannot be written.
+pub fn install(library: &Library, places: &Places) -> Result<Vec<PathBuf>> {
+    let libraries = places.installed(&places.libdir)?;
+    let mut installed = Vec::new();
+    for file in [library.shared(), library.archive()] {
+        let name = file.file_name().ok_or("a library without a name")?;
+        installed.push(copy(&file, &libraries.join(name))?);
+    }
+    make_links(&libraries)?;
+    let pc = places
+        .installed(&places.libdir.join("pkgconfig"))?
+        .join("libcxi.pc");
+    fs::write(&pc, pkg_config(places)).map_err(|error| at(&pc, &error))?;
+    installed.push(pc);
+
+    let headers = places.installed(Path::new("include/libcxi"))?;
+    let source = Path::new(HEADERS).join("libcxi");
+    for header in ["libcxi.h", "cxi_rs.h"] {
+        let target = headers.join(header);
+        let there = fs::read_to_string(&target);
+        if there.is_ok_and(|text| !text.contains(OURS)) {
+            continue;
+        }
+        installed.push(copy(&source.join(header), &target)?);
+    }
+    Ok(installed)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<PathBuf> {
+    // A library that is in use must not be written to: programs have it mapped.
+    if fs::symlink_metadata(to).is_ok() {
+        fs::remove_file(to).map_err(|error| at(to, &error))?;
+    }
+    fs::copy(from, to).map_err(|error| at(to, &error))?;
+    Ok(to.to_owned())
+}
+
+fn pkg_config(places: &Places) -> String {
+    format!(
+        "prefix={prefix}\nexec_prefix=${{prefix}}\nlibdir=${{exec_prefix}}/{libdir}\n\
+         includedir=${{prefix}}/include\n\n\
+         Name: libcxi\nDescription: User space CXI interface library\nVersion: {VERSION}\n\
+         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -lcxi\nLibs.private: {private}\n",
+        prefix = places.prefix.display(),
+        libdir = places.libdir.display(),
+        private = private_libraries(),
+    )
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}

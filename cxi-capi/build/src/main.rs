@@ -1,0 +1,108 @@
+//! The command that makes and installs `libcxi.so.1`.
+
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::{Args, Parser, Subcommand};
+use cxi_capi_build::{Library, Places, Result, install};
+
+/// Make libcxi.so.1 in Rust, and install it.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make libcxi.so.1 and libcxi.a in a directory
+    Make {
+        /// The directory
+        directory: PathBuf,
+    },
+    /// Make them, and install them with libcxi.pc and the headers
+    Install(Install),
+}
+
+#[derive(Debug, Args)]
+struct Install {
+    /// Where it is to be used
+    #[arg(long, env = "PREFIX", default_value = "/usr/local")]
+    prefix: PathBuf,
+    /// Directory of libraries below the prefix
+    #[arg(long, env = "LIBDIR", default_value = "lib")]
+    libdir: PathBuf,
+    /// Put in front of everything, for packages
+    #[arg(long, env = "DESTDIR", default_value = "")]
+    destdir: PathBuf,
+}
+
+#[allow(clippy::print_stderr, reason = "this is a command")]
+fn main() -> ExitCode {
+    match run(&Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cxi-capi-build: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "this is a command")]
+fn run(what: &What) -> Result<()> {
+    let archive = compile()?;
+    match what {
+        What::Make { directory } => {
+            std::fs::create_dir_all(directory)
+                .map_err(|error| format!("{}: {error}", directory.display()))?;
+            let library = Library::make(&archive, directory)?;
+            println!(
+                "{}\n{}",
+                library.shared().display(),
+                library.archive().display()
+            );
+        }
+        What::Install(arguments) => {
+            let places = Places {
+                destdir: arguments.destdir.clone(),
+                prefix: arguments.prefix.clone(),
+                libdir: arguments.libdir.clone(),
+            };
+            let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+            let library = Library::make(&archive, directory.path())?;
+            for file in install(&library, &places)? {
+                println!("{}", file.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Has cargo make the archive, optimised; where it is.
+fn compile() -> Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--release", "--package", "cxi-capi"])
+        .arg("--message-format=json-render-diagnostics")
+        .arg("--manifest-path")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("cargo could not build cxi-capi".into());
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|message| message.get("filenames").cloned())
+        .filter_map(|files| files.as_array().cloned())
+        .flatten()
+        .filter_map(|file| file.as_str().map(PathBuf::from))
+        .find(|file| file.ends_with("libcxi_capi.a"))
+        .ok_or_else(|| "cargo made no libcxi_capi.a".into())
+}

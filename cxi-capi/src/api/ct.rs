@@ -1,0 +1,81 @@
+//! Counting events.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
+
+use crate::child::{Ct, Lni};
+use crate::device::Dev;
+use crate::failure::Result;
+use crate::ffi::{Memory, Out, status};
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::public::CtPublic;
+use crate::send::send;
+use crate::window::Window;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let ct = ct.required()?;
+        let room = Room::new()?;
+        let command = CtAllocCmd {
+            lni: lni.id.get(),
+            wb: wb.address(),
+            ..CtAllocCmd::new()
+        };
+        let response = send(&lni.dev, &command)?;
+        let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
+            // The error that C hears of is that of the mapping.
+            let _ = free(&lni.dev, response.ctn);
+        })?;
+        let public = CtPublic {
+            doorbell: doorbell.address(),
+            ctn: response.ctn,
+            wb,
+        };
+        ct.set(room.fill(Ct {
+            dev: Counted::new(&lni.dev),
+            doorbell,
+            tag: Tag::of::<Ct>(),
+            public: Shared::new(public),
+        }));
+        Ok(0)
+    })
+}
+
+fn free(dev: &Dev, ctn: u32) -> Result<()> {
+    let command = CtFreeCmd {
+        ctn,
+        ..CtFreeCmd::new()
+    };
+    send(dev, &command)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_ct(ct: Handle<Ct>) -> c_int {
+    status(|| {
+        let block = ct.get()?;
+        block.doorbell.unmap()?;
+        free(&block.dev, block.public.get().ctn)?;
+        ct.free();
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_ct_wb_update(ct: Handle<Ct>, wb: Memory) -> c_int {
+    status(|| {
+        let ct = ct.get()?;
+        let wb = wb.required()?;
+        let public = ct.public.get();
+        let command = CtWbUpdateCmd {
+            ctn: public.ctn,
+            wb: wb.address(),
+            ..CtWbUpdateCmd::new()
+        };
+        send(&ct.dev, &command)?;
+        ct.public.set(CtPublic { wb, ..public });
+        Ok(0)
+    })
+}

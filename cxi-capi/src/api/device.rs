@@ -1,0 +1,108 @@
+//! NICs.
+
+use std::ffi::{OsStr, c_int};
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use cxi_ioctl::CharDev;
+use cxi_ioctl::abi::device::InboundWaitCmd;
+
+use crate::device::Dev;
+use crate::ffi::{Fresh, Out, Owned, guarded, status};
+use crate::handle::{Handle, Room, end};
+use crate::info::{CLASS, DevInfo, attribute};
+use crate::send::send;
+use crate::{fork, scan};
+
+/// What stands in front of the NICs in `struct cxil_device_list`.
+const LIST_HEADER: usize = 8;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_device_list(dev_list: Out<*mut DevInfo>) -> c_int {
+    status(|| {
+        let dev_list = dev_list.required()?;
+        let infos: Vec<DevInfo> = numbers().into_iter().filter_map(look_at).collect();
+        let mut block = Fresh::zeroed(LIST_HEADER + size_of_val(infos.as_slice()))?;
+        block.put(0, infos.len() as u32);
+        for (index, info) in infos.into_iter().enumerate() {
+            block.put(LIST_HEADER + index * size_of::<DevInfo>(), info);
+        }
+        dev_list.set(block.into_raw());
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_free_device_list(dev_list: Owned) {
+    drop(dev_list);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_open_device(dev_id: u32, dev: Out<*mut DevInfo>) -> c_int {
+    status(|| {
+        let dev = dev.required()?;
+        let room = Room::new()?;
+        let file = CharDev::open(node(dev_id))?;
+        let info = DevInfo::query(dev_id, &file)?;
+        if let Err(failure) = fork::init() {
+            fork::complain(failure.errno);
+        }
+        let file = file.as_fd().try_clone_to_owned()?;
+        dev.set(room.fill(Dev::new(dev_id, file, info)));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_close_device(dev: Handle<Dev>) {
+    guarded((), || end(&dev, Dev::close));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_inbound_wait(dev: Handle<Dev>) -> c_int {
+    status(|| {
+        send(dev.get()?, &InboundWaitCmd::new())?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_amo_remap_to_pcie_fadd(dev: Handle<Dev>, value: Out<c_int>) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let value = value.required()?;
+        let directory = Path::new(CLASS).join(format!("cxi{}", dev.info.get().dev_id));
+        let file = directory.join("device/properties/amo_remap_to_pcie_fadd");
+        value.set(attribute(&file, 10)? as c_int);
+        Ok(0)
+    })
+}
+
+fn node(number: u32) -> String {
+    format!("/dev/cxi{number}")
+}
+
+/// Numbers of the NICs in sysfs, in the textual order of their names.
+fn numbers() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(CLASS) else {
+        return Vec::new();
+    };
+    let mut names: Vec<Vec<u8>> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name().into_vec()))
+        .collect();
+    names.sort_unstable();
+    names
+        .iter()
+        .filter_map(|name| name.strip_prefix(b"cxi"))
+        .filter(|rest| !rest.is_empty())
+        .map(|rest| scan::number(rest, 10).map_or(0, |(number, _)| number as u32))
+        .collect()
+}
+
+/// What a NIC is; nothing if it cannot be asked.
+fn look_at(number: u32) -> Option<DevInfo> {
+    let device = CharDev::open(OsStr::from_bytes(node(number).as_bytes())).ok()?;
+    DevInfo::query(number, &device).ok()
+}

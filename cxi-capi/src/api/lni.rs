@@ -1,0 +1,124 @@
+//! LNIs and domains.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::CommandError;
+use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainFreeCmd, DomainReserveCmd};
+use cxi_ioctl::abi::lni::LniFreeCmd;
+
+use super::service::{existing, of_service};
+use crate::child::{Domain, Lni};
+use crate::device::Dev;
+use crate::failure::Cause;
+use crate::ffi::{Out, status};
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::public::DomainPublic;
+use crate::send::{alloc_lni, send};
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_lni(dev: Handle<Dev>, lni: Out<*mut u32>, svc_id: u32) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let lni = lni.required()?;
+        let service = existing(svc_id)?;
+        let room = Room::new()?;
+        let id = alloc_lni(dev, service).map_err(|failure| failure.with(of_service(service)))?;
+        lni.set(room.fill(Lni {
+            dev: Counted::new(dev),
+            id: Shared::new(id),
+            service,
+            tag: Tag::of::<Lni>(),
+        }));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
+    status(|| {
+        let block = lni.get()?;
+        let command = LniFreeCmd {
+            lni: block.id.get(),
+            ..LniFreeCmd::new()
+        };
+        send(&block.dev, &command)?;
+        lni.free();
+        Ok(0)
+    })
+}
+
+/// What a refusal is about that names a VNI.
+pub(super) fn on_vni(
+    service: u32,
+    vni: u32,
+    class: u32,
+) -> impl FnOnce(u32, CommandError) -> Cause {
+    move |device, error| Cause::OnVni {
+        device,
+        error,
+        service,
+        vni,
+        class,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_reserve_domain(lni: Handle<Lni>, vni: u32, pid: u32, count: u32) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let command = DomainReserveCmd {
+            lni: lni.id.get(),
+            vni,
+            pid,
+            count,
+            ..DomainReserveCmd::new()
+        };
+        Ok(send(&lni.dev, &command)?.pid.cast_signed())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_domain(
+    lni: Handle<Lni>,
+    vni: u32,
+    pid: u32,
+    domain: Out<*mut DomainPublic>,
+) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let domain = domain.required()?;
+        let room = Room::new()?;
+        let command = DomainAllocCmd {
+            lni: lni.id.get(),
+            vni,
+            pid,
+            ..DomainAllocCmd::new()
+        };
+        let response = send(&lni.dev, &command)
+            .map_err(|failure| failure.with(on_vni(lni.service, vni, 0)))?;
+        domain.set(room.fill(Domain {
+            public: Shared::new(DomainPublic {
+                vni: response.vni,
+                pid: response.pid,
+            }),
+            dev: Counted::new(&lni.dev),
+            tag: Tag::of::<Domain>(),
+            number: response.domain,
+        }));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_domain(domain: Handle<Domain>) -> c_int {
+    status(|| {
+        let block = domain.get()?;
+        let command = DomainFreeCmd {
+            domain: block.number,
+            ..DomainFreeCmd::new()
+        };
+        send(&block.dev, &command)?;
+        domain.free();
+        Ok(0)
+    })
+}

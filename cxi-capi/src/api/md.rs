@@ -1,0 +1,104 @@
+//! Memory that the NIC reaches.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::abi::memory::{
+    AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, Md as MdPublic, MdHints,
+};
+use zerocopy::FromZeros;
+
+use crate::child::{Lni, Md};
+use crate::ffi::{In, Memory, Out, guarded, status};
+use crate::fork;
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::send::send;
+use crate::smaps;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_map(
+    lni: Handle<Lni>,
+    va: Memory,
+    len: usize,
+    flags: u32,
+    hints: In<MdHints>,
+    md: Out<*mut MdPublic>,
+) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let md = md.required()?;
+        let room = Room::new()?;
+        let (va, len) = (va.address(), len as u64);
+        let command = AtuMapCmd {
+            lni: lni.id.get(),
+            va,
+            len,
+            flags,
+            hints: hints.optional().unwrap_or_else(MdHints::new_zeroed),
+            ..AtuMapCmd::new()
+        };
+        let flags = MapFlags::from_bits_retain(flags);
+        let protected = flags.contains(MapFlags::PIN) && !flags.contains(MapFlags::DEVICE);
+        if protected {
+            fork::protect(va, len)?;
+        }
+        let response = send(&lni.dev, &command).inspect_err(|_| {
+            if protected {
+                fork::unprotect(va, len);
+            }
+        })?;
+        md.set(room.fill(Md {
+            dev: Counted::new(&lni.dev),
+            number: response.id,
+            protected,
+            public: Shared::new(response.md),
+            tag: Tag::of::<Md>(),
+        }));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_unmap(md: Handle<Md>) -> c_int {
+    status(|| {
+        let block = md.get()?;
+        let command = AtuUnmapCmd {
+            id: block.number,
+            ..AtuUnmapCmd::new()
+        };
+        send(&block.dev, &command)?;
+        if block.protected {
+            let public = block.public.get();
+            fork::unprotect(public.va, public.len);
+        }
+        md.free();
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_update_md(md: Handle<Md>, va: Memory, len: usize, flags: u32) -> c_int {
+    status(|| {
+        let md = md.get()?;
+        let command = AtuUpdateMdCmd {
+            id: md.number,
+            va: va.address(),
+            len: len as u64,
+            flags,
+            ..AtuUpdateMdCmd::new()
+        };
+        send(&md.dev, &command)?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_page_size(base: Memory) -> usize {
+    guarded(rustix::param::page_size(), || {
+        smaps::page_size(base.address() as usize)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_is_copy_on_fork() -> bool {
+    guarded(false, fork::copy_on_fork)
+}

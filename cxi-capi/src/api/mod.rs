@@ -1,0 +1,24 @@
+//! The functions that C calls, by subject. Each does what the function of that name in HPE's
+//! library does; `docs/C-ABI.md` says where it does not.
+
+#![allow(unsafe_code, reason = "names that C finds")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "C passes pointers; their types here cannot be copied"
+)]
+
+mod csr;
+mod ct;
+mod device;
+mod error;
+mod evtq;
+mod link;
+mod lni;
+mod md;
+mod profile;
+mod pte;
+mod queue;
+mod service;
+mod setting;
+mod telemetry;
+mod wait;

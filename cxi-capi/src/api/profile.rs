@@ -1,0 +1,142 @@
+//! Communication profiles.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use cxi_ioctl::abi::profile::{
+    CpAllocCmd, CpAllocResp, CpFreeCmd, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, TrigCpAllocCmd,
+};
+use cxi_ioctl::{Errno, LniForm};
+
+use super::lni::on_vni;
+use crate::child::{Cp, Lni};
+use crate::device::Dev;
+use crate::failure::Result;
+use crate::ffi::{Out, status};
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::public::CpPublic;
+use crate::send::send;
+
+/// Of `Dev::profiles`: the driver takes TRIG_CP_ALLOC, as from SHS 13.1 on.
+const TRIGGERED: u8 = 1;
+/// Of `Dev::profiles`: the driver takes CP_ALLOC only.
+const PLAIN: u8 = 2;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_cp(
+    lni: Handle<Lni>,
+    vni: u32,
+    tc: u32,
+    tc_type: u32,
+    cp: Out<*mut CpPublic>,
+) -> c_int {
+    status(|| alloc(lni, [vni, tc, tc_type], LCID_ANY, cp))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_trig_cp(
+    lni: Handle<Lni>,
+    vni: u32,
+    tc: u32,
+    tc_type: u32,
+    cp_type: u32,
+    cp: Out<*mut CpPublic>,
+) -> c_int {
+    status(|| alloc(lni, [vni, tc, tc_type], cp_type, cp))
+}
+
+fn alloc(
+    lni: Handle<Lni>,
+    [vni, tc, tc_type]: [u32; 3],
+    cp_type: u32,
+    cp: Out<*mut CpPublic>,
+) -> Result<c_int> {
+    let lni = lni.get()?;
+    let cp = cp.required()?;
+    let room = Room::new()?;
+    let command = TrigCpAllocCmd {
+        lni: lni.id.get(),
+        vni,
+        tc,
+        tc_type,
+        cp_type,
+        ..TrigCpAllocCmd::new()
+    };
+    let response = send_alloc(&lni.dev, &command)
+        .map_err(|failure| failure.with(on_vni(lni.service, vni, tc)))?;
+    cp.set(room.fill(Cp {
+        public: Shared::new(CpPublic {
+            vni,
+            tc,
+            tc_type,
+            lcid: response.lcid,
+        }),
+        tag: Tag::of::<Cp>(),
+        number: response.cp_hndl,
+        dev: Counted::new(&lni.dev),
+    }));
+    Ok(0)
+}
+
+/// The newer command, and the older one on a driver that does not know the newer one. What that
+/// gives is as good unless LCID 0 was asked for.
+fn send_alloc(dev: &Dev, command: &TrigCpAllocCmd) -> Result<CpAllocResp> {
+    let known = match dev.lnis.known() {
+        Some(LniForm::Long) => TRIGGERED,
+        _ => dev.profiles.load(Ordering::Relaxed),
+    };
+    let replaceable = matches!(command.cp_type, LCID_ANY | LCID_NON_TRIG);
+    if known != PLAIN || !replaceable {
+        match send(dev, command) {
+            Err(failure) if known != TRIGGERED && failure.errno == Errno::EINVAL && replaceable => {
+            }
+            result => {
+                if result.is_ok() {
+                    dev.profiles.store(TRIGGERED, Ordering::Relaxed);
+                }
+                return result;
+            }
+        }
+    }
+    let plain = CpAllocCmd {
+        lni: command.lni,
+        vni: command.vni,
+        tc: command.tc,
+        tc_type: command.tc_type,
+        ..CpAllocCmd::new()
+    };
+    let result = send(dev, &plain);
+    if result.is_ok() {
+        dev.profiles.store(PLAIN, Ordering::Relaxed);
+    }
+    result
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_cp(cp: Handle<Cp>) -> c_int {
+    status(|| {
+        let block = cp.get()?;
+        let command = CpFreeCmd {
+            cp_hndl: block.number,
+            ..CpFreeCmd::new()
+        };
+        send(&block.dev, &command)?;
+        cp.free();
+        Ok(0)
+    })
+}
+
+/// Callers write the new VNI into the handle themselves.
+#[unsafe(no_mangle)]
+extern "C" fn cxil_modify_cp(lni: Handle<Lni>, cp: Handle<Cp>, vni: u32) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let command = CpModifyCmd {
+            cp_hndl: cp.get()?.number,
+            vni,
+            ..CpModifyCmd::new()
+        };
+        send(&lni.dev, &command)?;
+        Ok(0)
+    })
+}

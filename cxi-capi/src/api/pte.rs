@@ -1,0 +1,140 @@
+//! Portal table entries.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::abi::portal::{
+    PtAllocOpts, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus,
+    PteTransitionSmCmd, PteUnmapCmd,
+};
+
+use crate::child::{Domain, Evtq, Lni, Pte, PteMap};
+use crate::failure::Failure;
+use crate::ffi::{In, Out, status};
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::send::{pte_status, send};
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_pte(
+    lni: Handle<Lni>,
+    evtq: Handle<Evtq>,
+    opts: In<PtAllocOpts>,
+    pte: Out<*mut u32>,
+) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let opts = opts.get()?;
+        let pte = pte.required()?;
+        let room = Room::new()?;
+        let command = PteAllocCmd {
+            lni_hndl: lni.id.get(),
+            evtq_hndl: evtq.optional()?.map_or(0, |evtq| evtq.number),
+            opts,
+            ..PteAllocCmd::new()
+        };
+        let response = send(&lni.dev, &command)?;
+        pte.set(room.fill(Pte {
+            number: Shared::new(response.pte_number),
+            dev: Counted::new(&lni.dev),
+            tag: Tag::of::<Pte>(),
+        }));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_pte(pte: Handle<Pte>) -> c_int {
+    status(|| {
+        let block = pte.get()?;
+        let command = PteFreeCmd {
+            pte_number: block.number.get(),
+            ..PteFreeCmd::new()
+        };
+        send(&block.dev, &command)?;
+        pte.free();
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_map_pte(
+    pte: Handle<Pte>,
+    domain: Handle<Domain>,
+    pid_offset: u32,
+    is_multicast: u8,
+    pte_map: Out<*mut ()>,
+) -> c_int {
+    status(|| {
+        let pte = pte.get()?;
+        let domain = domain.get()?;
+        let pte_map = pte_map.required()?;
+        let room = Room::new()?;
+        let command = PteMapCmd {
+            pte_number: pte.number.get(),
+            domain_hndl: domain.number,
+            pid_offset,
+            is_multicast: u8::from(is_multicast != 0),
+            ..PteMapCmd::new()
+        };
+        let response = send(&pte.dev, &command)?;
+        pte_map.set(room.fill(PteMap {
+            nothing: Shared::new(()),
+            dev: Counted::new(&pte.dev),
+            index: response.pte_index,
+            tag: Tag::of::<PteMap>(),
+        }));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_unmap_pte(pte_map: Handle<PteMap>) -> c_int {
+    status(|| {
+        let block = pte_map.get()?;
+        let command = PteUnmapCmd {
+            pte_index: block.index,
+            ..PteUnmapCmd::new()
+        };
+        send(&block.dev, &command)?;
+        pte_map.free();
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_invalidate_pte_le(pte: Handle<Pte>, buffer_id: u32, list: u32) -> c_int {
+    status(|| {
+        let pte = pte.get()?;
+        let command = PteLeInvalidateCmd {
+            pte_index: pte.number.get(),
+            buffer_id,
+            list,
+            ..PteLeInvalidateCmd::new()
+        };
+        send(&pte.dev, &command)?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_pte_status(pte: Handle<Pte>, pte_state: Out<PteStatus>) -> c_int {
+    status(|| {
+        let pte = pte.get()?;
+        let input = pte_state.current().ok_or_else(Failure::argument)?;
+        pte_state.set(pte_status(&pte.dev, pte.number.get(), &input)?);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_pte_transition_sm(pte: Handle<Pte>, drop_count: u32) -> c_int {
+    status(|| {
+        let pte = pte.get()?;
+        let command = PteTransitionSmCmd {
+            pte_index: pte.number.get(),
+            drop_count,
+            ..PteTransitionSmCmd::new()
+        };
+        send(&pte.dev, &command)?;
+        Ok(0)
+    })
+}

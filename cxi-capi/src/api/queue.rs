@@ -1,0 +1,151 @@
+//! Command queues.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::LniForm;
+use cxi_ioctl::abi::queue::{
+    CqAckCounterCmd, CqAllocBufCmd, CqAllocCmd, CqAllocOpts, CqAllocOptsBuf, CqAllocResp, CqFreeCmd,
+};
+use zerocopy::FromZeros;
+
+use crate::child::{Cmdq, Evtq, Lni};
+use crate::device::Dev;
+use crate::failure::Result;
+use crate::ffi::{In, Memory, Out, status};
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::public::CmdqPublic;
+use crate::send::send;
+use crate::window::Window;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_cmdq(
+    lni: Handle<Lni>,
+    evtq: Handle<Evtq>,
+    opts: In<CqAllocOpts>,
+    cmdq: Out<*mut CmdqPublic>,
+) -> c_int {
+    status(|| {
+        let opts = CqAllocOptsBuf {
+            opts: opts.get()?,
+            ..CqAllocOptsBuf::new_zeroed()
+        };
+        alloc(lni, evtq, opts, cmdq)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_buf_cmdq(
+    lni: Handle<Lni>,
+    evtq: Handle<Evtq>,
+    opts: In<CqAllocOptsBuf>,
+    cmdq: Out<*mut CmdqPublic>,
+) -> c_int {
+    status(|| alloc(lni, evtq, opts.get()?, cmdq))
+}
+
+fn alloc(
+    lni: Handle<Lni>,
+    evtq: Handle<Evtq>,
+    opts: CqAllocOptsBuf,
+    cmdq: Out<*mut CmdqPublic>,
+) -> Result<c_int> {
+    let lni = lni.get()?;
+    let cmdq = cmdq.required()?;
+    let eq = evtq.optional()?.map_or(0, |evtq| evtq.public.get().eqn);
+    let room = Room::new()?;
+    let response = send_alloc(lni, eq, opts)?;
+    let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
+        // The error that C hears of is that of the mapping.
+        let _ = free(&lni.dev, response.cq);
+    })?;
+    cmdq.set(room.fill(block));
+    Ok(0)
+}
+
+/// Drivers before the development branch know no buffers, and no command with them.
+fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
+    if opts.buf == 0 && lni.dev.lnis.known() == Some(LniForm::Short) {
+        let command = CqAllocCmd {
+            lni: lni.id.get(),
+            eq,
+            opts: opts.opts,
+            ..CqAllocCmd::new()
+        };
+        return send(&lni.dev, &command);
+    }
+    let command = CqAllocBufCmd {
+        lni: lni.id.get(),
+        eq,
+        opts: CqAllocOptsBuf {
+            is_host_mem: u8::from(opts.is_host_mem != 0),
+            ..opts
+        },
+        ..CqAllocBufCmd::new()
+    };
+    send(&lni.dev, &command)
+}
+
+fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq> {
+    let commands = Window::new();
+    if opts.buf == 0 {
+        commands.map(dev, response.cmds)?;
+    }
+    let write_pointer = Window::of(dev, response.wp_addr).inspect_err(|_| {
+        let _ = commands.unmap();
+    })?;
+    // Memory of the device is nothing that this process could write to.
+    let memory = match opts.buf {
+        0 => Memory::of(commands.address()),
+        address if opts.is_host_mem != 0 => Memory::at(address),
+        _ => Memory::NONE,
+    };
+    memory.begin_commands();
+    let public = CmdqPublic::new(
+        response.cq,
+        response.count,
+        write_pointer.address(),
+        memory.pointer(),
+    );
+    Ok(Cmdq {
+        dev: Counted::new(dev),
+        commands,
+        write_pointer,
+        number: response.cq,
+        tag: Tag::of::<Cmdq>(),
+        public: Shared::new(public),
+    })
+}
+
+fn free(dev: &Dev, cq: u32) -> Result<()> {
+    let command = CqFreeCmd {
+        cq,
+        ..CqFreeCmd::new()
+    };
+    send(dev, &command)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_cmdq(cmdq: Handle<Cmdq>) -> c_int {
+    status(|| {
+        let block = cmdq.get()?;
+        block.write_pointer.unmap()?;
+        block.commands.unmap()?;
+        free(&block.dev, block.number)?;
+        cmdq.free();
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_cmdq_ack_counter(cmdq: Handle<Cmdq>, ack_counter: Out<u32>) -> c_int {
+    status(|| {
+        let cmdq = cmdq.get()?;
+        let ack_counter = ack_counter.required()?;
+        let command = CqAckCounterCmd {
+            cq: cmdq.number,
+            ..CqAckCounterCmd::new()
+        };
+        ack_counter.set(send(&cmdq.dev, &command)?.ack_counter);
+        Ok(0)
+    })
+}

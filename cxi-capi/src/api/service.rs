@@ -1,0 +1,192 @@
+//! Services.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::abi::service::{
+    RsrcUse, SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcFailInfo, SvcGetCmd, SvcListGetCmd,
+    SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcUpdateCmd,
+};
+use cxi_ioctl::{CommandError, Errno};
+use cxi_ioctl::{LIST_HEADROOM, LIST_MAX, ListCommand};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::device::Dev;
+use crate::failure::{Cause, Failure, Result};
+use crate::ffi::{Fresh, In, Out, Owned, status};
+use crate::handle::Handle;
+use crate::send::{send, send_explained, send_list};
+
+/// What stands in front of the elements of a list: their number.
+const LIST_HEADER: usize = 4;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_svc(
+    dev: Handle<Dev>,
+    desc: In<SvcDesc>,
+    fail_info: Out<SvcFailInfo>,
+) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let desc = desc.get()?;
+        let command = SvcAllocCmd {
+            svc_desc: desc,
+            ..SvcAllocCmd::new()
+        };
+        match send_explained(dev, &command)? {
+            Ok(response) => Ok(response.svc_id.cast_signed()),
+            Err(refusal) => {
+                let none = SvcFailInfo::new_zeroed();
+                fail_info.set(refusal.response.map_or(none, |response| response.fail_info));
+                let response = refusal.response;
+                Err(
+                    Failure::command(dev.number, refusal.error).with(|device, error| {
+                        Cause::Service {
+                            device,
+                            error,
+                            desc,
+                            response,
+                        }
+                    }),
+                )
+            }
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_update_svc(
+    dev: Handle<Dev>,
+    desc: In<SvcDesc>,
+    fail_info: Out<SvcFailInfo>,
+) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let command = SvcUpdateCmd {
+            svc_desc: desc.get()?,
+            ..SvcUpdateCmd::new()
+        };
+        let Err(refusal) = send_explained(dev, &command)? else {
+            return Ok(0);
+        };
+        let response = refusal.response;
+        fail_info.set(response.map_or_else(SvcFailInfo::new_zeroed, |response| {
+            behind_id(response.fail_info)
+        }));
+        Err(Failure::command(dev.number, refusal.error))
+    })
+}
+
+/// What libcxi makes of the answer to SVC_UPDATE: it expects a service id in front of it.
+fn behind_id(answer: SvcFailInfo) -> SvcFailInfo {
+    let mut shifted = SvcFailInfo::new_zeroed();
+    let from = &answer.as_bytes()[size_of::<u32>()..];
+    shifted.as_mut_bytes()[..from.len()].copy_from_slice(from);
+    shifted
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_svc(dev: Handle<Dev>, svc_id: u32) -> c_int {
+    status(|| {
+        let svc_id = existing(svc_id)?;
+        let command = SvcDestroyCmd {
+            svc_id,
+            ..SvcDestroyCmd::new()
+        };
+        send(dev.get()?, &command).map_err(|failure| failure.with(of_service(svc_id)))?;
+        Ok(0)
+    })
+}
+
+/// A service id that a service can have.
+pub(super) fn existing(svc_id: u32) -> Result<u32> {
+    if svc_id == 0 {
+        return Err(Failure::argument());
+    }
+    Ok(svc_id)
+}
+
+pub(super) fn of_service(service: u32) -> impl FnOnce(u32, CommandError) -> Cause {
+    move |device, error| Cause::OfService {
+        device,
+        error,
+        service,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_svc(dev: Handle<Dev>, svc_id: u32, svc_desc: Out<SvcDesc>) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let svc_desc = svc_desc.required()?;
+        let command = SvcGetCmd {
+            svc_id,
+            ..SvcGetCmd::new()
+        };
+        svc_desc.set(send(dev, &command)?);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_svc_rsrc_use(dev: Handle<Dev>, svc_id: u32, rsrcs: Out<RsrcUse>) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let rsrcs = rsrcs.required()?;
+        let command = SvcRsrcGetCmd {
+            svc_id,
+            ..SvcRsrcGetCmd::new()
+        };
+        rsrcs.set(send(dev, &command)?);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_svc_list(dev: Handle<Dev>, svc_list: Out<*mut u32>) -> c_int {
+    status(|| list::<SvcListGetCmd>(dev, svc_list))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_svc_rsrc_list(dev: Handle<Dev>, rsrc_list: Out<*mut u32>) -> c_int {
+    status(|| list::<SvcRsrcListGetCmd>(dev, rsrc_list))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_free_svc_list(svc_list: Owned) {
+    drop(svc_list);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_free_svc_rsrc_list(rsrc_list: Owned) {
+    drop(rsrc_list);
+}
+
+/// Asks how many there are, then for that many, until all fit.
+///
+/// Behind the list is as much room again and one element, for a driver whose elements are longer: what is written
+/// there is noticed rather than somebody else's memory overwritten.
+fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<c_int> {
+    let dev = dev.get()?;
+    let list = list.required()?;
+    let mut offered = 0;
+    let mut count = send_list::<C>(dev, 0, &mut [])?;
+    loop {
+        if count > LIST_MAX {
+            return Err(Errno::EOVERFLOW.into());
+        }
+        offered = count.max(offered);
+        let room = offered as usize * size_of::<C::Item>();
+        let mut block = Fresh::zeroed(LIST_HEADER + room * LIST_HEADROOM + size_of::<C::Item>())?;
+        let (header, elements) = block.bytes().split_at_mut(LIST_HEADER);
+        count = send_list::<C>(dev, offered, elements)?;
+        if count > offered {
+            continue;
+        }
+        if elements[room..].iter().any(|byte| *byte != 0) {
+            return Err(Errno::EPROTO.into());
+        }
+        header.copy_from_slice(&count.to_ne_bytes());
+        list.set(block.into_raw());
+        return Ok(0);
+    }
+}

@@ -1,0 +1,155 @@
+//! Settings of services.
+
+use std::ffi::c_int;
+
+use cxi_ioctl::abi::service::{
+    SvcEnableCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd,
+    SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
+};
+
+use super::service::existing;
+use crate::device::Dev;
+use crate::ffi::{Out, status};
+use crate::handle::Handle;
+use crate::send::send;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32) -> c_int {
+    status(|| {
+        let command = SvcSetLprCmd {
+            svc_id,
+            lnis_per_rgid,
+            ..SvcSetLprCmd::new()
+        };
+        send(dev.get()?, &command)?;
+        Ok(0)
+    })
+}
+
+/// The driver hides an unknown service in the number, and so does the number that C gets.
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
+    status(|| {
+        let command = SvcGetLprCmd {
+            svc_id,
+            ..SvcGetLprCmd::new()
+        };
+        Ok(send(dev.get()?, &command)?.value.cast_signed())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_enable(dev: Handle<Dev>, svc_id: u32, enable: u8) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let command = SvcEnableCmd {
+            svc_id: existing(svc_id)?,
+            enable: u8::from(enable != 0),
+            ..SvcEnableCmd::new()
+        };
+        send(dev, &command)?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_set_exclusive_cp(dev: Handle<Dev>, svc_id: u32, exclusive: u8) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let command = SvcSetExclusiveCpCmd {
+            svc_id: existing(svc_id)?,
+            exclusive_cp: u8::from(exclusive != 0),
+            ..SvcSetExclusiveCpCmd::new()
+        };
+        send(dev, &command)?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_get_exclusive_cp(
+    dev: Handle<Dev>,
+    svc_id: u32,
+    exclusive: Out<u8>,
+) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let exclusive = exclusive.required()?;
+        let command = SvcGetExclusiveCpCmd {
+            svc_id,
+            ..SvcGetExclusiveCpCmd::new()
+        };
+        exclusive.set(u8::from(send(dev, &command)?.exclusive_cp != 0));
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_set_vni_range(
+    dev: Handle<Dev>,
+    svc_id: u32,
+    vni_min: u16,
+    vni_max: u16,
+) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let command = SvcSetVniRangeCmd {
+            svc_id: existing(svc_id)?,
+            vni_min: vni_min.into(),
+            vni_max: vni_max.into(),
+            ..SvcSetVniRangeCmd::new()
+        };
+        send(dev, &command)?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_get_vni_range(
+    dev: Handle<Dev>,
+    svc_id: u32,
+    vni_min: Out<u16>,
+    vni_max: Out<u16>,
+) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let (vni_min, vni_max) = (vni_min.required()?, vni_max.required()?);
+        let command = SvcGetVniRangeCmd {
+            svc_id: existing(svc_id)?,
+            ..SvcGetVniRangeCmd::new()
+        };
+        let range = send(dev, &command)?;
+        // The API has half the width of the command.
+        vni_min.set(range.vni_min as u16);
+        vni_max.set(range.vni_max as u16);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_set_netns(dev: Handle<Dev>, svc_id: u32, netns: u32) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let command = SvcSetNetnsCmd {
+            svc_id: existing(svc_id)?,
+            netns,
+            ..SvcSetNetnsCmd::new()
+        };
+        send(dev, &command)?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_get_netns(dev: Handle<Dev>, svc_id: u32, netns: Out<u32>) -> c_int {
+    status(|| {
+        let dev = dev.get()?;
+        let netns = netns.required()?;
+        let command = SvcGetNetnsCmd {
+            svc_id: existing(svc_id)?,
+            ..SvcGetNetnsCmd::new()
+        };
+        netns.set(send(dev, &command)?.value);
+        Ok(0)
+    })
+}

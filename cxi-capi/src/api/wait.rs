@@ -1,0 +1,89 @@
+//! Wait objects.
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitFreeCmd};
+
+use crate::child::{Lni, Wait};
+use crate::device::Dev;
+use crate::failure::Result;
+use crate::ffi::{Out, guarded, status};
+use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::info::CLASS;
+use crate::send::send;
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int {
+    status(|| {
+        let lni = lni.get()?;
+        let wait = wait.required()?;
+        let room = Room::new()?;
+        let command = WaitAllocCmd {
+            lni: lni.id.get(),
+            ..WaitAllocCmd::new()
+        };
+        let response = send(&lni.dev, &command)?;
+        let interrupt = open(&lni.dev, response.client_id, response.wait).inspect_err(|_| {
+            let _ = free(&lni.dev, response.wait);
+        })?;
+        // That the object was made has raised the interrupt.
+        clear(&interrupt);
+        wait.set(room.fill(Wait {
+            nothing: Shared::new(()),
+            dev: Counted::new(&lni.dev),
+            interrupt,
+            number: response.wait,
+            tag: Tag::of::<Wait>(),
+        }));
+        Ok(0)
+    })
+}
+
+fn open(dev: &Dev, client: u32, wait: u32) -> Result<File> {
+    let nic = Path::new(CLASS).join(dev.info.get().name());
+    let file = nic.join(format!("clients/{client}/wait/{wait}/intr"));
+    Ok(File::open(file)?)
+}
+
+/// Makes the next interrupt wake those who poll. What is read does not matter.
+fn clear(interrupt: &File) {
+    let _ = interrupt.read_at(&mut [0], 0);
+}
+
+fn free(dev: &Dev, wait: u32) -> Result<()> {
+    let command = WaitFreeCmd {
+        wait,
+        ..WaitFreeCmd::new()
+    };
+    send(dev, &command)
+}
+
+/// The handle is gone whatever the driver says: that is what callers know.
+#[unsafe(no_mangle)]
+extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
+    status(|| {
+        let block = wait.get()?;
+        let (dev, number) = (Counted::new(&*block.dev), block.number);
+        wait.free();
+        let _ = free(&dev, number);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_wait_obj_fd(wait: Handle<Wait>) -> c_int {
+    status(|| Ok(wait.get()?.interrupt.as_raw_fd()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_clear_wait_obj(wait: Handle<Wait>) {
+    guarded((), || {
+        if let Ok(wait) = wait.get() {
+            clear(&wait.interrupt);
+        }
+    });
+}

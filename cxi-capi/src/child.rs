@@ -1,0 +1,145 @@
+//! The blocks behind what is allocated below an open NIC.
+//!
+//! Each holds on to its device, so that C may close that first; the driver has freed what is below
+//! then, and ending the rest gives EBADF. Tools with HPE's private header look for the LNI and the
+//! kernel's number of an event queue, the device of an LNI and the number of an MD.
+
+use std::cell::Cell;
+use std::fs::File;
+
+use cxi_ioctl::abi::memory::Md as MdPublic;
+
+use crate::device::Dev;
+use crate::ffi::Memory;
+use crate::handle::{Counted, Shared, Tag, block};
+use crate::public::{CmdqPublic, CpPublic, CtPublic, DomainPublic, EvtqPublic};
+use crate::window::Window;
+
+/// Behind a `struct cxil_lni`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Lni {
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) id: Shared<u32>,
+    pub(crate) service: u32,
+    pub(crate) tag: Tag,
+}
+block!(Lni, b"clni", id: u32);
+
+/// Behind a `struct cxi_cp`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Cp {
+    pub(crate) public: Shared<CpPublic>,
+    pub(crate) tag: Tag,
+    pub(crate) number: u32,
+    pub(crate) dev: Counted<Dev>,
+}
+block!(Cp, b"c_cp", public: CpPublic);
+
+/// Behind a `struct cxil_domain`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Domain {
+    pub(crate) public: Shared<DomainPublic>,
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) tag: Tag,
+    pub(crate) number: u32,
+}
+block!(Domain, b"cdom", public: DomainPublic);
+
+/// Behind a `struct cxi_md`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Md {
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) number: u32,
+    /// Whether its memory is kept from children.
+    pub(crate) protected: bool,
+    pub(crate) public: Shared<MdPublic>,
+    pub(crate) tag: Tag,
+}
+block!(Md, b"c_md", public: MdPublic);
+
+/// Behind a `struct cxi_cq`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Cmdq {
+    pub(crate) dev: Counted<Dev>,
+    /// Mapped commands; none if they are in memory of the caller.
+    pub(crate) commands: Window,
+    pub(crate) write_pointer: Window,
+    pub(crate) number: u32,
+    pub(crate) tag: Tag,
+    pub(crate) public: Shared<CmdqPublic>,
+}
+block!(Cmdq, b"c_cq", public: CmdqPublic);
+
+/// Behind a `struct cxi_eq`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Evtq {
+    /// Of the public part of the LNI, for tools; it may be gone.
+    pub(crate) lni: *const Lni,
+    pub(crate) number: u32,
+    pub(crate) tag: Tag,
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) registers: Window,
+    /// The memory of a resize that is under way.
+    pub(crate) resized: Cell<(Memory, usize)>,
+    pub(crate) public: Shared<EvtqPublic>,
+}
+block!(Evtq, b"c_eq", public: EvtqPublic);
+
+/// Behind a `struct cxil_wait_obj`, which C never looks into.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Wait {
+    pub(crate) nothing: Shared<()>,
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) interrupt: File,
+    pub(crate) number: u32,
+    pub(crate) tag: Tag,
+}
+block!(Wait, b"wait", nothing: ());
+
+/// Behind a `struct cxi_ct`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Ct {
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) doorbell: Window,
+    pub(crate) tag: Tag,
+    pub(crate) public: Shared<CtPublic>,
+}
+block!(Ct, b"c_ct", public: CtPublic);
+
+/// Behind a `struct cxil_pte`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Pte {
+    pub(crate) number: Shared<u32>,
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) tag: Tag,
+}
+block!(Pte, b"cpte", number: u32);
+
+/// Behind a `struct cxil_pte_map`, which C never looks into.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct PteMap {
+    pub(crate) nothing: Shared<()>,
+    pub(crate) dev: Counted<Dev>,
+    pub(crate) index: u32,
+    pub(crate) tag: Tag,
+}
+block!(PteMap, b"pmap", nothing: ());
+
+/// Where HPE's private header has what its tests look for.
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Lni, dev) == 0 && offset_of!(Lni, id) == 8);
+    assert!(offset_of!(Md, number) == 8 && offset_of!(Md, public) == 16);
+    assert!(offset_of!(Evtq, lni) == 0 && offset_of!(Evtq, number) == 8);
+    assert!(offset_of!(Evtq, public) == 56);
+};

@@ -1,0 +1,79 @@
+//! An open NIC.
+
+#![allow(unsafe_code, reason = "a descriptor in a block that C may free")]
+
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+
+use cxi_ioctl::LniAllocForm;
+
+use crate::handle::{Counting, Shared, Tag, block};
+use crate::info::DevInfo;
+use crate::window::Window;
+
+const CLOSED: RawFd = -1;
+
+/// The block behind a `struct cxil_dev`.
+///
+/// Tools with HPE's private header look for the descriptor behind the public part.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Dev {
+    pub(crate) info: Shared<DevInfo>,
+    fd: AtomicI32,
+    tag: Tag,
+    /// The handle while it is open, and each child.
+    uses: AtomicU32,
+    /// N of `/dev/cxiN`.
+    pub(crate) number: u32,
+    pub(crate) registers: Window,
+    pub(crate) lnis: LniAllocForm,
+    pub(crate) profiles: AtomicU8,
+}
+
+const _: () = assert!(std::mem::offset_of!(Dev, fd) == 152);
+
+block!(Dev, b"cdev", info: DevInfo);
+
+impl Dev {
+    pub(crate) fn new(number: u32, file: OwnedFd, info: DevInfo) -> Self {
+        Self {
+            info: Shared::new(info),
+            fd: AtomicI32::new(file.into_raw_fd()),
+            tag: Tag::of::<Self>(),
+            uses: AtomicU32::new(1),
+            number,
+            registers: Window::new(),
+            lnis: LniAllocForm::new(),
+            profiles: AtomicU8::new(0),
+        }
+    }
+
+    /// The descriptor, until the device is closed.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        let fd = self.fd.load(Ordering::Acquire);
+        (fd != CLOSED).then_some(fd)
+    }
+
+    /// Closes the device now, whatever still hangs on it: the driver frees all below.
+    pub(crate) fn close(&self) {
+        self.tag.clear();
+        // Nobody could do anything about an error.
+        let _ = self.registers.unmap();
+        let fd = self.fd.swap(CLOSED, Ordering::AcqRel);
+        if fd != CLOSED {
+            // SAFETY: the block owned the descriptor, and has just given it up.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+}
+
+impl Counting for Dev {
+    fn add(&self) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn sub(&self) -> bool {
+        self.uses.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}

@@ -1,0 +1,221 @@
+//! Handles: blocks of malloc with a part that C reads and writes.
+//!
+//! C owns the public part and may change it at any time, so it is never behind a reference: a
+//! [`Shared`] is read and written through its address. The private part belongs to this library.
+//! A live block has the tag of its kind. The tag is taken away before the block is freed, so that
+//! most handles that are used after their end, or for another one, are refused with EINVAL; what
+//! the allocator has given to somebody else cannot be told.
+
+#![allow(unsafe_code, reason = "memory that is shared with C")]
+
+use std::cell::{Cell, UnsafeCell};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use crate::failure::{Failure, Result};
+use crate::ffi::Fresh;
+
+/// What C reads and writes on its own.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Shared<T>(UnsafeCell<T>);
+
+impl<T: Copy> Shared<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    pub(crate) fn get(&self) -> T {
+        // SAFETY: the place is alive as long as `self`, and no reference to it is ever made. That
+        // no other thread changes it meanwhile is the contract of the C API for one handle.
+        unsafe { self.0.get().read_volatile() }
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        // SAFETY: as in `get`.
+        unsafe { self.0.get().write_volatile(value) };
+    }
+}
+
+/// Says that a block is alive, and what it is.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Tag(Cell<u32>);
+
+impl Tag {
+    pub(crate) const fn of<T: Block>() -> Self {
+        Self(Cell::new(T::KIND))
+    }
+
+    /// What points here from now on is no handle any more.
+    pub(crate) fn clear(&self) {
+        // SAFETY: a pointer to a live cell. Volatile, because to the compiler the write is dead
+        // when the block is freed next.
+        unsafe { self.0.as_ptr().write_volatile(0) };
+    }
+}
+
+/// A kind of block.
+///
+/// # Safety
+///
+/// The type is `repr(C)`, has a `Shared<Self::Public>` `PUBLIC` bytes from its start and a
+/// [`Tag`] `TAG` bytes from its start.
+pub(crate) unsafe trait Block: Sized {
+    type Public;
+    const PUBLIC: usize;
+    const TAG: usize;
+    /// Differs for each type, and is not a number that memory has by chance.
+    const KIND: u32;
+}
+
+/// Makes a type a [`Block`].
+macro_rules! block {
+    ($name:ident, $kind:literal, $public:ident: $type:ty) => {
+        // SAFETY: all blocks are declared `repr(C)`; the offsets are the compiler's, and the
+        // function below compiles only if both fields have their types.
+        #[allow(unsafe_code, reason = "offsets that the compiler has checked")]
+        unsafe impl $crate::handle::Block for $name {
+            type Public = $type;
+            const PUBLIC: usize = std::mem::offset_of!($name, $public);
+            const TAG: usize = std::mem::offset_of!($name, tag);
+            const KIND: u32 = u32::from_ne_bytes(*$kind);
+        }
+
+        const _: fn(&$name) -> (&$crate::handle::Shared<$type>, &$crate::handle::Tag) =
+            |block| (&block.$public, &block.tag);
+    };
+}
+pub(crate) use block;
+
+/// A handle as C passes it: NULL, or the address of the public part of a block.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Handle<T: Block>(*mut T::Public);
+
+impl<T: Block> Handle<T> {
+    /// The block; EINVAL for NULL and for what is not, or no longer, a handle of this kind.
+    pub(crate) fn get(&self) -> Result<&T> {
+        // SAFETY: `find` gives the address of a live block, which is freed by `free` only, and
+        // that takes the handle. What C changes in it is behind cells.
+        self.find().map(|block| unsafe { block.as_ref() })
+    }
+
+    /// The block, unless the handle is NULL.
+    pub(crate) fn optional(&self) -> Result<Option<&T>> {
+        if self.0.is_null() {
+            return Ok(None);
+        }
+        self.get().map(Some)
+    }
+
+    /// Ends the handle and gives its memory back.
+    pub(crate) fn free(self) {
+        if let Ok(block) = self.find() {
+            free(block);
+        }
+    }
+
+    fn find(&self) -> Result<NonNull<T>> {
+        let block = self.0.cast::<u8>().wrapping_sub(T::PUBLIC);
+        if self.0.is_null() || !block.cast::<T>().is_aligned() {
+            return Err(Failure::argument());
+        }
+        let tag = block.wrapping_add(T::TAG).cast::<u32>();
+        // SAFETY: C passes nothing but handles that it was given, so this is inside a block.
+        // If that has ended, the caller has broken the contract, and this read is the best that
+        // can be done about it.
+        if unsafe { tag.read_volatile() } != T::KIND {
+            return Err(Failure::argument());
+        }
+        NonNull::new(block.cast()).ok_or_else(Failure::argument)
+    }
+}
+
+/// Frees a block whose handle C has given back.
+fn free<T: Block>(block: NonNull<T>) {
+    let tag = block.as_ptr().cast::<u8>().wrapping_add(T::TAG).cast();
+    // SAFETY: the block is alive, so `tag` points to its tag; see `Block`.
+    let tag: &Tag = unsafe { &*tag };
+    tag.clear();
+    // SAFETY: the block was written whole by `Room::fill` and is not used again.
+    unsafe { block.drop_in_place() };
+    // SAFETY: it came from calloc.
+    unsafe { libc::free(block.as_ptr().cast()) };
+}
+
+/// Memory for a block, got before the NIC is asked: a refusal costs nothing then.
+#[derive(Debug)]
+pub(crate) struct Room<T: Block> {
+    memory: Fresh,
+    block: PhantomData<T>,
+}
+
+impl<T: Block> Room<T> {
+    pub(crate) fn new() -> Result<Self> {
+        // malloc's blocks are aligned for everything up to this.
+        const { assert!(align_of::<T>() <= 16) };
+        Ok(Self {
+            memory: Fresh::zeroed(size_of::<T>())?,
+            block: PhantomData,
+        })
+    }
+
+    /// Makes the block and returns its handle, for C.
+    pub(crate) fn fill(self, value: T) -> *mut T::Public {
+        let block = self.memory.into_raw::<T>();
+        // SAFETY: the block is as large as a `T`, aligned, and nobody else's.
+        unsafe { block.write(value) };
+        block.cast::<u8>().wrapping_add(T::PUBLIC).cast()
+    }
+}
+
+/// A counted pointer to a block whose handle C may give back earlier.
+#[derive(Debug)]
+pub(crate) struct Counted<T: Block + Counting>(NonNull<T>);
+
+/// A block that knows how many [`Counted`] there are, besides its handle.
+pub(crate) trait Counting {
+    fn add(&self);
+    /// Whether that was the last one.
+    fn sub(&self) -> bool;
+}
+
+impl<T: Block + Counting> Counted<T> {
+    pub(crate) fn new(block: &T) -> Self {
+        block.add();
+        Self(NonNull::from(block))
+    }
+}
+
+impl<T: Block + Counting> std::ops::Deref for Counted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the block lives as long as it is counted.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T: Block + Counting> Drop for Counted<T> {
+    fn drop(&mut self) {
+        if self.sub() {
+            free(self.0);
+        }
+    }
+}
+
+/// Ends a handle of a counted block; its memory goes with the last that needs it.
+pub(crate) fn end<T: Block + Counting>(handle: &Handle<T>, close: impl FnOnce(&T)) {
+    if let Ok(block) = handle.find() {
+        // SAFETY: as in `Handle::get`.
+        let last = {
+            let block = unsafe { block.as_ref() };
+            close(block);
+            block.sub()
+        };
+        if last {
+            free(block);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A NIC that repeats one refusal, and otherwise only tells what it is asked.
+
+use cxi_ioctl::abi::service::SvcDesc;
+use cxi_ioctl::{CharDev, CommandError, Errno, Mapping, Opcode, Request, Transport};
+use zerocopy::IntoBytes;
+
+/// Id of the service that was refused: it has none.
+pub(crate) const PRETENDED: u32 = 0x7FFF_FFFE;
+
+/// Commands that change nothing.
+const QUESTIONS: [Opcode; 10] = [
+    Opcode::DEV_INFO_GET,
+    Opcode::GET_DEV_PROPERTIES,
+    Opcode::SVC_GET,
+    Opcode::SVC_LIST_GET,
+    Opcode::SVC_RSRC_GET,
+    Opcode::SVC_RSRC_LIST_GET,
+    Opcode::SVC_GET_LPR,
+    Opcode::SVC_GET_EXCLUSIVE_CP,
+    Opcode::SVC_GET_VNI_RANGE,
+    Opcode::SVC_GET_NETNS,
+];
+
+#[derive(Debug)]
+pub(crate) struct Rehearsal {
+    device: CharDev,
+    refused: Opcode,
+    errno: Errno,
+    response: Vec<u8>,
+    service: Option<SvcDesc>,
+}
+
+impl Rehearsal {
+    /// The refusal, with what the driver wrote all the same; `None` if the NIC cannot be opened
+    /// once more.
+    pub(crate) fn of(device: u32, error: CommandError, response: &[u8]) -> Option<Self> {
+        Some(Self {
+            device: CharDev::open(format!("/dev/cxi{device}")).ok()?,
+            refused: error.opcode(),
+            errno: error.errno(),
+            response: response.to_vec(),
+            service: None,
+        })
+    }
+
+    /// Pretends that there is this service.
+    pub(crate) fn with_service(mut self, desc: SvcDesc) -> Self {
+        self.service = Some(SvcDesc {
+            svc_id: PRETENDED,
+            ..desc
+        });
+        self
+    }
+
+    /// Whether a command is the one that was refused, in any form.
+    fn is_refused(&self, opcode: Opcode) -> bool {
+        const PROFILES: [Opcode; 2] = [Opcode::CP_ALLOC, Opcode::TRIG_CP_ALLOC];
+        opcode == self.refused
+            || [opcode, self.refused]
+                .iter()
+                .all(|one| PROFILES.contains(one))
+    }
+}
+
+/// Of SVC_GET and the other questions about a service: which.
+const SERVICE_AT: usize = 16;
+
+impl Transport for Rehearsal {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let opcode = request.opcode();
+        if self.is_refused(opcode) {
+            fill(request.response(), &self.response);
+            return Err(self.errno);
+        }
+        let asked = request.command().get(SERVICE_AT..SERVICE_AT + 4);
+        if asked == Some(&PRETENDED.to_ne_bytes()[..]) {
+            let desc = self.service.filter(|_| opcode == Opcode::SVC_GET);
+            fill(request.response(), desc.ok_or(Errno::EINVAL)?.as_bytes());
+            return Ok(());
+        }
+        match opcode {
+            // The LNI that a refusal was below of.
+            Opcode::LNI_ALLOC => {
+                fill(request.response(), &[0; 4]);
+                Ok(())
+            }
+            Opcode::LNI_FREE => Ok(()),
+            opcode if QUESTIONS.contains(&opcode) => self.device.submit(request),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
+        Err(Errno::ENODEV)
+    }
+}
+
+fn fill(room: &mut [u8], bytes: &[u8]) {
+    for (byte, from) in room.iter_mut().zip(bytes) {
+        *byte = *from;
+    }
+}

@@ -1,0 +1,122 @@
+//! The one place where commands go to a NIC.
+
+#![allow(
+    unsafe_code,
+    reason = "addresses of C callers, and descriptors in blocks that C may free"
+)]
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
+use cxi_ioctl::{
+    CharDev, Command, CommandError, Errno, ListCommand, LniForm, Pointers, Refusal, Request,
+    Transport, execute_unchecked,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::device::Dev;
+use crate::failure::{Failure, Result};
+
+/// Room behind an answer for what another driver generation may write there.
+const HEADROOM: usize = 64;
+
+/// Sends a command and returns the answer.
+pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
+    send_explained(dev, command)?.map_err(|refusal| Failure::command(dev.number, refusal.error))
+}
+
+/// Sends a command whose answer says why it was refused.
+pub(crate) fn send_explained<C: Command>(
+    dev: &Dev,
+    command: &C,
+) -> Result<std::result::Result<C::Response, Refusal<C::Response>>> {
+    let device = descriptor(dev)?;
+    // SAFETY: the addresses in commands are those that C has passed for this, and the C API leaves
+    // it to the caller to keep what is there until the handle is destroyed. Registers are mapped
+    // for C alone.
+    Ok(unsafe { execute_unchecked(&*device, command) })
+}
+
+/// Sends a command that fills a list, which has room for more than it asks for; how many elements
+/// there are.
+pub(crate) fn send_list<C: ListCommand>(dev: &Dev, count: u32, list: &mut [u8]) -> Result<u32> {
+    let mut room = [0; size_of::<u32>() + HEADROOM];
+    let command = C::with_count(count);
+    let pointers = C::POINTERS;
+    // SAFETY: the driver writes a number and `count` elements; the caller's list has room for
+    // twice as many.
+    let request =
+        unsafe { Request::from_raw(C::OPCODE, command.as_bytes(), pointers, &mut room, list) };
+    submit(dev, request)?;
+    let response = C::Response::read_from_prefix(&room);
+    response
+        .map(|(response, _)| C::count(&response))
+        .map_err(|_| Failure::argument())
+}
+
+/// PTE_STATUS with the answer as an input: it has the address of memory of the caller.
+pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result<PteStatus> {
+    let command = PteStatusCmd {
+        pte_index,
+        ..PteStatusCmd::new()
+    };
+    let pointers = Pointers {
+        list_in_response: None,
+        ..PteStatusCmd::POINTERS
+    };
+    let mut room = [0; size_of::<PteStatus>() + HEADROOM];
+    room[..size_of::<PteStatus>()].copy_from_slice(input.as_bytes());
+    // SAFETY: the driver writes an answer; and the offsets of entries to where the caller has told
+    // it, as many as the caller says there is room for.
+    let request = unsafe {
+        Request::from_raw(
+            PteStatusCmd::OPCODE,
+            command.as_bytes(),
+            pointers,
+            &mut room,
+            &mut [],
+        )
+    };
+    submit(dev, request)?;
+    let status = PteStatus::read_from_prefix(&room);
+    status
+        .map(|(status, _)| status)
+        .map_err(|_| Failure::argument())
+}
+
+fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
+    let opcode = request.opcode();
+    descriptor(dev)?
+        .submit(request)
+        .map_err(|errno| Failure::command(dev.number, CommandError::Refused { opcode, errno }))
+}
+
+/// Allocates an LNI, in the form that the driver understands.
+pub(crate) fn alloc_lni(dev: &Dev, service: u32) -> Result<u32> {
+    with(dev, |device| dev.lnis.alloc(device, service))
+}
+
+/// Changes how many slots of an event queue are reserved for flow control.
+pub(crate) fn adjust_reserved_fc(dev: &Dev, form: LniForm, eq: u32, value: i32) -> Result<i32> {
+    with(dev, |device| {
+        cxi_ioctl::eq_adjust_reserved_fc(device, form, eq, value)
+    })
+}
+
+fn with<R>(
+    dev: &Dev,
+    command: impl FnOnce(&CharDev) -> std::result::Result<R, CommandError>,
+) -> Result<R> {
+    command(&*descriptor(dev)?).map_err(|error| Failure::command(dev.number, error))
+}
+
+/// The open file of a device; EBADF once it is closed.
+fn descriptor(dev: &Dev) -> Result<ManuallyDrop<CharDev>> {
+    let fd = dev.descriptor().ok_or(Errno::EBADF)?;
+    // SAFETY: the number is that of a descriptor which the block owns, and which stays open until
+    // `cxil_close_device`; it is not closed here. Closing it in another thread meanwhile breaks
+    // the contract of the C API.
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(ManuallyDrop::new(CharDev::from(file)))
+}

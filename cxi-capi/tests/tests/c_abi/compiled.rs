@@ -1,0 +1,167 @@
+//! The library under test, and C programs.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use cxi_capi_build::{HEADERS, Library, compiler};
+use lzma_rust2::XzReader;
+use tempfile::TempDir;
+
+/// Programs and recorded behaviour; see the README in there.
+const CASES: &[u8] = include_bytes!("../../cases.tar.xz");
+
+/// Exit status of the server where the machine lacks something.
+const MISSING: i32 = 77;
+
+/// Says past the test harness that a test cannot be done here.
+pub(crate) fn skip(why: &str) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
+}
+
+/// What all tests share.
+pub(crate) struct Bench {
+    directory: TempDir,
+    pub(crate) library: Library,
+}
+
+/// Leaves a test if there is no C compiler here.
+#[macro_export]
+macro_rules! need_bench {
+    () => {
+        match $crate::compiled::bench() {
+            Some(bench) => bench,
+            None => return $crate::compiled::skip("there is no C compiler (CC, or cc)"),
+        }
+    };
+}
+
+/// The library, made of this build's archive; `None` without a C compiler.
+pub(crate) fn bench() -> Option<&'static Bench> {
+    static BENCH: OnceLock<Option<Bench>> = OnceLock::new();
+    BENCH.get_or_init(make).as_ref()
+}
+
+fn make() -> Option<Bench> {
+    Command::new(compiler()).arg("--version").output().ok()?;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let library = Library::make(&archive(), directory.path()).expect("the library is made");
+    let unpacked = directory.path().join("cases");
+    tar::Archive::new(XzReader::new(CASES, true))
+        .unpack(unpacked)
+        .expect("the cases are whole");
+    Some(Bench { directory, library })
+}
+
+/// What cargo made of cxi-capi for this test: the newest one beside it.
+fn archive() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let directory = test.parent().expect("a directory");
+    let made = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("libcxi_capi-") && name.ends_with(".a")
+        })
+        .max_by_key(|path| made(path))
+        .expect("cargo has made an archive of cxi-capi")
+}
+
+impl Bench {
+    /// A file of the cases.
+    pub(crate) fn case(&self, name: &str) -> PathBuf {
+        self.directory.path().join("cases").join(name)
+    }
+
+    /// The text of a file of the cases.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let path = self.case(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// A place for something that a test makes.
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Directory of the library.
+    pub(crate) fn libraries(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Compiles a C program of the cases, with more arguments.
+    pub(crate) fn compile(&self, source: &str, arguments: &[&str]) -> PathBuf {
+        self.build(&self.case(source), arguments)
+    }
+
+    /// Compiles a C program that stands beside the tests.
+    pub(crate) fn compile_own(&self, source: &str, arguments: &[&str]) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(source);
+        self.build(&source, arguments)
+    }
+
+    fn build(&self, source: &Path, arguments: &[&str]) -> PathBuf {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or_default().replace("::", "-");
+        let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+        let program = self.place(&format!("{stem}-{test}"));
+        let output = Command::new(compiler())
+            .args(["-std=gnu11", "-O1", "-w", "-I", HEADERS, "-I"])
+            .arg(self.case(""))
+            .arg("-o")
+            .arg(&program)
+            .arg(source)
+            .args(arguments)
+            .output()
+            .expect("the compiler runs");
+        assert!(output.status.success(), "{output:?}");
+        program
+    }
+
+    /// Arguments that link a program with the library.
+    pub(crate) fn link_arguments(&self) -> Vec<String> {
+        let directory = self.libraries().display();
+        vec![
+            format!("-L{directory}"),
+            format!("-Wl,-rpath,{directory}"),
+            "-lcxi".to_owned(),
+            "-lpthread".to_owned(),
+            "-ldl".to_owned(),
+        ]
+    }
+}
+
+/// Runs a program on a served node of its own; options stand in front of `--`.
+pub(crate) fn served(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mock-server"))
+        .arg("run")
+        .args(arguments)
+        .env_remove("CXI_MOCK_DIR")
+        .env_remove("CXI_EXPLAIN")
+        .envs(environment.iter().copied())
+        .output()
+        .expect("the server runs")
+}
+
+/// Whether a node can be served here; says why not.
+pub(crate) fn can_serve() -> bool {
+    let output = served(&["--", "true"], &[]);
+    if output.status.code() == Some(MISSING) {
+        skip(&String::from_utf8_lossy(&output.stderr));
+        return false;
+    }
+    assert!(output.status.success(), "{output:?}");
+    true
+}
+
+/// What a program printed that had to end well.
+pub(crate) fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

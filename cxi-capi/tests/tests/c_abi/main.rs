@@ -1,0 +1,15 @@
+//! The C library as C programs see it: names, layouts, recorded behaviour, and lives on served
+//! nodes. Needs a C compiler; what else a test needs it says when it is skipped.
+
+mod callers;
+mod compiled;
+mod explained;
+mod headers;
+mod life;
+mod recorded;
+mod symbols;
+mod tools;
+mod vectors;
+
+// Linked for its archive.
+use cxi_capi as _;

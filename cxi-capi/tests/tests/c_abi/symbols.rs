@@ -1,0 +1,75 @@
+//! What the library exports, and that programs find it.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use cxi_capi_build::SONAME;
+
+use crate::compiled::{printed, skip};
+use crate::need_bench;
+
+/// The one name that HPE's library does not have.
+const OWN: &str = "cxi_last_error CXI_RS_1.0";
+
+#[test]
+fn names_and_versions_are_those_of_hpe() {
+    let bench = need_bench!();
+    let output = match Command::new("nm")
+        .args(["-D", "--defined-only", "--with-symbol-versions"])
+        .arg(bench.library.shared())
+        .output()
+    {
+        Ok(output) => output,
+        Err(error) => return skip(&format!("there is no nm: {error}")),
+    };
+    let text = printed(&output);
+    let exported: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        // The nodes themselves are absolute symbols that bear their own names.
+        .filter_map(|symbol| symbol.split_once("@@"))
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    let nodes = text.lines().filter(|line| !line.contains("@@")).count();
+    let expected: BTreeSet<String> = bench
+        .text("symbols.txt")
+        .lines()
+        .chain([OWN])
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(expected.len(), 74);
+    assert_eq!(exported, expected);
+    // Nothing else but the twelve nodes and ours.
+    assert_eq!(nodes, 13, "{text}");
+}
+
+#[test]
+fn the_loader_knows_it_by_hpes_name() {
+    let bench = need_bench!();
+    let output = match Command::new("readelf")
+        .arg("-d")
+        .arg(bench.library.shared())
+        .output()
+    {
+        Ok(output) => output,
+        Err(error) => return skip(&format!("there is no readelf: {error}")),
+    };
+    let text = printed(&output);
+    assert!(
+        text.contains(&format!("Library soname: [{SONAME}]")),
+        "{text}"
+    );
+}
+
+#[test]
+fn programs_link_and_start() {
+    let bench = need_bench!();
+    let dynamic = bench.link_arguments();
+    let archive = bench.library.archive().display().to_string();
+    let dynamic: Vec<&str> = dynamic.iter().map(String::as_str).collect();
+    for arguments in [&dynamic[..], &[&archive, "-lpthread", "-ldl"]] {
+        let program = bench.compile("linkall.c", arguments);
+        let output = Command::new(program).output().expect("it starts");
+        assert_eq!(printed(&output), "73 functions");
+    }
+}
