@@ -3,14 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::link::{HEADERS, Library, make_links, private_libraries};
+use crate::headers::write_headers;
+use crate::link::{Library, make_links, private_libraries};
 use crate::tool::Result;
 
 /// Of HPE's library of the development branch, which programs ask pkg-config for.
 const VERSION: &str = "1.9.0";
-
-/// What our headers say of themselves.
-const OURS: &str = "cxi-capi";
 
 /// Directories of an installation.
 #[derive(Clone, Debug)]
@@ -59,16 +57,8 @@ pub fn install(library: &Library, places: &Places) -> Result<Vec<PathBuf>> {
     fs::write(&pc, pkg_config(places)).map_err(|error| at(&pc, &error))?;
     installed.push(pc);
 
-    let headers = places.installed(Path::new("include/libcxi"))?;
-    let source = Path::new(HEADERS).join("libcxi");
-    for header in ["libcxi.h", "cxi_rs.h"] {
-        let target = headers.join(header);
-        let there = fs::read_to_string(&target);
-        if there.is_ok_and(|text| !text.contains(OURS)) {
-            continue;
-        }
-        installed.push(copy(&source.join(header), &target)?);
-    }
+    let headers = places.installed(Path::new("include"))?;
+    installed.extend(write_headers(&headers)?);
     Ok(installed)
 }
 
@@ -93,6 +83,6 @@ fn pkg_config(places: &Places) -> String {
     )
 }
 
-fn at(path: &Path, error: &std::io::Error) -> String {
+pub(crate) fn at(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }

@@ -5,10 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+mod headers;
 mod install;
 mod link;
 mod tool;
 
+pub use headers::write_headers;
 pub use install::{Places, install};
-pub use link::{HEADERS, Library, SONAME};
+pub use link::{Library, SONAME};
 pub use tool::{Result, compiler};

@@ -13,9 +13,6 @@ pub const SONAME: &str = "libcxi.so.1";
 /// The file, named as that of HPE's library of the development branch.
 const FILE: &str = "libcxi.so.1.7.0";
 
-/// Headers, below the directory that `-I` names.
-pub const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../include");
-
 const VERSION_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../libcxi.map");
 
 /// What the standard library of Rust needs besides libc, and libc itself.

@@ -37,7 +37,8 @@ impl Device {
             }
             Opcode::CQ_ALLOC_BUF => {
                 let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
-                if opts.buf == 0 || !opts.buf.is_multiple_of(PAGE) {
+                // Without a buffer the driver takes memory of its own, as for CQ_ALLOC.
+                if !opts.buf.is_multiple_of(PAGE) {
                     return Err(Errno::EINVAL);
                 }
                 self.handle_cq_alloc(call, lni, eq, &opts.opts)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use cxi_capi_build::{HEADERS, Library, compiler};
+use cxi_capi_build::{Library, compiler, write_headers};
 use lzma_rust2::XzReader;
 use tempfile::TempDir;
 
@@ -50,6 +50,7 @@ fn make() -> Option<Bench> {
     Command::new(compiler()).arg("--version").output().ok()?;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let library = Library::make(&archive(), directory.path()).expect("the library is made");
+    write_headers(&directory.path().join("include")).expect("the headers are written");
     let unpacked = directory.path().join("cases");
     tar::Archive::new(XzReader::new(CASES, true))
         .unpack(unpacked)
@@ -90,6 +91,11 @@ impl Bench {
         self.directory.path().join(name)
     }
 
+    /// What `-I` names for our headers.
+    pub(crate) fn include(&self) -> PathBuf {
+        self.place("include")
+    }
+
     /// Directory of the library.
     pub(crate) fn libraries(&self) -> &Path {
         self.directory.path()
@@ -106,13 +112,16 @@ impl Bench {
         self.build(&source, arguments)
     }
 
-    fn build(&self, source: &Path, arguments: &[&str]) -> PathBuf {
+    /// Compiles a C program, with more arguments.
+    pub(crate) fn build(&self, source: &Path, arguments: &[&str]) -> PathBuf {
         let thread = std::thread::current();
         let test = thread.name().unwrap_or_default().replace("::", "-");
         let stem = source.file_stem().unwrap_or_default().to_string_lossy();
         let program = self.place(&format!("{stem}-{test}"));
         let output = Command::new(compiler())
-            .args(["-std=gnu11", "-O1", "-w", "-I", HEADERS, "-I"])
+            .args(["-std=gnu11", "-O1", "-w", "-I"])
+            .arg(self.include())
+            .arg("-I")
             .arg(self.case(""))
             .arg("-o")
             .arg(&program)

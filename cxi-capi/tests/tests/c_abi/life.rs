@@ -12,15 +12,23 @@ const RELEASES: [&str; 6] = [
     "main",
 ];
 
-/// What a driver refuses, whatever the library.
-fn refused(release: &str) -> Vec<&'static str> {
-    let mut refused = Vec::new();
-    if release < "shs-13.1" {
-        // Commands that came with 13.1.
-    }
-    refused.push("");
-    refused
-}
+/// What is refused, on every driver: services that are not there, what is in use, an event queue
+/// that has no room for a resize; and the namespace of a service that has none.
+const REFUSED: [(&str, &str); 7] = [
+    ("cxil_get_svc_lpr", "-EINVAL"),
+    ("cxil_svc_get_netns", "-EINVAL"),
+    ("cxil_alloc_lni", "-EINVAL"),
+    ("cxil_destroy_svc", "-EBUSY"),
+    ("cxil_evtq_resize", "-EINVAL"),
+    ("cxil_destroy_domain", "-EBUSY"),
+    ("cxil_destroy_lni", "-EBUSY"),
+];
+
+/// What came with 13.1.
+const SINCE_13_1: [&str; 2] = ["cxil_svc_enable", "cxil_svc_get_exclusive_cp"];
+
+/// What the program does whose result depends on nothing but the library.
+const STEPS: usize = 48;
 
 #[test]
 fn one_library_lives_on_six_drivers() {
@@ -33,7 +41,24 @@ fn one_library_lives_on_six_drivers() {
     for release in RELEASES {
         let run = ["--release", release, "--", &driver, &library, "live"];
         let text = printed(&served(&run, &[]));
-        println!("{release}\n{text}");
-        let _ = refused(release);
+        let mut steps = 0;
+        for (function, result) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let result = result.trim();
+            steps += 1;
+            let refused = REFUSED.contains(&(function, result));
+            // A service that is not there is refused too.
+            let newer = SINCE_13_1.contains(&function) && result == "-EINVAL";
+            assert!(
+                matches!(result, "0" | "(positive)") || refused || newer,
+                "{release}: {function} {result}\n{text}"
+            );
+        }
+        assert!(text.ends_with("\nend"), "{release}: {text}");
+        assert_eq!(steps, STEPS, "{release}: {text}");
+        let enabled = text.contains("cxil_svc_enable                    0");
+        assert_eq!(
+            enabled,
+            !release.starts_with("shs-12") && release != "shs-13.0"
+        );
     }
 }

@@ -1,1 +1,1 @@
-//! x
+//! Programs of others, if there are any here.

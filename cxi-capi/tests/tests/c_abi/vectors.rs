@@ -65,8 +65,10 @@ fn compare(release: &str, count: usize, by_function_rule: usize) {
     let mut compared = 0;
     let mut excepted = 0;
     let mut differences = Vec::new();
+    let driver = bench.compile("driver.c", &["-ldl"]);
+    let kernel = bench.compile("fakecxi.c", &[]);
     for (group, environment) in GROUPS {
-        let ours = play(bench, release, group, environment);
+        let ours = play(bench, [&kernel, &driver], release, group, environment);
         for (name, theirs) in vectors(&text, group) {
             compared += 1;
             if release != "main" && FUNCTION_RULE.contains(&name.as_str()) {
@@ -104,9 +106,13 @@ fn missing() -> Option<String> {
 }
 
 /// Runs a group of cases.
-fn play(bench: &Bench, release: &str, group: &str, environment: &[&str]) -> Cases {
-    let driver = bench.compile("driver.c", &["-ldl"]);
-    let kernel = bench.compile("fakecxi.c", &[]);
+fn play(
+    bench: &Bench,
+    [kernel, driver]: [&PathBuf; 2],
+    release: &str,
+    group: &str,
+    environment: &[&str],
+) -> Cases {
     let file = |kind: &str| -> PathBuf { bench.place(&format!("{release}-{group}.{kind}")) };
     let printed = File::create(file("txt")).expect("a file");
     let mut command = Command::new("timeout");
