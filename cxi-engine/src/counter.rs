@@ -79,8 +79,7 @@ impl Count {
             ct_writeback: true,
         };
         if to.memory.write(&[(to.va, &word.encode())]).is_err() {
-            let rgid = self.config.rgid;
-            effects.push(Effect::Fault { rgid, va: to.va });
+            Effect::fault(effects, self.config.rgid, to.va);
         }
     }
 }

@@ -8,18 +8,19 @@ use cxi_hw::ReturnCode;
 /// VNIs that are received, and what is mapped behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    /// By the number of the receive profile.
-    profiles: BTreeMap<u32, RangeInclusive<u16>>,
+    /// By the number of the receive profile; few enough to look at all.
+    profiles: Vec<(u32, RangeInclusive<u16>)>,
     portals: BTreeMap<(u32, u16, u16), u16>,
 }
 
 impl Directory {
     pub(crate) fn add(&mut self, profile: u32, vnis: RangeInclusive<u16>) {
-        self.profiles.insert(profile, vnis);
+        self.remove(profile);
+        self.profiles.push((profile, vnis));
     }
 
     pub(crate) fn remove(&mut self, profile: u32) {
-        self.profiles.remove(&profile);
+        self.profiles.retain(|(other, _)| *other != profile);
     }
 
     pub(crate) fn map(&mut self, profile: u32, pid: u16, index: u16, portal: u16) {

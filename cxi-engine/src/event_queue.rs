@@ -114,7 +114,7 @@ impl Events {
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {
-            wake(effects, wait);
+            Effect::wake(effects, wait);
         }
         self.check_thresholds(state, effects);
     }
@@ -130,8 +130,7 @@ impl Events {
             _ => memory.write(&event),
         };
         if stored.is_err() {
-            let rgid = self.config.rgid;
-            effects.push(Effect::Fault { rgid, va });
+            Effect::fault(effects, self.config.rgid, va);
         }
         self.write += 1;
         if self.write >= self.blocks {
@@ -167,7 +166,7 @@ impl Events {
             && !state.event_int_disable
             && self.used(state) > 0
         {
-            wake(effects, wait);
+            Effect::wake(effects, wait);
         }
     }
 
@@ -215,13 +214,12 @@ impl Events {
             .memory
             .write(&[(va, fields), (va + 48, last)]);
         if stored.is_err() {
-            let rgid = self.config.rgid;
-            effects.push(Effect::Fault { rgid, va });
+            Effect::fault(effects, self.config.rgid, va);
         }
         if let Some(wait) = self.config.status_wait
             && !state.eq_sts_int_disable
         {
-            wake(effects, wait);
+            Effect::wake(effects, wait);
         }
     }
 
@@ -251,7 +249,7 @@ impl Events {
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {
-            wake(effects, wait);
+            Effect::wake(effects, wait);
         }
         self.blocks = blocks(&buffer);
         self.config.buffer = buffer;
@@ -263,11 +261,4 @@ impl Events {
 
 fn blocks(buffer: &EventBuffer) -> u32 {
     u32::try_from(buffer.len / BLOCK).unwrap_or(u32::MAX)
-}
-
-fn wake(effects: &mut Vec<Effect>, wait: u64) {
-    let wake = Effect::Wake(wait);
-    if !effects.contains(&wake) {
-        effects.push(wake);
-    }
 }

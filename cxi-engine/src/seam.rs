@@ -139,11 +139,31 @@ impl CounterDoorbell {
 pub enum Effect {
     /// Raise the interrupt of a wait object, by the number that the event queue was added with.
     Wake(u64),
-    /// Memory of a client was not there when it was used: a hint for people.
+    /// Memory for events or counters was not there: a hint for people. Of an RGID, the first one is
+    /// told until the effects are taken.
     Fault {
         /// Whose.
         rgid: u16,
         /// Where.
         va: u64,
     },
+}
+
+impl Effect {
+    /// Adds a wake-up, once.
+    pub(crate) fn wake(effects: &mut Vec<Self>, wait: u64) {
+        let wake = Self::Wake(wait);
+        if !effects.contains(&wake) {
+            effects.push(wake);
+        }
+    }
+
+    /// Adds the first fault of an RGID.
+    pub(crate) fn fault(effects: &mut Vec<Self>, rgid: u16, va: u64) {
+        let known =
+            |effect: &Self| matches!(effect, Self::Fault { rgid: other, .. } if *other == rgid);
+        if !effects.iter().any(known) {
+            effects.push(Self::Fault { rgid, va });
+        }
+    }
 }

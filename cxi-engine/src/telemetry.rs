@@ -15,6 +15,4 @@ pub struct Telemetry {
     pub requests: u64,
     /// Requests refused.
     pub refused: u64,
-    /// Events lost for want of room in an event queue.
-    pub events_lost: u64,
 }

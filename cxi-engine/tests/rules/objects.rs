@@ -5,6 +5,28 @@ use cxi_hw::{CqCommand, CqOp, EventType, PtlteState, ReturnCode};
 
 use crate::rig::*;
 
+/// The number of a queue says what it is for; 0 is no event queue and no counter.
+#[test]
+fn rule_1_1_numbers() {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.add_tx(1023, false);
+    rig.add_target(1535);
+    rig.submit(1535, &[&entry(7, BUFFER, 64).encode()]);
+    assert_eq!(rig.event(TARGET_EQ).kind(), EventType::LINK);
+    rig.submit(
+        1023,
+        &[&cxi_hw::FullDma {
+            eq: 0,
+            ct: 0,
+            ..put(1)
+        }
+        .encode()],
+    );
+    assert_eq!(rig.event(TARGET_EQ).kind(), EventType::PUT);
+    assert_eq!(rig.events(EQ), []);
+}
+
 /// A queue sends with the profile of its LCID, as it is when the command runs.
 #[test]
 fn rule_1_2_profiles_apply_to_later_commands() {

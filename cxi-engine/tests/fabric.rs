@@ -1,0 +1,278 @@
+//! Several NICs: routing, isolation, and a fabric that loses, repeats, reorders and delays.
+
+mod rig;
+
+use cxi_engine::{Fabric, Faults, PortalOptions, Settings};
+use cxi_hw::{
+    AtomicOp, AtomicType, Class, CommandByte, DmaAtomic, DmaFlags, DmaOp, EventType, FullDma,
+    ReturnCode, TargetCommand, TargetFlags,
+};
+use rig::{BUFFER, CT, EQ, LAC, Rig, TARGET_EQ, TXQ, With, entry, message, padded};
+
+const HERE: u32 = 0x10;
+const THERE: u32 = 0x20;
+
+/// Two NICs on one fabric, the second with a PtlTE that takes everything.
+fn pair() -> (Fabric, Rig, Rig) {
+    let fabric = Fabric::new();
+    let here = Rig::on(fabric.clone(), HERE, Settings::default());
+    let mut there = Rig::on(fabric.clone(), THERE, Settings::default());
+    there.portal(rig::PORTAL, 0, PortalOptions::IS_MATCHING);
+    let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET | TargetFlags::EVENT_CT_COMM;
+    there.append(&TargetCommand {
+        flags,
+        ct: CT,
+        ..entry(1, BUFFER, 0x10_0000)
+    });
+    there.event(TARGET_EQ);
+    (fabric, here, there)
+}
+
+/// Runs both until nothing is on the way, with time passing if it must.
+fn run(fabric: &Fabric, here: &mut Rig, there: &mut Rig) {
+    for _ in 0..100_000 {
+        let worked = here.engine.run_until_idle() | there.engine.run_until_idle();
+        if worked || !fabric.waiting().is_empty() {
+            continue;
+        }
+        if fabric.is_idle() && !here.engine.awaits_answers() && !there.engine.awaits_answers() {
+            return;
+        }
+        fabric.tick();
+    }
+    panic!("it never ends");
+}
+
+fn to(op: DmaOp, len: u32) -> FullDma {
+    message(op, THERE, BUFFER, len)
+}
+
+#[test]
+fn a_put_and_a_get_from_nic_to_nic() {
+    let (fabric, mut here, mut there) = pair();
+    here.memory.put(BUFFER, b"across the fabric");
+    here.store(
+        TXQ,
+        &[&FullDma {
+            remote_offset: 64,
+            ..to(DmaOp::PUT, 17)
+        }
+        .encode()],
+    );
+    here.engine.run_until_idle();
+    assert_eq!(fabric.waiting(), [THERE]);
+    assert_eq!(here.events(EQ), []);
+    run(&fabric, &mut here, &mut there);
+    assert_eq!(there.memory.bytes(BUFFER + 64, 17), b"across the fabric");
+    assert_eq!(there.events(TARGET_EQ), [(EventType::PUT, ReturnCode::OK)]);
+    assert_eq!(here.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    there.memory.put(BUFFER, &[7; 3000]);
+    here.store(TXQ, &[&to(DmaOp::GET, 3000).encode()]);
+    run(&fabric, &mut here, &mut there);
+    assert!(here.memory.bytes(BUFFER, 3000) == [7; 3000]);
+    assert_eq!(here.events(EQ), [(EventType::REPLY, ReturnCode::OK)]);
+}
+
+#[test]
+fn a_rendezvous_from_nic_to_nic() {
+    let (fabric, mut here, mut there) = pair();
+    here.portal(5, 255, PortalOptions::IS_MATCHING);
+    here.append(&TargetCommand {
+        ptlte_index: 5,
+        flags: TargetFlags::OP_GET,
+        ignore_bits: u64::MAX,
+        ..entry(9, 0, (1 << 56) - 1)
+    });
+    there.append(
+        &TargetCommand {
+            flags: TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL,
+            ..entry(2, BUFFER + 0x10_0000, 0x10_0000)
+        }
+        .with_match_bits(4),
+    );
+    let data: Vec<u8> = (0..50_000_u32).map(|at| at.to_le_bytes()[1]).collect();
+    here.memory.put(BUFFER, &data);
+    let command = FullDma {
+        flags: DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET,
+        remote_offset: BUFFER,
+        eager_length: 256,
+        rendezvous_id: 3,
+        match_bits: 4,
+        ..to(DmaOp::RENDEZVOUS_PUT, 50_000)
+    };
+    here.store(TXQ, &[&command.encode()]);
+    run(&fabric, &mut here, &mut there);
+    assert!(there.memory.bytes(BUFFER + 0x10_0000, 50_000) == data);
+    let reply = there.events(TARGET_EQ).pop();
+    assert_eq!(reply, Some((EventType::REPLY, ReturnCode::OK)));
+}
+
+#[test]
+fn a_nic_that_is_gone_is_unreachable() {
+    let (fabric, mut here, there) = pair();
+    drop(there);
+    here.put(&to(DmaOp::PUT, 1));
+    assert_eq!(
+        here.events(EQ),
+        [(EventType::ACK, ReturnCode::UNDELIVERABLE)]
+    );
+    assert!(fabric.is_idle());
+}
+
+/// A process is behind its VNI and PID, its objects and memory behind its RGID.
+#[test]
+fn another_process_is_out_of_reach() {
+    let (_, mut here, _there) = pair();
+    here.rgid = 99;
+    here.profile(0, 77);
+    here.add_tx(9, false);
+    // Another's event queue and counter.
+    for command in [
+        to(DmaOp::PUT, 0),
+        FullDma {
+            eq: 0,
+            ct: CT,
+            ..to(DmaOp::PUT, 0)
+        },
+    ] {
+        here.add_tx(9, false);
+        here.submit(9, &[&command.encode()]);
+        assert_eq!(
+            here.queues[&9].status().return_code,
+            ReturnCode::CMD_INVALID_ARG
+        );
+    }
+    // Another's memory.
+    here.add_tx(9, false);
+    here.add_eq(50, 64, cxi_engine::EventFlags::empty());
+    here.submit(
+        9,
+        &[&FullDma {
+            eq: 50,
+            ..to(DmaOp::PUT, 8)
+        }
+        .encode()],
+    );
+    assert_eq!(
+        here.events(50),
+        [(EventType::ACK, ReturnCode::NO_TRANSLATION)]
+    );
+}
+
+#[test]
+fn another_vni_is_another_world() {
+    let (fabric, mut here, mut there) = pair();
+    here.profile(0, 77);
+    here.store(TXQ, &[&to(DmaOp::PUT, 8).encode()]);
+    run(&fabric, &mut here, &mut there);
+    assert_eq!(
+        here.events(EQ),
+        [(EventType::ACK, ReturnCode::VNI_NOT_FOUND)]
+    );
+    assert_eq!(there.events(TARGET_EQ), []);
+}
+
+fn add_one() -> DmaAtomic {
+    let base = to(DmaOp::PUT, 0);
+    DmaAtomic {
+        command: CommandByte::new(Class::DMA, 2, DmaOp::FETCHING_ATOMIC.0),
+        lac: LAC,
+        flags: DmaFlags::EVENT_SEND_DISABLE,
+        dfa: base.dfa,
+        local_read_addr: BUFFER,
+        request_len: 8,
+        eq: EQ,
+        initiator: base.initiator,
+        local_write_addr: BUFFER + 8,
+        atomic_op: AtomicOp::SUM,
+        atomic_type: AtomicType::UINT64_T,
+        write_lac: LAC,
+        ..DmaAtomic::default()
+    }
+}
+
+/// Each operation happens once and in order, whatever the fabric does to packets.
+#[test]
+fn faults_are_mended() {
+    const ROUNDS: u64 = 60;
+    for (seed, faults) in [
+        Faults {
+            loss: 20_000,
+            ..Faults::default()
+        },
+        Faults {
+            duplication: 40_000,
+            ..Faults::default()
+        },
+        Faults {
+            delay: 9,
+            reordering: 30_000,
+            ..Faults::default()
+        },
+        Faults {
+            loss: 10_000,
+            duplication: 20_000,
+            delay: 5,
+            reordering: 10_000,
+            ..Faults::default()
+        },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (fabric, mut here, mut there) = pair();
+        fabric.set_faults(Faults {
+            seed: seed as u64,
+            ..faults
+        });
+        here.memory.put(BUFFER, &1_u64.to_le_bytes());
+        for round in 0..ROUNDS {
+            here.store(TXQ, &[&padded(&add_one().encode(), 128)]);
+            run(&fabric, &mut here, &mut there);
+            assert_eq!(here.memory.word(BUFFER + 8), round, "{faults:?}");
+        }
+        assert_eq!(there.memory.word(BUFFER), ROUNDS);
+        assert_eq!(here.events(EQ).len() as u64, ROUNDS);
+        assert_eq!(there.events(TARGET_EQ).len() as u64, ROUNDS);
+    }
+}
+
+/// The same seed does the same.
+#[test]
+fn faults_repeat() {
+    let ticks = |seed| {
+        let (fabric, mut here, mut there) = pair();
+        fabric.set_faults(Faults {
+            seed,
+            loss: 20_000,
+            delay: 20,
+            ..Faults::default()
+        });
+        for _ in 0..20 {
+            here.store(TXQ, &[&to(DmaOp::PUT, 8).encode()]);
+            run(&fabric, &mut here, &mut there);
+        }
+        fabric.now()
+    };
+    assert_eq!(ticks(1), ticks(1));
+    assert_ne!(ticks(1), ticks(2));
+}
+
+/// Nobody answers for ever: the operation fails.
+#[test]
+fn what_is_always_lost_is_given_up() {
+    let (fabric, mut here, mut there) = pair();
+    fabric.set_faults(Faults {
+        loss: u16::MAX,
+        ..Faults::default()
+    });
+    here.store(
+        TXQ,
+        &[&to(DmaOp::PUT, 8).encode(), &to(DmaOp::PUT, 4).encode()],
+    );
+    run(&fabric, &mut here, &mut there);
+    assert_eq!(
+        here.events(EQ),
+        [(EventType::ACK, ReturnCode::UNDELIVERABLE); 2]
+    );
+}
