@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
-    /// still wait.
+    /// still wait. What has not been answered by then is not reported any more.
     pub fn remove_queue(&mut self, number: u16) {
         let Some(generation) = self.queues.table.get(number).map(|queue| queue.generation) else {
             return;

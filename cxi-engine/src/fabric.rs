@@ -62,7 +62,7 @@ impl Fabric {
         Self::default()
     }
 
-    /// Sets what happens to packets from now on.
+    /// Sets what happens to packets from now on. Operations that are under way are not sent again.
     pub fn set_faults(&self, faults: Faults) {
         let mut switch = self.switch();
         switch.random = faults.seed;

@@ -18,8 +18,8 @@ pub(crate) enum Owner {
     Queue(u16, u64),
     /// A transmit queue whose triggered command it was.
     Triggered(u16, u64),
-    /// The rest of a rendezvous put.
-    Rendezvous,
+    /// A PtlTE that a rendezvous put came to.
+    Portal(u16, u64),
 }
 
 /// How the end of an operation is reported.
@@ -208,6 +208,10 @@ impl Engine {
 
     /// Reports the end of an operation and lets its queue go on.
     pub(crate) fn complete(&mut self, operation: &Operation, reply: &Reply) {
+        if !self.is_there(operation.owner) {
+            // Its numbers may be somebody else's by now.
+            return;
+        }
         let mut reply = *reply;
         if let Some(fetch) = operation.fetch
             && reply.code == ReturnCode::OK
@@ -227,17 +231,28 @@ impl Engine {
         }
         self.report(&operation.report, &reply);
         match operation.owner {
-            Owner::Queue(number, generation) => {
-                if let Some(queue) = self.queues.table.get_mut(number)
-                    && queue.generation == generation
-                {
+            Owner::Queue(number, _) => {
+                if let Some(queue) = self.queues.table.get_mut(number) {
                     queue.busy = false;
                     queue.pending = queue.pending.saturating_sub(1);
                     self.queues.list(number);
                 }
             }
             Owner::Triggered(number, generation) => self.end_triggered(number, generation),
-            Owner::Rendezvous => {}
+            Owner::Portal(..) => {}
+        }
+    }
+
+    fn is_there(&self, owner: Owner) -> bool {
+        match owner {
+            Owner::Queue(number, generation) | Owner::Triggered(number, generation) => {
+                let queue = self.queues.table.get(number);
+                queue.is_some_and(|queue| queue.generation == generation)
+            }
+            Owner::Portal(number, generation) => {
+                let portal = self.portals.table.get(number);
+                portal.is_some_and(|portal| portal.generation == generation)
+            }
         }
     }
 

@@ -70,7 +70,7 @@ impl Engine {
         let Some(portal) = self.portals.table.get(rest.number) else {
             return;
         };
-        let (eq, rgid) = (portal.config.eq, portal.config.rgid);
+        let (eq, rgid, generation) = (portal.config.eq, portal.config.rgid, portal.generation);
         let pid_bits = self.settings.pid_bits;
         let request = rest.request;
         let pid = request.initiator.pid(pid_bits);
@@ -117,7 +117,7 @@ impl Engine {
         report_flags.set(DmaFlags::EVENT_SUCCESS_DISABLE, flags.intersects(quiet));
         let operation = Operation {
             rgid,
-            owner: Owner::Rendezvous,
+            owner: Owner::Portal(rest.number, generation),
             report: Report {
                 eq,
                 ct: rest.entry.ct,

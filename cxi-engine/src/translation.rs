@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cxi_hw::ReturnCode;
 
@@ -21,6 +22,19 @@ pub(crate) struct Segment {
     pub(crate) memory: Arc<dyn ClientMemory>,
     pub(crate) va: u64,
     pub(crate) len: u64,
+    /// The region is still there.
+    live: Arc<AtomicBool>,
+}
+
+impl Segment {
+    /// The memory, while the region is there: packets outlive it.
+    fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
+        if self.live.load(Ordering::Acquire) {
+            Ok(&*self.memory)
+        } else {
+            Err(MemoryFault)
+        }
+    }
 }
 
 /// Memory in segments; mostly one.
@@ -65,12 +79,12 @@ impl Scatter {
 
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
         self.parts(offset, into.len())
-            .try_for_each(|(segment, va, part)| segment.memory.read(va, &mut into[part]))
+            .try_for_each(|(segment, va, part)| segment.memory()?.read(va, &mut into[part]))
     }
 
     pub(crate) fn write(&self, offset: u64, from: &[u8]) -> Result<(), MemoryFault> {
         self.parts(offset, from.len())
-            .try_for_each(|(segment, va, part)| segment.memory.write(&[(va, &from[part])]))
+            .try_for_each(|(segment, va, part)| segment.memory()?.write(&[(va, &from[part])]))
     }
 
     /// The only segment, unless there are several.
@@ -79,49 +93,70 @@ impl Scatter {
     }
 }
 
+/// A region under its number.
+#[derive(Debug)]
+struct Known {
+    number: u32,
+    region: Region,
+    live: Arc<AtomicBool>,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.live.store(false, Ordering::Release);
+    }
+}
+
+impl Known {
+    fn end(&self) -> u64 {
+        self.region.iova.saturating_add(self.region.len)
+    }
+
+    fn allows(&self, access: Access) -> bool {
+        match access {
+            Access::Read => self.region.readable,
+            Access::Write => self.region.writable,
+            Access::Both => self.region.readable && self.region.writable,
+        }
+    }
+}
+
 /// The regions of an address context, by first address.
 #[derive(Debug, Default)]
 struct Context {
-    regions: Vec<(u32, Region)>,
+    regions: Vec<Known>,
     /// The highest end of each region and all before it.
     reach: Vec<u64>,
 }
 
 impl Context {
     fn update(&mut self) {
-        self.regions.sort_by_key(|(_, region)| region.iova);
+        self.regions.sort_by_key(|known| known.region.iova);
         let mut reach = 0;
         self.reach.clear();
-        self.reach.extend(self.regions.iter().map(|(_, region)| {
-            reach = u64::max(reach, region.iova.saturating_add(region.len));
+        self.reach.extend(self.regions.iter().map(|known| {
+            reach = u64::max(reach, known.end());
             reach
         }));
     }
 
     /// The region with an address that reaches furthest, of those with the permission if there is
     /// one.
-    fn find(&self, iova: u64, access: Access) -> Result<&Region, ReturnCode> {
-        let end = self.regions.partition_point(|(_, it)| it.iova <= iova);
+    fn find(&self, iova: u64, access: Access) -> Result<&Known, ReturnCode> {
+        let end = self.regions.partition_point(|it| it.region.iova <= iova);
         let mut error = ReturnCode::NO_TRANSLATION;
-        let mut best: Option<&Region> = None;
-        let candidates = self.regions[..end].iter().zip(&self.reach[..end]);
-        for ((_, region), reach) in candidates.rev() {
+        let mut best: Option<&Known> = None;
+        for (known, reach) in self.regions[..end].iter().zip(&self.reach[..end]).rev() {
             if *reach <= iova {
                 break;
             }
-            let last = region.iova.saturating_add(region.len);
-            if last <= iova {
+            if known.end() <= iova {
                 continue;
             }
-            let allowed = match access {
-                Access::Read => region.readable,
-                Access::Write => region.writable,
-                Access::Both => region.readable && region.writable,
-            };
-            if !allowed {
+            if !known.allows(access) {
                 error = ReturnCode::PAGE_PERM_ERROR;
-            } else if best.is_none_or(|best| best.iova.saturating_add(best.len) < last) {
-                best = Some(region);
+            } else if best.is_none_or(|best| best.end() < known.end()) {
+                best = Some(known);
             }
         }
         best.ok_or(error)
@@ -142,7 +177,11 @@ impl Translation {
         let key = (region.rgid, region.lac);
         self.regions.insert(number, key);
         let context = self.contexts.entry(key).or_default();
-        context.regions.push((number, region));
+        context.regions.push(Known {
+            number,
+            region,
+            live: Arc::new(AtomicBool::new(true)),
+        });
         context.update();
     }
 
@@ -153,7 +192,7 @@ impl Translation {
         let Some(context) = self.contexts.get_mut(&key) else {
             return;
         };
-        context.regions.retain(|(other, _)| *other != number);
+        context.regions.retain(|known| known.number != number);
         context.update();
         if context.regions.is_empty() {
             self.contexts.remove(&key);
@@ -178,7 +217,8 @@ impl Translation {
         let end = iova.checked_add(len).ok_or(ReturnCode::NO_TRANSLATION)?;
         let mut at = iova;
         while at < end {
-            let region = context.find(at, access)?;
+            let known = context.find(at, access)?;
+            let region = &known.region;
             let offset = at - region.iova;
             let part = (region.len - offset).min(end - at);
             scatter.push(Segment {
@@ -188,6 +228,7 @@ impl Translation {
                     .checked_add(offset)
                     .ok_or(ReturnCode::NO_TRANSLATION)?,
                 len: part,
+                live: Arc::clone(&known.live),
             });
             at += part;
         }

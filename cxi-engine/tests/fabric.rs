@@ -276,3 +276,28 @@ fn what_is_always_lost_is_given_up() {
         [(EventType::ACK, ReturnCode::UNDELIVERABLE); 2]
     );
 }
+
+/// What comes back late reaches neither memory nor objects that have changed hands.
+#[test]
+fn late_answers_find_nobody() {
+    let (fabric, mut here, mut there) = pair();
+    let there_memory: Vec<u8> = vec![9; 4096];
+    there.memory.put(BUFFER, &there_memory);
+    let get = to(DmaOp::GET, 4096);
+    let fetch = add_one();
+    here.add_tx(7, false);
+    here.store(TXQ, &[&get.encode()]);
+    here.store(7, &[&padded(&fetch.encode(), 128)]);
+    here.engine.run_until_idle();
+    here.engine.remove_queue(TXQ);
+    here.engine.remove_queue(7);
+    here.engine.remove_region(1);
+    // Somebody else has the numbers now.
+    here.add_tx(TXQ, false);
+    here.add_tx(7, false);
+    here.region_with(1, BUFFER, 4096, true, true);
+    run(&fabric, &mut here, &mut there);
+    assert!(here.memory.bytes(BUFFER, 4096) == [0; 4096]);
+    assert_eq!(here.events(EQ), []);
+    assert_eq!(here.engine.commands_in_flight(TXQ), 0);
+}
