@@ -20,13 +20,9 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &arguments),
     };
-    if cli.common.mock.is_none() {
-        // For scripts that call cxi: an empty variable is none.
-        let file = env::var_os("CXI_MOCK").filter(|file| !file.is_empty());
-        cli.common.mock = file.map(|file| Some(file.into()));
-    }
     let as_json = cli.common.json;
-    match execute(&cli).and_then(|report| report.print(as_json)) {
+    let report = cli.common.complete().and_then(|()| execute(&cli));
+    match report.and_then(|report| report.print(as_json)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let code = failure.kind() as u8;

@@ -11,9 +11,9 @@ use nix::unistd::{Uid, User};
 use serde::Serialize;
 
 use crate::args::{duration, number};
-use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::job::JobNode;
+use crate::options::Common;
 use crate::output::{Report, nics};
 use crate::state_file::{self, OBSERVATION, StateFile};
 

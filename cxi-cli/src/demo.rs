@@ -10,9 +10,9 @@ use cxi::{
 use cxi_mock::Credentials;
 use serde::Serialize;
 
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
 use crate::node::Node;
+use crate::options::Common;
 use crate::output::{HEADING, Report, nics};
 use crate::service::{change, create, list, usage};
 use crate::wanted::Wanted;

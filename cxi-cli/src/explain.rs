@@ -8,10 +8,11 @@ use cxi_job::ProcFs;
 use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
 
-use crate::cli::{Common, CreateArgs};
 use crate::exit::{Failure, of_device};
 use crate::node::{Node, changing, reading};
+use crate::options::Common;
 use crate::output::{Report, nics};
+use crate::service::cli::CreateArgs;
 use crate::service::create::wanted;
 use crate::service::list;
 use crate::wanted::{Unfinished, Wanted};

@@ -20,6 +20,7 @@ mod generate;
 mod input;
 mod job;
 mod node;
+mod options;
 mod output;
 pub mod read;
 mod service;

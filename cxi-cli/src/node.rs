@@ -7,8 +7,8 @@ use cxi::{Device, DeviceId, FoundDevice};
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
+use crate::options::Common;
 use crate::output::Report;
 use crate::state_file::{self, MOCK_NODE, StateFile};
 

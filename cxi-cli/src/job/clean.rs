@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::epilog::{gone, report, status};
 use super::node::JobNode;
 use super::progress::Progress;
-use crate::cli::Common;
 use crate::exit::Failure;
+use crate::options::Common;
 use crate::output::Report;
 
 #[derive(Serialize)]

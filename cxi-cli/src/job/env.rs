@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::cli::WhichArgs;
 use super::node::JobNode;
 use super::which::{filter, read_grant, selected};
-use crate::cli::Common;
 use crate::exit::{Exit, Failure};
+use crate::options::Common;
 use crate::output::Report;
 
 #[derive(Serialize)]

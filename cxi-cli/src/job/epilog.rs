@@ -12,8 +12,8 @@ use super::cli::WhichArgs;
 use super::node::JobNode;
 use super::progress::Progress;
 use super::which::{filter, selected};
-use crate::cli::Common;
 use crate::exit::{Exit, Failure};
+use crate::options::Common;
 use crate::output::Report;
 
 pub(super) fn run(

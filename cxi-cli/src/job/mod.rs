@@ -13,8 +13,8 @@ mod request;
 mod run;
 mod which;
 
-use crate::cli::Common;
 use crate::exit::Failure;
+use crate::options::Common;
 use crate::output::Report;
 use cli::JobCommand;
 

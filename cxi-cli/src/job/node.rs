@@ -4,9 +4,9 @@ use cxi::Host;
 use cxi_job::{Node as Nics, NodeNic};
 
 use crate::args::NicChoice;
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
 use crate::node::{Intent, Node, no_device, no_stray_option, no_such_nic};
+use crate::options::Common;
 
 /// The NICs that a command for jobs works on: all, unless told otherwise.
 pub(crate) struct JobNode {

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::cli::SizeArgs;
 use super::node::JobNode;
 use super::request::planned;
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
+use crate::options::Common;
 use crate::output::table::Columns;
 use crate::output::{Report, nics};
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::cli::SizeArgs;
 use super::node::JobNode;
 use super::plan;
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
+use crate::options::Common;
 use crate::output::{Report, nics};
 
 #[derive(Serialize)]

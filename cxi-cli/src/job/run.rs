@@ -20,8 +20,8 @@ use super::epilog;
 use super::node::{JobNode, Paused};
 use super::progress::Progress;
 use super::{prolog, request};
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, of_device};
+use crate::options::Common;
 use crate::output::{Report, print_failures};
 
 /// How often a program that was told to end is looked at.

@@ -3,8 +3,8 @@
 use cxi::{Device, DeviceId, Limits, Member, ServiceId, ServiceSpec};
 use serde::Serialize;
 
+use super::cli::{CreateArgs, SpecArgs};
 use super::list;
-use crate::cli::{CreateArgs, SpecArgs};
 use crate::exit::{Failure, of_device};
 use crate::node::Node;
 use crate::output::{Report, nics};

@@ -1,6 +1,7 @@
 //! `cxi service`.
 
 pub(crate) mod change;
+pub(crate) mod cli;
 pub(crate) mod create;
 pub(crate) mod list;
 mod show;
@@ -8,11 +9,12 @@ pub(crate) mod usage;
 
 use cxi::{Device, DeviceId, Service, ServiceId};
 
-use crate::cli::{Common, ServiceCommand};
 use crate::exit::{Exit, Failure, of_device};
 use crate::node::{changing, reading};
+use crate::options::Common;
 use crate::output::Report;
 use crate::output::nics;
+use cli::ServiceCommand;
 
 pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, Failure> {
     match command {

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::cli::{ConfigArgs, VniArgs};
 use super::{Changed, Open, load, now, of_config, of_pool, of_reserve};
-use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
+use crate::options::Common;
 use crate::output::Report;
 use crate::state_file::{StateFile, VNI_POOL};
 

@@ -13,8 +13,8 @@ use cxi_job::VniPool;
 use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError, Snapshot, Timestamp};
 use serde::Serialize;
 
-use crate::cli::Common;
 use crate::exit::{Exit, Failure};
+use crate::options::Common;
 use crate::output::Report;
 use crate::state_file::{self, StateFile, VNI_POOL};
 use cli::{VniArgs, VniCommand};

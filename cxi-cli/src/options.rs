@@ -1,0 +1,80 @@
+//! Options of every command.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use cxi_ioctl::DriverRelease;
+use cxi_mock::FaultSpec;
+
+use crate::args::NicChoice;
+use crate::exit::Failure;
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Common {
+    /// NICs to work on: cxi0, cxi0-3, a list of them, or all [default: all for what only reads,
+    /// else cxi0]
+    #[arg(short, long, global = true, value_name = "NICS")]
+    pub(crate) device: Option<NicChoice>,
+    /// Print JSON; errors too, one object a line on standard error
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Work on a mock node, as root there. With a file its services live on between calls; the
+    /// variable CXI_MOCK can name it too
+    #[arg(
+        long,
+        global = true,
+        value_name = "STATE.json",
+        num_args = 0..=1,
+        require_equals = true,
+    )]
+    #[allow(clippy::option_option, reason = "how clap spells an optional value")]
+    pub(crate) mock: Option<Option<PathBuf>>,
+    /// Number of NICs of a new mock node [default: 2]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) mock_nics: Option<u8>,
+    /// Driver of a new mock node: shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1 or main
+    /// [default: shs-14.0.1]
+    #[arg(long, global = true, value_name = "RELEASE")]
+    pub(crate) mock_release: Option<DriverRelease>,
+    /// Make the mock node fail: words with colons between, such as SVC_DESTROY:EBUSY:times=3 or
+    /// cxi1:EIO:after=100; the variable CXI_MOCK_FAULT can name them too
+    #[arg(long, global = true, value_name = "FAULT", value_delimiter = ',')]
+    pub(crate) mock_fault: Vec<FaultSpec>,
+}
+
+impl Common {
+    /// Takes what the command line leaves out from the variables of scripts that call cxi. A
+    /// variable that is empty is one that is not set; faults of a mock node say nothing about
+    /// real NICs.
+    pub(crate) fn complete(&mut self) -> Result<(), Failure> {
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+        if self.mock.is_none() {
+            self.mock = variable("CXI_MOCK").map(|file| Some(file.into()));
+        }
+        if self.mock.is_some()
+            && self.mock_fault.is_empty()
+            && let Some(faults) = variable(FAULTS)
+        {
+            self.mock_fault = parse_faults(&faults)?;
+        }
+        Ok(())
+    }
+}
+
+const FAULTS: &str = "CXI_MOCK_FAULT";
+
+fn parse_faults(faults: &OsString) -> Result<Vec<FaultSpec>, Failure> {
+    let faults = faults.to_string_lossy();
+    faults
+        .split(',')
+        .map(|fault| {
+            fault
+                .parse()
+                .map_err(|error| Failure::bad_input(format!("{FAULTS}: '{fault}': {error}")))
+        })
+        .collect()
+}
