@@ -81,11 +81,11 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     if let Some(file) = &file {
         file.save(&audit.observation)?;
     }
-    Ok(told(&audit))
+    Ok(report(&audit))
 }
 
-/// What is the same on several NICs once.
-fn told(audit: &Audit) -> Report {
+/// What is the same on several NICs stands there once.
+fn report(audit: &Audit) -> Report {
     let findings = audit.findings.iter();
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
     let mut text: String = nics::merge(lines)

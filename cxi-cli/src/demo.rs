@@ -15,7 +15,6 @@ use crate::node::Node;
 use crate::options::Common;
 use crate::output::{HEADING, Report, nics};
 use crate::service::{change, create, list, usage};
-use crate::wanted::Wanted;
 
 const JOB_USER: u32 = 1000;
 const OTHER_USER: u32 = 2000;
@@ -138,7 +137,7 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
     Ok(())
 }
 
-fn job_service() -> Result<Wanted, Failure> {
+fn job_service() -> Result<ServiceSpec, Failure> {
     let limits = [
         (Resource::Ptes, 48, 256),
         (Resource::Txqs, 16, 128),
@@ -152,12 +151,12 @@ fn job_service() -> Result<Wanted, Failure> {
     service(JOB_USER, JOB_VNI, &limits)
 }
 
-fn too_large() -> Result<Wanted, Failure> {
+fn too_large() -> Result<ServiceSpec, Failure> {
     let limits = [(Resource::Ptes, 64, 256), (Resource::Txqs, 1020, 1020)];
     service(OTHER_USER, JOB_VNI + 1, &limits)
 }
 
-fn service(uid: u32, vni: u16, limits: &[(Resource, u16, u16)]) -> Result<Wanted, Failure> {
+fn service(uid: u32, vni: u16, limits: &[(Resource, u16, u16)]) -> Result<ServiceSpec, Failure> {
     let wrong = |error: &dyn std::error::Error| unexpected(&error.to_string());
     let mut all = Limits::none();
     for &(resource, reserved, max) in limits {
@@ -168,18 +167,14 @@ fn service(uid: u32, vni: u16, limits: &[(Resource, u16, u16)]) -> Result<Wanted
         .vni(Vni::new(vni).map_err(|error| wrong(&error))?)
         .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
         .limits(all);
-    Ok(Wanted {
-        spec: builder.build().map_err(|error| wrong(&error))?,
-        lnis_per_rgid: None,
-        exclusive_cp: false,
-    })
+    builder.build().map_err(|error| wrong(&error))
 }
 
 /// The services that there are besides the default ones.
 fn job_services(node: &Node) -> Result<Vec<(DeviceId, ServiceId)>, Failure> {
     Ok(crate::service::all(node.devices())?
         .iter()
-        .map(|(device, service)| (*device, service.id()))
+        .map(|(device, listed)| (*device, listed.service.id()))
         .filter(|(_, id)| !id.is_default())
         .collect())
 }

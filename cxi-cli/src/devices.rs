@@ -1,7 +1,7 @@
 //! `cxi devices`.
 
 use cxi::driver::{Capabilities, DetectedRelease, Driver};
-use cxi::{Availability, Device, DeviceInfo, Platform};
+use cxi::{Availability, Device, DeviceId, DeviceInfo, Platform};
 use serde::Serialize;
 
 use crate::exit::{Failure, of_device};
@@ -43,15 +43,12 @@ pub(crate) fn run(node: &Node) -> Result<Report, Failure> {
         devices.push(ask(device).map_err(|error| of_device(&error))?);
     }
     let mut text = nics_table(&devices).render(0);
-    let levels = devices
-        .iter()
-        .map(|entry| (entry.info.device, entry.availability.clone()));
-    let palette = Palette::of_locale();
-    for (ids, availability) in nics::merge(levels) {
-        text += &format!("\n{HEADING}Resources of {}{HEADING:#}\n", nics::name(&ids));
-        text += &resources(&availability, palette);
-    }
-    text += &format!("\n{}\n", palette.legend());
+    text.push('\n');
+    text += &all_resources(
+        devices
+            .iter()
+            .map(|entry| (entry.info.device, entry.availability.clone())),
+    );
     let drivers = devices
         .iter()
         .map(|entry| (entry.info.device, entry.release.clone()));
@@ -59,6 +56,28 @@ pub(crate) fn run(node: &Node) -> Result<Report, Failure> {
         text += &limits_of_driver(&nics::name(&ids), &release);
     }
     Ok(Report::new(text, &List { devices }))
+}
+
+/// What NICs have of each resource, for people.
+pub(crate) fn resources_of(devices: &[Device]) -> Result<String, Failure> {
+    let levels = devices
+        .iter()
+        .map(|device| Ok((device.id(), device.availability()?)))
+        .collect::<cxi::Result<Vec<_>>>()
+        .map_err(|error| of_device(&error))?;
+    Ok(all_resources(levels))
+}
+
+fn all_resources(levels: impl IntoIterator<Item = (DeviceId, Availability)>) -> String {
+    let palette = Palette::of_locale();
+    let mut text = String::new();
+    for (ids, availability) in nics::merge(levels) {
+        text += &format!("{HEADING}Resources of {}{HEADING:#}\n", nics::name(&ids));
+        text += &resources(&availability, palette);
+        text.push('\n');
+    }
+    text += &format!("{}\n", palette.legend());
+    text
 }
 
 fn ask(device: &Device) -> cxi::Result<Entry> {

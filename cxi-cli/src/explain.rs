@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::Subcommand;
-use cxi::{Device, DeviceId, ServiceId};
+use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_job::ProcFs;
 use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
@@ -13,9 +13,8 @@ use crate::node::{Node, changing, reading};
 use crate::options::Common;
 use crate::output::{Report, nics};
 use crate::service::cli::CreateArgs;
-use crate::service::create::wanted;
-use crate::service::list;
-use crate::wanted::{Unfinished, Wanted};
+use crate::service::create::specification;
+use crate::service::{Listed, list};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExplainCommand {
@@ -37,11 +36,11 @@ pub(crate) enum ExplainCommand {
 
 #[derive(Serialize)]
 struct Explained {
-    explained: Vec<One>,
+    explained: Vec<OnNic>,
 }
 
 #[derive(Serialize)]
-struct One {
+struct OnNic {
     device: DeviceId,
     /// Whether something is in the way.
     obstacle: bool,
@@ -53,9 +52,9 @@ struct One {
 pub(crate) fn run(command: &ExplainCommand, common: &Common) -> Result<Report, Failure> {
     match command {
         ExplainCommand::Create(arguments) => {
-            let wanted = wanted(arguments)?;
+            let spec = specification(arguments)?;
             changing(common, |node| {
-                Ok(each(node, |device| create(device, &wanted)))
+                Ok(each(node, |device| create(device, &spec)))
             })
         }
         ExplainCommand::Open { id } => {
@@ -79,7 +78,7 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
     for device in node.devices() {
         let id = device.id();
         match answer(device) {
-            Answer::Free(text) => explained.push(One {
+            Answer::Free(text) => explained.push(OnNic {
                 device: id,
                 obstacle: false,
                 text,
@@ -89,7 +88,7 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
                 let text = without(id, &explanation);
                 refused.push((id, text.clone()));
                 failures.push(failure);
-                explained.push(One {
+                explained.push(OnNic {
                     device: id,
                     obstacle: true,
                     text,
@@ -99,8 +98,8 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
             Answer::Failed(failure) => failures.push(failure),
         }
     }
-    let free = explained.iter().filter(|one| !one.obstacle);
-    let free = free.map(|one| (one.device, one.text.clone()));
+    let free = explained.iter().filter(|nic| !nic.obstacle);
+    let free = free.map(|nic| (nic.device, nic.text.clone()));
     // The answer was asked for, so it goes to standard output; the exit code says what it is.
     let text: String = nics::merge(free.chain(refused))
         .into_iter()
@@ -110,8 +109,8 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
     let failed = failures
         .into_iter()
         .filter(|failure| {
-            !explained.iter().any(|one| {
-                one.explanation
+            !explained.iter().any(|nic| {
+                nic.explanation
                     .as_ref()
                     .is_some_and(|explanation| explanation.problem == failure.message())
             })
@@ -126,8 +125,8 @@ fn without(device: DeviceId, explanation: &impl fmt::Display) -> String {
     explanation.to_string().replace(&format!("{device}: "), "")
 }
 
-fn create(device: &Device, wanted: &Wanted) -> Answer {
-    match wanted.create(device) {
+fn create(device: &Device, spec: &ServiceSpec) -> Answer {
+    match device.services().create(spec) {
         Ok(id) => match device.services().destroy(id) {
             Ok(()) => Answer::Free(
                 "nothing is in the way: the service was created, and destroyed again".to_owned(),
@@ -137,20 +136,10 @@ fn create(device: &Device, wanted: &Wanted) -> Answer {
                 device.id()
             ))),
         },
-        Err(Unfinished { made, error }) => {
-            let explanation = Inquiry::new(&error)
-                .device(device)
-                .spec(&wanted.spec)
-                .explain();
-            if let Some(id) = made
-                && let Err(error) = device.services().destroy(id)
-            {
-                return Answer::Failed(of_device(&error).hint(format!(
-                    "Service {id} of {} was created for a try and is left.",
-                    device.id()
-                )));
-            }
-            Answer::Refused(of_device(&error), explanation)
+        Err(error) if error.leftover().is_some() => Answer::Failed(of_device(&error)),
+        Err(error) => {
+            let inquiry = Inquiry::new(&error).device(device).spec(spec);
+            Answer::Refused(of_device(&error), inquiry.explain())
         }
     }
 }
@@ -187,7 +176,7 @@ fn busy(device: &Device, id: ServiceId) -> Answer {
         .iter()
         .filter_map(|(resource, count)| {
             let count = (*count).filter(|count| *count > 0)?;
-            Some(format!("{count} {resource}"))
+            Some(list::amount(count, resource))
         })
         .collect();
     let used = if used.is_empty() {
@@ -200,7 +189,7 @@ fn busy(device: &Device, id: ServiceId) -> Answer {
         .among(service.members().as_ref());
     Answer::Free(format!(
         "service {id} (for {}, {}): {used}; {users}",
-        list::who(&service),
+        list::who(&Listed::new(device, service)),
         list::vnis(&service),
     ))
 }

@@ -27,6 +27,5 @@ mod service;
 mod spec_file;
 mod state_file;
 mod vni;
-mod wanted;
 
 pub use app::run;

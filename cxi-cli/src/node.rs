@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cxi::{Device, DeviceId, FoundDevice};
+use cxi::{Device, DeviceId, Host};
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
@@ -74,12 +74,15 @@ impl Node {
             Some(path) => Mock::open(path, common, intent)?,
         };
         inject(&mock.node, &common.mock_fault);
-        let there = (0..)
-            .zip(mock.node.nics())
-            .map(|(number, nic)| (DeviceId::new(number), nic));
-        let ids = choose(common, intent, there.clone().map(|(id, _)| id).collect())?;
+        let there: Vec<_> = (0..).map(DeviceId::new).zip(mock.node.nics()).collect();
+        let ids: Vec<_> = there.iter().map(|(id, _)| *id).collect();
+        let wanted = wanted(common, intent).unwrap_or_else(|| ids.clone());
+        if let Some(missing) = wanted.iter().find(|id| !ids.contains(id)) {
+            return Err(no_such_nic(*missing, &ids));
+        }
         let devices = there
-            .filter(|(id, _)| ids.contains(id))
+            .into_iter()
+            .filter(|(id, _)| wanted.contains(id))
             .map(|(id, nic)| open_mock(id, nic))
             .collect::<Result<_, Failure>>()?;
         Ok(Self {
@@ -89,16 +92,28 @@ impl Node {
         })
     }
 
-    /// What only reads goes on without the NICs that cannot be used, and says so.
+    /// Opens the NICs that are asked for and looks at no others. What only reads goes on without
+    /// those that cannot be opened, and says so.
     fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
-        let found = cxi::devices().map_err(|error| of_device(&error))?;
-        let ids = choose(common, intent, found.iter().map(FoundDevice::id).collect())?;
+        let host = Host::system();
+        let there = || host.device_ids().map_err(|error| of_device(&error));
+        let ids = match wanted(common, intent) {
+            Some(ids) => ids,
+            None => there()?,
+        };
+        if ids.is_empty() {
+            return Err(no_device());
+        }
         let mut devices = Vec::new();
         let mut unusable = Vec::new();
-        for nic in found.into_iter().filter(|nic| ids.contains(&nic.id())) {
-            match nic.into_parts() {
-                Ok((device, _)) => devices.push(device),
-                Err(error) => unusable.push(of_device(&error)),
+        for id in ids {
+            match host.open(id) {
+                Ok(device) => devices.push(device),
+                Err(error) => match there()? {
+                    there if there.is_empty() => return Err(no_device()),
+                    there if !there.contains(&id) => return Err(no_such_nic(id, &there)),
+                    _ => unusable.push(of_device(&error)),
+                },
             }
         }
         match unusable.first() {
@@ -269,18 +284,12 @@ fn inject(node: &MockNode, faults: &[FaultSpec]) {
     }
 }
 
-fn choose(common: &Common, intent: Intent, there: Vec<DeviceId>) -> Result<Vec<DeviceId>, Failure> {
-    if there.is_empty() {
-        return Err(no_device());
-    }
-    let wanted = match (&common.device, intent) {
-        (Some(NicChoice::All), _) | (None, Intent::Read | Intent::ChangeAll) => return Ok(there),
-        (Some(NicChoice::These(ids)), _) => ids.clone(),
-        (None, Intent::Change) => vec![DeviceId::new(0)],
-    };
-    match wanted.iter().find(|id| !there.contains(id)) {
-        None => Ok(wanted),
-        Some(missing) => Err(no_such_nic(*missing, &there)),
+/// The NICs to work on; `None` for all.
+fn wanted(common: &Common, intent: Intent) -> Option<Vec<DeviceId>> {
+    match (&common.device, intent) {
+        (Some(NicChoice::All), _) | (None, Intent::Read | Intent::ChangeAll) => None,
+        (Some(NicChoice::These(ids)), _) => Some(ids.clone()),
+        (None, Intent::Change) => Some(vec![DeviceId::new(0)]),
     }
 }
 

@@ -74,7 +74,7 @@ fn parse_faults(faults: &OsString) -> Result<Vec<FaultSpec>, Failure> {
         .map(|fault| {
             fault
                 .parse()
-                .map_err(|error| Failure::bad_input(format!("{FAULTS}: '{fault}': {error}")))
+                .map_err(|error| Failure::bad_input(format!("{FAULTS}: {error}")))
         })
         .collect()
 }

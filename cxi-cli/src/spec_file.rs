@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cxi::ServiceSpec;
-use serde_saphyr::Error as YamlError;
+use serde_saphyr::{DuplicateKeyPolicy, Error as YamlError};
 
 use crate::exit::{Exit, Failure};
 use crate::input;
@@ -18,9 +18,23 @@ pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
 }
 
 pub(crate) fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| Failure::bad_input(at(name, &error)))
+    let read = |duplicate_keys| {
+        let options = serde_saphyr::options! {
+            with_snippet: false,
+            duplicate_keys: duplicate_keys,
+        };
+        serde_saphyr::from_str_with_options(text, options)
+    };
+    let spec = match read(DuplicateKeyPolicy::Error) {
+        // HPE's templates repeat these, for lists.
+        Err(YamlError::DuplicateMappingKey { key: Some(key), .. })
+            if key == "vni" || key == "tc" =>
+        {
+            read(DuplicateKeyPolicy::PassThrough)
+        }
+        spec => spec,
+    };
+    spec.map_err(|error| Failure::bad_input(at(name, &error)))
 }
 
 fn at(name: &str, error: &YamlError) -> String {
@@ -34,6 +48,7 @@ fn at(name: &str, error: &YamlError) -> String {
             "mapping start" => "expected keys with values".to_owned(),
             other => format!("expected {other}"),
         },
+        YamlError::SerdeInvalidType { expected, .. } => format!("expected {expected}"),
         YamlError::Eof { .. } => {
             "the specification ends here: expected keys such as members, vnis, tcs and limits"
                 .to_owned()
@@ -103,6 +118,44 @@ limits:
         assert_eq!(parse("again.yaml", &write(&spec).unwrap()).unwrap(), spec);
     }
 
+    /// Theirs repeat a key where ours have a list, and ignore what is switched off.
+    #[test]
+    fn templates_of_hpe_are_read() {
+        let spec = |text: &str| {
+            let spec = parse("job.yaml", text).unwrap();
+            write(&spec).unwrap()
+        };
+        let limited = "resource_limits: 1\nlimits:\n  - name: TLEs\n    max: 9\n    res: 9\n";
+        let listed = format!(
+            "{limited}restricted_members: 1\nrestricted_tcs: 1\nexclusive_cp: 1\n\
+             vnis:\n  vni: 20\n  vni: 21\n\
+             members:\n  - type: uid\n    id: 7\n  - type: gid\n    id: 8\n"
+        );
+        let ours = format!(
+            "{limited}members: [{{type: uid, id: 7}}, {{type: gid, id: 8}}]\nvnis: [20, 21]\n\
+             tcs: [LOW_LATENCY, BEST_EFFORT]\n"
+        );
+        // The classes under a key of their own, and where the shipped file has them.
+        let below = format!("{listed}tcs:\n  tc: LOW_LATENCY\n  tc: BEST_EFFORT\n");
+        let among = format!("{listed}    tc: LOW_LATENCY\n    tc: BEST_EFFORT\n");
+        assert_eq!(spec(&below), spec(&ours));
+        assert_eq!(spec(&among), spec(&ours));
+        assert_eq!(
+            spec(
+                "---\nvnis:\n  vni_min: 64\n  vni_max: 127\nexclusive_cp: 1\nrestricted_members: 1\n\
+                  members:\n  - type: netns\n    id: 4026532000\n"
+            ),
+            spec(
+                "vni_range: {first: 64, last: 127}\nexclusive_cp: true\n\
+                  members: [{type: netns, id: 4026532000}]"
+            )
+        );
+        let off = "resource_limits: 0\nrestricted_members: 0\nrestricted_tcs: 0\n\
+                   vnis:\n  vni: 20\nmembers:\n  - type: uid\n    id: 7\n\
+                   tcs:\n  tc: BULK_DATA\nlimits:\n  - name: ACs\n    max: 1\n";
+        assert_eq!(spec(off), spec("vnis: [20]"));
+    }
+
     #[test]
     fn json_is_read() {
         let json = "{\n\t\"vni_range\": {\"first\": 1024, \"last\": 1039},\n\t\"limits\": \
@@ -126,7 +179,15 @@ limits:
                 "vnis: [1, 2, 3, 4, 5]",
                 "line 1, column 7: 5 VNIs: a service can list at most 4; more need a VNI range",
             ),
-            ("vnis: x", "line 1, column 7: expected a list"),
+            (
+                "enable: 1\nvnis: x",
+                "line 2, column 1: expected a list of VNIs, or a mapping of vni",
+            ),
+            (
+                "vnis: [1]\ntcs: 5",
+                "line 2, column 1: expected a list of traffic classes, or a mapping of tc",
+            ),
+            ("limits: x", "line 1, column 9: expected a list"),
             ("- 1", "line 1, column 1: expected keys with values"),
             (
                 "members:\n - {type: uid, id: 1}\n - {type: uid, id: 2}\n - {type: uid, id: 3}",
@@ -144,6 +205,38 @@ limits:
             (
                 "vnis: [1]\nvnis: [2]",
                 "line 2, column 1: 'vnis' stands here a second time: expected each key once",
+            ),
+            (
+                "vnis:\n  vni: 1\n  vni_min: 64\n",
+                "line 2, column 3: expected vni for each VNI, or both vni_min and vni_max",
+            ),
+            (
+                "vnis:\n  vni_min: 64\n  vni_max: 66\n",
+                "line 2, column 3: VNI range of 3 from 64: expected a size that is a power of \
+                 two, such as 2 or 4",
+            ),
+            (
+                "vnis: [1]\nexclusive_cp: 1",
+                "exclusive CPs are asked for, which only a service with a VNI \
+                 range has",
+            ),
+            (
+                "vnis: [1]\nmembers:\n",
+                "line 2, column 9: nothing stands behind the key: name something, or leave the \
+                 key out",
+            ),
+            (
+                "vnis: [1]\nmembers: [{type: uid}]\n",
+                "line 2, column 11: missing field `id`",
+            ),
+            (
+                "vnis: [1]\nmembers: [{type: uid, id: 1, id: 2}]\n",
+                "line 2, column 30: 'id' stands here a second time: expected each key once",
+            ),
+            (
+                "vnis:\n  vni: 1\ntcs:\n  tc: FAST\n",
+                "line 4, column 7: 'FAST' is no traffic class: expected DEDICATED_ACCESS, \
+                 LOW_LATENCY, BULK_DATA, BEST_EFFORT or ETH",
             ),
             (
                 "vnis: [1]\n---\nvnis: [2]",

@@ -72,7 +72,7 @@ fn specifications_by_option_are_checked_before_a_device_is_looked_for() {
     create(&["--vni=1", "--from=x.yaml"]).refused(
         2,
         "error: --from cannot be combined with options that describe the service: the file says \
-         it all\n  --lnis-per-rgid and --exclusive-cp, which a file cannot say, can be added.",
+         it all",
     );
 }
 
@@ -194,4 +194,34 @@ fn without_a_device_both_ways_out_are_named() {
          On a node with a Slingshot NIC: load its driver (modprobe cxi_ss1).\n  \
          Without a NIC: add --mock to work on a mock node, such as cxi --mock devices.",
     );
+}
+
+/// A script sets it for all that it runs.
+#[test]
+fn faults_by_variable_are_for_mock_nodes() {
+    let said = |faults: &str, arguments: &[&str]| -> common::Said {
+        let mut command = common::command(arguments);
+        command
+            .env("CXI_MOCK_FAULT", faults)
+            .output()
+            .unwrap()
+            .into()
+    };
+    said("", &["--mock", "service", "list"]).done();
+    said("SVC_LIST_GET:EIO", &["--mock", "service", "list"])
+        .refused(3, "error: cxi0: SVC_LIST_GET: the device has been removed");
+    said("nonsense", &["--mock", "service", "list"]).refused(
+        2,
+        "error: CXI_MOCK_FAULT: 'nonsense' is no device (cxi0), command (SVC_ALLOC), errno \
+         (EBUSY), after=N, times=N or delay=20ms",
+    );
+    // On real NICs, and where none is asked, it means nothing.
+    for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {
+        said(faults, &["completions", "bash"]).done();
+        assert!(
+            !said(faults, &["service", "list"])
+                .err
+                .contains("mock-fault")
+        );
+    }
 }

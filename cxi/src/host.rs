@@ -59,20 +59,32 @@ impl Host {
         Ok(Device::new(id, Arc::new(file), Some(directory)))
     }
 
-    /// Finds every NIC of the node, by number (`cxi2` before `cxi10`), opens and asks it.
+    /// The NICs of the node, by number (`cxi2` before `cxi10`), without opening one.
     ///
-    /// A NIC is what sysfs (`class/cxi_user`) or the directory of device nodes calls `cxi` and a
-    /// number. One that cannot be opened or asked is listed with the reason. A node without NICs
-    /// gives an empty list.
+    /// A NIC is what sysfs (`class/cxi_user`) calls `cxi` and a number. Where sysfs has none, as
+    /// in some containers, it is what the directory of device nodes calls so.
     ///
     /// # Errors
     ///
     /// A directory cannot be read although it is there.
-    pub fn devices(&self) -> Result<Vec<FoundDevice>> {
-        let mut ids = sysfs::nics(&self.sysfs)?;
-        ids.extend(sysfs::names(&self.dev)?);
+    pub fn device_ids(&self) -> Result<Vec<DeviceId>> {
+        let mut ids = sysfs::names(&sysfs::class(&self.sysfs))?;
+        if ids.is_empty() {
+            ids = sysfs::names(&self.dev)?;
+        }
         ids.sort_unstable();
-        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Opens and asks every NIC of the node, as [`device_ids`](Self::device_ids) finds them. One
+    /// that cannot be opened or asked is listed with the reason. A node without NICs gives an
+    /// empty list.
+    ///
+    /// # Errors
+    ///
+    /// As [`device_ids`](Self::device_ids).
+    pub fn devices(&self) -> Result<Vec<FoundDevice>> {
+        let ids = self.device_ids()?;
         Ok(ids.into_iter().map(|id| self.find(id)).collect())
     }
 

@@ -1,12 +1,25 @@
 //! Files that the kernel writes: a few lines, and not always text.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Far more than any file of sysfs or of a process has; what is longer, such as a link to
 /// `/dev/zero`, is none of the kernel's.
 const LONGEST: u64 = 1 << 16;
+
+/// Opens a file, and does not wait if it is a pipe that nobody writes to.
+///
+/// # Errors
+///
+/// Those of opening.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NONBLOCK)
+        .open(path)
+}
 
 /// Reads a file. What is no text in it, such as a name that a program gave itself, is replaced.
 ///
@@ -15,9 +28,7 @@ const LONGEST: u64 = 1 << 16;
 /// Those of opening and reading; [`io::ErrorKind::FileTooLarge`] for a file of more than 64 KiB.
 pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    let length = File::open(path)?
-        .take(LONGEST + 1)
-        .read_to_end(&mut bytes)?;
+    let length = open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
     if length as u64 > LONGEST {
         let message = format!("expected a file of the kernel's, at most {LONGEST} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -41,5 +52,15 @@ mod tests {
         assert_eq!(read(&path).unwrap(), "Name:\t\u{FFFD}x\n");
         std::fs::write(&path, vec![b' '; 1 << 16]).unwrap();
         assert_eq!(read(&path).unwrap().len(), 1 << 16);
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("numa_node");
+        let mut mkfifo = std::process::Command::new("mkfifo");
+        assert!(mkfifo.arg(&path).status().unwrap().success());
+        assert_eq!(read(&path).unwrap(), "");
+        assert_eq!(crate::sysfs::attribute(&path).unwrap(), "");
     }
 }

@@ -1,6 +1,6 @@
 //! What the kernel's sysfs tells about a NIC.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,7 @@ impl NicDirectory {
 /// asked for nor its end looked for.
 pub(crate) fn attribute(path: &Path) -> io::Result<String> {
     let mut page = [0; PAGE];
-    let mut file = File::open(path)?;
+    let mut file = kernel_file::open(path)?;
     let len = loop {
         match file.read(&mut page) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -116,14 +116,7 @@ pub(crate) fn attribute(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Every NIC that sysfs knows, in order; none if the class is not there.
-pub(crate) fn nics(sysfs: &Path) -> Result<Vec<DeviceId>> {
-    let mut ids = names(&class(sysfs))?;
-    ids.sort_unstable();
-    Ok(ids)
-}
-
-/// The entries of a directory that are called like a NIC.
+/// The entries of a directory that are called like a NIC; none if it is not there.
 pub(crate) fn names(directory: &Path) -> Result<Vec<DeviceId>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -156,6 +149,6 @@ pub(crate) fn malformed(path: &Path, reason: String) -> Error {
     Error::invalid(ErrorKind::Sysfs { path, reason })
 }
 
-fn class(sysfs: &Path) -> PathBuf {
+pub(crate) fn class(sysfs: &Path) -> PathBuf {
     sysfs.join("class/cxi_user")
 }

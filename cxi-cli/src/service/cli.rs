@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use cxi::{LnisPerRgid, ServiceId, TrafficClass, Vni, VniRange};
 
 use crate::args::{LimitArg, NetNsArg, lnis_per_rgid, number};
@@ -12,11 +12,14 @@ pub(crate) enum ServiceCommand {
     /// All services, those that are the same on several NICs in one line
     #[command(visible_alias = "ls")]
     List,
-    /// Everything about some services
+    /// Everything about services
     Show {
-        /// Service ids
-        #[arg(required = true, value_name = "ID")]
+        /// Service ids [default: all]
+        #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
+        /// Show what their NICs have, too
+        #[arg(short, long)]
+        verbose: bool,
         /// Print a specification that `create --from` reads
         #[arg(long, conflicts_with = "json")]
         yaml: bool,
@@ -25,12 +28,25 @@ pub(crate) enum ServiceCommand {
     ///
     /// On several NICs: on all of them or, if one refuses, on none.
     Create(Box<CreateArgs>),
+    /// Change a service without destroying it (needs CAP_SYS_ADMIN)
+    ///
+    /// A service that has an LNI cannot be changed. Its members, listed VNIs, traffic classes and
+    /// limits cannot be changed at all: no driver puts others into force. A service that has to be
+    /// disabled for the change is enabled again afterwards.
+    Update {
+        /// Service ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<ServiceId>,
+        #[command(flatten)]
+        changes: UpdateArgs,
+    },
     /// Remove services (needs CAP_SYS_ADMIN)
+    #[command(visible_alias = "delete")]
     Destroy {
         /// Service ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<ServiceId>,
-        /// Wait up to that many seconds for a service that is in use
+        /// Wait for up to so many seconds until the services are idle
         #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
         wait: u32,
     },
@@ -60,14 +76,39 @@ pub(crate) struct CreateArgs {
     /// Specification as YAML or JSON, - for standard input; see docs/CLI.md
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
-    /// LNIs that may share an RGID, 0 to 8
-    #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
-    pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Give each LNI communication profiles of its own (only with a VNI range)
-    #[arg(long)]
-    pub(crate) exclusive_cp: bool,
     #[command(flatten)]
     pub(crate) spec: SpecArgs,
+}
+
+/// What of a service is to change.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("changes").required(true).multiple(true)))]
+pub(crate) struct UpdateArgs {
+    /// LNIs that may share an RGID, 0 to 8
+    #[arg(long, value_name = "N", value_parser = lnis_per_rgid, group = "changes")]
+    pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
+    /// Whether each LNI gets communication profiles of its own (only with a VNI range)
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        group = "changes"
+    )]
+    pub(crate) exclusive_cp: Option<bool>,
+    /// Block of VNIs, for a service that has neither a list nor a block of them yet
+    #[arg(long, value_name = "MIN-MAX", group = "changes")]
+    pub(crate) vni_range: Option<VniRange>,
+    /// Network namespace that may use it too, for a service without users and groups
+    #[arg(long, value_name = "NETNS", group = "changes")]
+    pub(crate) netns: Option<NetNsArg>,
+    /// Enable it
+    #[arg(long, group = "changes")]
+    pub(crate) enable: bool,
+    /// Disable it
+    #[arg(long, conflicts_with = "enable", group = "changes")]
+    pub(crate) disable: bool,
 }
 
 /// A specification as options. Without a member anybody may use the service.
@@ -95,6 +136,12 @@ pub(crate) struct SpecArgs {
     /// Limit of a resource (ptes, txqs, tgqs, eqs, cts, les, tles, acs): reserved and maximum
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
     pub(crate) limit: Vec<LimitArg>,
+    /// LNIs that may share an RGID, 0 to 8
+    #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
+    pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
+    /// Give each LNI communication profiles of its own (only with a VNI range)
+    #[arg(long)]
+    pub(crate) exclusive_cp: bool,
     /// Mark it as a service of the system
     #[arg(long)]
     pub(crate) system: bool,

@@ -1,40 +1,36 @@
 //! `cxi service create`.
 
-use cxi::{Device, DeviceId, Limits, Member, ServiceId, ServiceSpec};
+use cxi::{Device, Limits, Member, ServiceId, ServiceSpec};
 use serde::Serialize;
 
+use super::change::Changed;
 use super::cli::{CreateArgs, SpecArgs};
-use super::list;
+use super::{Listed, list};
 use crate::exit::{Failure, of_device};
 use crate::node::Node;
 use crate::output::{Report, nics};
 use crate::spec_file;
-use crate::wanted::{Unfinished, Wanted};
 
 /// What the command line asks for.
-pub(crate) fn wanted(arguments: &CreateArgs) -> Result<Wanted, Failure> {
-    let spec = match &arguments.from {
-        Some(_) if arguments.spec != SpecArgs::default() => {
-            return Err(Failure::bad_input(
-                "--from cannot be combined with options that describe the service: the file says \
-                 it all",
-            )
-            .hint("--lnis-per-rgid and --exclusive-cp, which a file cannot say, can be added."));
-        }
-        Some(path) => spec_file::read(path)?,
-        None => from_options(&arguments.spec)?,
-    };
-    Ok(Wanted {
-        spec,
-        lnis_per_rgid: arguments.lnis_per_rgid,
-        exclusive_cp: arguments.exclusive_cp,
-    })
+pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {
+    match &arguments.from {
+        Some(_) if arguments.spec != SpecArgs::default() => Err(Failure::bad_input(
+            "--from cannot be combined with options that describe the service: the file says it \
+             all",
+        )),
+        Some(path) => spec_file::read(path),
+        None => from_options(&arguments.spec),
+    }
 }
 
 fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
     let mut builder = ServiceSpec::builder()
         .system(options.system)
-        .enabled(!options.disabled);
+        .enabled(!options.disabled)
+        .exclusive_cp(options.exclusive_cp);
+    if let Some(count) = options.lnis_per_rgid {
+        builder = builder.lnis_per_rgid(count);
+    }
     let members = options
         .uid
         .iter()
@@ -76,68 +72,53 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
     })
 }
 
-#[derive(Serialize)]
-struct Created {
-    created: Vec<One>,
-}
-
-#[derive(Serialize)]
-struct One {
-    device: DeviceId,
-    service: ServiceId,
-}
-
-pub(crate) fn run(node: &Node, wanted: &Wanted) -> Result<Report, Failure> {
+pub(crate) fn run(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Created {
+        created: Vec<Changed>,
+    }
     let mut made: Vec<(&Device, ServiceId)> = Vec::new();
     for device in node.devices() {
-        match wanted.create(device) {
+        match device.services().create(spec) {
             Ok(id) => made.push((device, id)),
-            Err(Unfinished { made: part, error }) => {
-                made.extend(part.map(|id| (device, id)));
-                return Err(undo(of_device(&error), &made));
-            }
+            Err(error) => return Err(undo(of_device(&error), &made)),
         }
     }
     let ids = made.iter().map(|(device, id)| (device.id(), *id));
     let mut text = String::new();
     for (devices, id) in nics::merge(ids.clone()) {
         text += &format!("Created service {id} on {}", nics::name(&devices));
-        let one = made.iter().find(|(_, other)| *other == id);
-        if let Some((device, id)) = one
+        let first = made.iter().find(|(_, other)| *other == id);
+        if let Some((device, id)) = first
             && let Ok(service) = device.services().get(*id)
         {
-            text += &format!(
-                ": for {}, {}, {}",
-                list::who(&service),
-                list::vnis(&service),
-                list::state(&service)
-            );
+            text += &format!(": for {}", list::summary(&Listed::new(device, service)));
         }
         text.push('\n');
     }
     let created = ids
-        .map(|(device, service)| One { device, service })
+        .map(|(device, service)| Changed { device, service })
         .collect();
     Ok(Report::new(text, &Created { created }))
 }
 
 /// Destroys what was made before a failure, the last first, and says what is left.
-fn undo(failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
+fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
     let mut undone = Vec::new();
-    let mut told = failure;
     for (device, id) in made.iter().rev() {
         match device.services().destroy(*id) {
             Ok(()) => undone.push(device.id()),
             Err(error) => {
-                told = told.hint(format!("Service {id} of {} is left: {error}", device.id()));
+                let left = format!("Service {id} of {} is left: {error}", device.id());
+                failure = failure.hint(left);
             }
         }
     }
     if undone.is_empty() {
-        return told;
+        return failure;
     }
     undone.reverse();
-    told.hint(format!(
+    failure.hint(format!(
         "What had been created on {} was destroyed again.",
         nics::name(&undone)
     ))

@@ -1,9 +1,9 @@
 //! `cxi service list`.
 
-use cxi::{DeviceId, Service, VniAccess};
+use cxi::{DeviceId, Member, Resource, Service, VniAccess};
 use serde::Serialize;
 
-use super::Found;
+use super::{Found, Listed};
 use crate::exit::Failure;
 use crate::node::Node;
 use crate::output::table::Columns;
@@ -19,7 +19,7 @@ pub(super) struct OnDevice<T> {
 
 #[derive(Serialize)]
 struct List {
-    services: Vec<OnDevice<Service>>,
+    services: Vec<OnDevice<Listed>>,
 }
 
 pub(crate) fn run(node: &Node) -> Result<Report, Failure> {
@@ -44,15 +44,16 @@ pub(crate) fn table(found: &[Found]) -> Columns {
         "Limits",
     ];
     let mut table = Columns::new(&headings).right(&[1]);
-    for (devices, service) in nics::merge(found.iter().copied()) {
+    for (devices, listed) in nics::merge(found.iter().copied()) {
+        let service = &listed.service;
         table.row([
             nics::name(&devices),
             service.id().to_string(),
-            state(&service),
-            who(&service),
+            state(service),
+            who(&listed),
             service.vnis().to_string().replace(',', ", "),
-            classes(&service),
-            limits(&service),
+            classes(service),
+            limits(service),
         ]);
     }
     table
@@ -68,11 +69,18 @@ pub(super) fn state(service: &Service) -> String {
     format!("{enabled}{system}")
 }
 
-pub(crate) fn who(service: &Service) -> String {
-    match service.members() {
-        None => "anybody".to_owned(),
-        Some(members) if members.is_empty() => "nobody".to_owned(),
-        Some(members) => members.to_string(),
+/// Whom it is for, on which VNIs, and whether it is enabled.
+pub(super) fn summary(listed: &Listed) -> String {
+    let service = &listed.service;
+    format!("{}, {}, {}", who(listed), vnis(service), state(service))
+}
+
+pub(crate) fn who(listed: &Listed) -> String {
+    match (listed.service.members(), listed.netns) {
+        (_, Some(inode)) => Member::NetNs(inode).to_string(),
+        (None, _) => "anybody".to_owned(),
+        (Some(members), _) if members.is_empty() => "nobody".to_owned(),
+        (Some(members), _) => members.to_string(),
     }
 }
 
@@ -93,7 +101,7 @@ pub(super) fn classes(service: &Service) -> String {
     }
 }
 
-/// Whether something is reserved is what matters in a list; the amounts are in `usage`.
+/// What is reserved, as that is what others cannot have; the maxima are in `usage`.
 fn limits(service: &Service) -> String {
     if !service.is_limited() {
         return "none".to_owned();
@@ -102,11 +110,22 @@ fn limits(service: &Service) -> String {
     let reserved: Vec<_> = limits
         .iter()
         .filter(|(_, limit)| limit.reserved() > 0)
-        .map(|(resource, limit)| format!("{} {resource}", limit.reserved()))
+        .map(|(resource, limit)| amount(limit.reserved(), resource))
         .collect();
-    match reserved.len() {
-        0 => "nothing reserved".to_owned(),
-        1 | 2 => format!("{} reserved", reserved.join(", ")),
-        count => format!("{count} resources reserved"),
+    if reserved.is_empty() {
+        "nothing reserved".to_owned()
+    } else {
+        format!("{} reserved", reserved.join(", "))
     }
+}
+
+/// `1 EQ`, `2 EQs`.
+pub(crate) fn amount(count: u16, resource: Resource) -> String {
+    let name = resource.to_string();
+    let name = if count == 1 {
+        name.trim_end_matches('s')
+    } else {
+        &name
+    };
+    format!("{count} {name}")
 }

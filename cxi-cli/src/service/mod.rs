@@ -8,6 +8,7 @@ mod show;
 pub(crate) mod usage;
 
 use cxi::{Device, DeviceId, Service, ServiceId};
+use serde::Serialize;
 
 use crate::exit::{Exit, Failure, of_device};
 use crate::node::{changing, reading};
@@ -23,12 +24,20 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
         ServiceCommand::Show { yaml: true, .. } if common.json => Err(Failure::bad_input(
             "--yaml and --json cannot be given together",
         )),
-        ServiceCommand::Show { ids, yaml } => reading(common, |node| show::run(node, ids, *yaml)),
+        ServiceCommand::Show {
+            ids, yaml: true, ..
+        } => reading(common, |node| show::yaml(node, ids)),
+        ServiceCommand::Show { ids, verbose, .. } => {
+            reading(common, |node| show::run(node, ids, *verbose))
+        }
         ServiceCommand::Usage { ids } => reading(common, |node| usage::run(node, ids)),
         ServiceCommand::Create(arguments) => {
             // What is wrong with the specification is said before a NIC is looked for.
-            let wanted = create::wanted(arguments)?;
-            changing(common, |node| create::run(node, &wanted))
+            let spec = create::specification(arguments)?;
+            changing(common, |node| create::run(node, &spec))
+        }
+        ServiceCommand::Update { ids, changes } => {
+            changing(common, |node| Ok(change::update(node, ids, changes)))
         }
         ServiceCommand::Destroy { ids, wait } => {
             changing(common, |node| Ok(change::destroy(node, ids, *wait)))
@@ -42,8 +51,30 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
     }
 }
 
+/// A service, and the namespace whose processes may use it even if a list does not say so.
+#[derive(Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Listed {
+    #[serde(flatten)]
+    pub(crate) service: Service,
+    /// The network namespace that is its member, by inode number.
+    netns: Option<u32>,
+}
+
+impl Listed {
+    /// Asks for the network namespace of a service that nobody seems to have.
+    pub(crate) fn new(device: &Device, service: Service) -> Self {
+        let netns = match service.members() {
+            Some(members) if members.is_empty() => {
+                device.services().netns(service.id()).ok().flatten()
+            }
+            members => members.and_then(|members| members.netns()),
+        };
+        Self { service, netns }
+    }
+}
+
 /// A service with the NIC it is on.
-pub(crate) type Found = (DeviceId, Service);
+pub(crate) type Found = (DeviceId, Listed);
 
 /// All services of the NICs.
 pub(crate) fn all(devices: &[Device]) -> Result<Vec<Found>, Failure> {
@@ -53,7 +84,11 @@ pub(crate) fn all(devices: &[Device]) -> Result<Vec<Found>, Failure> {
             .services()
             .list()
             .map_err(|error| of_device(&error))?;
-        found.extend(services.into_iter().map(|service| (device.id(), service)));
+        found.extend(
+            services
+                .into_iter()
+                .map(|service| (device.id(), Listed::new(device, service))),
+        );
     }
     Ok(found)
 }
@@ -64,7 +99,7 @@ fn chosen(devices: &[Device], ids: &[ServiceId]) -> Result<Vec<Found>, Failure> 
     if ids.is_empty() {
         return Ok(found);
     }
-    let missing = |id: &&ServiceId| !found.iter().any(|(_, service)| service.id() == **id);
+    let missing = |id: &&ServiceId| !found.iter().any(|(_, listed)| listed.service.id() == **id);
     if let Some(id) = ids.iter().find(missing) {
         let names: Vec<_> = devices.iter().map(Device::id).collect();
         return Err(Failure::new(
@@ -73,6 +108,6 @@ fn chosen(devices: &[Device], ids: &[ServiceId]) -> Result<Vec<Found>, Failure> 
         )
         .hint("See cxi service list for those that there are."));
     }
-    found.retain(|(_, service)| ids.contains(&service.id()));
+    found.retain(|(_, listed)| ids.contains(&listed.service.id()));
     Ok(found)
 }

@@ -1,11 +1,12 @@
 //! `cxi service show`.
 
-use cxi::{Device, LnisPerRgid, Service, ServiceId, ServiceSpec};
+use cxi::{Device, LnisPerRgid, ServiceId};
 use serde::Serialize;
 
 use super::list::{self, OnDevice};
-use super::usage;
-use crate::exit::{Exit, Failure};
+use super::{Listed, usage};
+use crate::devices;
+use crate::exit::{Failure, of_device};
 use crate::node::Node;
 use crate::output::bar::Palette;
 use crate::output::table::Columns;
@@ -16,10 +17,9 @@ use crate::spec_file;
 #[derive(Clone, PartialEq, Serialize)]
 struct Details {
     #[serde(flatten)]
-    service: Service,
+    listed: Listed,
     lnis_per_rgid: Option<LnisPerRgid>,
     exclusive_cp: Option<bool>,
-    netns: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -27,20 +27,19 @@ struct List {
     services: Vec<OnDevice<Details>>,
 }
 
-pub(super) fn run(node: &Node, ids: &[ServiceId], yaml: bool) -> Result<Report, Failure> {
+pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Report, Failure> {
     let found = super::chosen(node.devices(), ids)?;
-    if yaml {
-        return as_yaml(&nics::merge(found));
-    }
     let mut services = Vec::new();
     for device in node.devices() {
-        for (id, service) in &found {
-            if *id == device.id() {
-                services.push((device.id(), details(device, service)));
-            }
+        for (_, listed) in found.iter().filter(|(id, _)| *id == device.id()) {
+            services.push((device.id(), details(device, listed)));
         }
     }
     let mut text = String::new();
+    if verbose {
+        text += &devices::resources_of(node.devices())?;
+        text.push('\n');
+    }
     for (devices, details) in nics::merge(services.iter().cloned()) {
         text += &describe(&nics::name(&devices), &details);
         text.push('\n');
@@ -54,23 +53,23 @@ pub(super) fn run(node: &Node, ids: &[ServiceId], yaml: bool) -> Result<Report, 
 }
 
 /// What an older driver does not know is left out.
-fn details(device: &Device, service: &Service) -> Details {
+fn details(device: &Device, listed: &Listed) -> Details {
     let services = device.services();
-    let id = service.id();
+    let id = listed.service.id();
     Details {
-        service: *service,
+        listed: *listed,
         lnis_per_rgid: services.lnis_per_rgid(id).ok(),
         exclusive_cp: services.exclusive_cp(id).ok(),
-        netns: services.netns(id).ok().flatten(),
     }
 }
 
 fn describe(devices: &str, details: &Details) -> String {
-    let service = &details.service;
+    let listed = &details.listed;
+    let service = &listed.service;
     let mut table = Columns::new(&["Service", &service.id().to_string()]);
     table.row(["NICs", devices]);
     table.row(["State".to_owned(), list::state(service)]);
-    table.row(["Who".to_owned(), list::who(service)]);
+    table.row(["Who".to_owned(), list::who(listed)]);
     table.row([
         "VNIs".to_owned(),
         service.vnis().to_string().replace(',', ", "),
@@ -82,35 +81,39 @@ fn describe(devices: &str, details: &Details) -> String {
     if let Some(exclusive) = details.exclusive_cp {
         table.row(["Exclusive CPs", if exclusive { "yes" } else { "no" }]);
     }
-    if let Some(inode) = details.netns {
-        table.row(["Network namespace".to_owned(), inode.to_string()]);
-    }
     if !service.is_limited() {
         table.row(["Limits", "none: up to all that the NIC has"]);
     }
     table.render(0)
 }
 
-fn as_yaml(found: &[(Vec<cxi::DeviceId>, Service)]) -> Result<Report, Failure> {
-    let [(devices, service)] = found else {
-        let names: Vec<_> = found
-            .iter()
-            .map(|(devices, _)| nics::name(devices))
-            .collect();
-        return Err(Failure::bad_input(format!(
-            "--yaml prints one specification, and here are {}: on {}",
-            found.len(),
-            names.join(" and on ")
-        ))
-        .hint("Name one service, and one NIC with --device."));
-    };
-    let spec = ServiceSpec::try_from(service).map_err(|error| {
-        Failure::new(Exit::Failed, format!("service {}: {error}", service.id()))
-    })?;
-    let text = spec_file::write(&spec)?;
-    Ok(Report::verbatim(format!(
-        "# Service {} of {}\n{text}",
-        service.id(),
-        nics::name(devices)
-    )))
+pub(super) fn yaml(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
+    let found = super::chosen(node.devices(), ids)?;
+    let mut specs = Vec::new();
+    for device in node.devices() {
+        for (_, listed) in found.iter().filter(|(id, _)| *id == device.id()) {
+            let id = listed.service.id();
+            let spec = device.services().spec(id);
+            specs.push((device.id(), (id, spec.map_err(|error| of_device(&error))?)));
+        }
+    }
+    match nics::merge(specs).as_slice() {
+        [(devices, (id, spec))] => Ok(Report::verbatim(format!(
+            "# Service {id} of {}\n{}",
+            nics::name(devices),
+            spec_file::write(spec)?
+        ))),
+        several => {
+            let names: Vec<_> = several
+                .iter()
+                .map(|(devices, _)| nics::name(devices))
+                .collect();
+            Err(Failure::bad_input(format!(
+                "--yaml prints one specification, and here are {}: on {}",
+                several.len(),
+                names.join(" and on ")
+            ))
+            .hint("Name one service, and one NIC with --device."))
+        }
+    }
 }

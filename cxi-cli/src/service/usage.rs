@@ -1,9 +1,9 @@
 //! `cxi service usage`.
 
-use cxi::{Device, DeviceId, ResourceMap, Service, ServiceId, Usage};
+use cxi::{Device, DeviceId, ResourceMap, ServiceId, Usage};
 use serde::Serialize;
 
-use super::list;
+use super::{Listed, list};
 use crate::exit::{Failure, of_device};
 use crate::node::Node;
 use crate::output::bar::Palette;
@@ -43,13 +43,13 @@ pub(crate) fn run(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
             |(
                 device,
                 Measured {
-                    service,
+                    listed,
                     tle_pool,
                     resources,
                 },
             )| Entry {
                 device,
-                service: service.id(),
+                service: listed.service.id(),
                 tle_pool,
                 resources,
             },
@@ -59,9 +59,9 @@ pub(crate) fn run(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
 }
 
 /// A service with what it has.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
-    service: Service,
+    listed: Listed,
     tle_pool: u32,
     resources: ResourceMap<Amounts>,
 }
@@ -78,41 +78,46 @@ pub(crate) fn measure(
             .services()
             .usage_all()
             .map_err(|error| of_device(&error))?;
-        for (_, service) in found.iter().filter(|(id, _)| *id == device.id()) {
+        for (_, listed) in found.iter().filter(|(id, _)| *id == device.id()) {
+            let id = listed.service.id();
             // A service that went away since it was listed has nothing in use.
-            if let Some(usage) = usage.iter().find(|usage| usage.service == service.id()) {
-                measured.push((device.id(), of(service, usage)));
+            if let Some(usage) = usage.iter().find(|usage| usage.service == id) {
+                measured.push((device.id(), Measured::new(listed, usage)));
             }
         }
     }
     Ok(measured)
 }
 
-fn of(service: &Service, usage: &Usage) -> Measured {
-    Measured {
-        service: *service,
-        tle_pool: usage.tle_pool,
-        resources: service.limits().map(|resource, limit| Amounts {
-            in_use: usage.in_use[resource],
-            reserved: limit.reserved(),
-            max: limit.max(),
-        }),
+impl Measured {
+    fn new(listed: &Listed, usage: &Usage) -> Self {
+        let limits = listed.service.limits();
+        Self {
+            listed: *listed,
+            tle_pool: usage.tle_pool,
+            resources: limits.map(|resource, limit| Amounts {
+                in_use: usage.in_use[resource],
+                reserved: limit.reserved(),
+                max: limit.max(),
+            }),
+        }
     }
 }
 
 /// A block for each service, those that are the same on several NICs in one.
 pub(crate) fn bars(measured: &[(DeviceId, Measured)], palette: Palette) -> String {
     let mut text = String::new();
-    for (devices, one) in nics::merge(measured.iter().copied()) {
-        let service = &one.service;
-        let title = format!("Service {} on {}", service.id(), nics::name(&devices));
-        text += &format!(
-            "{HEADING}{title}{HEADING:#}: {}, {}, {}\n",
-            list::who(service),
-            list::vnis(service),
-            list::state(service),
-        );
-        text += &block(&one.resources, palette);
+    for (
+        devices,
+        Measured {
+            listed, resources, ..
+        },
+    ) in nics::merge(measured.iter().copied())
+    {
+        let id = listed.service.id();
+        let title = format!("Service {id} on {}", nics::name(&devices));
+        text += &format!("{HEADING}{title}{HEADING:#}: {}\n", list::summary(&listed));
+        text += &block(&resources, palette);
         text.push('\n');
     }
     if !text.is_empty() {

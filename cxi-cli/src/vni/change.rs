@@ -197,8 +197,8 @@ pub(super) fn reconcile(
         // The NICs are asked first: what they show is older than what the pool says then.
         None => reading(common, |nics| {
             let mut seen = IdSet::new();
-            for (_, service) in crate::service::all(nics.devices())? {
-                match service.vnis() {
+            for (_, listed) in crate::service::all(nics.devices())? {
+                match listed.service.vnis() {
                     cxi::VniAccess::List(list) => seen.extend(list.iter().map(Vni::get)),
                     cxi::VniAccess::Range(range) => {
                         seen.insert_range(range.first().get()..=range.last().get());

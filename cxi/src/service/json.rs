@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::forms::{Classes, MemberList, Vnis, present};
 use super::{InvalidSpec, Service, ServiceSpec};
 use crate::{
     Limit, Limits, LnisPerRgid, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList,
@@ -105,21 +106,21 @@ impl From<LimitList> for Vec<NamedLimit> {
 pub(super) struct Template {
     #[serde(skip_serializing_if = "Option::is_none")]
     restricted_members: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    members: Option<Members>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    members: Option<MemberList>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restricted_vnis: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vnis: Option<VniList>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    vnis: Option<Vnis>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     vni_range: Option<VniRange>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restricted_tcs: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tcs: Option<TrafficClasses>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    tcs: Option<Classes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_limits: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     limits: Option<LimitList>,
     #[serde(skip_serializing_if = "Option::is_none")]
     enable: Option<Switch>,
@@ -135,55 +136,69 @@ pub(super) struct Template {
     lnis_per_rgid: Option<LnisPerRgid>,
 }
 
-/// What a switch and the list it is about say together.
-fn switched<T>(
-    switch: Option<Switch>,
-    value: Option<T>,
-    off: &'static str,
-    on: &'static str,
-) -> Result<Option<T>, InvalidSpec> {
-    match (switch, &value) {
-        (Some(Switch(false)), Some(_)) => Err(InvalidSpec::Contradiction(off)),
-        (Some(Switch(true)), None) => Err(InvalidSpec::Contradiction(on)),
-        _ => Ok(value),
+impl Template {
+    /// What a switch and the list it is about say together. HPE's tool ignores what is switched
+    /// off, and so does a template in its form; in ours that is a contradiction.
+    fn switched<T>(
+        &self,
+        switch: Option<Switch>,
+        value: Option<T>,
+        off: &'static str,
+        on: &'static str,
+    ) -> Result<Option<T>, InvalidSpec> {
+        match (switch, &value) {
+            (Some(Switch(false)), Some(_)) if self.is_of_hpe() => Ok(None),
+            (Some(Switch(false)), Some(_)) => Err(InvalidSpec::Contradiction(off)),
+            (Some(Switch(true)), None) => Err(InvalidSpec::Contradiction(on)),
+            _ => Ok(value),
+        }
+    }
+
+    fn is_of_hpe(&self) -> bool {
+        self.vnis.is_some_and(|vnis| vnis.of_hpe)
     }
 }
 
 impl TryFrom<Template> for ServiceSpec {
     type Error = InvalidSpec;
 
-    fn try_from(template: Template) -> Result<Self, InvalidSpec> {
+    fn try_from(mut template: Template) -> Result<Self, InvalidSpec> {
         let mut builder = Self::builder();
-        if let Some(members) = switched(
+        let among_members = template.members.as_ref().and_then(|list| list.classes);
+        let members = template.members.take().map(|list| list.members);
+        if let Some(members) = template.switched(
             template.restricted_members,
-            template.members,
+            members,
             "members are named, but restricted_members is off",
             "restricted_members is on, but no members are named",
         )? {
             builder = builder.members(members.iter());
         }
-        if let Some(vnis) = switched(
+        let access = template.vnis.map(|vnis| vnis.access);
+        let range = access.filter(|access| matches!(access, VniAccess::Range(_)));
+        if let Some(access) = range.or(template.switched(
             template.restricted_vnis,
-            template.vnis,
+            access.filter(|_| range.is_none()),
             "vnis are named, but restricted_vnis is off",
             "restricted_vnis is on, but no vnis are named",
-        )? {
-            builder = builder.vnis(vnis.iter());
+        )?) {
+            builder = builder.vni_access(access);
         }
         if let Some(range) = template.vni_range {
             builder = builder.vni_range(range);
-        } else if template.restricted_vnis.is_some_and(|Switch(on)| !on) {
+        } else if template.vnis.is_none() && template.restricted_vnis.is_some() {
             builder = builder.unrestricted_vnis();
         }
-        if let Some(classes) = switched(
+        let classes = template.tcs.take().map(|Classes(classes)| classes);
+        if let Some(classes) = template.switched(
             template.restricted_tcs,
-            template.tcs,
+            classes.or(among_members),
             "tcs are named, but restricted_tcs is off",
             "restricted_tcs is on, but no tcs are named",
         )? {
             builder = builder.traffic_classes(classes);
         }
-        if let Some(LimitList(limits)) = switched(
+        if let Some(LimitList(limits)) = template.switched(
             template.resource_limits,
             template.limits,
             "limits are given, but resource_limits is off",
@@ -195,12 +210,14 @@ impl TryFrom<Template> for ServiceSpec {
             builder = builder.lnis_per_rgid(count);
         }
         let on = |switch: Option<Switch>, default| switch.map_or(default, |Switch(on)| on);
+        // HPE's tool takes the switch for a list of VNIs too, where it means nothing.
+        let can_be_exclusive = range.is_some() || !template.is_of_hpe();
         builder
             .enabled(on(template.enable, true))
             .system(on(template.is_system_svc, false))
             .counter_pool(template.cntr_pool_id.unwrap_or_default())
             .exclusive_vnis(on(template.exclusive_vnis, false))
-            .exclusive_cp(on(template.exclusive_cp, false))
+            .exclusive_cp(on(template.exclusive_cp, false) && can_be_exclusive)
             .build()
     }
 }
@@ -209,11 +226,11 @@ impl From<ServiceSpec> for Template {
     fn from(spec: ServiceSpec) -> Self {
         let (vnis, vni_range, unrestricted) = parts(spec.vnis);
         Self {
-            members: spec.members,
-            vnis,
+            members: spec.members.map(MemberList::from),
+            vnis: vnis.map(Vnis::list),
             vni_range,
             restricted_vnis: unrestricted.then_some(Switch(false)),
-            tcs: spec.traffic_classes,
+            tcs: spec.traffic_classes.map(Classes),
             resource_limits: Some(Switch(spec.limits.is_some())),
             limits: spec.limits.map(LimitList),
             enable: (!spec.enabled).then_some(Switch(false)),

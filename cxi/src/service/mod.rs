@@ -6,6 +6,8 @@ mod conflict;
 mod create;
 mod destroy;
 #[cfg(feature = "serde")]
+mod forms;
+#[cfg(feature = "serde")]
 mod json;
 mod netns;
 mod presence;

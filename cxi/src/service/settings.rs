@@ -1,15 +1,36 @@
-//! RGID sharing and exclusive communication profiles.
+//! RGID sharing and exclusive communication profiles, and all that a service is.
 
 use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd};
 use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
-use super::Services;
 use super::presence::Presence;
+use super::{ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
-use crate::error::{ErrorKind, Result};
-use crate::{DriverRelease, LnisPerRgid, ServiceId};
+use crate::error::{Error, ErrorKind, Result};
+use crate::{DriverRelease, LnisPerRgid, Member, Members, ServiceId};
 
 impl Services {
+    /// What would make a service like this one: [`get`](Self::get), and what only commands of
+    /// their own answer, which are its network namespace, how it shares RGIDs, and whether its
+    /// profiles are exclusive.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::InvalidSpec`]: the service has something that this library does not know how
+    ///   to ask for.
+    pub fn spec(&self, id: ServiceId) -> Result<ServiceSpec> {
+        let mut spec = ServiceSpec::try_from(&self.get(id)?)
+            .map_err(|error| Error::invalid(error).on(self.device.id()))?;
+        spec.lnis_per_rgid = Some(self.lnis_per_rgid(id)?);
+        spec.exclusive_cp = self.exclusive_cp(id)?;
+        if spec.members.is_some_and(|members| members.is_empty()) {
+            let netns = self.netns(id)?.map(Member::NetNs);
+            spec.members = Some(Members::from_kernel(netns));
+        }
+        Ok(spec)
+    }
+
     /// Sets how many LNIs of a service may share one RGID (SVC_SET_LPR).
     ///
     /// A driver with RGID sharing turned off (`enable_rgid_sharing`) says yes and changes nothing,

@@ -68,10 +68,23 @@ fn nics_are_listed_by_number_and_other_names_are_no_nics() {
     for name in ["cxi", "cxi_loop", "cxi01", "cxi-1", "cxi3x"] {
         fs::create_dir(tree.sys().join("class/cxi_user").join(name)).unwrap();
     }
-    fs::write(tree.dev().join("cxi7"), "").unwrap();
-    fs::write(tree.dev().join("cxi2"), "").unwrap();
-    fs::write(tree.dev().join("null"), "").unwrap();
-    assert_eq!(ids(&tree.host()), ["cxi0", "cxi2", "cxi7", "cxi10"]);
+    assert_eq!(ids(&tree.host()), ["cxi0", "cxi2", "cxi10"]);
+}
+
+/// A container may have device nodes and no sysfs.
+#[test]
+fn device_nodes_are_looked_for_where_sysfs_has_no_nic() {
+    let tree = Tree::new();
+    for name in ["cxi7", "cxi2", "null"] {
+        fs::write(tree.dev().join(name), "").unwrap();
+    }
+    assert_eq!(ids(&tree.host()), ["cxi2", "cxi7"]);
+    tree.nic("cxi0", "0000:41:00.0");
+    assert_eq!(ids(&tree.host()), ["cxi0"]);
+    // All of /dev is not read for a NIC that sysfs names.
+    fs::remove_dir_all(tree.dev()).unwrap();
+    fs::write(tree.dev(), "").unwrap();
+    assert_eq!(tree.host().device_ids().unwrap(), [DeviceId::new(0)]);
 }
 
 #[test]
