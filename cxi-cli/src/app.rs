@@ -34,7 +34,7 @@ pub fn run() -> ExitCode {
 
 fn execute(cli: &Cli) -> Result<Report, Failure> {
     match &cli.command {
-        Command::Devices => reading(&cli.common, devices::run),
+        Command::Devices(arguments) => reading(&cli.common, |node| devices::run(arguments, node)),
         Command::Service(command) => service::run(command, &cli.common),
         Command::Job(command) => job::run(command, &cli.common),
         Command::Explain(command) => explain::run(command, &cli.common),
@@ -48,11 +48,13 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
 
 /// Help and version, which clap treats as errors too, and what is wrong with a command line.
 fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    let as_json = arguments.iter().any(|argument| argument == "--json");
+    // What stands behind -- is another program's.
+    let mut own = arguments.iter().take_while(|argument| *argument != "--");
+    let as_json = own.any(|argument| argument == "--json");
     if as_json && error.use_stderr() {
         output::print_failures(&[usage_failure(error)], true);
     } else {
-        // Nobody is left to tell if the stream is closed.
+        // If the stream is closed, nobody reads it.
         let _ = error.print();
     }
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -1,4 +1,4 @@
-//! Values of options that are not plain types.
+//! Values of options that need a parser of their own.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -37,8 +37,8 @@ impl FromStr for NicChoice {
                     let last = device(&format!("cxi{}", last.trim_start_matches("cxi")))?.number();
                     if last < first || last - first >= MOST_NICS {
                         return Err(format!(
-                            "'{part}' is no range of NICs: expected the lower number first, such \
-                             as cxi0-3, and at most {MOST_NICS} of them"
+                            "invalid range of NICs '{part}': expected the lower number first, \
+                             such as cxi0-3, and at most {MOST_NICS} NICs"
                         ));
                     }
                     chosen.extend((first..=last).map(DeviceId::new));
@@ -51,7 +51,7 @@ impl FromStr for NicChoice {
 
 fn device(name: &str) -> Result<DeviceId, String> {
     name.parse::<DeviceId>()
-        .map_err(|_| format!("'{name}' is no NIC: expected all, cxi0, cxi0-3 or a list of them"))
+        .map_err(|_| format!("invalid NIC '{name}': expected all, cxi0, cxi0-3 or a list of them"))
 }
 
 /// A limit of one resource, as `txqs=16:256`.
@@ -65,14 +65,15 @@ impl FromStr for LimitArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let malformed =
-            || format!("'{text}' is no limit: expected RESOURCE=RESERVED:MAX, such as txqs=16:256");
+        let malformed = || {
+            format!("invalid limit '{text}': expected RESOURCE=RESERVED:MAX, such as txqs=16:256")
+        };
         let (resource, amounts) = text.split_once('=').ok_or_else(malformed)?;
         let (reserved, max) = amounts.split_once(':').ok_or_else(malformed)?;
         let resource: Resource = resource.parse().map_err(|error| format!("{error}"))?;
         let number = |text: &str| {
             text.parse::<u16>()
-                .map_err(|_| format!("'{text}' is no number of {resource}: expected 0 to 65535"))
+                .map_err(|_| format!("invalid number of {resource} '{text}': expected 0 to 65535"))
         };
         let limit = Limit::new(number(reserved)?, number(max)?)
             .map_err(|error| format!("{resource}: {error}"))?;
@@ -117,7 +118,7 @@ impl FromStr for TenantArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, vnis) = text.split_once('=').ok_or_else(|| {
-            format!("'{text}' is no part of a pool: expected NAME=VNIS, such as blue=1024-2047")
+            format!("invalid tenant '{text}': expected NAME=VNIS, such as blue=1024-2047")
         })?;
         Ok(Self {
             name: TenantName::new(name).map_err(|error| error.to_string())?,
@@ -132,17 +133,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|error| format!("{error}: expected a time such as 500ms, 30s or 5m"))
 }
 
-/// A number without sign; the standard library's error would not say what is expected.
+/// An unsigned number; the standard library's error would not say what is expected.
 pub(crate) fn number(text: &str) -> Result<u32, String> {
     text.parse()
-        .map_err(|_| format!("'{text}' is no number: expected 0 to {}", u32::MAX))
+        .map_err(|_| format!("invalid number '{text}': expected 0 to {}", u32::MAX))
 }
 
 /// A number of LNIs.
 pub(crate) fn lnis_per_rgid(text: &str) -> Result<LnisPerRgid, String> {
     let count: u32 = text
         .parse()
-        .map_err(|_| format!("'{text}' is no number of LNIs: expected 0 to 8"))?;
+        .map_err(|_| format!("invalid number of LNIs '{text}': expected 0 to 8"))?;
     LnisPerRgid::new(count).map_err(|error| error.to_string())
 }
 
@@ -166,13 +167,13 @@ mod tests {
         for bad in ["", "eth0", "cxi", "cxi0,", "cxi-1", "cxi0-x"] {
             let error = nics(bad).unwrap_err();
             assert!(
-                error.ends_with("is no NIC: expected all, cxi0, cxi0-3 or a list of them"),
+                error.ends_with("': expected all, cxi0, cxi0-3 or a list of them"),
                 "{error}"
             );
         }
         for bad in ["cxi3-1", "cxi0-4294967295"] {
             assert!(
-                nics(bad).unwrap_err().contains("is no range of NICs"),
+                nics(bad).unwrap_err().contains("invalid range of NICs"),
                 "{bad}"
             );
         }
@@ -186,7 +187,7 @@ mod tests {
         for (bad, message) in [
             (
                 "txqs=16",
-                "'txqs=16' is no limit: expected RESOURCE=RESERVED:MAX, such as txqs=16:256",
+                "invalid limit 'txqs=16': expected RESOURCE=RESERVED:MAX, such as txqs=16:256",
             ),
             (
                 "queues=1:2",
@@ -194,7 +195,7 @@ mod tests {
             ),
             (
                 "txqs=1:70000",
-                "'70000' is no number of TXQs: expected 0 to 65535",
+                "invalid number of TXQs '70000': expected 0 to 65535",
             ),
             (
                 "acs=9:8",
@@ -232,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_from_names() {
+    fn names_are_not_numbers() {
         assert_eq!(number("4294967295"), Ok(u32::MAX));
         for bad in ["root", "-1", "4294967296", "", "1e3"] {
             assert_eq!(
                 number(bad),
-                Err(format!("'{bad}' is no number: expected 0 to 4294967295"))
+                Err(format!("invalid number '{bad}': expected 0 to 4294967295"))
             );
         }
     }

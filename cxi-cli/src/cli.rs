@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::audit::AuditArgs;
+use crate::devices::DevicesArgs;
 use crate::exit::EXIT_CODES;
 use crate::explain::ExplainCommand;
 use crate::job::cli::JobCommand;
@@ -35,7 +36,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// The NICs, and how much of their resources is reserved and in use
     #[command(visible_alias = "device")]
-    Devices,
+    Devices(DevicesArgs),
     /// Services: who may use how much of a NIC, on which VNIs
     #[command(subcommand, visible_alias = "svc")]
     Service(ServiceCommand),

@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line, a specification or a state file is wrong.
     BadInput = 2,
-    /// There is no device.
+    /// There is no CXI device.
     NoDevice = 3,
     /// In use by somebody; trying again may help.
     Busy = 4,
@@ -25,13 +25,13 @@ pub(crate) enum Exit {
     NotPermitted = 6,
     /// The device has not enough of a resource.
     NotEnough = 7,
-    /// What was asked for was so already. No failure, but told apart from something done.
+    /// Nothing had to be done. Not a failure, but scripts may want to know.
     NothingToDo = 8,
-    /// `audit` found something that should be put right.
+    /// `audit` found something that should be fixed.
     Findings = 9,
     /// `job run`: the program cannot be started.
     ProgramNotStarted = 126,
-    /// `job run`: there is no such program.
+    /// `job run`: the program does not exist.
     ProgramNotFound = 127,
 }
 
@@ -46,11 +46,11 @@ Exit codes:
   5  no such service or job
   6  not permitted
   7  not enough of a resource
-  8  nothing to do: it was so already
-  9  audit: something should be put right
+  8  nothing to do
+  9  audit: something should be fixed
 job run ends with the exit code of its program, or 126 or 127 if that cannot be started.";
 
-/// A failure as it is told to the user.
+/// A failure, as the user sees it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Failure {
     kind: Exit,
@@ -117,7 +117,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a device or the library said.
+/// The failure for an error of a device or of the library.
 pub(crate) fn of_device(error: &cxi::Error) -> Failure {
     Failure::new(exit_of(error), error.to_string()).errno(error.errno())
 }

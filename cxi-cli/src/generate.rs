@@ -13,9 +13,22 @@ use crate::exit::{Exit, Failure};
 use crate::output::Report;
 
 pub(crate) fn completions(shell: Shell) -> Report {
+    #[derive(Serialize)]
+    struct Completions<'a> {
+        shell: String,
+        script: &'a str,
+    }
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "cxi", &mut script);
-    Report::verbatim(String::from_utf8_lossy(&script).into_owned())
+    let script = String::from_utf8_lossy(&script);
+    let shell = shell.to_string();
+    Report::new(
+        &*script,
+        &Completions {
+            shell,
+            script: &script,
+        },
+    )
 }
 
 pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
@@ -25,7 +38,7 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
     }
     if !directory.is_dir() {
         return Err(Failure::bad_input(format!(
-            "{}: there is no such directory for the manual pages",
+            "{}: not a directory: expected one for the manual pages",
             directory.display()
         )));
     }

@@ -18,9 +18,9 @@ const DEFAULT_MOCK_NICS: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Read,
-    /// Change something, on `cxi0` unless told otherwise.
+    /// Change something, on `cxi0` by default.
     Change,
-    /// Change something on all NICs, unless told otherwise.
+    /// Change something, on all NICs by default.
     ChangeAll,
 }
 
@@ -38,7 +38,7 @@ struct Mock {
     save_to: Option<StateFile>,
 }
 
-/// Runs a command that only reads, on all NICs unless told otherwise.
+/// Runs a command that only reads, on all NICs by default.
 pub(crate) fn reading(
     common: &Common,
     command: impl FnOnce(&Node) -> Result<Report, Failure>,
@@ -47,8 +47,8 @@ pub(crate) fn reading(
     Ok(command(&node)?.with_failures(node.unusable))
 }
 
-/// Runs a command that changes something, on `cxi0` unless told otherwise, and keeps what it did
-/// to a mock node, also when only some of it worked.
+/// Runs a command that changes something, on `cxi0` by default, and keeps what it did to a mock
+/// node, even if only some of it worked.
 pub(crate) fn changing(
     common: &Common,
     command: impl FnOnce(&Node) -> Result<Report, Failure>,
@@ -297,10 +297,7 @@ pub(crate) fn no_such_nic(missing: DeviceId, there: &[DeviceId]) -> Failure {
     let names: Vec<_> = there.iter().map(DeviceId::to_string).collect();
     let failure = Failure::new(
         Exit::NoDevice,
-        format!(
-            "{missing}: there is no such NIC; there is {}",
-            names.join(", ")
-        ),
+        format!("{missing}: no such NIC; this node has {}", names.join(", ")),
     );
     match there.first() {
         Some(first) => failure.hint(format!(
@@ -313,7 +310,7 @@ pub(crate) fn no_such_nic(missing: DeviceId, there: &[DeviceId]) -> Failure {
 pub(crate) fn no_device() -> Failure {
     Failure::new(
         Exit::NoDevice,
-        "no CXI device on this machine: there is no /dev/cxi0 nor another /dev/cxiN",
+        "no CXI device on this machine: expected /dev/cxi0 or another /dev/cxiN",
     )
     .hint("On a node with a Slingshot NIC: load its driver (modprobe cxi_ss1).")
     .hint("Without a NIC: add --mock to work on a mock node, such as cxi --mock devices.")

@@ -222,12 +222,12 @@ limits:
             ),
             (
                 "vnis: [1]\nmembers:\n",
-                "line 2, column 9: nothing stands behind the key: name something, or leave the \
+                "line 2, column 8: nothing stands behind the key: name something, or leave the \
                  key out",
             ),
             (
                 "vnis: [1]\nmembers: [{type: uid}]\n",
-                "line 2, column 11: missing field `id`",
+                "line 2, column 12: missing field `id`",
             ),
             (
                 "vnis: [1]\nmembers: [{type: uid, id: 1, id: 2}]\n",
@@ -235,7 +235,7 @@ limits:
             ),
             (
                 "vnis:\n  vni: 1\ntcs:\n  tc: FAST\n",
-                "line 4, column 7: 'FAST' is no traffic class: expected DEDICATED_ACCESS, \
+                "line 4, column 7: invalid traffic class 'FAST': expected DEDICATED_ACCESS, \
                  LOW_LATENCY, BULK_DATA, BEST_EFFORT or ETH",
             ),
             (

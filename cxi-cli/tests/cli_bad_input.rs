@@ -35,8 +35,8 @@ fn options_are_checked() {
         ),
         (
             &["devices", "-d", "eth0"],
-            "invalid value 'eth0' for '--device <NICS>': 'eth0' is no NIC: expected all, cxi0, \
-             cxi0-3 or a list of them",
+            "invalid value 'eth0' for '--device <NICS>': invalid NIC 'eth0': expected all, \
+             cxi0, cxi0-3 or a list of them",
         ),
         (
             &["--mock", "--mock-release=15", "devices"],
@@ -63,7 +63,7 @@ fn specifications_by_option_are_checked_before_a_device_is_looked_for() {
         .refused(2, "error: 3 members: a service can name at most 2");
     create(&["--uid=1"]).refused(
         2,
-        "error: no VNIs: name them with --vni, or a block of them with --vni-range",
+        "error: no VNIs: expected --vni, or --vni-range for a block",
     );
     create(&["--vni=1", "--limit=txqs=1:2,txq=1:3"]).refused(
         2,
@@ -129,8 +129,7 @@ fn what_is_not_there_is_named() {
     for what in ["show", "usage"] {
         node.cxi(&["service", what, "9"]).refused(
             5,
-            "error: there is no service 9 on cxi0-1\n  See cxi service list for those that there \
-             are.",
+            "error: no service 9 on cxi0-1\n  cxi service list shows the services.",
         );
     }
     for what in ["enable", "disable"] {
@@ -140,7 +139,7 @@ fn what_is_not_there_is_named() {
     }
     node.cxi(&["service", "list", "-d", "cxi7"]).refused(
         3,
-        "error: cxi7: there is no such NIC; there is cxi0, cxi1\n  Choose with --device, such as \
+        "error: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as \
          --device cxi0 or --device all.",
     );
     node.cxi(&["service", "create", "--vni=1", "--limit=txqs=1:2000"])
@@ -190,7 +189,7 @@ fn without_a_device_both_ways_out_are_named() {
     }
     cxi(&["devices"]).refused(
         3,
-        "error: no CXI device on this machine: there is no /dev/cxi0 nor another /dev/cxiN\n  \
+        "error: no CXI device on this machine: expected /dev/cxi0 or another /dev/cxiN\n  \
          On a node with a Slingshot NIC: load its driver (modprobe cxi_ss1).\n  \
          Without a NIC: add --mock to work on a mock node, such as cxi --mock devices.",
     );
@@ -224,4 +223,29 @@ fn faults_by_variable_are_for_mock_nodes() {
                 .contains("mock-fault")
         );
     }
+}
+
+/// A script that asks for JSON gets nothing else.
+#[test]
+fn everything_is_json_on_request() {
+    let error = |said: common::Said, code: i32, kind: &str| {
+        assert_eq!((said.code, said.out.as_str()), (code, ""), "{}", said.err);
+        for line in said.err.lines() {
+            let error: serde_json::Value = serde_json::from_str(line).expect(line);
+            assert_eq!(error["error"]["kind"], kind, "{line}");
+        }
+    };
+    let run = |options: &[&str], program: &[&str]| {
+        let fixed = ["--json", "--mock", "job", "run", "--cores=1"];
+        cxi(&[&fixed[..], options, &["--"], program].concat())
+    };
+    error(run(&[], &["/nosuch"]), 127, "program_not_found");
+    error(run(&[], &["/"]), 126, "program_not_started");
+    error(run(&["--uid=4242421"], &["true"]), 2, "bad_input");
+    let script = cxi(&["completions", "bash", "--json"]).json();
+    assert_eq!(script["shell"], "bash");
+    assert!(script["script"].as_str().unwrap().contains("_cxi"));
+    // What stands behind -- is the program's.
+    let said = cxi(&["job", "run", "--", "program", "--json"]);
+    assert!(said.err.starts_with("error: "), "{}", said.err);
 }

@@ -213,6 +213,6 @@ fn manual_pages_and_completions_are_written() {
     assert!(script.contains("complete -F _cxi"), "{script}");
     cxi(&["man", "/nowhere"]).refused(
         2,
-        "error: /nowhere: there is no such directory for the manual pages",
+        "error: /nowhere: not a directory: expected one for the manual pages",
     );
 }

@@ -104,6 +104,7 @@ mod clock;
 mod device;
 pub mod driver;
 pub mod error;
+mod hardware;
 mod host;
 mod id;
 mod info;
@@ -132,6 +133,7 @@ pub use cxi_ioctl::{
 pub use device::Device;
 pub use driver::Driver;
 pub use error::{Error, ErrorKind, Result};
+pub use hardware::Hardware;
 pub use host::{FoundDevice, Host, devices};
 pub use id::{DeviceId, InvalidDeviceId, InvalidServiceId, ServiceId};
 pub use info::{CassiniVersion, DeviceInfo, Platform};

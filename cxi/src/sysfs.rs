@@ -80,17 +80,29 @@ impl NicDirectory {
         Some(window.len() < PF_WINDOW)
     }
 
+    /// A file in the directory of the PCI device, without blanks around it; `None` if it is not
+    /// there or says nothing.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let text = attribute(&self.device().join(name)).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// The name of its network device, the first if there are several.
+    pub(crate) fn network_device(&self) -> Option<String> {
+        let entries = fs::read_dir(self.device().join("net")).ok()?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.min()
+    }
+
     /// The NUMA node; `None` if the platform has none.
     pub(crate) fn numa_node(&self) -> Option<u32> {
-        let text = attribute(&self.device().join("numa_node")).ok()?;
-        text.trim().parse().ok()
+        self.attribute("numa_node")?.parse().ok()
     }
 
     /// The CPUs next to the NIC, as the kernel writes lists: `0-15,32-47`.
     pub(crate) fn local_cpus(&self) -> Option<String> {
-        let text = attribute(&self.device().join("local_cpulist")).ok()?;
-        let text = text.trim();
-        (!text.is_empty()).then(|| text.to_owned())
+        self.attribute("local_cpulist")
     }
 }
 

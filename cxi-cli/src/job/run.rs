@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     let (grant, node) = services_on(arguments, uid, common)?;
     let ended = match asked_to_end(&mut signals) {
         Some(signal) => Ok(Ended::code(128 + signal)),
-        None => program(arguments, uid, &grant, &mut signals),
+        None => program(arguments, uid, &grant, &mut signals, common.json),
     };
     let left = services_off(&grant, node, arguments.retry_busy, common);
     let code = match ended {
@@ -130,6 +130,7 @@ fn program(
     uid: u32,
     grant: &Grant,
     signals: &mut Signals,
+    json: bool,
 ) -> Result<Ended, Failure> {
     let environment = grant
         .env()
@@ -139,6 +140,7 @@ fn program(
     })?;
     let mut command = Command::new(this);
     command
+        .args(json.then_some("--json"))
         .args(["job", "become", "--uid"])
         .arg(uid.to_string());
     if let Some(gid) = arguments.gid {

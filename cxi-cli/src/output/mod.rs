@@ -75,13 +75,13 @@ impl Report {
         self
     }
 
-    /// Tells people this first.
+    /// Puts this in front of the text for people.
     pub(crate) fn before(mut self, text: &str) -> Self {
         self.text.insert_str(0, text);
         self
     }
 
-    /// What people are told.
+    /// The text for people.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -103,7 +103,7 @@ impl Report {
     }
 }
 
-/// A reader that went away, as `head` does, is no failure.
+/// Writes to standard output. A reader that went away, as `head` does, is not a failure.
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -128,7 +128,7 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
         } else {
             format!("{ERROR}error:{ERROR:#} {failure}")
         };
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, nobody reads it.
         let _ = writeln!(err, "{line}");
     }
 }
@@ -153,7 +153,7 @@ fn print_warnings(warnings: &[String], as_json: bool) {
         } else {
             format!("{WARNING}warning:{WARNING:#} {message}")
         };
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, nobody reads it.
         let _ = writeln!(err, "{line}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is the same on several NICs, told once.
+//! Printing what is the same on several NICs once.
 
 use cxi::DeviceId;
 

@@ -83,7 +83,7 @@ pub(crate) fn destroy(node: &Node, ids: &[ServiceId], wait: u32) -> Report {
         .into_iter()
         .map(|failure| match failure.kind() {
             Exit::Busy if wait == 0 => {
-                failure.hint("--wait SECONDS tries until it is idle; ending its processes helps.")
+                failure.hint("Try again with --wait SECONDS, or end the processes that use it.")
             }
             _ => failure,
         })

@@ -66,7 +66,7 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
     }
     builder.build().map_err(|error| match error {
         cxi::InvalidSpec::NoVnis => {
-            Failure::bad_input("no VNIs: name them with --vni, or a block of them with --vni-range")
+            Failure::bad_input("no VNIs: expected --vni, or --vni-range for a block")
         }
         error => Failure::bad_input(error.to_string()),
     })

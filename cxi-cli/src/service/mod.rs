@@ -104,9 +104,9 @@ fn chosen(devices: &[Device], ids: &[ServiceId]) -> Result<Vec<Found>, Failure> 
         let names: Vec<_> = devices.iter().map(Device::id).collect();
         return Err(Failure::new(
             Exit::NotFound,
-            format!("there is no service {id} on {}", nics::name(&names)),
+            format!("no service {id} on {}", nics::name(&names)),
         )
-        .hint("See cxi service list for those that there are."));
+        .hint("cxi service list shows the services."));
     }
     found.retain(|(_, listed)| ids.contains(&listed.service.id()));
     Ok(found)

@@ -247,3 +247,70 @@ fn properties_are_switched_through_sysfs() {
     device.set_amo_remap_to_pcie_fadd(None).unwrap();
     assert_eq!(read("amo_remap_to_pcie_fadd"), "-1");
 }
+
+#[test]
+fn the_card_its_link_and_pci_express_are_in_sysfs() {
+    let tree = Tree::new();
+    let bare = mock(&tree.sys());
+    assert_eq!(bare.hardware(), cxi::Hardware::default());
+    let directory = tree.nic("cxi0", "0000:41:00.0");
+    let write = |name: &str, text: &str| {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for (name, text) in [
+        ("fru/part_number", "P43012-001\n"),
+        ("fru/serial_number", "GR21120003\n"),
+        ("uc/qspi_blob_version", "1.6.0.326\n"),
+        ("net/hsn0/address", "02:00:00:00:00:12\n"),
+        ("current_link_speed", "16.0 GT/s PCIe\n"),
+        ("current_link_width", "16\n"),
+        ("properties/current_esm_link_speed", "Disabled\n"),
+        ("port/link", "up\n"),
+        ("port/speed", "BS_200G\n"),
+        ("port/media", "electrical\n"),
+        ("port/link_layer_retry", "on\n"),
+        ("port/loopback", "off\n"),
+        ("port/pause", "pfc/802.1qbb\n"),
+        (
+            "aer_dev_correctable",
+            "RxErr 2\nBadTLP 0\nTOTAL_ERR_COR 2\n",
+        ),
+        ("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n"),
+    ] {
+        write(name, text);
+    }
+    let found = bare.hardware();
+    let words = |text: Option<String>| text.unwrap();
+    assert_eq!(words(found.part_number.clone()), "P43012-001");
+    assert_eq!(words(found.serial_number.clone()), "GR21120003");
+    assert_eq!(words(found.firmware.clone()), "1.6.0.326");
+    assert_eq!(words(found.network_device.clone()), "hsn0");
+    assert_eq!(words(found.mac_address.clone()), "02:00:00:00:00:12");
+    assert_eq!(words(found.pcie_speed.clone()), "16.0 GT/s PCIe");
+    assert_eq!(found.pcie_width, Some(16));
+    assert_eq!(words(found.link_state.clone()), "up");
+    assert_eq!(words(found.link_speed.clone()), "BS_200G");
+    assert_eq!(words(found.link_media.clone()), "electrical");
+    assert_eq!(words(found.link_layer_retry.clone()), "on");
+    assert_eq!(words(found.loopback.clone()), "off");
+    assert_eq!(words(found.pause.clone()), "pfc/802.1qbb");
+    let errors: Vec<_> = found.aer_correctable.iter().collect();
+    assert_eq!(
+        errors,
+        [(&"BadTLP".to_owned(), &0), (&"RxErr".to_owned(), &2)]
+    );
+    assert_eq!(found.aer_fatal.len(), 1);
+    assert!(found.aer_nonfatal.is_empty());
+
+    // Drivers for Cassini 2 number their ports, and a link may be faster than PCI Express knows.
+    write("port/0/link/state", "down\n");
+    write("port/0/link/config/pause_map", "none\n");
+    write("properties/current_esm_link_speed", "25.0 GT/s\n");
+    let found = bare.hardware();
+    assert_eq!(words(found.link_state), "down");
+    assert_eq!(words(found.pause), "none");
+    assert_eq!(words(found.link_speed), "BS_200G");
+    assert_eq!(words(found.pcie_speed), "25.0 GT/s");
+}

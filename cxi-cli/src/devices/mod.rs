@@ -1,9 +1,17 @@
 //! `cxi devices`.
 
+mod codewords;
+mod details;
+
+use std::time::Duration;
+
+use clap::Args;
 use cxi::driver::{Capabilities, DetectedRelease, Driver};
-use cxi::{Availability, Device, DeviceId, DeviceInfo, Platform};
+use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
 use serde::Serialize;
 
+use self::codewords::Codewords;
+use crate::args::duration;
 use crate::exit::{Failure, of_device};
 use crate::node::Node;
 use crate::output::bar::Palette;
@@ -11,6 +19,23 @@ use crate::output::table::Columns;
 use crate::output::{HEADING, Report, nics};
 
 const BAR_WIDTH: usize = 32;
+
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArgs {
+    /// Show the card, the firmware, the link and PCI Express, too
+    #[arg(short, long)]
+    verbose: bool,
+    /// Measure for so long how many codewords the links receive
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "4s"
+    )]
+    rates: Option<Duration>,
+}
 
 #[derive(Serialize)]
 struct List {
@@ -24,6 +49,10 @@ struct Entry {
     #[serde(flatten)]
     availability: Availability,
     release: DriverRelease,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hardware: Option<Hardware>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codewords_per_second: Option<Codewords<f64>>,
 }
 
 /// What the driver behaves like, as a person and a program want to read it.
@@ -37,12 +66,30 @@ struct DriverRelease {
     hazards: Vec<String>,
 }
 
-pub(crate) fn run(node: &Node) -> Result<Report, Failure> {
+pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
     let mut devices = Vec::new();
     for device in node.devices() {
-        devices.push(ask(device).map_err(|error| of_device(&error))?);
+        let mut entry = ask(device).map_err(|error| of_device(&error))?;
+        entry.hardware = arguments.verbose.then(|| device.hardware());
+        devices.push(entry);
+    }
+    if let Some(time) = arguments.rates {
+        let rates = codewords::measure(node.devices(), time)?;
+        for (entry, rates) in devices.iter_mut().zip(rates) {
+            entry.codewords_per_second = Some(rates);
+        }
     }
     let mut text = nics_table(&devices).render(0);
+    for entry in &devices {
+        if let Some(hardware) = &entry.hardware {
+            text.push('\n');
+            text += &details::describe(&entry.info, hardware);
+        }
+    }
+    if arguments.rates.is_some() {
+        text.push('\n');
+        text += &codewords::table(&devices);
+    }
     text.push('\n');
     text += &all_resources(
         devices
@@ -85,6 +132,8 @@ fn ask(device: &Device) -> cxi::Result<Entry> {
         info: device.info()?,
         availability: device.availability()?,
         release: DriverRelease::of(device.driver()?),
+        hardware: None,
+        codewords_per_second: None,
     })
 }
 

@@ -1,0 +1,100 @@
+//! What sysfs tells about a NIC's card, its link and its PCI Express connection.
+
+use std::collections::BTreeMap;
+
+use crate::Device;
+use crate::sysfs::NicDirectory;
+
+/// What sysfs tells about a NIC's card, its link and its PCI Express connection, in the kernel's
+/// words. What it does not tell is `None`, and all of it where there is no sysfs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Hardware {
+    /// Part number of the card.
+    pub part_number: Option<String>,
+    /// Serial number of the card.
+    pub serial_number: Option<String>,
+    /// Version of the firmware.
+    pub firmware: Option<String>,
+    /// Name of its network device, such as `hsn0`.
+    pub network_device: Option<String>,
+    /// MAC address of its network device.
+    pub mac_address: Option<String>,
+    /// Speed of the PCI Express link, such as `16.0 GT/s PCIe`; that of an extended speed mode
+    /// where it is on.
+    pub pcie_speed: Option<String>,
+    /// Lanes of the PCI Express link.
+    pub pcie_width: Option<u32>,
+    /// State of the fabric link, such as `up`.
+    pub link_state: Option<String>,
+    /// Speed of the fabric link, such as `BS_200G`.
+    pub link_speed: Option<String>,
+    /// What the link runs on, such as `electrical`.
+    pub link_media: Option<String>,
+    /// Link layer retry: `on` or `off`.
+    pub link_layer_retry: Option<String>,
+    /// Loopback of the link, such as `off`.
+    pub loopback: Option<String>,
+    /// Which kind of pause the link takes and sends.
+    pub pause: Option<String>,
+    /// PCI Express errors that were corrected, by name; empty without advanced error reporting.
+    pub aer_correctable: BTreeMap<String, u64>,
+    /// Fatal PCI Express errors, by name.
+    pub aer_fatal: BTreeMap<String, u64>,
+    /// PCI Express errors that were neither corrected nor fatal, by name.
+    pub aer_nonfatal: BTreeMap<String, u64>,
+}
+
+impl Device {
+    /// What sysfs tells about the card, its link and its PCI Express connection. Asks the driver
+    /// nothing, and reads some twenty files.
+    #[must_use]
+    pub fn hardware(&self) -> Hardware {
+        self.directory().map_or_else(Hardware::default, read)
+    }
+}
+
+fn read(nic: &NicDirectory) -> Hardware {
+    let text = |name: &str| nic.attribute(name);
+    // Drivers for Cassini 2 number the ports, older ones have one.
+    let port = |numbered: &str, single: &str| {
+        text(&format!("port/0/{numbered}")).or_else(|| text(&format!("port/{single}")))
+    };
+    let network_device = nic.network_device();
+    let mac_address = network_device
+        .as_ref()
+        .and_then(|name| text(&format!("net/{name}/address")));
+    Hardware {
+        part_number: text("fru/part_number"),
+        serial_number: text("fru/serial_number"),
+        firmware: text("uc/qspi_blob_version"),
+        network_device,
+        mac_address,
+        pcie_speed: text("properties/current_esm_link_speed")
+            .filter(|speed| speed.starts_with(|first: char| first.is_ascii_digit()))
+            .or_else(|| text("current_link_speed")),
+        pcie_width: text("current_link_width").and_then(|width| width.parse().ok()),
+        link_state: port("link/state", "link"),
+        link_speed: port("link/speed", "speed"),
+        link_media: port("media/type", "media"),
+        link_layer_retry: port("llr/state", "link_layer_retry"),
+        loopback: port("link/config/loopback", "loopback"),
+        pause: port("link/config/pause_map", "pause"),
+        aer_correctable: errors(text("aer_dev_correctable")),
+        aer_fatal: errors(text("aer_dev_fatal")),
+        aer_nonfatal: errors(text("aer_dev_nonfatal")),
+    }
+}
+
+/// Lines of a name and a count. The kernel's sums are left out: they are no errors of their own.
+fn errors(text: Option<String>) -> BTreeMap<String, u64> {
+    let text = text.unwrap_or_default();
+    let counts = text.lines().filter_map(|line| {
+        let (name, count) = line.rsplit_once(' ')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    });
+    counts
+        .filter(|(name, _)| !name.starts_with("TOTAL_"))
+        .collect()
+}
