@@ -79,32 +79,76 @@ macro_rules! constants {
 }
 
 /// Defines structs of the kernel interface with asserted offsets, and a list of their layouts.
+///
+/// A field is `name: type = offset`, with ` + bytes` where padding follows, which becomes a field
+/// too. `@command` begins with the opcode, `@answered` with that and the address of the response.
 macro_rules! abi {
     ($(
         $(#[$doc:meta])*
-        struct $name:ident = $c_name:literal, $size:literal $(, since $since:ident)? $(, until $until:ident)? {
-            $( $(#[$field_doc:meta])* $field:ident: $type:ty = $offset:literal, )*
-        }
+        $(@$head:ident)? struct $name:ident = $c_name:literal, $size:literal
+            $(, since $since:ident)? $(, until $until:ident)? { $($fields:tt)* }
     )*) => {
-        $(
-            $(#[$doc])*
-            #[derive(
-                Clone, Copy, Debug, PartialEq, Eq,
-                zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout,
-            )]
-            #[repr(C)]
-            pub struct $name {
-                $( $(#[$field_doc])* #[allow(missing_docs, reason = "padding has no meaning")] pub $field: $type, )*
-            }
+        $( $crate::layout::abi! { @fields
+            { $(#[$doc])* $name, $c_name, $size, [$($since)?], [$($until)?] }
+            [] [_pad0 _pad1 _pad2 _pad3 _pad4 _pad5] $(@$head)? $($fields)*
+        } )*
 
-            const _: () = {
-                assert!(size_of::<$name>() == $size);
-                $( assert!(core::mem::offset_of!($name, $field) == $offset); )*
-            };
-        )*
+        pub(crate) const LAYOUTS: &[$crate::layout::StructLayout] = &[ $( $name::LAYOUT, )* ];
+    };
+    (@fields $struct:tt [] $pads:tt @command $($rest:tt)*) => {
+        $crate::layout::abi! { @fields $struct [] $pads
+            /// Opcode; `new()` fills it in.
+            op: u32 = 0,
+            $($rest)*
+        }
+    };
+    (@fields $struct:tt [] $pads:tt @answered $($rest:tt)*) => {
+        $crate::layout::abi! { @fields $struct [] $pads
+            /// Opcode; `new()` fills it in.
+            op: u32 = 0 + 4,
+            /// Address of the response buffer; the transport fills it in.
+            resp: u64 = 8,
+            $($rest)*
+        }
+    };
+    (@fields $struct:tt [$($done:tt)*] [$pad:ident $($pads:ident)*]
+        $(#[$doc:meta])* $field:ident: $type:ty = $offset:literal + $len:literal, $($rest:tt)*
+    ) => {
+        $crate::layout::abi! { @fields $struct
+            [ $($done)*
+                { $(#[$doc])* $field: $type = $offset }
+                { #[doc(hidden)] $pad: [u8; $len] = $offset + size_of::<$type>() } ]
+            [$($pads)*] $($rest)*
+        }
+    };
+    (@fields $struct:tt [$($done:tt)*] $pads:tt
+        $(#[$doc:meta])* $field:ident: $type:ty = $offset:literal, $($rest:tt)*
+    ) => {
+        $crate::layout::abi! { @fields $struct
+            [ $($done)* { $(#[$doc])* $field: $type = $offset } ] $pads $($rest)*
+        }
+    };
+    (@fields
+        { $(#[$doc:meta])* $name:ident, $c_name:literal, $size:literal, [$($since:ident)?], [$($until:ident)?] }
+        [ $( { $(#[$field_doc:meta])* $field:ident: $type:ty = $offset:expr } )* ] $pads:tt
+    ) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq,
+            zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout,
+        )]
+        #[repr(C)]
+        pub struct $name {
+            $( $(#[$field_doc])* pub $field: $type, )*
+        }
 
-        pub(crate) const LAYOUTS: &[$crate::layout::StructLayout] = &[ $(
-            $crate::layout::StructLayout {
+        const _: () = {
+            assert!(size_of::<$name>() == $size);
+            $( assert!(core::mem::offset_of!($name, $field) == $offset); )*
+        };
+
+        impl $name {
+            const LAYOUT: $crate::layout::StructLayout = $crate::layout::StructLayout {
                 name: stringify!($name),
                 c_name: $c_name,
                 size: $size,
@@ -118,8 +162,8 @@ macro_rules! abi {
                         type_name: stringify!($type),
                     },
                 )* ],
-            },
-        )* ];
+            };
+        }
     };
     (@release) => { None };
     (@release $release:ident) => { Some($crate::DriverRelease::$release) };
@@ -174,11 +218,11 @@ macro_rules! commands {
             },
         )* ];
     };
-    // SAFETY: the driver takes no address from the struct but those of the buffers, and hands out
-    // no window through which the NIC could be given another one. Its response has the length that
-    // the layout tests compare with the recorded interfaces.
     (@safe $name:ident) => {
         #[allow(unsafe_code, reason = "a promise about the interface")]
+        // SAFETY: the driver takes no address from the struct but those of the buffers, and hands
+        // out no window through which the NIC could be given another one. Its response has the
+        // length that the layout tests compare with the recorded interfaces.
         unsafe impl $crate::SafeCommand for $name {}
     };
     (@safe $name:ident unchecked) => {};

@@ -122,9 +122,7 @@ mod tests {
         reachable.follow(request.with_memory(memory), write)
     }
 
-    fn done() -> Result<usize, Errno> {
-        Ok(8)
-    }
+    const DONE: fn() -> Result<usize, Errno> = || Ok(8);
 
     #[test]
     fn memory_is_kept_until_it_is_taken_away() {
@@ -136,8 +134,8 @@ mod tests {
         ] {
             let reachable = Reachable::default();
             let (first, address) = memory();
-            follow(&reachable, give, Some(&first), done).unwrap();
-            follow(&reachable, give, Some(&first), done).unwrap();
+            follow(&reachable, give, Some(&first), DONE).unwrap();
+            follow(&reachable, give, Some(&first), DONE).unwrap();
             drop(first);
             assert!(is_kept(address), "{give}");
             for failure in [Err(Errno::EBUSY), Ok(4)] {
@@ -150,9 +148,9 @@ mod tests {
             } else {
                 Opcode::CT_FREE
             };
-            follow(&reachable, other, None, done).unwrap();
+            follow(&reachable, other, None, DONE).unwrap();
             assert!(is_kept(address), "{other}");
-            follow(&reachable, take, None, done).unwrap();
+            follow(&reachable, take, None, DONE).unwrap();
             assert!(!is_kept(address), "{take}");
         }
     }
@@ -162,11 +160,11 @@ mod tests {
         let reachable = Reachable::default();
         let (first, first_address) = memory();
         let (second, second_address) = memory();
-        follow(&reachable, Opcode::ATU_MAP, Some(&first), done).unwrap();
+        follow(&reachable, Opcode::ATU_MAP, Some(&first), DONE).unwrap();
         drop(first);
         let between = || {
-            follow(&reachable, Opcode::ATU_MAP, Some(&second), done).unwrap();
-            done()
+            follow(&reachable, Opcode::ATU_MAP, Some(&second), DONE).unwrap();
+            DONE()
         };
         follow(&reachable, Opcode::ATU_UNMAP, None, between).unwrap();
         drop(second);
@@ -178,7 +176,7 @@ mod tests {
     fn what_the_nic_may_still_reach_outlives_the_file() {
         let reachable = Reachable::default();
         let (first, address) = memory();
-        follow(&reachable, Opcode::CT_ALLOC, Some(&first), done).unwrap();
+        follow(&reachable, Opcode::CT_ALLOC, Some(&first), DONE).unwrap();
         drop((reachable, first));
         assert!(is_kept(address));
     }

@@ -50,15 +50,9 @@ abi! {
     /// Errors:
     /// - EINVAL: unknown LNI, write-back address not 8-byte aligned
     /// - EBADR, ENOSPC: the service has none, or none left
-    struct CtAllocCmd = "cxi_ct_alloc_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct CtAllocCmd = "cxi_ct_alloc_cmd", 32 {
         /// LNI handle.
-        lni: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        lni: u32 = 16 + 4,
         /// Address of the counter write-back, 8-byte aligned, 0 for none.
         wb: u64 = 24,
     }
@@ -66,8 +60,7 @@ abi! {
     /// Response of CT_ALLOC.
     struct CtAllocResp = "cxi_ct_alloc_resp", 24 {
         /// Counter number.
-        ctn: u32 = 0,
-        _pad0: [u8; 4] = 4,
+        ctn: u32 = 0 + 4,
         /// Window of the counter doorbell.
         doorbell: Mminfo = 8,
     }
@@ -79,9 +72,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such counter in this open file
     /// - EBUSY: still in use
-    struct CtFreeCmd = "cxi_ct_free_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct CtFreeCmd = "cxi_ct_free_cmd", 8 {
         /// Counter number.
         ctn: u32 = 4,
     }
@@ -92,9 +83,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such counter, address not 8-byte aligned
-    struct CtWbUpdateCmd = "cxi_ct_wb_update_cmd", 16 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct CtWbUpdateCmd = "cxi_ct_wb_update_cmd", 16 {
         /// Counter number.
         ctn: u32 = 4,
         /// Address of the counter write-back, 8-byte aligned, 0 for none.

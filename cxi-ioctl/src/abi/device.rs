@@ -32,12 +32,7 @@ abi! {
     /// Tells what the device is and has.
     ///
     /// Request of DEV_INFO_GET; open to everyone. libcxi: `cxil_open_device`.
-    struct DevInfoGetCmd = "cxi_dev_info_get_cmd", 16 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct DevInfoGetCmd = "cxi_dev_info_get_cmd", 16 {
     }
 
     /// What DEV_INFO_GET answers.
@@ -67,15 +62,13 @@ abi! {
         /// Event queue of the retry handler, 0 when none runs.
         pct_eq: u32 = 44,
         /// NIC index on its card, from the microcontroller.
-        uc_nic: i32 = 48,
-        _pad0: [u8; 4] = 52,
+        uc_nic: i32 = 48 + 4,
         /// MTU in bytes.
         link_mtu: u64 = 56,
         /// Link speed in Mbit/s.
         link_speed: u64 = 64,
         /// Non-zero: the link is up.
-        link_state: u8 = 72,
-        _pad1: [u8; 1] = 73,
+        link_state: u8 = 72 + 1,
         /// PtlTEs in total.
         num_ptes: u16 = 74,
         /// TXQs in total.
@@ -93,25 +86,18 @@ abi! {
         /// LEs in total, for each processing element.
         num_les: u16 = 88,
         /// Part description, NUL terminated, cut to 14 characters.
-        fru_description: [u8; 16] = 90,
-        _pad2: [u8; 2] = 106,
+        fru_description: [u8; 16] = 90 + 2,
         /// ASIC version, see `CASSINI_*`.
         cassini_version: u32 = 108,
         /// Cassini generations present in the system.
-        system_type_identifier: u32 = 112,
-        _pad3: [u8; 4] = 116,
+        system_type_identifier: u32 = 112 + 4,
     }
 
     /// Tells the properties of the device, in one of two lengths: use
     /// [`dev_properties`](crate::dev_properties).
     ///
     /// Request of GET_DEV_PROPERTIES; open to everyone.
-    struct GetDevPropertiesCmd = "cxi_get_dev_properties_cmd", 16 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct GetDevPropertiesCmd = "cxi_get_dev_properties_cmd", 16 {
     }
 
     /// What GET_DEV_PROPERTIES answers.
@@ -119,8 +105,7 @@ abi! {
         /// NIC address on the fabric.
         nid: u32 = 0,
         /// Non-zero: the NIC address has been set.
-        nid_configured: u8 = 4,
-        _pad0: [u8; 3] = 5,
+        nid_configured: u8 = 4 + 3,
         /// Width of a PID in bits.
         pid_bits: u32 = 8,
         /// Number of PIDs.
@@ -142,8 +127,7 @@ abi! {
         /// ASIC version, see `CASSINI_*`.
         cassini_version: u32 = 72,
         /// Non-zero: rendezvous gets are enabled.
-        rdzv_get_en: u8 = 76,
-        _pad1: [u8; 3] = 77,
+        rdzv_get_en: u8 = 76 + 3,
         /// Fetching atomic that is mapped to a PCIe fetch-add, -1 for none.
         amo_remap_to_pcie_fadd: i32 = 80,
     }
@@ -173,8 +157,7 @@ abi! {
         /// ASIC version, see `CASSINI_*`.
         cassini_version: u32 = 68,
         /// Non-zero: rendezvous gets are enabled.
-        rdzv_get_en: u8 = 72,
-        _pad0: [u8; 3] = 73,
+        rdzv_get_en: u8 = 72 + 3,
         /// Fetching atomic that is mapped to a PCIe fetch-add, -1 for none.
         amo_remap_to_pcie_fadd: i32 = 76,
     }
@@ -186,20 +169,13 @@ abi! {
     ///
     /// Errors:
     /// - EALREADY: mapped in this open file
-    struct MapCsrsCmd = "cxi_map_csrs_cmd", 16 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct MapCsrsCmd = "cxi_map_csrs_cmd", 16 {
     }
 
     /// Waits until everything that has arrived is in memory.
     ///
     /// Request of INBOUND_WAIT; open to everyone. libcxi: `cxil_inbound_wait`.
-    struct InboundWaitCmd = "cxi_inbound_wait_cmd", 4 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct InboundWaitCmd = "cxi_inbound_wait_cmd", 4 {
     }
 }
 

@@ -16,12 +16,7 @@ abi! {
     /// - EINVAL: unknown LNI, count 0 or above 511, no right to the VNI
     /// - EEXIST: the PIDs are taken
     /// - ENOSPC: no such run is free
-    struct DomainReserveCmd = "cxi_domain_reserve_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct DomainReserveCmd = "cxi_domain_reserve_cmd", 32 {
         /// LNI handle.
         lni: u32 = 16,
         /// VNI.
@@ -48,19 +43,13 @@ abi! {
     /// - EPERM: none that has it admits the caller
     /// - EEXIST: the PID is taken
     /// - ENOSPC: no PID is free
-    struct DomainAllocCmd = "cxi_domain_alloc_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct DomainAllocCmd = "cxi_domain_alloc_cmd", 32 {
         /// LNI handle.
         lni: u32 = 16,
         /// VNI.
         vni: u32 = 20,
         /// PID, or `PID_ANY`.
-        pid: u32 = 24,
-        _pad1: [u8; 4] = 28,
+        pid: u32 = 24 + 4,
     }
 
     /// Response of DOMAIN_ALLOC.
@@ -80,9 +69,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such domain in this open file
     /// - EBUSY: a PtlTE is mapped into it
-    struct DomainFreeCmd = "cxi_domain_free_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct DomainFreeCmd = "cxi_domain_free_cmd", 8 {
         /// Domain handle.
         domain: u32 = 4,
     }

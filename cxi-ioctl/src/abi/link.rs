@@ -12,8 +12,7 @@ abi! {
         /// Receiver.
         rx_addr: u8 = 5,
         /// SBUS command.
-        command: u8 = 6,
-        _pad0: [u8; 1] = 7,
+        command: u8 = 6 + 1,
         /// Delay before the first poll, in microseconds.
         delay: u32 = 8,
         /// Timeout.
@@ -26,15 +25,9 @@ abi! {
     ///
     /// Request of SBUS_OP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
     /// `cxil_sbus_op`.
-    struct SbusOpCmd = "cxi_sbus_op_cmd", 40 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SbusOpCmd = "cxi_sbus_op_cmd", 40 {
         /// Parameters.
-        params: SbusOpParams = 16,
-        _pad1: [u8; 4] = 36,
+        params: SbusOpParams = 16 + 4,
     }
 
     /// Response of SBUS_OP.
@@ -44,32 +37,21 @@ abi! {
         /// SBUS result code.
         result_code: u8 = 4,
         /// SBUS overrun flag.
-        overrun: u8 = 5,
-        _pad0: [u8; 2] = 6,
+        overrun: u8 = 5 + 2,
     }
 
     /// Resets the SBUS of the link.
     ///
     /// Request of SBUS_OP_RESET; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
     /// `cxil_sbus_op_reset`.
-    struct SbusOpResetCmd = "cxi_sbus_op_reset_cmd", 16 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SbusOpResetCmd = "cxi_sbus_op_reset_cmd", 16 {
     }
 
     /// Does an operation on the SERDES of the link.
     ///
     /// Request of SERDES_OP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
     /// `cxil_serdes_op`.
-    struct SerdesOpCmd = "cxi_serdes_op_cmd", 48 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SerdesOpCmd = "cxi_serdes_op_cmd", 48 {
         /// SERDES selection.
         serdes_sel: u64 = 16,
         /// SERDES operation.

@@ -13,15 +13,9 @@ abi! {
     /// - EKEYREVOKED: the service is disabled
     /// - EPERM: the caller is no member of the service
     /// - ENOSPC: no RGID is free
-    struct LniAllocCmd = "cxi_lni_alloc_cmd", 24, since Main {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct LniAllocCmd = "cxi_lni_alloc_cmd", 24, since Main {
         /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        svc_id: u32 = 16 + 4,
     }
 
     /// Allocates an LNI of a service: the right to allocate everything else from what the service
@@ -35,9 +29,7 @@ abi! {
     /// - EKEYREVOKED: the service is disabled
     /// - EPERM: the caller is no member of the service
     /// - ENOSPC: no RGID is free
-    struct LniAllocCmdV1 = "cxi_lni_alloc_cmd", 16, until Shs14_0_1 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct LniAllocCmdV1 = "cxi_lni_alloc_cmd", 16, until Shs14_0_1 {
         /// Service id.
         svc_id: u32 = 4,
         /// Address of the response buffer; the transport fills it in.
@@ -57,9 +49,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such LNI in this open file
     /// - EBUSY: something allocated from it is left
-    struct LniFreeCmd = "cxi_lni_free_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct LniFreeCmd = "cxi_lni_free_cmd", 8 {
         /// LNI handle.
         lni: u32 = 4,
     }

@@ -60,16 +60,13 @@ abi! {
         /// Page table group mode.
         ptg_mode: i32 = 8,
         /// Non-zero: `ptg_mode` counts.
-        ptg_mode_valid: u8 = 12,
-        _pad0: [u8; 3] = 13,
+        ptg_mode_valid: u8 = 12 + 3,
         /// dma-buf file descriptor, -1 for none.
-        dmabuf_fd: i32 = 16,
-        _pad1: [u8; 4] = 20,
+        dmabuf_fd: i32 = 16 + 4,
         /// Offset in the dma-buf, in bytes.
         dmabuf_offset: u64 = 24,
         /// Non-zero: the dma-buf fields count.
-        dmabuf_valid: u8 = 32,
-        _pad2: [u8; 7] = 33,
+        dmabuf_valid: u8 = 32 + 7,
     }
 
     /// A memory descriptor.
@@ -81,8 +78,7 @@ abi! {
         /// Length in bytes.
         len: u64 = 16,
         /// Logical address context, 0 to 7 in an RGID.
-        lac: u8 = 24,
-        _pad0: [u8; 3] = 25,
+        lac: u8 = 24 + 3,
         /// log2 of the page size, 0 for automatic.
         page_shift: i32 = 28,
         /// log2 of the huge page size, 0 for automatic.
@@ -101,22 +97,15 @@ abi! {
     /// - EOVERFLOW: the range wraps (EFAULT up to 14.0)
     /// - EOPNOTSUPP: ATS where there is none
     /// - EBADR, ENOSPC: the service has no address contexts, or none left; the RGID has eight
-    struct AtuMapCmd = "cxi_atu_map_cmd", 88 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct AtuMapCmd = "cxi_atu_map_cmd", 88 {
         /// LNI handle.
-        lni: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        lni: u32 = 16 + 4,
         /// Address of the memory.
         va: u64 = 24,
         /// Length in bytes.
         len: u64 = 32,
         /// Flags, see [`MapFlags`].
-        flags: u32 = 40,
-        _pad2: [u8; 4] = 44,
+        flags: u32 = 40 + 4,
         /// How to map.
         hints: MdHints = 48,
     }
@@ -124,8 +113,7 @@ abi! {
     /// Response of ATU_MAP.
     struct AtuMapResp = "cxi_atu_map_resp", 48 {
         /// Handle.
-        id: u32 = 0,
-        _pad0: [u8; 4] = 4,
+        id: u32 = 0 + 4,
         /// The memory descriptor.
         md: Md = 8,
     }
@@ -137,9 +125,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such descriptor in this open file
     /// - EBUSY: an event queue uses it
-    struct AtuUnmapCmd = "cxi_atu_unmap_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct AtuUnmapCmd = "cxi_atu_unmap_cmd", 8 {
         /// Handle.
         id: u32 = 4,
     }
@@ -150,9 +136,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such descriptor in this open file
-    struct AtuUpdateMdCmd = "cxi_atu_update_md_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct AtuUpdateMdCmd = "cxi_atu_update_md_cmd", 32 {
         /// Handle.
         id: u32 = 4,
         /// Address of the memory.
@@ -160,8 +144,7 @@ abi! {
         /// Length in bytes.
         len: u64 = 16,
         /// Flags, see [`MapFlags`].
-        flags: u32 = 24,
-        _pad0: [u8; 4] = 28,
+        flags: u32 = 24 + 4,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every field has the offset the driver gives it, asserted at compile time. Enumerations and
 //! booleans are plain integers here: a kernel may answer with values this crate has never seen.
-//! The padding is spelt out, so that it is always zero on the way in.
+//! Padding is a field too, so that it is always zero on the way in.
 
 #![allow(
     missing_debug_implementations,

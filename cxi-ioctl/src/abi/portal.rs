@@ -79,12 +79,7 @@ abi! {
     /// - EINVAL: unknown LNI or event queue
     /// - EPERM: Ethernet option without CAP_NET_RAW
     /// - EBADR, ENOSPC: the service has none, or none left
-    struct PteAllocCmd = "cxi_pte_alloc_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct PteAllocCmd = "cxi_pte_alloc_cmd", 32 {
         /// LNI handle.
         lni_hndl: u32 = 16,
         /// Event queue handle, 0 for none.
@@ -106,15 +101,9 @@ abi! {
     /// Errors:
     /// - EINVAL: no such PtlTE in this open file
     /// - EBUSY: mapped into a domain
-    struct PteFreeCmd = "cxi_pte_free_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct PteFreeCmd = "cxi_pte_free_cmd", 24 {
         /// PtlTE number.
-        pte_number: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        pte_number: u32 = 16 + 4,
     }
 
     /// Maps a PtlTE into a domain at an offset.
@@ -123,12 +112,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: unknown PtlTE or domain, of different LNIs, offset 256 or above
-    struct PteMapCmd = "cxi_pte_map_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct PteMapCmd = "cxi_pte_map_cmd", 32 {
         /// PtlTE number.
         pte_number: u32 = 16,
         /// Domain handle.
@@ -136,8 +120,7 @@ abi! {
         /// Offset within the domain, below 256.
         pid_offset: u32 = 24,
         /// Non-zero: `pid_offset` is a multicast id and index.
-        is_multicast: u8 = 28,
-        _pad1: [u8; 3] = 29,
+        is_multicast: u8 = 28 + 3,
     }
 
     /// Response of PTE_MAP.
@@ -152,23 +135,15 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such mapping in this open file
-    struct PteUnmapCmd = "cxi_pte_unmap_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct PteUnmapCmd = "cxi_pte_unmap_cmd", 24 {
         /// Index of the mapping or PtlTE; see the command.
-        pte_index: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        pte_index: u32 = 16 + 4,
     }
 
     /// Invalidates a list entry.
     ///
     /// Request of PTE_LE_INVALIDATE; open to everyone. libcxi: `cxil_invalidate_pte_le`.
-    struct PteLeInvalidateCmd = "cxi_pte_le_invalidate_cmd", 16 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct PteLeInvalidateCmd = "cxi_pte_le_invalidate_cmd", 16 {
         /// Index of the mapping or PtlTE; see the command.
         pte_index: u32 = 4,
         /// Buffer id of the list entry.
@@ -182,20 +157,17 @@ abi! {
         /// Messages dropped.
         drop_count: u32 = 0,
         /// State, see `PTLTE_*`.
-        state: u8 = 4,
-        _pad0: [u8; 1] = 5,
+        state: u8 = 4 + 1,
         /// LEs reserved for the pool.
         les_reserved: u16 = 6,
         /// LEs in use in the pool.
         les_allocated: u16 = 8,
         /// Most LEs the pool may have.
-        les_max: u16 = 10,
-        _pad1: [u8; 4] = 12,
+        les_max: u16 = 10 + 4,
         /// Address of an array for the offsets of unexpected list entries, 0 for none; read by the driver.
         ule_offsets: u64 = 16,
         /// Room in that array; the number of unexpected list entries on return.
-        ule_count: u16 = 24,
-        _pad2: [u8; 6] = 26,
+        ule_count: u16 = 24 + 6,
     }
 
     /// Tells the state of a PtlTE. The driver reads `ule_offsets` and `ule_count` from the
@@ -205,26 +177,15 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such PtlTE in this open file
-    struct PteStatusCmd = "cxi_pte_status_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct PteStatusCmd = "cxi_pte_status_cmd", 24 {
         /// Index of the mapping or PtlTE; see the command.
-        pte_index: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        pte_index: u32 = 16 + 4,
     }
 
     /// Moves a PtlTE to software-managed matching.
     ///
     /// Request of PTE_TRANSITION_SM; open to everyone. libcxi: `cxil_pte_transition_sm`.
-    struct PteTransitionSmCmd = "cxi_pte_transition_sm_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct PteTransitionSmCmd = "cxi_pte_transition_sm_cmd", 24 {
         /// Index of the mapping or PtlTE; see the command.
         pte_index: u32 = 16,
         /// Messages dropped.

@@ -50,12 +50,7 @@ abi! {
     /// - ENOENT: no enabled service has the VNI
     /// - EPERM: none that has it admits the caller; an Ethernet class without CAP_NET_RAW
     /// - ENOSPC: no LCID or communication profile is free
-    struct CpAllocCmd = "cxi_cp_alloc_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct CpAllocCmd = "cxi_cp_alloc_cmd", 32 {
         /// LNI handle.
         lni: u32 = 16,
         /// VNI.
@@ -74,12 +69,7 @@ abi! {
     /// Errors:
     /// - as CP_ALLOC
     /// - ENOSPC also: the LCID asked for is taken
-    struct TrigCpAllocCmd = "cxi_trig_cp_alloc_cmd", 40 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct TrigCpAllocCmd = "cxi_trig_cp_alloc_cmd", 40 {
         /// LNI handle.
         lni: u32 = 16,
         /// VNI.
@@ -89,8 +79,7 @@ abi! {
         /// Traffic class type, see `TC_TYPE_*`.
         tc_type: u32 = 28,
         /// Which LCIDs will do, see `LCID_*`.
-        cp_type: u32 = 32,
-        _pad1: [u8; 4] = 36,
+        cp_type: u32 = 32 + 4,
     }
 
     /// Response of CP_ALLOC, TRIG_CP_ALLOC.
@@ -108,9 +97,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such profile in this open file
     /// - EBUSY: a command queue uses it
-    struct CpFreeCmd = "cxi_cp_free_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct CpFreeCmd = "cxi_cp_free_cmd", 8 {
         /// Handle of the communication profile, per open file.
         cp_hndl: u32 = 4,
     }
@@ -122,9 +109,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such profile, the service has no exclusive profiles, no right to the VNI
-    struct CpModifyCmd = "cxi_cp_modify_cmd", 12 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct CpModifyCmd = "cxi_cp_modify_cmd", 12 {
         /// Handle of the communication profile, per open file.
         cp_hndl: u32 = 4,
         /// VNI.

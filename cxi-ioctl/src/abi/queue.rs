@@ -68,12 +68,7 @@ abi! {
     /// - EPERM: Ethernet flag without CAP_NET_RAW
     /// - EBADR: the service has no queues of the kind
     /// - ENOSPC: the service has used up its queues
-    struct CqAllocCmd = "cxi_cq_alloc_cmd", 48 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct CqAllocCmd = "cxi_cq_alloc_cmd", 48 {
         /// LNI handle.
         lni: u32 = 16,
         /// Event queue handle, 0 for none.
@@ -89,8 +84,7 @@ abi! {
         /// Address of the command buffer.
         buf: u64 = 24,
         /// Non-zero: the buffer is host memory.
-        is_host_mem: u8 = 32,
-        _pad0: [u8; 3] = 33,
+        is_host_mem: u8 = 32 + 3,
         /// dma-buf file descriptor, -1 for none.
         dmabuf_fd: i32 = 36,
         /// Offset in the dma-buf, in bytes.
@@ -103,12 +97,7 @@ abi! {
     ///
     /// Errors:
     /// - as CQ_ALLOC
-    struct CqAllocBufCmd = "cxi_cq_alloc_buf_cmd", 72 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct CqAllocBufCmd = "cxi_cq_alloc_buf_cmd", 72 {
         /// LNI handle.
         lni: u32 = 16,
         /// Event queue handle, 0 for none.
@@ -136,9 +125,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such queue in this open file
     /// - EBUSY: still in use
-    struct CqFreeCmd = "cxi_cq_free_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct CqFreeCmd = "cxi_cq_free_cmd", 8 {
         /// Command queue number.
         cq: u32 = 4,
     }
@@ -149,15 +136,9 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such queue in this open file
-    struct CqAckCounterCmd = "cxi_cq_ack_counter_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct CqAckCounterCmd = "cxi_cq_ack_counter_cmd", 24 {
         /// Command queue number.
-        cq: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        cq: u32 = 16 + 4,
     }
 
     /// Response of CQ_ACK_COUNTER.
@@ -199,12 +180,7 @@ abi! {
     /// - EPERM: the flag of the retry handler without CAP_SYS_ADMIN
     /// - EEXIST: the retry handler has its queue
     /// - EBADR, ENOSPC: the service has none, or none left
-    struct EqAllocCmd = "cxi_eq_alloc_cmd", 80 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct EqAllocCmd = "cxi_eq_alloc_cmd", 80 {
         /// LNI handle.
         lni: u32 = 16,
         /// Memory descriptor of the event buffer, 0 for none (passthrough).
@@ -220,8 +196,7 @@ abi! {
     /// Response of EQ_ALLOC.
     struct EqAllocResp = "cxi_eq_alloc_resp", 24 {
         /// Event queue handle, 0 for none.
-        eq: u32 = 0,
-        _pad0: [u8; 4] = 4,
+        eq: u32 = 0 + 4,
         /// Window of registers.
         csr: Mminfo = 8,
     }
@@ -233,9 +208,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such queue in this open file
     /// - EBUSY: still in use
-    struct EqFreeCmd = "cxi_eq_free_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct EqFreeCmd = "cxi_eq_free_cmd", 8 {
         /// Event queue handle, 0 for none.
         eq: u32 = 4,
     }
@@ -246,9 +219,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such queue in this open file
-    struct EqResizeCmd = "cxi_eq_resize_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct EqResizeCmd = "cxi_eq_resize_cmd", 32 {
         /// Event queue handle.
         eq_hndl: u32 = 4,
         /// Address of the event buffer, page aligned.
@@ -256,8 +227,7 @@ abi! {
         /// Length of the event buffer in bytes, a multiple of the page size.
         queue_len: u64 = 16,
         /// Memory descriptor of the event buffer, 0 for none (passthrough).
-        queue_md: u32 = 24,
-        _pad0: [u8; 4] = 28,
+        queue_md: u32 = 24 + 4,
     }
 
     /// Ends the move of an event queue; the old buffer may go.
@@ -266,9 +236,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such queue in this open file
-    struct EqResizeCompleteCmd = "cxi_eq_resize_complete_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct EqResizeCompleteCmd = "cxi_eq_resize_complete_cmd", 8 {
         /// Event queue handle.
         eq_hndl: u32 = 4,
     }
@@ -281,12 +249,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such queue in this open file
-    struct EqAdjustReservedFcCmd = "cxi_eq_adjust_reserved_fc_cmd", 24, since Main {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct EqAdjustReservedFcCmd = "cxi_eq_adjust_reserved_fc_cmd", 24, since Main {
         /// Event queue handle.
         eq_hndl: u32 = 16,
         /// The value; see the command.
@@ -301,14 +264,11 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such queue in this open file
-    struct EqAdjustReservedFcCmdV1 = "cxi_eq_adjust_reserved_fc_cmd", 24, until Shs14_0_1 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct EqAdjustReservedFcCmdV1 = "cxi_eq_adjust_reserved_fc_cmd", 24, until Shs14_0_1 {
         /// Event queue handle.
         eq_hndl: u32 = 4,
         /// The value; see the command.
-        value: i32 = 8,
-        _pad0: [u8; 4] = 12,
+        value: i32 = 8 + 4,
         /// Address of the response buffer; the transport fills it in.
         resp: u64 = 16,
     }

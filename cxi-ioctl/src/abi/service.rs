@@ -99,8 +99,7 @@ abi! {
         /// Non-zero: all TLE pools are taken.
         no_tle_pools: u8 = 17,
         /// Never set by any driver release.
-        no_cntr_pools: u8 = 18,
-        _pad0: [u8; 1] = 19,
+        no_cntr_pools: u8 = 18 + 1,
     }
 
     /// One member of a service.
@@ -120,8 +119,7 @@ abi! {
         /// VNIs of the service.
         vnis: [u16; SVC_MAX_VNIS] = 2,
         /// Non-zero: the traffic class of that number is allowed.
-        tcs: [u8; TC_COUNT] = 10,
-        _pad0: [u8; 1] = 15,
+        tcs: [u8; TC_COUNT] = 10 + 1,
         /// Who may use the service.
         members: [SvcMember; SVC_MAX_MEMBERS] = 16,
         /// Limits per resource type (order of `RSRC_*`).
@@ -143,15 +141,9 @@ abi! {
     /// - EBADR: a member id of all ones
     /// - ENOSPC: a reservation that cannot be met, or no pool for it
     /// - EFAULT: the response could not be delivered; the service exists all the same
-    struct SvcAllocCmd = "cxi_svc_alloc_cmd", 88 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcAllocCmd = "cxi_svc_alloc_cmd", 88 {
         /// The service.
-        svc_desc: SvcDesc = 16,
-        _pad1: [u8; 4] = 84,
+        svc_desc: SvcDesc = 16 + 4,
     }
 
     /// Response of SVC_ALLOC; written on errors too.
@@ -170,9 +162,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such service, or the default service
     /// - EBUSY: an LNI of it exists, or is being cleaned up
-    struct SvcDestroyCmd = "cxi_svc_destroy_cmd", 8 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct SvcDestroyCmd = "cxi_svc_destroy_cmd", 8 {
         /// Service id.
         svc_id: u32 = 4,
     }
@@ -187,15 +177,9 @@ abi! {
     /// - EINVAL: as SVC_ALLOC; no such service; `RESOURCE_LIMITS` changed
     /// - EBUSY: an LNI of it exists
     /// - ENOSPC: no room in the VNI table
-    struct SvcUpdateCmd = "cxi_svc_update_cmd", 88 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcUpdateCmd = "cxi_svc_update_cmd", 88 {
         /// The service.
-        svc_desc: SvcDesc = 16,
-        _pad1: [u8; 4] = 84,
+        svc_desc: SvcDesc = 16 + 4,
     }
 
     /// Response of SVC_UPDATE; written on errors too, always zeros.
@@ -210,15 +194,9 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such service
-    struct SvcGetCmd = "cxi_svc_get_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcGetCmd = "cxi_svc_get_cmd", 24 {
         /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        svc_id: u32 = 16 + 4,
     }
 
     /// Tells the descriptors of all services, if there is room for all: use
@@ -228,15 +206,9 @@ abi! {
     ///
     /// Errors:
     /// - EFAULT: an array that is not there
-    struct SvcListGetCmd = "cxi_svc_list_get_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcListGetCmd = "cxi_svc_list_get_cmd", 32 {
         /// Number of entries.
-        count: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        count: u32 = 16 + 4,
         /// Address of the service array; the transport fills it in.
         svc_list: u64 = 24,
     }
@@ -253,15 +225,9 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such service
-    struct SvcRsrcGetCmd = "cxi_svc_rsrc_get_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcRsrcGetCmd = "cxi_svc_rsrc_get_cmd", 24 {
         /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        svc_id: u32 = 16 + 4,
     }
 
     /// Tells what all services have in use, if there is room for all: use
@@ -271,15 +237,9 @@ abi! {
     ///
     /// Errors:
     /// - EFAULT: an array that is not there
-    struct SvcRsrcListGetCmd = "cxi_svc_rsrc_list_get_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcRsrcListGetCmd = "cxi_svc_rsrc_list_get_cmd", 32 {
         /// Number of entries.
-        count: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        count: u32 = 16 + 4,
         /// Address of the usage array; the transport fills it in.
         rsrc_list: u64 = 24,
     }
@@ -299,17 +259,11 @@ abi! {
     /// - EINVAL: no such service; a VNI without its profile
     /// - EBUSY: an LNI of it exists
     /// - ENOSPC: no room in the VNI table
-    struct SvcEnableCmd = "cxi_svc_enable_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcEnableCmd = "cxi_svc_enable_cmd", 24 {
         /// Service id.
         svc_id: u32 = 16,
         /// Non-zero: enable, zero: disable.
-        enable: u8 = 20,
-        _pad1: [u8; 3] = 21,
+        enable: u8 = 20 + 3,
     }
 }
 

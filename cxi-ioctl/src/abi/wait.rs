@@ -14,15 +14,9 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: unknown LNI
-    struct WaitAllocCmd = "cxi_wait_alloc_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct WaitAllocCmd = "cxi_wait_alloc_cmd", 24 {
         /// LNI handle.
-        lni: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        lni: u32 = 16 + 4,
     }
 
     /// Response of WAIT_ALLOC.
@@ -40,15 +34,9 @@ abi! {
     /// Errors:
     /// - EINVAL: no such object in this open file
     /// - EBUSY: an event queue uses it
-    struct WaitFreeCmd = "cxi_wait_free_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct WaitFreeCmd = "cxi_wait_free_cmd", 24 {
         /// Wait object number: directory `wait/<wait>` in sysfs.
-        wait: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        wait: u32 = 16 + 4,
     }
 }
 

@@ -7,12 +7,7 @@ abi! {
     /// [`svc_get_lpr`](crate::svc_get_lpr).
     ///
     /// Request of SVC_GET_LPR; open to everyone. libcxi: `cxil_get_svc_lpr`.
-    struct SvcGetLprCmd = "cxi_svc_lpr_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcGetLprCmd = "cxi_svc_lpr_cmd", 24 {
         /// Service id.
         svc_id: u32 = 16,
         /// LNIs that may share one RGID, at most 8; not looked at when getting.
@@ -28,12 +23,7 @@ abi! {
     /// Errors:
     /// - EINVAL: more than 8, or no such service
     /// - EBUSY: an LNI of it exists
-    struct SvcSetLprCmd = "cxi_svc_lpr_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcSetLprCmd = "cxi_svc_lpr_cmd", 24 {
         /// Service id.
         svc_id: u32 = 16,
         /// LNIs that may share one RGID, at most 8; not looked at when getting.
@@ -54,14 +44,11 @@ abi! {
     /// Errors:
     /// - EINVAL: no such service, one with restricted VNIs, or without a range
     /// - EBUSY: the service is enabled
-    struct SvcSetExclusiveCpCmd = "cxi_svc_set_exclusive_cp_cmd", 12 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct SvcSetExclusiveCpCmd = "cxi_svc_set_exclusive_cp_cmd", 12 {
         /// Service id.
         svc_id: u32 = 4,
         /// Non-zero: every LNI gets a communication profile of its own.
-        exclusive_cp: u8 = 8,
-        _pad0: [u8; 3] = 9,
+        exclusive_cp: u8 = 8 + 3,
     }
 
     /// Tells whether each LNI gets a communication profile of its own. From SHS 13.1.
@@ -71,15 +58,9 @@ abi! {
     /// Errors:
     /// - EINVAL: no such service
     /// - ENOENT: it has no VNIs yet
-    struct SvcGetExclusiveCpCmd = "cxi_svc_get_exclusive_cp_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcGetExclusiveCpCmd = "cxi_svc_get_exclusive_cp_cmd", 24 {
         /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        svc_id: u32 = 16 + 4,
     }
 
     /// Response of SVC_GET_EXCLUSIVE_CP.
@@ -96,19 +77,13 @@ abi! {
     /// - EINVAL: no such service, one with restricted VNIs, no range
     /// - ENOENT: the range was lost
     /// - EOPNOTSUPP: a group that the kernel made
-    struct SvcGetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcGetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
         /// Service id.
         svc_id: u32 = 16,
         /// First VNI of the range.
         vni_min: u32 = 20,
         /// Last VNI of the range.
-        vni_max: u32 = 24,
-        _pad1: [u8; 4] = 28,
+        vni_max: u32 = 24 + 4,
     }
 
     /// Gives a service without restricted VNIs a range of them: a power of two, on a multiple of
@@ -120,19 +95,13 @@ abi! {
     /// Errors:
     /// - EINVAL: no such service, one with restricted VNIs, a range of another form
     /// - EEXIST: another service has VNIs of it
-    struct SvcSetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcSetVniRangeCmd = "cxi_svc_vni_range_cmd", 32 {
         /// Service id.
         svc_id: u32 = 16,
         /// First VNI of the range.
         vni_min: u32 = 20,
         /// Last VNI of the range.
-        vni_max: u32 = 24,
-        _pad1: [u8; 4] = 28,
+        vni_max: u32 = 24 + 4,
     }
 
     /// Response of SVC_GET_VNI_RANGE.
@@ -153,9 +122,7 @@ abi! {
     /// - EBUSY: the service is enabled
     /// - EBADR: an inode number of all ones
     /// - ENODATA: its VNIs have no profiles
-    struct SvcSetNetnsCmd = "cxi_svc_set_netns_cmd", 12 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
+    @command struct SvcSetNetnsCmd = "cxi_svc_set_netns_cmd", 12 {
         /// Service id.
         svc_id: u32 = 4,
         /// Inode number of the network namespace.
@@ -169,15 +136,9 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such service, or no such member
-    struct SvcGetNetnsCmd = "cxi_svc_get_netns_cmd", 24 {
-        /// Opcode; `new()` fills it in.
-        op: u32 = 0,
-        _pad0: [u8; 4] = 4,
-        /// Address of the response buffer; the transport fills it in.
-        resp: u64 = 8,
+    @answered struct SvcGetNetnsCmd = "cxi_svc_get_netns_cmd", 24 {
         /// Service id.
-        svc_id: u32 = 16,
-        _pad1: [u8; 4] = 20,
+        svc_id: u32 = 16 + 4,
     }
 }
 
