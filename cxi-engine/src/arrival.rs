@@ -272,9 +272,11 @@ pub(crate) fn carried(request: &Request) -> u32 {
     }
 }
 
-/// The offset that a request asks for.
-fn offset(options: PortalOptions, request: &Request) -> u64 {
-    if options.contains(PortalOptions::CLR_REMOTE_OFFSET) {
+/// The offset that a request asks for. That of a rendezvous put may be the source's.
+pub(crate) fn offset(options: PortalOptions, request: &Request) -> u64 {
+    let of_source =
+        request.op == DmaOp::RENDEZVOUS_PUT && request.flags.contains(DmaFlags::USE_OFFSET_FOR_GET);
+    if of_source || options.contains(PortalOptions::CLR_REMOTE_OFFSET) {
         0
     } else {
         request.remote_offset

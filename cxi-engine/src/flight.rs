@@ -59,7 +59,7 @@ pub(crate) struct Operation {
 #[derive(Debug)]
 struct Flight {
     operation: Operation,
-    retry: Option<Retry>,
+    retry: Option<Box<Retry>>,
 }
 
 /// What to send again if no answer comes.
@@ -136,11 +136,11 @@ impl Engine {
         if self.fabric.is_faulty()
             && let Some(flight) = &mut self.flights.slots[slot as usize].flight
         {
-            flight.retry = Some(Retry {
+            flight.retry = Some(Box::new(Retry {
                 packet: packet.clone(),
                 due: self.fabric.now() + RETRY_TICKS,
                 tries: 1,
-            });
+            }));
             self.flights.retries += 1;
         }
         self.send(packet);

@@ -5,6 +5,7 @@ use cxi_hw::{
     TargetCommand, TargetFlags, TargetLong, TargetOp,
 };
 
+use crate::arrival::offset;
 use crate::command_queue::Fetched;
 use crate::landing::describe;
 use crate::portal::{self, Entry, Header, Key};
@@ -166,7 +167,8 @@ impl Engine {
             let Some(portal) = self.portals.table.get_mut(number) else {
                 return true;
             };
-            let matching = portal.has(PortalOptions::IS_MATCHING);
+            let options = portal.config.options;
+            let matching = options.contains(PortalOptions::IS_MATCHING);
             let fits = |(bits, initiator): &(u64, _)| !matching || key.matches(*bits, *initiator);
             let Some(place) = portal.unexpected.find(from, fits) else {
                 return false;
@@ -174,7 +176,8 @@ impl Engine {
             from = place + 1;
             let fits = portal.unexpected.get(place).is_some_and(|header| {
                 let request = &header.request;
-                key.allows(request.op) && entry.fits(request.remote_offset, request.length.into())
+                let offset = offset(options, request);
+                key.allows(request.op) && entry.fits(offset, request.length.into())
             });
             if !fits {
                 continue;
@@ -184,20 +187,26 @@ impl Engine {
                 continue;
             };
             self.pools.give(pool, 1);
-            if self.claim(number, &header, entry) {
+            if self.claim(number, &header, entry, offset(options, &header.request)) {
                 return true;
             }
         }
     }
 
     /// Gives an entry an unexpected message. Says whether that uses it up.
-    fn claim(&mut self, number: u16, header: &Header, entry: &mut Entry) -> bool {
+    fn claim(
+        &mut self,
+        number: u16,
+        header: &Header,
+        entry: &mut Entry,
+        remote_offset: u64,
+    ) -> bool {
         let request = &header.request;
-        let room = entry.room(request.remote_offset);
+        let room = entry.room(remote_offset);
         let offset = if entry.managed() {
             entry.offset
         } else {
-            request.remote_offset
+            remote_offset
         };
         let start = entry.start.wrapping_add(offset);
         let used_up = entry.consume(u64::from(request.length).min(room));

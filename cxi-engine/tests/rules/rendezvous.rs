@@ -196,6 +196,29 @@ fn rule_10_4_a_get_that_finds_nothing_fails() {
     );
 }
 
+/// The offset of such a put is the source's, so that an entry that is no ring takes it from its
+/// start: a choice, as nobody knows.
+#[test]
+fn rule_10_1_the_offset_is_the_sources() {
+    let mut rig = rig();
+    let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
+    rig.append(&TargetCommand {
+        flags,
+        ..receive(TargetFlags::empty())
+    });
+    rig.put(&rendezvous());
+    assert!(received(&rig) == sent(&rig));
+    rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
+    rig.put(&rendezvous());
+    rig.append(&TargetCommand {
+        flags,
+        ..receive(TargetFlags::empty())
+    });
+    let kinds = rig.events(TARGET_EQ);
+    assert!(kinds.contains(&(EventType::PUT_OVERFLOW, ReturnCode::OK)));
+    assert_eq!(kinds.last(), Some(&(EventType::REPLY, ReturnCode::OK)));
+}
+
 /// The counter of the entry hears of it when the rest has come.
 #[test]
 fn a_rendezvous_counts_when_it_is_complete() {
