@@ -52,7 +52,7 @@ struct Found<'a> {
 pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Failure> {
     let file = arguments.idle_file.as_deref();
     let file = file
-        .map(|path| StateFile::lock(OBSERVATION, path))
+        .map(|path| StateFile::lock(OBSERVATION, path, state_file::WAIT))
         .transpose()?;
     let earlier: Option<Observation> = match &file {
         Some(file) => state_file::load(OBSERVATION, file.path())?,

@@ -54,15 +54,15 @@ pub(crate) fn run(command: &ExplainCommand, common: &Common) -> Result<Report, F
         ExplainCommand::Create(arguments) => {
             let spec = specification(arguments)?;
             changing(common, |node| {
-                Ok(each(node, |device| create(device, &spec)))
+                Ok(each(node, |device| create(device, &node.proc(), &spec)))
             })
         }
-        ExplainCommand::Open { id } => {
-            reading(common, |node| Ok(each(node, |device| open(device, *id))))
-        }
-        ExplainCommand::Busy { id } => {
-            reading(common, |node| Ok(each(node, |device| busy(device, *id))))
-        }
+        ExplainCommand::Open { id } => reading(common, |node| {
+            Ok(each(node, |device| open(device, &node.proc(), *id)))
+        }),
+        ExplainCommand::Busy { id } => reading(common, |node| {
+            Ok(each(node, |device| busy(device, &node.proc(), *id)))
+        }),
     }
 }
 
@@ -125,7 +125,7 @@ fn without(device: DeviceId, explanation: &impl fmt::Display) -> String {
     explanation.to_string().replace(&format!("{device}: "), "")
 }
 
-fn create(device: &Device, spec: &ServiceSpec) -> Answer {
+fn create(device: &Device, proc: &ProcFs, spec: &ServiceSpec) -> Answer {
     match device.services().create(spec) {
         Ok(id) => match device.services().destroy(id) {
             Ok(()) => Answer::Free(
@@ -138,13 +138,13 @@ fn create(device: &Device, spec: &ServiceSpec) -> Answer {
         },
         Err(error) if error.leftover().is_some() => Answer::Failed(of_device(&error)),
         Err(error) => {
-            let inquiry = Inquiry::new(&error).device(device).spec(spec);
-            Answer::Refused(of_device(&error), inquiry.explain())
+            let inquiry = Inquiry::new(&error).device(device).proc(proc.clone());
+            Answer::Refused(of_device(&error), inquiry.spec(spec).explain())
         }
     }
 }
 
-fn open(device: &Device, id: ServiceId) -> Answer {
+fn open(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
     match device.alloc_lni(id) {
         Ok(lni) => {
             drop(lni);
@@ -153,13 +153,16 @@ fn open(device: &Device, id: ServiceId) -> Answer {
             ))
         }
         Err(error) => {
-            let inquiry = Inquiry::new(&error).device(device).service(id);
+            let inquiry = Inquiry::new(&error)
+                .device(device)
+                .proc(proc.clone())
+                .service(id);
             Answer::Refused(of_device(&error), inquiry.explain())
         }
     }
 }
 
-fn busy(device: &Device, id: ServiceId) -> Answer {
+fn busy(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
     let services = device.services();
     let asked = services
         .get(id)
@@ -167,7 +170,10 @@ fn busy(device: &Device, id: ServiceId) -> Answer {
     let (service, usage) = match asked {
         Ok(asked) => asked,
         Err(error) => {
-            let inquiry = Inquiry::new(&error).device(device).service(id);
+            let inquiry = Inquiry::new(&error)
+                .device(device)
+                .proc(proc.clone())
+                .service(id);
             return Answer::Refused(of_device(&error), inquiry.explain());
         }
     };
@@ -184,9 +190,7 @@ fn busy(device: &Device, id: ServiceId) -> Answer {
     } else {
         format!("in use: {}", used.join(", "))
     };
-    let users = ProcFs::system()
-        .users_of(device.id())
-        .among(service.members().as_ref());
+    let users = proc.users_of(device.id()).among(service.members().as_ref());
     Answer::Free(format!(
         "service {id} (for {}, {}): {used}; {users}",
         list::who(&Listed::new(device, service)),

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Host};
+use cxi_job::ProcFs;
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
 use crate::exit::{Exit, Failure, of_device};
 use crate::options::Common;
 use crate::output::Report;
-use crate::state_file::{self, MOCK_NODE, StateFile};
+use crate::state_file::{self, MOCK_NODE, StateFile, WAIT};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
@@ -165,6 +166,15 @@ impl Node {
         }
     }
 
+    /// Where to look for processes that have its NICs open: no process of this machine has those
+    /// of a mock node.
+    pub(crate) fn proc(&self) -> ProcFs {
+        match self.mock {
+            Some(_) => ProcFs::none(),
+            None => ProcFs::system(),
+        }
+    }
+
     /// Whether it is a mock node with a state file.
     pub(crate) fn has_file(&self) -> bool {
         self.mock
@@ -183,7 +193,7 @@ impl Mock {
                 save_to: None,
             });
         }
-        let file = StateFile::lock(MOCK_NODE, path)?;
+        let file = StateFile::lock(MOCK_NODE, path, WAIT)?;
         let node = if let Some(state) = state_file::load(MOCK_NODE, file.path())? {
             restored(&state, path, common)?
         } else {

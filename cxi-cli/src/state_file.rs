@@ -1,11 +1,15 @@
 //! Files that keep something between calls: a mock node, a pool of VNIs.
 
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use cxi_job::lock::{FileLock, LockError, LockGuard};
+use nix::libc::O_NOFOLLOW;
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::{Gid, Uid, fchown};
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -44,8 +48,8 @@ pub(crate) const VNI_POOL: Kind = Kind {
     member: "pool",
 };
 
-const LOCK_WAIT: Duration = Duration::from_secs(5);
-const LOCK_POLL: Duration = Duration::from_millis(20);
+/// How long another `cxi` is waited for, unless told otherwise.
+pub(crate) const WAIT: Duration = Duration::from_secs(60);
 
 /// The file of what an audit saw.
 pub(crate) const OBSERVATION: Kind = Kind {
@@ -63,9 +67,17 @@ pub(crate) const OBSERVATION: Kind = Kind {
 pub(crate) struct StateFile {
     kind: Kind,
     path: PathBuf,
-    /// Mode of the file that is replaced, if there is one.
-    permissions: Option<Permissions>,
-    _lock: File,
+    /// The file that is replaced, if there is one: the new one has its mode and owner.
+    before: Option<Metadata>,
+    _lock: LockGuard,
+}
+
+/// A new state that is on the disk, but not in force.
+#[derive(Debug)]
+#[must_use = "it takes effect when it is put into force"]
+pub(crate) struct Staged<'a> {
+    file: &'a StateFile,
+    path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -101,36 +113,36 @@ impl<T: Serialize> Serialize for Written<'_, T> {
 }
 
 impl StateFile {
-    /// Locks the file and makes sure that it could be replaced. It need not exist.
-    pub(crate) fn lock(kind: Kind, path: &Path) -> Result<Self, Failure> {
+    /// Locks the file, once all that came before are done, and makes sure that it could be
+    /// replaced. It need not exist.
+    pub(crate) fn lock(kind: Kind, path: &Path, wait: Duration) -> Result<Self, Failure> {
         let path = real_path(kind, path)?;
-        let permissions = writable(kind, &path)?;
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".lock");
-        let lock_path = path.with_file_name(name);
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&lock_path)
-            .map_err(|error| {
-                Failure::bad_input(format!(
-                    "{}: the directory of the {} cannot be written: {error}",
-                    path.display(),
-                    kind.name
-                ))
-                .hint(format!(
-                    "The {} is replaced as a whole, beside it goes a lock file.",
-                    kind.name
-                ))
-            })?;
-        wait_for(kind, &lock, &path)?;
-        Ok(Self {
+        replaceable(kind, &path)?;
+        let lock = FileLock::new(beside(&path, ".lock")).wait(wait);
+        let guard = lock
+            .acquire()
+            .map_err(|error| of_lock(kind, &path, &error))?;
+        // What was there before the wait may have been replaced.
+        let file = Self {
+            before: replaceable(kind, &path)?,
             kind,
             path,
-            permissions,
-            _lock: lock,
-        })
+            _lock: guard,
+        };
+        file.share_lock();
+        Ok(file)
+    }
+
+    /// Lets those use the lock who may change the file, and nobody else.
+    fn share_lock(&self) {
+        let Some(like) = &self.before else { return };
+        let writers = like.mode() & 0o222;
+        // Only the owner of the lock file can do this, and need do it once.
+        let _ = fchmod(
+            &self._lock,
+            Mode::from_bits_truncate(writers | writers << 1),
+        );
+        let _ = owned_like(&self._lock, like);
     }
 
     /// Where the file is, with symbolic links resolved.
@@ -140,29 +152,106 @@ impl StateFile {
 
     /// Replaces the file.
     pub(crate) fn save<T: Serialize>(&self, kept: &T) -> Result<(), Failure> {
-        let text = text_of(self.kind, kept)?;
-        self.replace(text.as_bytes()).map_err(|error| {
-            Failure::new(
-                Exit::Failed,
-                format!("{}: cannot be written: {error}", self.path.display()),
-            )
-            .hint("The file is as it was before; what the command changed is lost.")
-        })
+        self.stage(kept)?.put_in_force()
     }
 
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let directory = directory_of(&self.path);
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".cxi-state-")
-            .permissions(new_file_mode())
-            .tempfile_in(directory)?;
-        temporary.write_all(text)?;
-        if let Some(permissions) = &self.permissions {
-            temporary.as_file().set_permissions(permissions.clone())?;
+    /// Writes a new state beside the file: from here on a full disk is in nobody's way.
+    pub(crate) fn stage<T: Serialize>(&self, kept: &T) -> Result<Staged<'_>, Failure> {
+        let text = text_of(self.kind, kept)?;
+        // Under the lock the name is ours; what a killed command left of it goes.
+        let staged = Staged {
+            file: self,
+            path: beside(&self.path, ".new"),
+        };
+        staged
+            .write(text.as_bytes())
+            .map_err(|error| self.unwritten(&error))?;
+        Ok(staged)
+    }
+
+    fn unwritten(&self, error: &io::Error) -> Failure {
+        Failure::new(
+            Exit::Failed,
+            format!("{}: cannot be written: {error}", self.path.display()),
+        )
+        .hint("The file is as it was before; what the command changed is lost.")
+    }
+}
+
+impl Staged<'_> {
+    fn write(&self, text: &[u8]) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
-        temporary.as_file().sync_all()?;
-        temporary.persist(&self.path)?;
-        File::open(directory)?.sync_all()
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .custom_flags(O_NOFOLLOW)
+            .open(&self.path)?;
+        file.write_all(text)?;
+        if let Some(before) = &self.file.before {
+            // The owner first: changing it takes the mode's special bits away.
+            owned_like(&file, before)?;
+            file.set_permissions(before.permissions())?;
+        }
+        file.sync_all()
+    }
+
+    /// Replaces the file as a whole.
+    pub(crate) fn put_in_force(self) -> Result<(), Failure> {
+        let path = &self.file.path;
+        fs::rename(&self.path, path).map_err(|error| self.file.unwritten(&error))?;
+        // The new state is in force; only a power failure could bring the old one back.
+        let _ = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
+        Ok(())
+    }
+}
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        // Gone already if it is in force.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Gives a file to whom another one belongs, so that its user can read what root wrote.
+fn owned_like(file: &impl std::os::fd::AsFd, like: &Metadata) -> io::Result<()> {
+    let now = nix::sys::stat::fstat(file)?;
+    if (now.st_uid, now.st_gid) == (like.uid(), like.gid()) {
+        return Ok(());
+    }
+    let owner = Uid::from_raw(like.uid());
+    match fchown(file, Some(owner), Some(Gid::from_raw(like.gid()))) {
+        // Who may write a file of somebody else's in a directory of his own replaces it by his.
+        Err(nix::Error::EPERM) => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn of_lock(kind: Kind, path: &Path, error: &LockError) -> Failure {
+    let name = kind.name;
+    match error {
+        LockError::Busy { waited, .. } => Failure::new(
+            Exit::Busy,
+            format!(
+                "{}: another cxi has been using the {name} for {}",
+                path.display(),
+                humantime::format_duration(*waited)
+            ),
+        ),
+        LockError::Open { .. } => Failure::bad_input(error.to_string()).hint(format!(
+            "The {name} is replaced as a whole, and the lock file is beside it: both take the \
+             right to write the directory."
+        )),
+        LockError::NotAFile { .. } => Failure::bad_input(error.to_string()),
+        _ => Failure::new(Exit::Failed, error.to_string()),
     }
 }
 
@@ -285,7 +374,7 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Refuses what a rename would happily replace: a file marked read-only, or no file at all.
-fn writable(kind: Kind, path: &Path) -> Result<Option<Permissions>, Failure> {
+fn replaceable(kind: Kind, path: &Path) -> Result<Option<Metadata>, Failure> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(no_regular_file(kind, path)),
         Ok(metadata) if metadata.permissions().readonly() => Err(Failure::bad_input(format!(
@@ -294,7 +383,7 @@ fn writable(kind: Kind, path: &Path) -> Result<Option<Permissions>, Failure> {
             kind.name
         ))
         .hint("Make it writable, or name another file.")),
-        Ok(metadata) => Ok(Some(metadata.permissions())),
+        Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::bad_input(format!(
             "{}: the {} cannot be read: {error}",
@@ -310,37 +399,4 @@ fn no_regular_file(kind: Kind, path: &Path) -> Failure {
         path.display(),
         kind.name
     ))
-}
-
-fn wait_for(kind: Kind, lock: &File, path: &Path) -> Result<(), Failure> {
-    let deadline = Instant::now() + LOCK_WAIT;
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_POLL),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::new(
-                    Exit::Busy,
-                    format!(
-                        "{}: another cxi has been using the {} for {} seconds",
-                        path.display(),
-                        kind.name,
-                        LOCK_WAIT.as_secs()
-                    ),
-                ));
-            }
-            Err(TryLockError::Error(error)) => {
-                return Err(Failure::new(
-                    Exit::Failed,
-                    format!("{}: cannot be locked: {error}", path.display()),
-                ));
-            }
-        }
-    }
-}
-
-/// Of a new file, before the umask.
-fn new_file_mode() -> Permissions {
-    use std::os::unix::fs::PermissionsExt as _;
-    Permissions::from_mode(0o666)
 }

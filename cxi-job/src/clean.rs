@@ -2,29 +2,43 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use super::describe;
 use super::idset::IdSet;
 use super::node::Node;
 use super::parallel;
-use super::release::{FailedNic, Release, ReleaseOptions, overlaps, release_chosen};
+use super::release::{FailedNic, ReleaseOptions, ReleaseReport, overlaps, release_chosen};
 use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Service, ServiceId, VniAccess};
 
 /// What is to be cleaned up, and what is not.
 ///
 /// The default service and system services are never touched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CleanPolicy {
+#[derive(Clone)]
+pub struct CleanPolicy<'a> {
     pool: IdSet,
     live_vnis: IdSet,
     live_services: BTreeSet<(DeviceId, ServiceId)>,
-    unfinished: Option<Duration>,
+    live: &'a (dyn Fn() -> io::Result<IdSet> + Sync),
+    unfinished: Unfinished,
     dry_run: bool,
 }
 
-impl CleanPolicy {
+/// When a service is taken for one that its maker left unfinished.
+#[derive(Debug, Clone, Copy)]
+enum Unfinished {
+    /// After a pause, if the node's lock says that nobody is making it any more.
+    Locked,
+    After(Duration),
+    Never,
+}
+
+/// How long an unfinished service may stay so, with a lock.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl<'a> CleanPolicy<'a> {
     /// Services with any VNI of the scheduler's pool, and unfinished ones.
     #[must_use]
     pub fn new(pool: IdSet) -> Self {
@@ -32,12 +46,26 @@ impl CleanPolicy {
             pool,
             live_vnis: IdSet::new(),
             live_services: BTreeSet::new(),
-            unfinished: Some(Duration::from_secs(1)),
+            live: &|| Ok(IdSet::new()),
+            unfinished: Unfinished::Locked,
             dry_run: false,
         }
     }
 
-    /// Spares services with any of these VNIs: those of jobs that live.
+    /// Asks for the VNIs of jobs that live, whose services are spared: after services were listed,
+    /// and again before each attempt to destroy any.
+    ///
+    /// A job that starts meanwhile is recorded before it gets a service. Asked for before the
+    /// list, as [`keep_vnis`](Self::keep_vnis) takes them, it would be missing. From several
+    /// threads.
+    #[must_use]
+    pub fn live(mut self, live: &'a (dyn Fn() -> io::Result<IdSet> + Sync)) -> Self {
+        self.live = live;
+        self
+    }
+
+    /// Spares services with any of these VNIs: those of jobs that live. For nodes where no job
+    /// starts meanwhile; else [`live`](Self::live).
     #[must_use]
     pub fn keep_vnis(mut self, vnis: &IdSet) -> Self {
         self.live_vnis = self.live_vnis.union(vnis);
@@ -56,11 +84,26 @@ impl CleanPolicy {
 
     /// Whether services that a killed process left before they had a VNI are cleaned up too:
     /// those that are disabled and neither list a VNI nor have a range, and stay so for this long.
-    /// Default: 1 s. `None`: they are spared.
+    /// `None`: they are spared.
+    ///
+    /// Default: after 1 s on a node with a [lock](Node::with_lock), which says that no prolog is
+    /// making them. Without a lock they are spared, as a prolog may be slow.
     #[must_use]
     pub fn unfinished(mut self, after: Option<Duration>) -> Self {
-        self.unfinished = after;
+        self.unfinished = after.map_or(Unfinished::Never, Unfinished::After);
         self
+    }
+
+    fn pause(&self, node: &Node) -> Option<Duration> {
+        match self.unfinished {
+            Unfinished::After(pause) => Some(pause),
+            Unfinished::Locked if node.has_lock() => Some(PAUSE),
+            Unfinished::Locked | Unfinished::Never => None,
+        }
+    }
+
+    fn live_now(&self) -> io::Result<IdSet> {
+        Ok((self.live)()?.union(&self.live_vnis))
     }
 
     /// Only says what would be destroyed.
@@ -70,28 +113,45 @@ impl CleanPolicy {
         self
     }
 
-    fn judge(&self, device: DeviceId, service: &Service) -> Result<Orphaned, Spared> {
+    fn judge(
+        &self,
+        device: DeviceId,
+        service: &Service,
+        live: &IdSet,
+        unfinished: bool,
+    ) -> Result<Orphaned, Spared> {
         if service.id().is_default() {
             return Err(Spared::Default);
         }
         if service.is_system() {
             return Err(Spared::System);
         }
-        if self.live_services.contains(&(device, service.id()))
-            || overlaps(service.vnis(), &self.live_vnis)
-        {
+        if self.live_services.contains(&(device, service.id())) || overlaps(service.vnis(), live) {
             return Err(Spared::Alive);
         }
         if overlaps(service.vnis(), &self.pool) {
             return Ok(Orphaned::InPool);
         }
-        if self.unfinished.is_some()
-            && !service.is_enabled()
-            && service.vnis() == VniAccess::Unrestricted
-        {
-            return Ok(Orphaned::Unfinished);
+        if service.is_enabled() || service.vnis() != VniAccess::Unrestricted {
+            return Err(Spared::OutsidePool);
         }
-        Err(Spared::OutsidePool)
+        if unfinished {
+            Ok(Orphaned::Unfinished)
+        } else {
+            Err(Spared::Unfinished)
+        }
+    }
+}
+
+impl fmt::Debug for CleanPolicy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CleanPolicy")
+            .field("pool", &self.pool)
+            .field("live_vnis", &self.live_vnis)
+            .field("live_services", &self.live_services)
+            .field("unfinished", &self.unfinished)
+            .field("dry_run", &self.dry_run)
+            .finish_non_exhaustive()
     }
 }
 
@@ -127,6 +187,8 @@ pub enum Spared {
     Alive,
     /// No VNI of it is in the pool.
     OutsidePool,
+    /// It has no VNI yet, and may be on its way to one.
+    Unfinished,
     /// The driver refused its VNI range, and destroying it may make the kernel use memory that it
     /// has freed; see [`Quirks::REFUSED_RANGE`].
     RangeRefused,
@@ -157,12 +219,16 @@ pub struct Clean {
     /// Everything else.
     pub spared: Vec<Judged<Spared>>,
     /// What became of the orphans, and the NICs that could not be asked; `None` for a dry run.
-    pub release: Option<Release>,
+    pub release: Option<ReleaseReport>,
 }
 
 impl Node {
     /// Destroys the services that jobs left behind: those with VNIs of the scheduler's pool that
     /// no job has which lives.
+    ///
+    /// Services are listed first; then [who lives](CleanPolicy::live) is asked for; then, for each
+    /// service by itself and under the [lock](Node::with_lock), whether it still is the same and
+    /// still nobody's.
     ///
     /// Waits for busy ones as a [release](Node::release) does. Takes CAP_SYS_ADMIN, unless it is
     /// a dry run.
@@ -180,21 +246,30 @@ impl Node {
     ///     node.allocate(&JobRequest::builder().uid(uid).vni(Vni::new(vni)?).build()?)?;
     /// }
     /// let policy = CleanPolicy::new("1024-65535".parse()?).keep_vnis(&"1025".parse()?);
-    /// let clean = node.clean(&policy, &ReleaseOptions::once());
+    /// let clean = node.clean(&policy, &ReleaseOptions::once())?;
     /// assert_eq!(clean.orphans.len(), 1);
     /// assert_eq!(clean.orphans[0].name, "service 2 (uid 1000, VNI 1024)");
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use = "services may be left"]
-    pub fn clean(&self, policy: &CleanPolicy, options: &ReleaseOptions<'_>) -> Clean {
-        let (mut orphans, spared, nics) = self.judge(policy);
+    ///
+    /// # Errors
+    ///
+    /// Whose services live cannot be told, or the lock cannot be acquired: nothing was destroyed.
+    pub fn clean(
+        &self,
+        policy: &CleanPolicy<'_>,
+        options: &ReleaseOptions<'_>,
+    ) -> io::Result<Clean> {
+        let (mut orphans, spared, nics) = self.judge(policy)?;
         let unfinished = |judged: &Found<Orphaned>| judged.why == Orphaned::Unfinished;
-        if let Some(wait) = policy.unfinished
+        if let Some(pause) = policy.pause(self)
             && orphans.iter().any(unfinished)
         {
-            // One that another process is just about to finish is not left behind.
-            options.sleep(wait);
-            let (again, _, _) = self.judge(policy);
+            // One that another process is just about to finish is not left behind. A prolog that
+            // is at work has the lock, however long it takes.
+            options.sleep(pause);
+            let _held = self.acquire().map_err(io::Error::other)?;
+            let (again, _, _) = self.judge(policy)?;
             orphans.retain(|orphan| {
                 !unfinished(orphan) || again.iter().any(|other| other.is_same(orphan))
             });
@@ -204,24 +279,25 @@ impl Node {
                 .iter()
                 .map(|orphan| (orphan.device, orphan.service))
                 .collect();
-            Release {
-                services: release_chosen(self, &chosen, options),
+            let live = || policy.live_now();
+            ReleaseReport {
+                services: release_chosen(self, &chosen, &live, options),
                 nics,
             }
         });
-        Clean {
+        Ok(Clean {
             orphans: orphans.into_iter().map(Found::judged).collect(),
             spared: spared.into_iter().map(Found::judged).collect(),
             release,
-        }
+        })
     }
 
-    fn judge(
-        &self,
-        policy: &CleanPolicy,
-    ) -> (Vec<Found<Orphaned>>, Vec<Found<Spared>>, Vec<FailedNic>) {
+    fn judge(&self, policy: &CleanPolicy<'_>) -> io::Result<Judgement> {
         let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
         let lists = parallel::each(&nics, |device| device.services().list());
+        // After the lists: a job that is not among them yet has no service in them either.
+        let live = policy.live_now()?;
+        let unfinished = policy.pause(self).is_some();
         let (mut orphans, mut spared) = (Vec::new(), Vec::new());
         let mut failed = self.unopened();
         for (nic, list) in nics.into_iter().zip(lists) {
@@ -230,7 +306,7 @@ impl Node {
                 Ok(list) => {
                     for service in list {
                         match policy
-                            .judge(device, &service)
+                            .judge(device, &service, &live, unfinished)
                             .and_then(|why| safe(nic, &service, why))
                         {
                             Ok(why) => orphans.push(Found {
@@ -253,7 +329,7 @@ impl Node {
             }
         }
         failed.sort_by_key(|nic| nic.device);
-        (orphans, spared, failed)
+        Ok((orphans, spared, failed))
     }
 }
 
@@ -268,6 +344,8 @@ fn safe(nic: &Device, service: &Service, why: Orphaned) -> Result<Orphaned, Spar
     }
     Ok(why)
 }
+
+type Judgement = (Vec<Found<Orphaned>>, Vec<Found<Spared>>, Vec<FailedNic>);
 
 struct Found<W> {
     device: DeviceId,
@@ -306,6 +384,7 @@ impl fmt::Display for Spared {
             Self::System => "it is a system service",
             Self::Alive => "a live job has it",
             Self::OutsidePool => "it has no VNI of the pool",
+            Self::Unfinished => "it has no VNI yet, and may be on its way to one",
             Self::RangeRefused => {
                 "the driver refused its VNI range, and destroying it may make the kernel use memory \
                  that it has freed: destroy it by hand if another service was in the way, or leave \

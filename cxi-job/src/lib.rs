@@ -25,6 +25,7 @@ pub mod explain;
 mod grant;
 pub mod idset;
 pub mod limits;
+pub mod lock;
 pub mod na;
 mod name;
 pub mod node;
@@ -48,6 +49,8 @@ pub use explain::Explanation;
 pub use grant::{Grant, GrantedService, LeftOut};
 #[doc(inline)]
 pub use idset::{IdSet, ParseIdSetError, ParseIdSetErrorKind};
+#[doc(inline)]
+pub use lock::FileLock;
 pub use name::{JobId, NameError, NodeName, StepId, TenantName};
 #[doc(inline)]
 pub use node::{NicProblem, Node, NodeNic};
@@ -56,5 +59,5 @@ pub use pool::VniPool;
 #[doc(inline)]
 pub use proc::ProcFs;
 #[doc(inline)]
-pub use release::{Filter, Release, ReleaseOptions, ReleaseStatus};
+pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
 pub use request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};

@@ -1,7 +1,8 @@
 //! What `/proc` tells: who has a NIC open, and what this process may do.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use cxi::{DeviceId, Member, Members, kernel_file};
@@ -9,10 +10,11 @@ use cxi::{DeviceId, Member, Members, kernel_file};
 /// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
-/// The `/proc` to look into.
+/// The `/proc` to look into, and the `/dev` that has the NICs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcFs {
     root: PathBuf,
+    dev: PathBuf,
 }
 
 impl ProcFs {
@@ -25,24 +27,45 @@ impl ProcFs {
     /// Another one, such as a test's.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            dev: "/dev".into(),
+        }
+    }
+
+    /// None at all: that of NICs which no process of this machine can open, such as a mock's in
+    /// memory.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::at("/dev/null").dev("/dev/null")
+    }
+
+    /// Sets the directory of the NICs' device nodes. Default: `/dev`.
+    #[must_use]
+    pub fn dev(mut self, dev: impl Into<PathBuf>) -> Self {
+        self.dev = dev.into();
+        self
     }
 
     /// The processes, other than this one, that have a NIC open.
     ///
     /// An open file is not an LNI, and which service it uses is not told; but without an open
-    /// file nobody holds a service.
+    /// file nobody holds a service. The file counts, not its name: a device node by its device
+    /// number, wherever a container has it.
     #[must_use]
     pub fn users_of(&self, device: DeviceId) -> Users {
-        let name = device.to_string();
+        let mut users = Users::default();
+        let Ok(node) = fs::metadata(self.dev.join(device.to_string())) else {
+            return users;
+        };
+        let node = FileId::new(&node);
         let this = fs::read_link(self.root.join("self")).ok();
         let this = this.as_deref().and_then(Path::to_str).and_then(pid);
-        let mut users = Users::default();
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(pid) else {
                 continue;
             };
-            match has_open(&entry.path(), &name) {
+            match has_open(&entry.path(), node) {
                 Ok(true) if Some(pid) != this => users.processes.push(process(pid, &entry.path())),
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     users.hidden += 1;
@@ -172,19 +195,29 @@ fn pid(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
-/// Whether one of a process's open files is called like the NIC. Containers have it in a `/dev`
-/// of their own, so only the last part of the path counts.
-fn has_open(directory: &Path, name: &str) -> std::io::Result<bool> {
+/// What makes two open files the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileId {
+    /// A character device, by its number.
+    Device(u64),
+    /// A file that stands for one, as a served mock has it: by file system and inode.
+    File(u64, u64),
+}
+
+impl FileId {
+    fn new(metadata: &Metadata) -> Self {
+        if metadata.file_type().is_char_device() {
+            Self::Device(metadata.rdev())
+        } else {
+            Self::File(metadata.dev(), metadata.ino())
+        }
+    }
+}
+
+fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
     for entry in fs::read_dir(directory.join("fd"))? {
-        let Ok(target) = fs::read_link(entry?.path()) else {
-            continue;
-        };
-        let target = target.to_string_lossy();
-        let target = target.strip_suffix(" (deleted)").unwrap_or(&target);
-        if Path::new(target)
-            .file_name()
-            .is_some_and(|file| file == name)
-        {
+        // What the link says is only a name; behind it is the open file.
+        if fs::metadata(entry?.path()).is_ok_and(|file| FileId::new(&file) == node) {
             return Ok(true);
         }
     }
@@ -224,9 +257,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_who_has_a_nic_open() {
+    fn a_nic_is_open_where_its_file_is_and_not_where_its_name_is() {
         let proc = tempfile::tempdir().unwrap();
+        let dev = proc.path().join("dev");
+        fs::create_dir(&dev).unwrap();
+        for nic in ["cxi0", "cxi1", "cxi11"] {
+            fs::write(dev.join(nic), "").unwrap();
+        }
+        // A container's node is another file of the same device.
+        let elsewhere = proc.path().join("container");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::hard_link(dev.join("cxi1"), elsewhere.join("nic")).unwrap();
+        // One that is only called so.
+        fs::write(elsewhere.join("cxi1"), "").unwrap();
         let add = |pid: &str, uid: u32, target: &str| {
+            let target = proc.path().join(target);
             let directory = proc.path().join(pid);
             fs::create_dir_all(directory.join("fd")).unwrap();
             fs::create_dir_all(directory.join("ns")).unwrap();
@@ -235,18 +280,20 @@ mod tests {
             let status = format!("Name:\tapp{pid}\nUid:\t0\t{uid}\t0\t0\nGid:\t5\t6\t5\t5\n");
             fs::write(directory.join("status"), status).unwrap();
         };
-        add("42", 1000, "/dev/cxi1");
-        add("7", 1001, "/container/dev/cxi1 (deleted)");
-        add("9", 1000, "/dev/cxi11");
+        add("42", 1000, "dev/cxi1");
+        add("7", 1001, "container/nic");
+        add("8", 1000, "container/cxi1");
+        add("9", 1000, "dev/cxi11");
+        add("10", 1000, "socket:[4711]");
         let status = proc.path().join("42/status");
         // A program may call itself anything.
         let renamed = [fs::read(&status).unwrap(), b"Groups:\t\xFF\n".to_vec()].concat();
         fs::write(&status, renamed).unwrap();
-        add("11", 0, "/dev/cxi1");
+        add("11", 0, "dev/cxi1");
         std::os::unix::fs::symlink("11", proc.path().join("self")).unwrap();
         fs::create_dir(proc.path().join("sys")).unwrap();
 
-        let proc = ProcFs::at(proc.path());
+        let proc = ProcFs::at(proc.path()).dev(dev);
         let users = proc.users_of(DeviceId::new(1));
         assert_eq!(
             users.to_string(),
@@ -265,6 +312,24 @@ mod tests {
             proc.users_of(DeviceId::new(0)).to_string(),
             "no process that can be seen has the NIC open"
         );
+    }
+
+    #[test]
+    fn a_device_node_is_known_by_its_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let dev = directory.path().join("dev");
+        fs::create_dir(&dev).unwrap();
+        std::os::unix::fs::symlink("/dev/null", dev.join("cxi0")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", dev.join("cxi1")).unwrap();
+        let fds = directory.path().join("5/fd");
+        fs::create_dir_all(&fds).unwrap();
+        std::os::unix::fs::symlink("/dev/null", fds.join("0")).unwrap();
+        let proc = ProcFs::at(directory.path()).dev(dev);
+        let count = |nic| proc.users_of(DeviceId::new(nic)).processes.len();
+        assert_eq!([count(0), count(1), count(2)], [1, 0, 0]);
+        let none = ProcFs::none();
+        assert_eq!(none.users_of(DeviceId::new(0)), Users::default());
+        assert_eq!((none.caller(), none.has_sys_admin()), (None, None));
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! `cxi job clean`.
 
+use std::path::Path;
 use std::time::Duration;
+use std::{fmt, fs, io};
 
+use cxi::kernel_file;
 use cxi_job::clean::Clean;
 use cxi_job::{CleanPolicy, IdSet, ReleaseOptions};
 use serde::Serialize;
 
+use super::cli::LockArgs;
 use super::epilog::{gone, report, status};
 use super::node::JobNode;
 use super::progress::Progress;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::Report;
 
@@ -21,24 +25,78 @@ struct Cleaned<'a> {
     clean: &'a Clean,
 }
 
+/// Who says which jobs live.
+pub(super) enum Live<'a> {
+    Nobody,
+    Vnis(&'a IdSet),
+    Directory(&'a Path),
+}
+
+impl<'a> Live<'a> {
+    pub(super) fn new(vnis: Option<&'a IdSet>, directory: Option<&'a Path>) -> Self {
+        match (directory, vnis) {
+            (Some(directory), _) => Self::Directory(directory),
+            (None, Some(vnis)) => Self::Vnis(vnis),
+            (None, None) => Self::Nobody,
+        }
+    }
+
+    fn now(&self) -> io::Result<IdSet> {
+        match self {
+            Self::Nobody => Ok(IdSet::new()),
+            Self::Vnis(vnis) => Ok((*vnis).clone()),
+            Self::Directory(directory) => of_records(directory),
+        }
+    }
+}
+
+/// The VNIs in all files NAME.vnis of a directory.
+fn of_records(directory: &Path) -> io::Result<IdSet> {
+    let of = |path: &Path, what: &dyn fmt::Display| {
+        io::Error::other(format!("{}: {what}", path.display()))
+    };
+    let mut live = IdSet::new();
+    let entries = fs::read_dir(directory).map_err(|error| of(directory, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| of(directory, &error))?.path();
+        if path.extension().is_none_or(|kind| kind != "vnis") {
+            continue;
+        }
+        let text = match kernel_file::read(&path) {
+            // The job has ended since the directory was read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text.map_err(|error| of(&path, &error))?,
+        };
+        let vnis: IdSet = text.trim().parse().map_err(|error| of(&path, &error))?;
+        live = live.union(&vnis);
+    }
+    Ok(live)
+}
+
 pub(super) fn run(
     pool: &IdSet,
-    live: Option<&IdSet>,
+    live: &Live<'_>,
     retry: Duration,
+    lock: &LockArgs,
     dry_run: bool,
     common: &Common,
 ) -> Result<Report, Failure> {
-    let node = JobNode::open(common, !dry_run)?;
-    let mut policy = CleanPolicy::new(pool.clone()).dry_run(dry_run);
-    if let Some(live) = live {
-        policy = policy.keep_vnis(live);
-    }
+    let node = if dry_run {
+        JobNode::open(common, false)?
+    } else {
+        JobNode::locked(common, lock)?
+    };
+    let now = || live.now();
+    let policy = CleanPolicy::new(pool.clone()).live(&now).dry_run(dry_run);
     let progress = Progress::new(common.json);
     let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
     let clean = node.nics.clean(&policy, &options);
     progress.end();
     node.save()?;
+    let clean = clean.map_err(|error| {
+        Failure::new(Exit::Failed, error.to_string()).hint("Nothing was destroyed.")
+    })?;
     let json = Cleaned {
         status: clean
             .release

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
-use cxi_job::IdSet;
+use cxi_job::{FileLock, IdSet};
 
 use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
 
@@ -28,6 +28,8 @@ pub(crate) enum JobCommand {
         size: SizeArgs,
         #[command(flatten)]
         service: ServiceArgs,
+        #[command(flatten)]
+        lock: LockArgs,
         /// Only check and say what would be made
         #[arg(long)]
         dry_run: bool,
@@ -41,6 +43,8 @@ pub(crate) enum JobCommand {
         which: WhichArgs,
         #[command(flatten)]
         wait: WaitArgs,
+        #[command(flatten)]
+        lock: LockArgs,
         /// Only say what would be destroyed
         #[arg(long)]
         dry_run: bool,
@@ -55,8 +59,14 @@ pub(crate) enum JobCommand {
         /// VNIs of jobs that live: their services are spared
         #[arg(long, value_name = "VNIS")]
         live: Option<IdSet>,
+        /// Directory with a file JOB.vnis for each job that lives, which has its VNIs: read after
+        /// the services were listed, so that a job that starts meanwhile loses nothing
+        #[arg(long, value_name = "DIR", conflicts_with = "live")]
+        live_from: Option<PathBuf>,
         #[command(flatten)]
         wait: WaitArgs,
+        #[command(flatten)]
+        lock: LockArgs,
         /// Only say what would be destroyed
         #[arg(long)]
         dry_run: bool,
@@ -215,6 +225,37 @@ pub(crate) struct WaitArgs {
     pub(crate) retry_busy: Duration,
 }
 
+/// What keeps commands that change services of this node from each other.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Other commands on this node")]
+pub(crate) struct LockArgs {
+    /// Lock file that all commands on this node share, in a directory that only root can write
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/run/cxi/node.lock",
+        env = "CXI_LOCK",
+        hide_env_values = true
+    )]
+    lock: PathBuf,
+    /// How long to wait for them
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "1m",
+        env = "CXI_WAIT",
+        hide_env_values = true
+    )]
+    wait: Duration,
+}
+
+impl LockArgs {
+    pub(crate) fn file(&self) -> FileLock {
+        FileLock::new(&self.lock).wait(self.wait)
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// User to run it as, who may use the services [default: you]
@@ -238,6 +279,8 @@ pub(crate) struct RunArgs {
     /// Try that long to destroy services that are still in use after it
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) retry_busy: Duration,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
     /// How long it may take to end after SIGTERM, before it is killed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) grace: Duration,

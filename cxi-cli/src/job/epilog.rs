@@ -5,10 +5,10 @@ use std::time::Duration;
 use cxi::{DeviceId, ServiceId};
 use cxi_ioctl::Errno;
 use cxi_job::release::{Outcome, Released};
-use cxi_job::{Release, ReleaseOptions, ReleaseStatus};
+use cxi_job::{ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
 
-use super::cli::WhichArgs;
+use super::cli::{LockArgs, WhichArgs};
 use super::node::JobNode;
 use super::progress::Progress;
 use super::which::{filter, selected};
@@ -19,14 +19,16 @@ use crate::output::Report;
 pub(super) fn run(
     which: &WhichArgs,
     retry: Duration,
+    lock: &LockArgs,
     dry: bool,
     common: &Common,
 ) -> Result<Report, Failure> {
     let filter = filter(which)?;
-    let node = JobNode::open(common, !dry)?;
     if dry {
+        let node = JobNode::open(common, false)?;
         return Ok(dry_run(&selected(&node, &filter)?));
     }
+    let node = JobNode::locked(common, lock)?;
     let progress = Progress::new(common.json);
     let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
@@ -48,7 +50,7 @@ pub(super) fn run(
 pub(super) struct Done<'a> {
     pub(super) status: &'static str,
     #[serde(flatten)]
-    pub(super) release: &'a Release,
+    pub(super) release: &'a ReleaseReport,
 }
 
 pub(super) fn status(status: ReleaseStatus) -> &'static str {
@@ -61,7 +63,7 @@ pub(super) fn status(status: ReleaseStatus) -> &'static str {
 }
 
 /// What is gone, one line each.
-pub(super) fn gone(release: &Release) -> String {
+pub(super) fn gone(release: &ReleaseReport) -> String {
     let gone = release.services.iter().filter(|service| service.is_gone());
     gone.map(|service| format!("{service}\n")).collect()
 }
@@ -70,7 +72,7 @@ pub(super) fn gone(release: &Release) -> String {
 pub(super) fn report(
     text: String,
     json: &impl Serialize,
-    release: &Release,
+    release: &ReleaseReport,
     retry: Duration,
 ) -> Report {
     let report = Report::new(text, json).with_failures(left(release, retry));
@@ -81,7 +83,7 @@ pub(super) fn report(
     }
 }
 
-pub(super) fn left(release: &Release, retry: Duration) -> Vec<Failure> {
+pub(super) fn left(release: &ReleaseReport, retry: Duration) -> Vec<Failure> {
     let nics = release
         .nics
         .iter()
@@ -97,6 +99,8 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
         let errno = Errno::from_raw(*errno);
         let exit = match errno {
             Errno::EPERM | Errno::EACCES => Exit::NotPermitted,
+            // Others have had the lock all the time.
+            Errno::EAGAIN => Exit::Busy,
             _ => Exit::Failed,
         };
         Failure::new(exit, released.to_string()).errno(errno)

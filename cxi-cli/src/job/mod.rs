@@ -28,6 +28,7 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             who,
             size,
             service,
+            lock,
             dry_run,
         } => {
             // What is wrong with the request is said before a NIC is looked for.
@@ -35,20 +36,26 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             if *dry_run {
                 prolog::dry_run(&request, size, common)
             } else {
-                prolog::run(&request, common)
+                prolog::run(&request, lock, common)
             }
         }
         JobCommand::Epilog {
             which,
             wait,
+            lock,
             dry_run,
-        } => epilog::run(which, wait.retry_busy, *dry_run, common),
+        } => epilog::run(which, wait.retry_busy, lock, *dry_run, common),
         JobCommand::Clean {
             vni_pool,
             live,
+            live_from,
             wait,
+            lock,
             dry_run,
-        } => clean::run(vni_pool, live.as_ref(), wait.retry_busy, *dry_run, common),
+        } => {
+            let live = clean::Live::new(live.as_ref(), live_from.as_deref());
+            clean::run(vni_pool, &live, wait.retry_busy, lock, *dry_run, common)
+        }
         JobCommand::Env { which } => env::run(which, common),
         JobCommand::Run(arguments) => run::run(arguments, common),
         JobCommand::Become { uid, gid, program } => Err(become_user::run(*uid, *gid, program)),

@@ -3,6 +3,7 @@
 use cxi::Host;
 use cxi_job::{Node as Nics, NodeNic};
 
+use super::cli::LockArgs;
 use crate::args::NicChoice;
 use crate::exit::{Exit, Failure, of_device};
 use crate::node::{Intent, Node, no_device, no_stray_option, no_such_nic};
@@ -23,6 +24,16 @@ pub(crate) enum Paused {
 }
 
 impl JobNode {
+    /// For a command that changes services: one at a time on this node.
+    pub(super) fn locked(common: &Common, lock: &LockArgs) -> Result<Self, Failure> {
+        let mut node = Self::open(common, true)?;
+        // The lock of a mock node is that of its file.
+        if node.mock.is_none() {
+            node.nics = node.nics.with_lock(lock.file());
+        }
+        Ok(node)
+    }
+
     pub(crate) fn open(common: &Common, change: bool) -> Result<Self, Failure> {
         no_stray_option(common)?;
         if common.mock.is_none() {
@@ -38,7 +49,7 @@ impl JobNode {
         };
         let mock = Node::open(common, intent)?;
         Ok(Self {
-            nics: Nics::from_devices(mock.devices().iter().cloned()),
+            nics: Nics::from_devices(mock.devices().iter().cloned()).with_proc(mock.proc()),
             mock: Some(mock),
         })
     }
@@ -59,9 +70,9 @@ impl JobNode {
 }
 
 impl Paused {
-    pub(crate) fn resume(self, common: &Common) -> Result<JobNode, Failure> {
+    pub(super) fn resume(self, common: &Common, lock: &LockArgs) -> Result<JobNode, Failure> {
         match self {
-            Self::InFile => JobNode::open(common, true),
+            Self::InFile => JobNode::locked(common, lock),
             Self::Open(node) => Ok(*node),
         }
     }

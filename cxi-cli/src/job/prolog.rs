@@ -1,12 +1,14 @@
 //! `cxi job prolog`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use cxi_job::allocate::{AllocateError, Cause};
-use cxi_job::{Grant, JobRequest};
+use cxi_job::{Filter, Grant, JobRequest, ReleaseOptions};
 use serde::Serialize;
 
-use super::cli::SizeArgs;
+use super::cli::{LockArgs, SizeArgs};
+use super::epilog::left;
 use super::node::JobNode;
 use super::plan;
 use crate::exit::{Exit, Failure, of_device};
@@ -19,11 +21,28 @@ struct Granted<'a> {
     environment: BTreeMap<&'static str, String>,
 }
 
-pub(super) fn run(request: &JobRequest, common: &Common) -> Result<Report, Failure> {
-    let node = JobNode::open(common, true)?;
+pub(super) fn run(
+    request: &JobRequest,
+    lock: &LockArgs,
+    common: &Common,
+) -> Result<Report, Failure> {
+    let node = JobNode::locked(common, lock)?;
     let result = node.nics.allocate(request);
     node.save()?;
-    told(&result.map_err(|error| failure(&error))?)
+    let grant = result.map_err(|error| failure(&error))?;
+    let report = report(&grant)?;
+    Ok(report.or_undo(move || undo(&node, &grant)))
+}
+
+/// Destroys services that nobody was told about; what is left, as failures.
+fn undo(node: &JobNode, grant: &Grant) -> Vec<Failure> {
+    let mut made = grant.clone();
+    made.services.retain(|entry| !entry.adopted);
+    let filter = Filter::for_grant(&made);
+    let release = node.nics.release(&filter, &ReleaseOptions::once());
+    let mut left = left(&release, Duration::ZERO);
+    left.extend(node.save().err());
+    left
 }
 
 /// Says what would be made, and what speaks against it, as far as that can be seen without trying.
@@ -46,7 +65,7 @@ pub(super) fn dry_run(
     Ok(report)
 }
 
-fn told(grant: &Grant) -> Result<Report, Failure> {
+fn report(grant: &Grant) -> Result<Report, Failure> {
     let mut text = String::new();
     let entries = grant
         .services
@@ -92,6 +111,14 @@ fn vnis(access: cxi::VniAccess) -> String {
 /// An allocation that failed, with everything that the NICs say about it; what is the same on
 /// several of them once.
 pub(super) fn failure(error: &AllocateError) -> Failure {
+    if let AllocateError::Locked(error) = error {
+        let exit = if error.is_busy() {
+            Exit::Busy
+        } else {
+            Exit::Failed
+        };
+        return Failure::new(exit, error.to_string()).errno(error.errno());
+    }
     let first = error.failures().first();
     let exit = match first.map(|failure| &failure.cause) {
         Some(Cause::Plan(_)) => Exit::NotEnough,
@@ -111,12 +138,7 @@ pub(super) fn failure(error: &AllocateError) -> Failure {
         .into_iter()
         .map(|(devices, text)| format!("{}: {text}", nics::name(&devices)))
         .collect();
-    if error.left().is_empty() {
-        text.push("The job has no service on any NIC.".to_owned());
-    } else {
-        text.push("Left behind:".to_owned());
-        text.extend(error.left().iter().map(|left| format!("  {left}")));
-    }
+    text.push(error.remains());
     let failure = Failure::new(exit, text.join("\n"));
     if exit == Exit::NotEnough {
         failure

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
         Some(signal) => Ok(Ended::code(128 + signal)),
         None => program(arguments, uid, &grant, &mut signals, common.json),
     };
-    let left = services_off(&grant, node, arguments.retry_busy, common);
+    let left = services_off(&grant, node, arguments, common);
     let code = match ended {
         Ok(Ended { code }) => code,
         Err(failure) => {
@@ -71,7 +71,7 @@ impl Ended {
 }
 
 fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant, Paused), Failure> {
-    let node = JobNode::open(common, true)?;
+    let node = JobNode::locked(common, &arguments.lock)?;
     let vnis = if arguments.vni.is_empty() {
         vec![unused_vni(&node)?]
     } else {
@@ -220,8 +220,9 @@ impl Watched {
 }
 
 /// Destroys the services; what is left, as failures.
-fn services_off(grant: &Grant, node: Paused, retry: Duration, common: &Common) -> Vec<Failure> {
-    let node = match node.resume(common) {
+fn services_off(grant: &Grant, node: Paused, arguments: &RunArgs, common: &Common) -> Vec<Failure> {
+    let retry = arguments.retry_busy;
+    let node = match node.resume(common, &arguments.lock) {
         Ok(node) => node,
         Err(failure) => {
             let services: Vec<String> = grant

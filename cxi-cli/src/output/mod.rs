@@ -4,6 +4,7 @@ pub(crate) mod bar;
 pub(crate) mod nics;
 pub(crate) mod table;
 
+use std::fmt;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -24,6 +25,16 @@ pub(crate) struct Report {
     warnings: Vec<String>,
     /// The exit code, if nothing failed or this is not 0.
     code: Option<u8>,
+    undo: Option<Undo>,
+}
+
+/// Takes back what nobody can be told about; what is left, as failures.
+struct Undo(Box<dyn FnOnce() -> Vec<Failure>>);
+
+impl fmt::Debug for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Undo")
+    }
 }
 
 impl Report {
@@ -37,6 +48,7 @@ impl Report {
             failures: Vec::new(),
             warnings: Vec::new(),
             code: None,
+            undo: None,
         }
     }
 
@@ -48,6 +60,7 @@ impl Report {
             failures: Vec::new(),
             warnings: Vec::new(),
             code: None,
+            undo: None,
         }
     }
 
@@ -75,6 +88,12 @@ impl Report {
         self
     }
 
+    /// Undoes what was done if it cannot be printed: what nobody knows of nobody ends.
+    pub(crate) fn or_undo(mut self, undo: impl FnOnce() -> Vec<Failure> + 'static) -> Self {
+        self.undo = Some(Undo(Box::new(undo)));
+        self
+    }
+
     /// Puts this in front of the text for people.
     pub(crate) fn before(mut self, text: &str) -> Self {
         self.text.insert_str(0, text);
@@ -93,8 +112,19 @@ impl Report {
 
     /// Prints all of it; the exit code.
     pub(crate) fn print(self, as_json: bool) -> Result<u8, Failure> {
-        let text = if as_json { self.json? } else { self.text };
-        write_out(&text)?;
+        let text = if as_json { self.json } else { Ok(self.text) };
+        if let Err(failure) = text.and_then(|text| write_out(&text)) {
+            let Some(Undo(undo)) = self.undo else {
+                return Err(failure);
+            };
+            let left = undo();
+            print_failures(&left, as_json);
+            return Err(if left.is_empty() {
+                failure.hint("What the command made was destroyed again.")
+            } else {
+                failure
+            });
+        }
         print_warnings(&self.warnings, as_json);
         print_failures(&self.failures, as_json);
         let failed = self.failures.first().map(|failure| failure.kind() as u8);

@@ -1,39 +1,32 @@
 //! What changes a pool.
 
 use cxi::Vni;
-use cxi_job::pool::{Change, Event, PoolConfig, Request, VniPool};
+use cxi_job::pool::{PoolConfig, Request, VniPool};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
 use super::cli::{ConfigArgs, VniArgs};
-use super::{Changed, Open, load, now, of_config, of_pool, of_reserve};
+use super::file::Open;
+use super::{Changed, now, of_config, of_pool, of_reserve};
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
 use crate::options::Common;
 use crate::output::Report;
-use crate::state_file::{StateFile, VNI_POOL};
 
 pub(super) fn configure(arguments: &VniArgs, config: &ConfigArgs) -> Result<Report, Failure> {
     let config = of_arguments(config);
     // A configuration that cannot be used leaves no file behind.
     let new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
-    let file = StateFile::lock(VNI_POOL, &arguments.pool)?;
-    let there = load(file.path())?;
-    let made = there.is_none();
+    let (mut open, made) = Open::or_new(arguments, new)?;
     let at = now();
-    let mut open = Open {
-        pool: there.unwrap_or(new),
-        file,
-        log: arguments.log.as_deref(),
-    };
     let event = if made {
-        Some(Event::new(at, Change::Reconfigured { config }))
+        open.pool.record_config(at).map(Some)
     } else {
-        let changed = open.pool.reconfigure(config, at);
-        changed.map_err(|error| of_pool(&error))?
-    };
-    open.keep(event.as_ref())?;
-    let metrics = open.pool.metrics(at);
+        open.pool.reconfigure(config, at)
+    }
+    .map_err(|error| of_pool(&error))?;
+    let pool = open.keep(event.as_ref())?;
+    let metrics = pool.metrics(at);
     let what = match (made, &event) {
         (true, _) => "Made",
         (false, Some(_)) => "Changed",
@@ -100,7 +93,7 @@ pub(super) fn reserve(
         None => open.pool.reserve(job, request, now()),
     }
     .map_err(|error| of_reserve(&error))?;
-    open.keep(reserved.event.as_ref())?;
+    let _pool = open.keep(reserved.event.as_ref())?;
     let vnis: Vec<Vni> = reserved.vnis.iter().collect();
     // In the form that --vnis of cxi job takes.
     let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
@@ -124,8 +117,8 @@ pub(super) fn release(
         None => open.pool.release(job, nodes, now()),
     }
     .map_err(|error| of_pool(&error))?;
-    open.keep(event.as_ref())?;
-    let text = state_of(&open.pool, job);
+    let pool = open.keep(event.as_ref())?;
+    let text = state_of(&pool, job);
     let report = Report::new(
         text,
         &Changed {
@@ -156,10 +149,10 @@ pub(super) fn confirm(
         (None, _, None) => return Err(Failure::bad_input("no job: name one, or --stray VNI")),
     }
     .map_err(|error| of_pool(&error))?;
-    open.keep(Some(&event))?;
+    let pool = open.keep(Some(&event))?;
     let text = match (job, stray) {
-        (Some(job), _) => state_of(&open.pool, job),
-        (None, Some(vni)) => format!("VNI {vni} may be used again\n"),
+        (Some(job), _) => state_of(&pool, job),
+        (None, Some(vni)) => format!("VNI {vni}: {}\n", free_again(&pool)),
         (None, None) => String::new(),
     };
     Ok(Report::new(
@@ -173,13 +166,26 @@ pub(super) fn confirm(
 /// What became of a job's VNIs.
 fn state_of(pool: &VniPool, job: &JobId) -> String {
     match pool.job(job) {
-        None => format!("Job {job} has no VNIs any more: they may be used again\n"),
+        None => format!(
+            "Job {job} has no VNIs any more: they {}\n",
+            free_again(pool)
+        ),
         Some(held) => format!(
             "Job {job}: {}, {}\n",
             held.vnis,
             super::show::phase(&held.phase)
         ),
     }
+}
+
+/// When a VNI whose services are destroyed may be used again.
+fn free_again(pool: &VniPool) -> String {
+    let rest = pool.config().rest_time();
+    if rest.is_zero() {
+        return "may be used again".to_owned();
+    }
+    let rest = humantime::format_duration(rest);
+    format!("rest for {rest} before they may be used again")
 }
 
 pub(super) fn reconcile(
@@ -223,7 +229,7 @@ fn compare(arguments: &VniArgs, node: &NodeName, seen: &IdSet) -> Result<Report,
     }
     let mut open = Open::existing(arguments)?;
     let result = open.pool.reconcile(node, seen, now());
-    open.keep(result.event.as_ref())?;
+    let _pool = open.keep(result.event.as_ref())?;
     let mut text = String::new();
     if !result.strays.is_empty() {
         text += &format!(

@@ -30,6 +30,17 @@ pub(crate) struct VniArgs {
         hide_env_values = true
     )]
     pub(crate) log: Option<PathBuf>,
+    /// How long to wait for other commands that use the pool, in the order of arrival
+    #[arg(
+        long,
+        global = true,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "1m",
+        env = "CXI_WAIT",
+        hide_env_values = true
+    )]
+    pub(crate) wait: Duration,
     #[command(subcommand)]
     pub(crate) command: VniCommand,
 }
@@ -116,6 +127,9 @@ pub(crate) enum VniCommand {
         /// Only say what the pool would be
         #[arg(long)]
         dry_run: bool,
+        /// Replace a pool that has changes which the log does not have
+        #[arg(long)]
+        force: bool,
     },
 }
 

@@ -2,21 +2,19 @@
 
 mod change;
 pub(crate) mod cli;
+mod file;
 mod log;
 mod replay;
 mod show;
 
-use std::path::Path;
 use std::time::SystemTime;
 
-use cxi_job::VniPool;
-use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError, Snapshot, Timestamp};
+use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError, Timestamp};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::Report;
-use crate::state_file::{self, StateFile, VNI_POOL};
 use cli::{VniArgs, VniCommand};
 
 pub(crate) use log::parse as parse_log;
@@ -44,7 +42,7 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             operator,
             ..
         } => change::confirm(arguments, job.as_ref(), node.as_ref(), *stray, *operator),
-        VniCommand::Show { job } => show::run(&arguments.pool, job.as_ref()),
+        VniCommand::Show { job } => show::run(arguments, job.as_ref()),
         VniCommand::Reconcile { node, seen } => {
             change::reconcile(arguments, common, node.as_ref(), seen.as_ref())
         }
@@ -52,62 +50,13 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             from,
             vnis,
             dry_run,
-        } => replay::run(&arguments.pool, from, vnis.as_ref(), *dry_run),
+            force,
+        } => replay::run(arguments, from, vnis.as_ref(), *dry_run, *force),
     }
 }
 
 fn now() -> Timestamp {
     SystemTime::now().into()
-}
-
-/// The pool of a file; `None` if there is no file.
-fn load(path: &Path) -> Result<Option<VniPool>, Failure> {
-    let Some(snapshot) = state_file::load::<Snapshot>(VNI_POOL, path)? else {
-        return Ok(None);
-    };
-    VniPool::restore(snapshot).map(Some).map_err(|error| {
-        Failure::bad_input(format!("{}: {error}", path.display()))
-            .hint("The file was left as it is.")
-    })
-}
-
-fn existing(path: &Path) -> Result<VniPool, Failure> {
-    load(path)?.ok_or_else(|| {
-        Failure::bad_input(format!("{}: there is no pool of VNIs", path.display()))
-            .hint("Make one, such as: cxi vni configure 1024-65535")
-            .hint("--pool FILE or CXI_VNI_POOL names another file.")
-    })
-}
-
-/// A pool that no other `cxi` changes meanwhile.
-struct Open<'a> {
-    pool: VniPool,
-    file: StateFile,
-    log: Option<&'a Path>,
-}
-
-impl<'a> Open<'a> {
-    fn existing(arguments: &'a VniArgs) -> Result<Self, Failure> {
-        // Nothing is left behind where no pool is.
-        existing(&arguments.pool)?;
-        let file = StateFile::lock(VNI_POOL, &arguments.pool)?;
-        Ok(Self {
-            pool: existing(file.path())?,
-            file,
-            log: arguments.log.as_deref(),
-        })
-    }
-
-    /// Logs a change, then keeps the pool.
-    fn keep(&self, event: Option<&Event>) -> Result<(), Failure> {
-        let Some(event) = event else {
-            return Ok(());
-        };
-        if let Some(path) = self.log {
-            log::append(path, event)?;
-        }
-        self.file.save(&self.pool.snapshot())
-    }
 }
 
 /// What a change came to, for programs.

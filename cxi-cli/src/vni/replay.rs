@@ -6,16 +6,18 @@ use cxi_job::IdSet;
 use cxi_job::pool::{Change, PoolConfig, VniPool};
 use serde::Serialize;
 
+use super::cli::VniArgs;
+use super::file::{lock, replace};
 use super::{log, now};
 use crate::exit::Failure;
 use crate::output::Report;
-use crate::state_file::{StateFile, VNI_POOL};
 
 pub(super) fn run(
-    pool: &Path,
+    arguments: &VniArgs,
     from: &Path,
     vnis: Option<&IdSet>,
     dry_run: bool,
+    force: bool,
 ) -> Result<Report, Failure> {
     #[derive(Serialize)]
     struct Replayed {
@@ -24,6 +26,12 @@ pub(super) fn run(
         free: usize,
         written: bool,
     }
+    // First the lock: what is logged after this is in no pool that this one replaces.
+    let file = if dry_run {
+        None
+    } else {
+        Some(lock(arguments)?)
+    };
     let events = log::read(from)?;
     let first = events.first().map(|event| &event.change);
     let config = match (vnis, first) {
@@ -39,8 +47,8 @@ pub(super) fn run(
     };
     let replayed = VniPool::replay(config, &events)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", from.display())))?;
-    if !dry_run {
-        StateFile::lock(VNI_POOL, pool)?.save(&replayed.snapshot())?;
+    if let Some(file) = &file {
+        replace(file, &replayed, force)?;
     }
     let metrics = replayed.metrics(now());
     let json = Replayed {
@@ -52,7 +60,7 @@ pub(super) fn run(
     let text = format!(
         "{} the pool {} from {} changes: {} jobs have VNIs, {} VNIs are free\n",
         if dry_run { "Would make" } else { "Made" },
-        pool.display(),
+        arguments.pool.display(),
         json.events,
         json.jobs,
         json.free

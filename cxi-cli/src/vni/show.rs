@@ -1,6 +1,5 @@
 //! `cxi vni show`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use cxi::Vni;
@@ -8,7 +7,9 @@ use cxi_job::pool::{Holding, Metrics, Phase, Stray};
 use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
-use super::{existing, now};
+use super::cli::VniArgs;
+use super::file::look;
+use super::now;
 use crate::exit::{Exit, Failure};
 use crate::output::Report;
 use crate::output::table::Columns;
@@ -40,8 +41,8 @@ struct StrayVni<'a> {
     stray: &'a Stray,
 }
 
-pub(super) fn run(path: &Path, job: Option<&JobId>) -> Result<Report, Failure> {
-    let pool = existing(path)?;
+pub(super) fn run(arguments: &VniArgs, job: Option<&JobId>) -> Result<Report, Failure> {
+    let pool = look(arguments)?;
     let at = now();
     let mut jobs: Vec<(&JobId, &Holding)> = pool
         .jobs()

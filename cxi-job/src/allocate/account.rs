@@ -6,6 +6,7 @@ use super::error::{LeftBehind, LeftBehindReason};
 use super::prepare::{Prepared, as_stored, is_same};
 use cxi::error::{Error, ErrorKind};
 use cxi::{Service, ServiceId, ServiceSpec, VniAccess};
+use cxi_ioctl::Errno;
 
 /// How long undoing waits for a service that is busy: nobody but a reader of its usage has it.
 const UNDO: Duration = Duration::from_millis(500);
@@ -23,8 +24,9 @@ enum Likeness {
 impl Prepared<'_> {
     /// Destroys what a failed attempt left on the NIC, and names what stays.
     ///
-    /// A refusal means that nothing was made, but an answer that got lost looks like one: the
-    /// driver keeps a service whose id it could not deliver. So the NIC is always asked.
+    /// A refusal with a reason means that nothing was made, and what looks like this job's is
+    /// another process's. An answer that got lost is an errno without a reason, and the driver
+    /// keeps a service whose id it could not deliver: only then what looks like it is destroyed.
     pub(super) fn account(&self, spec: &ServiceSpec, error: &Error) -> Vec<LeftBehind> {
         let left = |service, reason| LeftBehind {
             device: self.device.id(),
@@ -40,15 +42,13 @@ impl Prepared<'_> {
                 behind.push(left(Some(known.service), LeftBehindReason::Stuck(error)));
             }
         }
-        if error.command().is_none() || was_not_sent(error) {
+        if error.command().is_none() || !may_have_happened(error) {
             return behind;
         }
         let services = match self.device.services().list() {
             Ok(services) => services,
             Err(asking) => {
-                if may_have_happened(error) {
-                    behind.push(left(None, LeftBehindReason::Unknown(asking)));
-                }
+                behind.push(left(None, LeftBehindReason::Unknown(asking)));
                 return behind;
             }
         };
@@ -115,25 +115,25 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     }
 }
 
-fn was_not_sent(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::InvalidSpec(_)
-            | ErrorKind::InvalidInput(_)
-            | ErrorKind::Unsupported { .. }
-            | ErrorKind::NotGuaranteed { .. }
-            | ErrorKind::Quirk { .. }
-    )
-}
-
-/// Whether the driver may have made a service all the same: it did not say why it refused.
+/// Whether the driver may have made a service all the same: it was asked, and did not say why it
+/// refused.
 fn may_have_happened(error: &Error) -> bool {
-    !matches!(
-        error.kind(),
-        ErrorKind::NotEnough(_)
-            | ErrorKind::VniTaken(_)
-            | ErrorKind::NotPermitted(_)
-            | ErrorKind::NoSuchService { .. }
-            | ErrorKind::ServiceDisabled { .. }
-    )
+    let refused = matches!(
+        error.errno(),
+        Errno::ENOSPC | Errno::EEXIST | Errno::EPERM | Errno::EACCES
+    );
+    !refused
+        && !matches!(
+            error.kind(),
+            ErrorKind::InvalidSpec(_)
+                | ErrorKind::InvalidInput(_)
+                | ErrorKind::Unsupported { .. }
+                | ErrorKind::NotGuaranteed { .. }
+                | ErrorKind::Quirk { .. }
+                | ErrorKind::NotEnough(_)
+                | ErrorKind::VniTaken(_)
+                | ErrorKind::NotPermitted(_)
+                | ErrorKind::NoSuchService { .. }
+                | ErrorKind::ServiceDisabled { .. }
+        )
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::explain::Explanation;
 use crate::grant::LeftOut;
 use crate::limits::PlanError;
+use crate::lock::LockError;
 use crate::node::NicProblem;
 use cxi::error::Error;
 use cxi::{DeviceId, ServiceId};
@@ -24,6 +25,8 @@ pub enum AllocateError {
         /// The others, with the reasons.
         left_out: Vec<LeftOut>,
     },
+    /// The [lock of the node](crate::Node::with_lock) was not acquired. Nothing was made.
+    Locked(LockError),
     /// It went wrong on some NICs.
     Nics {
         /// What went wrong, by NIC.
@@ -98,7 +101,7 @@ impl AllocateError {
     #[must_use]
     pub fn failures(&self) -> &[NicFailure] {
         match self {
-            Self::TooFew { .. } => &[],
+            Self::TooFew { .. } | Self::Locked(_) => &[],
             Self::Nics { failures, .. } => failures,
         }
     }
@@ -107,9 +110,26 @@ impl AllocateError {
     #[must_use]
     pub fn left(&self) -> &[LeftBehind] {
         match self {
-            Self::TooFew { .. } => &[],
+            Self::TooFew { .. } | Self::Locked(_) => &[],
             Self::Nics { left, .. } => left,
         }
+    }
+}
+
+impl AllocateError {
+    /// What is left of the job on this node, in words: that there is nothing, or each service on a
+    /// line of its own.
+    #[must_use]
+    pub fn remains(&self) -> String {
+        let left: String = self
+            .left()
+            .iter()
+            .map(|left| format!("\n  {left}"))
+            .collect();
+        if left.is_empty() {
+            return "The job has no service on any NIC.".to_owned();
+        }
+        format!("Left behind:{left}")
     }
 }
 
@@ -199,23 +219,30 @@ impl fmt::Display for AllocateError {
                 }
                 Ok(())
             }
-            Self::Nics { failures, left } => {
+            Self::Locked(error) => error.fmt(f),
+            Self::Nics { failures, .. } => {
                 let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
                 f.write_str(&failures.join("\n"))?;
-                if left.is_empty() {
-                    return f.write_str("\nThe job has no service on any NIC.");
-                }
-                f.write_str("\nLeft behind:")?;
-                for left in left {
-                    write!(f, "\n  {left}")?;
-                }
-                Ok(())
+                f.write_str("\n")?;
+                f.write_str(&self.remains())
             }
         }
     }
 }
 
-impl std::error::Error for AllocateError {}
+impl std::error::Error for AllocateError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::TooFew { .. } => None,
+            Self::Locked(error) => Some(error),
+            Self::Nics { failures, .. } => match &failures.first()?.cause {
+                Cause::Plan(error) => Some(error),
+                Cause::Service(error) => Some(error),
+                Cause::NotThere | Cause::Unusable(_) => None,
+            },
+        }
+    }
+}
 
 const _: () = {
     const fn send_sync<T: Send + Sync + 'static>() {}

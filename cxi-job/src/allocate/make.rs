@@ -1,7 +1,7 @@
 //! Making the service of one NIC.
 
 use super::error::{LeftBehind, LeftBehindReason, NicFailure};
-use super::prepare::{Adopt, Prepared, refused};
+use super::prepare::{Adopt, Prepared};
 use crate::describe;
 use crate::limits::{Cut, CutReason, HeldBy};
 use crate::request::{JobLimits, JobRequest};
@@ -44,7 +44,15 @@ impl Prepared<'_> {
                 spec = spec.with_limits(Some(limits));
                 continue;
             }
-            return Err((refused(self.device, &spec, error), left));
+            // What could be destroyed in the end is not left behind.
+            let known = error.leftover().map(|known| Some(known.service));
+            let gone = known.is_some_and(|known| left.iter().all(|left| left.service != known));
+            let error = if gone {
+                error.without_leftover()
+            } else {
+                error
+            };
+            return Err((self.refused(&spec, error), left));
         };
         let made = Made {
             service,
@@ -55,10 +63,7 @@ impl Prepared<'_> {
             Ok(()) => Ok(made),
             Err(error) => {
                 let left = self.unmake(&made);
-                Err((
-                    refused(self.device, &spec, error),
-                    left.into_iter().collect(),
-                ))
+                Err((self.refused(&spec, error), left.into_iter().collect()))
             }
         }
     }
@@ -82,7 +87,7 @@ impl Prepared<'_> {
             Ok(()) => Ok(made),
             Err(error) => {
                 let left = self.unmake(&made).into_iter().collect();
-                Err((refused(self.device, &self.spec, error), left))
+                Err((self.refused(&self.spec, error), left))
             }
         }
     }

@@ -21,7 +21,8 @@ impl Node {
     /// they can be used, whether the limits fit. Only if that holds for every NIC, services are
     /// made, on all NICs at a time. If one fails, those that were made are destroyed again; what
     /// cannot be destroyed is named in the error. A service whose id got lost, because the
-    /// driver's answer did, is found by what it is.
+    /// driver's answer did, is found by what it is. On a node with a [lock](Node::with_lock) all
+    /// of this happens while nobody else with that lock makes or destroys services.
     ///
     /// A run after an interrupted one adopts what that one made: a service with the same members,
     /// VNIs, traffic classes and limits. Adopted services stay if the rest fails, and the error
@@ -55,7 +56,9 @@ impl Node {
     #[doc(alias = "cxil_alloc_svc")]
     pub fn allocate(&self, request: &JobRequest) -> Result<Grant, AllocateError> {
         let (nics, left_out) = self.choose(request)?;
-        let prepared = parallel::each(&nics, |nic| Prepared::new(nic, request));
+        // Nobody else makes or destroys a service between the look at what is there and the end.
+        let _held = self.acquire().map_err(AllocateError::Locked)?;
+        let prepared = parallel::each(&nics, |nic| Prepared::new(nic, request, self.proc()));
         let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
         let made = parallel::each(&prepared, |nic| nic.make(request));
         if made.iter().any(Result::is_err) {

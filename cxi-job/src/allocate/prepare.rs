@@ -6,6 +6,7 @@ use crate::explain::{Explanation, Inquiry};
 use crate::grant::GrantedService;
 use crate::limits::{Cut, NicUsage, plan};
 use crate::node::NodeNic;
+use crate::proc::ProcFs;
 use crate::request::{JobLimits, JobRequest};
 use crate::view::NicView;
 use cxi::error::Error;
@@ -16,6 +17,7 @@ use cxi::{Device, Limit, Limits, Resource, Service, ServiceId, ServiceSpec};
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     pub(super) device: &'a Device,
+    proc: &'a ProcFs,
     pub(super) spec: ServiceSpec,
     pub(super) asked: Option<Limits>,
     pub(super) cuts: Vec<Cut>,
@@ -35,12 +37,16 @@ pub(super) struct Adopt {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn new(nic: &'a NodeNic, request: &JobRequest) -> Result<Self, NicFailure> {
+    pub(super) fn new(
+        nic: &'a NodeNic,
+        request: &JobRequest,
+        proc: &'a ProcFs,
+    ) -> Result<Self, NicFailure> {
         let Some(device) = nic.device() else {
             let problems = nic.problems().to_vec();
             return Err(NicFailure::new(nic.id(), Cause::Unusable(problems)));
         };
-        let fail = |error: Error, spec: &ServiceSpec| refused(device, spec, error);
+        let fail = |error: Error, spec: &ServiceSpec| refused(device, proc, spec, error);
         let view = NicView::read(device).map_err(|error| fail(error, &request.spec))?;
         let adopt = find_own(&view, request);
         let totals = device
@@ -60,12 +66,17 @@ impl<'a> Prepared<'a> {
             .map_err(|error| fail(Error::invalid(error).on(nic.id()), &spec))?;
         Ok(Self {
             device,
+            proc,
             spec,
             asked: request.limits.asked(&view.usage),
             cuts,
             before: view.services.iter().map(Service::id).collect(),
             adopt,
         })
+    }
+
+    pub(super) fn refused(&self, spec: &ServiceSpec, error: Error) -> NicFailure {
+        refused(self.device, self.proc, spec, error)
     }
 
     pub(super) fn granted(&self, made: Made, request: &JobRequest) -> GrantedService {
@@ -88,8 +99,9 @@ impl<'a> Prepared<'a> {
 }
 
 /// A failure of the driver, explained.
-pub(super) fn refused(device: &Device, spec: &ServiceSpec, error: Error) -> NicFailure {
-    let explanation = Inquiry::new(&error).device(device).spec(spec).explain();
+fn refused(device: &Device, proc: &ProcFs, spec: &ServiceSpec, error: Error) -> NicFailure {
+    let inquiry = Inquiry::new(&error).device(device).spec(spec);
+    let explanation = inquiry.proc(proc.clone()).explain();
     NicFailure::new(device.id(), Cause::Service(error)).explained(vec![explanation])
 }
 

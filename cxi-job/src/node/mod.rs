@@ -22,7 +22,8 @@ mod plan;
 
 use std::fmt;
 
-use crate::IdSet;
+use crate::lock::{FileLock, LockError, LockGuard};
+use crate::{IdSet, ProcFs};
 use cxi::error::{Error, Result};
 use cxi::{Device, DeviceId, DeviceInfo, Host, Platform};
 
@@ -32,6 +33,8 @@ use cxi::{Device, DeviceId, DeviceInfo, Host, Platform};
 #[derive(Debug, Clone)]
 pub struct Node {
     nics: Vec<NodeNic>,
+    lock: Option<FileLock>,
+    proc: ProcFs,
 }
 
 /// One NIC of a node.
@@ -212,7 +215,41 @@ impl Node {
 
     fn sorted(mut nics: Vec<NodeNic>) -> Self {
         nics.sort_by_key(NodeNic::id);
-        Self { nics }
+        Self {
+            nics,
+            lock: None,
+            proc: ProcFs::system(),
+        }
+    }
+
+    /// Makes every change of services wait for its turn; see [`lock`](crate::lock).
+    ///
+    /// All that makes and destroys services for jobs on this node should use the same lock: the
+    /// prolog holds it while it makes them, epilog and clean-up for each attempt.
+    #[must_use]
+    pub fn with_lock(mut self, lock: FileLock) -> Self {
+        self.lock = Some(lock);
+        self
+    }
+
+    /// Sets where to look for the processes that have a NIC open. Default: `/proc`.
+    #[must_use]
+    pub fn with_proc(mut self, proc: ProcFs) -> Self {
+        self.proc = proc;
+        self
+    }
+
+    pub(super) const fn has_lock(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Keeps other processes from changing services until what is returned is dropped.
+    pub(super) fn acquire(&self) -> Result<Option<LockGuard>, LockError> {
+        self.lock.as_ref().map(FileLock::acquire).transpose()
+    }
+
+    pub(super) const fn proc(&self) -> &ProcFs {
+        &self.proc
     }
 
     /// Every NIC, by number.

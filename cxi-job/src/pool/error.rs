@@ -196,6 +196,14 @@ pub enum PoolError {
         /// The VNI.
         vni: Vni,
     },
+    /// An event is missing, or there twice.
+    #[error("expected event number {expected}, found {found}")]
+    OutOfSequence {
+        /// The number after that of the pool's latest event.
+        expected: u64,
+        /// The number of this one.
+        found: u64,
+    },
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] PoolConfigError),

@@ -53,11 +53,14 @@ impl std::ops::Add<Duration> for Timestamp {
 /// One change of a pool's state: what a log keeps.
 ///
 /// Every method of [`VniPool`](super::VniPool) that changes something yields one; the same
-/// events in the same order make the same pool.
+/// events in the same order make the same pool. They are numbered from 1 without a gap, so that one
+/// that is missing, or there twice, is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Event {
+    /// The number of this change, from 1.
+    pub sequence: u64,
     /// When it happened.
     pub at: Timestamp,
     /// What happened.
@@ -67,8 +70,12 @@ pub struct Event {
 impl Event {
     /// An event from a log of another kind (Flux's job eventlogs, for one).
     #[must_use]
-    pub const fn new(at: Timestamp, change: Change) -> Self {
-        Self { at, change }
+    pub const fn new(sequence: u64, at: Timestamp, change: Change) -> Self {
+        Self {
+            sequence,
+            at,
+            change,
+        }
     }
 }
 

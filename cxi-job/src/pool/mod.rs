@@ -74,6 +74,8 @@ use cxi::{Vni, VniRange};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VniPool {
     state: State,
+    /// How many events have made it.
+    sequence: u64,
 }
 
 /// What a job got, and the event to log if that changed anything.
@@ -93,12 +95,12 @@ impl VniPool {
     /// # Errors
     /// [`PoolConfigError`]: nothing to hand out, a tenant's part outside of the pool or shared with another tenant.
     pub fn new(config: PoolConfig) -> Result<Self, PoolConfigError> {
-        State::new(config).map(|state| Self { state })
+        State::new(config).map(|state| Self { state, sequence: 0 })
     }
 
     /// The pool after all events of a log, in time linear in their number.
     ///
-    /// `config` is the one before the first event. A VNI that the log hands out although the configuration does not
+    /// `config` is the one before the first event, which may have any number if the log's beginning is lost. A VNI that the log hands out although the configuration does not
     /// have it is kept until it is confirmed and not handed out then: a log may be older than the configuration.
     ///
     /// # Errors
@@ -112,15 +114,45 @@ impl VniPool {
         let mut pool = match Self::new(config.clone()) {
             Ok(pool) => pool,
             Err(error) => {
-                let event = Event::new(Timestamp::default(), Change::Reconfigured { config });
+                let change = Change::Reconfigured { config };
+                let event = Event::new(0, Timestamp::default(), change);
                 return Err(ReplayError::new(0, &event, error.into()));
             }
         };
-        for (index, event) in events.into_iter().enumerate() {
-            pool.apply(event)
-                .map_err(|reason| ReplayError::new(index, event, reason))?;
+        let mut events = events.into_iter().peekable();
+        if let Some(first) = events.peek() {
+            pool.sequence = first.sequence.saturating_sub(1);
         }
+        pool.take_over(events.enumerate())?;
         Ok(pool)
+    }
+
+    /// Takes over those events of a log that are newer than the pool; how many there were.
+    ///
+    /// A pool that is kept beside its log is one event behind it if the process was killed between the two.
+    ///
+    /// # Errors
+    /// [`ReplayError`], as of [`VniPool::replay`].
+    pub fn catch_up<'a>(
+        &mut self,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> Result<usize, ReplayError> {
+        let before = self.sequence;
+        let newer = |(_, event): &(usize, &Event)| event.sequence > before;
+        self.take_over(events.into_iter().enumerate().filter(newer))
+    }
+
+    fn take_over<'a>(
+        &mut self,
+        events: impl Iterator<Item = (usize, &'a Event)>,
+    ) -> Result<usize, ReplayError> {
+        let mut taken = 0;
+        for (index, event) in events {
+            self.apply(event)
+                .map_err(|reason| ReplayError::new(index, event, reason))?;
+            taken += 1;
+        }
+        Ok(taken)
     }
 
     /// Takes over one event of a log.
@@ -128,7 +160,20 @@ impl VniPool {
     /// # Errors
     /// [`PoolError`]: the event contradicts the state; the pool is as before.
     pub fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
-        self.state.apply(event)
+        let expected = self.sequence.saturating_add(1);
+        if event.sequence != expected {
+            let found = event.sequence;
+            return Err(PoolError::OutOfSequence { expected, found });
+        }
+        self.state.apply(event)?;
+        self.sequence = expected;
+        Ok(())
+    }
+
+    /// How many events have made this pool: the number of the latest one.
+    #[must_use]
+    pub const fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// The configuration in force.
@@ -302,9 +347,18 @@ impl VniPool {
         self.commit(Change::Reconfigured { config }, now).map(Some)
     }
 
+    /// The configuration in force as an event: what the log of a new pool begins with.
+    ///
+    /// # Errors
+    /// None for a pool that was made by this library.
+    pub fn record_config(&mut self, now: Timestamp) -> Result<Event, PoolError> {
+        let config = self.state.config.clone();
+        self.commit(Change::Reconfigured { config }, now)
+    }
+
     fn commit(&mut self, change: Change, at: Timestamp) -> Result<Event, PoolError> {
-        let event = Event { at, change };
-        self.state.apply(&event)?;
+        let event = Event::new(self.sequence.saturating_add(1), at, change);
+        self.apply(&event)?;
         Ok(event)
     }
 

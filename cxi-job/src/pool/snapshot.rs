@@ -18,6 +18,8 @@ use cxi::Vni;
 pub struct Snapshot {
     /// The form of this data: [`Snapshot::VERSION`].
     pub version: u32,
+    /// The number of the latest event in it; see [`VniPool::catch_up`].
+    pub sequence: u64,
     /// What the pool hands out.
     pub config: PoolConfig,
     /// Where the round robin continues.
@@ -60,6 +62,7 @@ impl VniPool {
         } = &self.state;
         Snapshot {
             version: Snapshot::VERSION,
+            sequence: self.sequence,
             config: config.clone(),
             cursors: partitions
                 .iter()
@@ -128,6 +131,9 @@ impl VniPool {
             state.own(vni.get(), Owner::Resting(since));
             state.resting.insert((since, vni.get()));
         }
-        Ok(Self { state })
+        Ok(Self {
+            state,
+            sequence: snapshot.sequence,
+        })
     }
 }

@@ -4,19 +4,23 @@ mod filter;
 mod options;
 mod outcome;
 
+use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use super::node::Node;
 use super::parallel;
 use super::proc::Users;
 use super::view::is_same;
+use crate::IdSet;
 use cxi::error::{Error, ErrorKind};
 use cxi::{Device, DeviceId, Members, Service, VniAccess};
+use cxi_ioctl::Errno;
 
 pub use filter::Filter;
 pub(super) use filter::overlaps;
 pub use options::{ReleaseOptions, Waiting};
-pub use outcome::{FailedNic, Outcome, Release, ReleaseStatus, Released};
+pub use outcome::{FailedNic, Outcome, ReleaseReport, ReleaseStatus, Released};
 
 /// Pauses shorter than this are not announced: who holds the NIC is looked up for it.
 const WORTH_TELLING: Duration = Duration::from_millis(30);
@@ -28,6 +32,9 @@ impl Node {
     /// the deadline of `options`. An error with one service does not stop the others, nor one NIC
     /// the other NICs. The default service and system services are never selected by what they
     /// are, system services only [by their id](Filter::services).
+    ///
+    /// Ids are used again: before each attempt the NIC is asked whether the service is still the
+    /// same, under the [lock](Node::with_lock) if the node has one.
     ///
     /// Takes CAP_SYS_ADMIN.
     ///
@@ -54,12 +61,13 @@ impl Node {
     /// ```
     #[doc(alias = "cxil_destroy_svc")]
     #[must_use = "services may be left"]
-    pub fn release(&self, filter: &Filter, options: &ReleaseOptions<'_>) -> Release {
+    pub fn release(&self, filter: &Filter, options: &ReleaseOptions<'_>) -> ReleaseReport {
         let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
         let done = parallel::each(&nics, |device| {
-            Pass::new(device, options).run(&|service| filter.selects(device.id(), service))
+            let selects = |service: &Service| filter.selects(device.id(), service);
+            Pass::new(self, device, options).run(&selects)
         });
-        let mut release = Release {
+        let mut release = ReleaseReport {
             services: Vec::new(),
             nics: self.unopened(),
         };
@@ -93,8 +101,11 @@ impl Node {
 
 /// One NIC's part of a release.
 struct Pass<'a> {
+    node: &'a Node,
     device: &'a Device,
     options: &'a ReleaseOptions<'a>,
+    /// VNIs whose services are spared, asked for before each attempt.
+    live: &'a (dyn Fn() -> io::Result<IdSet> + Sync),
     start: Duration,
     done: Vec<Released>,
 }
@@ -107,10 +118,12 @@ struct Pending {
 }
 
 impl<'a> Pass<'a> {
-    fn new(device: &'a Device, options: &'a ReleaseOptions<'a>) -> Self {
+    fn new(node: &'a Node, device: &'a Device, options: &'a ReleaseOptions<'a>) -> Self {
         Self {
+            node,
             device,
             options,
+            live: &|| Ok(IdSet::new()),
             start: options.clock.now(),
             done: Vec::new(),
         }
@@ -161,9 +174,41 @@ impl<'a> Pass<'a> {
     /// Tries to destroy each; those that are busy are left.
     fn attempt(&mut self, pending: Vec<Pending>) -> Vec<Pending> {
         let mut busy = Vec::new();
+        if pending.is_empty() {
+            return busy;
+        }
+        let failed = |reason: &dyn fmt::Display, errno: Errno| Outcome::Failed {
+            reason: reason.to_string(),
+            errno: errno.raw(),
+        };
+        let held = self
+            .node
+            .acquire()
+            .map_err(|error| failed(&error, error.errno()));
+        // What has been listed is older than what lives now.
+        let live = held.and_then(|held| match (self.live)() {
+            Ok(live) => Ok((held, live)),
+            Err(error) => {
+                let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+                Err(failed(&error, errno))
+            }
+        });
+        let (_held, live) = match live {
+            Ok(live) => live,
+            Err(outcome) => {
+                for one in &pending {
+                    self.finish(&one.service, outcome.clone());
+                }
+                return busy;
+            }
+        };
         for mut one in pending {
-            // After a pause another service may have the id.
-            if one.attempts > 0 && !self.is_same(&one.service) {
+            if overlaps(one.service.vnis(), &live) {
+                self.finish(&one.service, Outcome::Spared);
+                continue;
+            }
+            // Another service may have the id by now.
+            if !self.is_same(&one.service) {
                 self.finish(&one.service, Outcome::AlreadyGone);
                 continue;
             }
@@ -229,7 +274,7 @@ impl<'a> Pass<'a> {
     }
 
     fn users(&self, service: &Service) -> Users {
-        let users = self.options.proc.users_of(self.device.id());
+        let users = self.node.proc().users_of(self.device.id());
         users.among(service.members().as_ref())
     }
 
@@ -246,6 +291,7 @@ fn is_gone(error: &Error) -> bool {
 pub(super) fn release_chosen(
     node: &Node,
     chosen: &[(DeviceId, Service)],
+    live: &(dyn Fn() -> io::Result<IdSet> + Sync),
     options: &ReleaseOptions<'_>,
 ) -> Vec<Released> {
     let nics: Vec<&Device> = node.manageable().map(|(_, device)| device).collect();
@@ -257,7 +303,11 @@ pub(super) fn release_chosen(
         }
         // What was chosen is destroyed only while it is still the same service.
         let is_chosen = |service: &Service| mine.iter().any(|chosen| is_same(chosen, service));
-        let (mut done, failed) = Pass::new(device, options).run(&is_chosen);
+        let pass = Pass {
+            live,
+            ..Pass::new(node, device, options)
+        };
+        let (mut done, failed) = pass.run(&is_chosen);
         for service in &mine {
             if !done.iter().any(|released| released.service == service.id()) {
                 let outcome = match &failed {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::proc::{ProcFs, Users};
+use crate::proc::Users;
 use cxi::{Backoff, Clock, DeviceId, Members, ServiceId, SystemClock, VniAccess};
 
 /// How long to try, and who is told meanwhile.
@@ -12,7 +12,6 @@ pub struct ReleaseOptions<'a> {
     pub(super) deadline: Duration,
     pub(super) backoff: Backoff,
     pub(super) clock: Clocks<'a>,
-    pub(super) proc: ProcFs,
     pub(super) progress: Option<&'a (dyn Fn(&Waiting) + Sync)>,
 }
 
@@ -54,7 +53,6 @@ impl<'a> ReleaseOptions<'a> {
             deadline,
             backoff: Backoff::default(),
             clock: Clocks::System(SystemClock::new()),
-            proc: ProcFs::system(),
             progress: None,
         }
     }
@@ -70,13 +68,6 @@ impl<'a> ReleaseOptions<'a> {
     #[must_use]
     pub fn clock(mut self, clock: &'a dyn Clock) -> Self {
         self.clock = Clocks::Given(clock);
-        self
-    }
-
-    /// Sets where to look for the processes that have a NIC open.
-    #[must_use]
-    pub fn proc(mut self, proc: ProcFs) -> Self {
-        self.proc = proc;
         self
     }
 
@@ -98,7 +89,6 @@ impl fmt::Debug for ReleaseOptions<'_> {
         f.debug_struct("ReleaseOptions")
             .field("deadline", &self.deadline)
             .field("backoff", &self.backoff)
-            .field("proc", &self.proc)
             .finish_non_exhaustive()
     }
 }

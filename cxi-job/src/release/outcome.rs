@@ -10,7 +10,7 @@ use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Release {
+pub struct ReleaseReport {
     /// Every service that was selected, by NIC and id.
     pub services: Vec<Released>,
     /// NICs that could not be asked for services.
@@ -58,6 +58,8 @@ pub enum Outcome {
     Destroyed,
     /// Somebody else was faster: its VNIs are free on this NIC.
     AlreadyGone,
+    /// A clean-up left it: a job that lives has one of its VNIs by now.
+    Spared,
     /// It is still in use. Its VNIs must not be given to another job.
     StillBusy {
         /// How long it was tried.
@@ -90,12 +92,12 @@ pub enum ReleaseStatus {
     Failed,
 }
 
-impl Release {
+impl ReleaseReport {
     /// What it comes to: the worst that became of any service.
     #[must_use]
     pub fn status(&self) -> ReleaseStatus {
         let services = self.services.iter().map(|released| match released.outcome {
-            Outcome::Destroyed | Outcome::AlreadyGone => ReleaseStatus::Done,
+            Outcome::Destroyed | Outcome::AlreadyGone | Outcome::Spared => ReleaseStatus::Done,
             Outcome::StillBusy { .. } => ReleaseStatus::StillBusy,
             Outcome::Failed { .. } => ReleaseStatus::Failed,
         });
@@ -104,9 +106,11 @@ impl Release {
         worst.unwrap_or(ReleaseStatus::NothingToDo)
     }
 
-    /// The services that are still there.
+    /// The services that should be gone and are still there.
     pub fn left(&self) -> impl Iterator<Item = &Released> {
-        self.services.iter().filter(|released| !released.is_gone())
+        let spared = |released: &Released| released.outcome == Outcome::Spared;
+        let services = self.services.iter();
+        services.filter(move |released| !released.is_gone() && !spared(released))
     }
 }
 
@@ -133,6 +137,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Destroyed => f.write_str("destroyed"),
             Self::AlreadyGone => f.write_str("already gone"),
+            Self::Spared => f.write_str("spared: a live job has it"),
             Self::StillBusy {
                 waited,
                 attempts,
@@ -160,7 +165,7 @@ impl fmt::Display for Released {
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for ReleaseReport {
     /// One line for each service and each NIC that failed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let services = self.services.iter().map(Released::to_string);

@@ -12,6 +12,7 @@ use crate::support::{
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
+const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn clean_spares_what_is_not_an_orphan() {
@@ -32,10 +33,12 @@ fn clean_spares_what_is_not_an_orphan() {
     let policy = policy
         .keep_services([(cxi(1), id(2))])
         .keep_vnis(&"1025".parse().unwrap());
-    let dry = node.clean(&policy.clone().dry_run(true), &ReleaseOptions::once());
+    let dry = node
+        .clean(&policy.clone().dry_run(true), &ReleaseOptions::once())
+        .unwrap();
     assert_eq!(user_services(&mock).len(), 7);
     assert!(dry.release.is_none());
-    let clean = node.clean(&policy, &ReleaseOptions::once());
+    let clean = node.clean(&policy, &ReleaseOptions::once()).unwrap();
     assert_eq!(clean.orphans, dry.orphans);
     let lines: Vec<String> = clean.orphans.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -84,7 +87,8 @@ fn clean_finds_all_after_death_at_any_point() {
             let clock = FakeClock::default();
             let options = ReleaseOptions::until(MINUTES).clock(&clock);
             let policy = CleanPolicy::new("1024-65535".parse().unwrap());
-            let clean = node(&mock).clean(&policy, &options);
+            let policy = policy.unfinished(Some(SECOND));
+            let clean = node(&mock).clean(&policy, &options).unwrap();
             assert_eq!(
                 clean.orphans.len(),
                 left.len(),
@@ -121,16 +125,20 @@ fn an_unfinished_service_gets_time_to_be_finished() {
         .unrestricted_vnis();
     let service = services.create(&spec.build().unwrap()).unwrap();
     let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let policy = policy.unfinished(Some(SECOND));
 
     let spare = policy.clone().unfinished(None);
     assert!(
         node(&mock)
             .clean(&spare, &ReleaseOptions::once())
+            .unwrap()
             .orphans
             .is_empty()
     );
     let clock = Finishes(devices(&mock).remove(0));
-    let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock));
+    let clean = node(&mock)
+        .clean(&policy, &ReleaseOptions::once().clock(&clock))
+        .unwrap();
     assert!(clean.orphans.is_empty());
     services.destroy(service).unwrap();
 
@@ -139,7 +147,9 @@ fn an_unfinished_service_gets_time_to_be_finished() {
         .unrestricted_vnis();
     services.create(&spec.build().unwrap()).unwrap();
     let clock = FakeClock::default();
-    let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock));
+    let clean = node(&mock)
+        .clean(&policy, &ReleaseOptions::once().clock(&clock))
+        .unwrap();
     assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
     assert!(user_services(&mock).is_empty());
 }
@@ -165,9 +175,10 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
     lni.close().unwrap();
 
     let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let policy = policy.unfinished(Some(SECOND));
     let clock = FakeClock::default();
     let once = ReleaseOptions::once().clock(&clock);
-    let clean = node(&mock).clean(&policy, &once);
+    let clean = node(&mock).clean(&policy, &once).unwrap();
     assert!(clean.orphans.is_empty());
     let why = clean.spared.iter().find(|judged| judged.service == left);
     assert_eq!(why.map(|judged| judged.why), Some(Spared::RangeRefused));
@@ -176,7 +187,7 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
 
     // Who accepts the damage may have it.
     let accepting = Node::from_devices([device.allow_quirks(Quirks::REFUSED_RANGE)]);
-    let clean = accepting.clean(&policy, &once);
+    let clean = accepting.clean(&policy, &once).unwrap();
     assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
     assert!(services.get(left).is_err());
 }

@@ -40,7 +40,10 @@ fn proc(uid_map: &str, capabilities: &str) -> (tempfile::TempDir, ProcFs) {
     let status =
         format!("Name:\tcxi\nUid:\t5\t5\t5\t5\nGid:\t6\t6\t6\t6\nCapEff:\t{capabilities}\n");
     fs::write(root.path().join("77/status"), status).unwrap();
-    let proc = ProcFs::at(root.path());
+    let dev = root.path().join("dev");
+    fs::create_dir(&dev).unwrap();
+    fs::write(dev.join("cxi0"), "").unwrap();
+    let proc = ProcFs::at(root.path()).dev(dev);
     (root, proc)
 }
 
@@ -339,7 +342,7 @@ fn who_keeps_a_service_busy() {
     for (pid, uid) in [("4711", "1000"), ("4712", "1001")] {
         let directory = root.path().join(pid);
         fs::create_dir_all(directory.join("fd")).unwrap();
-        symlink("/dev/cxi0", directory.join("fd/9")).unwrap();
+        symlink(root.path().join("dev/cxi0"), directory.join("fd/9")).unwrap();
         let status = format!("Name:\tosu_bw\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
         fs::write(directory.join("status"), status).unwrap();
     }

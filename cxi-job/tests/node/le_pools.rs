@@ -1,14 +1,29 @@
 //! LE pools, which drivers up to SHS 14.0.0 give to every service that may have LEs.
 
-mod common;
-
-use common::{nic, root, with};
+use cxi::DriverRelease;
+use cxi::pools::LE_POOLS;
+use cxi::{Device, DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId, ServiceSpec};
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::{
-    Bottleneck, LE_POOLS, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage,
-    forecast, plan,
+    Bottleneck, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage, forecast,
+    plan,
 };
-use cxi::{DeviceId, Limit, Limits, DriverRelease, Resource, ResourceMap, ServiceId};
+use cxi_mock::{MockNode, NicConfig};
+
+use crate::support::{devices, vni};
+
+/// A NIC with the driver of that release.
+fn nic(release: DriverRelease) -> Device {
+    let mock = MockNode::with_nics(1, &NicConfig::new().release(release)).unwrap();
+    devices(&mock).remove(0)
+}
+
+/// A service on that VNI with these LEs.
+fn with(number: u16, reserved: u16, max: u16) -> ServiceSpec {
+    let spec = ServiceSpec::builder().vni(vni(number));
+    let limits = les(Limit::new(reserved, max).unwrap());
+    spec.limits(limits).build().unwrap()
+}
 
 fn les(limit: Limit) -> Limits {
     let mut limits = Limits::default();
@@ -69,11 +84,10 @@ fn a_job_that_reserves_no_les_is_planned_without_a_pool() {
 #[test]
 fn what_is_read_from_a_nic_goes_by_its_driver() {
     for (release, holders) in [(DriverRelease::Shs13_1, 2), (DriverRelease::Main, 1)] {
-        let nic = nic(release);
-        let device = root(&nic);
+        let device = nic(release);
         let services = device.services();
-        services.create(&with(5, Resource::Les, 1, 1)).unwrap();
-        services.create(&with(6, Resource::Les, 0, 1)).unwrap();
+        services.create(&with(5, 1, 1)).unwrap();
+        services.create(&with(6, 0, 1)).unwrap();
         let usage = NicUsage::read(&device).unwrap();
         assert_eq!(usage.le_pool_holders().count(), holders, "{release}");
     }
@@ -81,9 +95,8 @@ fn what_is_read_from_a_nic_goes_by_its_driver() {
 
 #[test]
 fn a_refusal_is_explained_with_all_that_hold_a_pool() {
-    let nic = nic(DriverRelease::Shs13_1);
-    let device = root(&nic);
-    let spec = |number: u16| with(100 + number, Resource::Les, 0, 64);
+    let device = nic(DriverRelease::Shs13_1);
+    let spec = |number: u16| with(100 + number, 0, 64);
     for number in 0..15 {
         device.services().create(&spec(number)).unwrap();
     }

@@ -6,6 +6,8 @@ mod audit;
 mod clean;
 mod explain;
 mod explain_holders;
+mod le_pools;
+mod live;
 mod meanwhile;
 mod node;
 mod parallel;

@@ -129,7 +129,10 @@ fn busy_for_ever() {
     let proc = tempfile::tempdir().unwrap();
     let process = proc.path().join("4711");
     std::fs::create_dir_all(process.join("fd")).unwrap();
-    std::os::unix::fs::symlink("/dev/cxi0", process.join("fd/5")).unwrap();
+    let dev = proc.path().join("dev");
+    std::fs::create_dir(&dev).unwrap();
+    std::fs::write(dev.join("cxi0"), "").unwrap();
+    std::os::unix::fs::symlink(dev.join("cxi0"), process.join("fd/5")).unwrap();
     std::fs::write(
         process.join("status"),
         "Name:\ta.out\nUid:\t1000\t1000\t1000\t1000\n",
@@ -141,8 +144,8 @@ fn busy_for_ever() {
     let progress = |waiting: &Waiting| told.lock().unwrap().push(waiting.clone());
     let options = ReleaseOptions::until(MINUTES)
         .clock(&clock)
-        .proc(ProcFs::at(proc.path()))
         .progress(&progress);
+    let node = node.with_proc(ProcFs::at(proc.path()).dev(dev));
     let release = node.release(&Filter::vnis([vni(1024)]), &options);
     assert_eq!(release.status(), ReleaseStatus::StillBusy);
     // The other NIC's are gone all the same.

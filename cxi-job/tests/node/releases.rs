@@ -95,7 +95,7 @@ fn orphans_are_cleaned_and_the_node_is_audited() {
             .any(|finding| finding.to_string().contains("4034"));
         assert!(outside, "{release}: {:?}", audit.findings);
         let policy = CleanPolicy::new("1024-65535".parse().unwrap());
-        let clean = node.clean(&policy, &ReleaseOptions::once());
+        let clean = node.clean(&policy, &ReleaseOptions::once()).unwrap();
         let status = clean.release.map(|release| release.status());
         assert_eq!(status, Some(ReleaseStatus::Done), "{release}");
     });

@@ -124,6 +124,13 @@ impl Error {
         self.0.leftover.as_ref()
     }
 
+    /// The error without a leftover: for a caller that has destroyed it since.
+    #[must_use]
+    pub fn without_leftover(mut self) -> Self {
+        self.0.leftover = None;
+        self
+    }
+
     /// Whether something is still in use; the same call may succeed later.
     #[must_use]
     pub fn is_busy(&self) -> bool {

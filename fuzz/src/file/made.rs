@@ -65,8 +65,7 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
     };
     add(2, format!("{{\"grant\":{}}}", json(&grant)));
     add(3, json(&grant));
-    let proc = ProcFs::at("/nonexistent");
-    let options = ReleaseOptions::once().proc(proc);
+    let options = ReleaseOptions::once();
     let pool: IdSet = [4034].into_iter().collect();
     let audit = node.audit(&AuditOptions::new().pool(pool.clone()));
     add(15, json(&audit));
@@ -76,7 +75,7 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
     );
     add(10, json(&audit.observation));
     let policy = CleanPolicy::new(pool).dry_run(true);
-    add(16, json(&node.clean(&policy, &options)));
+    add(16, json(&node.clean(&policy, &options).unwrap()));
     add(
         17,
         json(&node.release(&Filter::for_grant(&grant), &options)),

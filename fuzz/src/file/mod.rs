@@ -86,7 +86,7 @@ pub fn run(data: &[u8]) {
         14 => drop(round::<(Usage, Availability, CounterReading)>(text)),
         15 => drop(round::<Audit>(text)),
         16 => drop(round::<Clean>(text)),
-        17 => drop(round::<cxi_job::Release>(text)),
+        17 => drop(round::<cxi_job::ReleaseReport>(text)),
         18 => drop(round::<Explanation>(text)),
         _ => drop(round::<LimitPlan>(text)),
     }

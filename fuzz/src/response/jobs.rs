@@ -52,7 +52,7 @@ fn node(device: &Device) -> Option<Node> {
     let honest = Nic::new(NicConfig::new()).ok()?.open().ok()?;
     let transport = Arc::new(honest.transport(Credentials::root()));
     let honest = Device::with_transport(DeviceId::new(1), transport);
-    Some(Node::from_devices([device.clone(), honest]))
+    Some(Node::from_devices([device.clone(), honest]).with_proc(no_processes()))
 }
 
 fn said(what: &impl Display) {
@@ -85,7 +85,6 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
     let options = || {
         ReleaseOptions::until(Duration::from_secs(3))
             .clock(&clock)
-            .proc(no_processes())
     };
     match call {
         0 => {
@@ -114,7 +113,7 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
             let policy = CleanPolicy::new(pool)
                 .dry_run(input.flag())
                 .unfinished(input.flag().then_some(Duration::from_secs(1)));
-            let clean = node.clean(&policy, &options());
+            let clean = node.clean(&policy, &options()).expect("nobody is asked who lives");
             let json = serde_json::to_string(&clean).expect("a clean-up as JSON");
             assert!(json.len() < 1 << 24);
         }

@@ -8,7 +8,7 @@ use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode, Trace, TraceLog}
 use cxi_job::audit::Code;
 use cxi_job::release::Outcome;
 use cxi_job::{
-    AuditOptions, CleanPolicy, Filter, JobRequest, Node, Release as Released, ReleaseOptions,
+    AuditOptions, CleanPolicy, Filter, JobRequest, Node, ReleaseOptions, ReleaseReport as Released,
 };
 use cxi_mock::{Credentials, InProcess, MockNode, NicConfig};
 
@@ -235,7 +235,7 @@ fn a_clean_up_tells_the_truth_and_spares_what_is_alive() {
             let case = case.unwrap_or("nothing");
             let before = stage.services();
             let policy = CleanPolicy::new("1024-8191".parse().unwrap()).unfinished(None);
-            let clean = stage.node.clean(&policy, &ReleaseOptions::once());
+            let clean = stage.node.clean(&policy, &ReleaseOptions::once()).unwrap();
             let after = stage.services();
             for (place, service) in &before {
                 let alive = service.vnis().to_string() == "9000";
@@ -306,7 +306,7 @@ fn each_moment(operate: impl Fn(&Stage, &str, &mut Problems)) {
 fn a_clean_up_at_each_moment() {
     each_moment(|stage, case, problems| {
         let policy = CleanPolicy::new("1024-8191".parse().unwrap()).unfinished(None);
-        let clean = stage.node.clean(&policy, &ReleaseOptions::once());
+        let clean = stage.node.clean(&policy, &ReleaseOptions::once()).unwrap();
         let release = clean.release.unwrap();
         let there = stage.services();
         let nic_named = release.nics.iter().any(|nic| nic.device == STRANGE);

@@ -10,29 +10,31 @@ fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
 }
 
-fn reserved(name: &str, vnis: &[u16]) -> Event {
+/// The log of these changes.
+fn log(changes: impl IntoIterator<Item = Change>) -> Vec<Event> {
+    let numbered = (1..).zip(changes);
+    numbered
+        .map(|(sequence, change)| Event::new(sequence, seconds(sequence), change))
+        .collect()
+}
+
+fn reserved(name: &str, vnis: &[u16]) -> Change {
     let list = vnis.iter().map(|vni| Vni::new(*vni).unwrap()).collect();
-    Event::new(
-        seconds(0),
-        Change::Reserved {
-            job: job(name),
-            step: None,
-            tenant: None,
-            vnis: Allotment::List(list),
-        },
-    )
+    Change::Reserved {
+        job: job(name),
+        step: None,
+        tenant: None,
+        vnis: Allotment::List(list),
+    }
 }
 
 #[test]
 fn a_log_that_contradicts_itself_is_refused_with_the_event_and_the_reason() {
-    let released = Event::new(
-        seconds(1),
-        Change::Released {
-            job: job("a"),
-            nodes: Vec::new(),
-        },
-    );
-    for (log, message) in [
+    let released = Change::Released {
+        job: job("a"),
+        nodes: Vec::new(),
+    };
+    for (changes, message) in [
         (
             vec![reserved("a", &[1024]), reserved("b", &[1024])],
             "event 1 (reserve VNI 1024 for job b): VNI 1024 is reserved by job a",
@@ -62,14 +64,50 @@ fn a_log_that_contradicts_itself_is_refused_with_the_event_and_the_reason() {
             "event 1 (reserve VNI 1025 for job a): job a has VNI 1024",
         ),
     ] {
-        let error = VniPool::replay(PoolConfig::new(ids("1024-65535")), &log).unwrap_err();
+        let error = VniPool::replay(PoolConfig::new(ids("1024-65535")), &log(changes)).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }
 
 #[test]
+fn a_log_with_a_gap_or_a_repetition_is_refused() {
+    let whole = log([
+        reserved("a", &[1024]),
+        reserved("b", &[1025]),
+        reserved("c", &[1026]),
+    ]);
+    let config = PoolConfig::new(ids("1024-65535"));
+    let replay = |log: &[Event]| VniPool::replay(config.clone(), log);
+    let good = replay(&whole).unwrap();
+    assert_eq!(good.sequence(), 3);
+    for (order, found) in [
+        (&[0, 2][..], "expected event number 2, found 3"),
+        (&[0, 1, 1, 2], "expected event number 3, found 2"),
+        (&[0, 0], "expected event number 2, found 1"),
+    ] {
+        let changed: Vec<Event> = order.iter().map(|index| whole[*index].clone()).collect();
+        let error = replay(&changed).unwrap_err().to_string();
+        assert!(error.ends_with(found), "{error}");
+    }
+    let mut unnumbered = whole[0].clone();
+    unnumbered.sequence = 0;
+    assert!(replay(&[unnumbered]).is_err());
+
+    // A pool that was kept takes over what it does not have yet, and only that.
+    for kept in 0..=whole.len() {
+        let mut pool = replay(&whole[..kept]).unwrap();
+        pool = VniPool::restore(pool.snapshot()).unwrap();
+        assert_eq!(pool.catch_up(&whole), Ok(whole.len() - kept));
+        assert_eq!(pool, good);
+        assert_eq!(pool.catch_up(&whole), Ok(0));
+    }
+    let mut behind = replay(&whole[..1]).unwrap();
+    assert!(behind.catch_up(&whole[2..]).is_err());
+}
+
+#[test]
 fn a_log_may_be_older_than_the_range() {
-    let log = [reserved("a", &[500]), reserved("b", &[1024])];
+    let log = log([reserved("a", &[500]), reserved("b", &[1024])]);
     let mut pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
     assert_eq!(pool.metrics(seconds(1)).outside, 1);
     pool.release(&job("a"), &[], seconds(1)).unwrap();
@@ -90,7 +128,7 @@ fn what_a_node_showed_outside_the_range_is_nobodys() {
         node: node("n1"),
         vnis: ids("500,1024"),
     };
-    let log = [Event::new(seconds(0), seen)];
+    let log = log([seen]);
     let pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
     let metrics = pool.metrics(seconds(1));
     assert_eq!((metrics.free, metrics.draining, metrics.outside), (1, 1, 0));

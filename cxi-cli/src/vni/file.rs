@@ -1,0 +1,145 @@
+//! The file that keeps a pool, and its log.
+//!
+//! A change is made in this order, so that a `cxi` that is killed anywhere, or a full disk, loses
+//! nothing and does nothing twice: the new pool is written beside the file, the change is appended
+//! to the log, the new pool replaces the old one. If only the last step is missing, whoever opens
+//! the pool next takes the change over from the log.
+
+use std::path::Path;
+
+use cxi_job::VniPool;
+use cxi_job::pool::{Event, ReplayError, Snapshot};
+
+use super::cli::VniArgs;
+use super::log::Log;
+use crate::exit::Failure;
+use crate::state_file::{self, StateFile, VNI_POOL};
+
+/// A pool that no other `cxi` changes meanwhile.
+pub(super) struct Open {
+    pub(super) pool: VniPool,
+    file: StateFile,
+    log: Option<Log>,
+}
+
+/// The pool of a file; `None` if there is no file.
+fn load(path: &Path) -> Result<Option<VniPool>, Failure> {
+    let Some(snapshot) = state_file::load::<Snapshot>(VNI_POOL, path)? else {
+        return Ok(None);
+    };
+    VniPool::restore(snapshot).map(Some).map_err(|error| {
+        Failure::bad_input(format!("{}: {error}", path.display()))
+            .hint("The file was left as it is.")
+    })
+}
+
+fn existing(path: &Path) -> Result<VniPool, Failure> {
+    load(path)?.ok_or_else(|| {
+        Failure::bad_input(format!("{}: there is no pool of VNIs", path.display()))
+            .hint("Make one, such as: cxi vni configure 1024-65535")
+            .hint("--pool FILE or CXI_VNI_POOL names another file.")
+    })
+}
+
+/// Takes over what a killed command has logged and not kept.
+fn catch_up(pool: &mut VniPool, log: Option<&Log>) -> Result<bool, Failure> {
+    let Some(log) = log else { return Ok(false) };
+    let events = log.after(pool.sequence())?;
+    let taken = pool
+        .catch_up(&events)
+        .map_err(|error| contradicts(&error))?;
+    Ok(taken > 0)
+}
+
+fn contradicts(error: &ReplayError) -> Failure {
+    Failure::bad_input(format!("the log does not continue the pool: {error}"))
+        .hint("Is it the log of another pool? --log or CXI_VNI_LOG names it.")
+}
+
+/// The pool as it is now, to look at.
+pub(super) fn look(arguments: &VniArgs) -> Result<VniPool, Failure> {
+    let mut pool = existing(&arguments.pool)?;
+    let there = arguments.log.as_deref().filter(|log| log.exists());
+    let log = there.map(Log::look).transpose()?;
+    catch_up(&mut pool, log.as_ref())?;
+    Ok(pool)
+}
+
+/// Locks a pool that need not exist.
+pub(super) fn lock(arguments: &VniArgs) -> Result<StateFile, Failure> {
+    StateFile::lock(VNI_POOL, &arguments.pool, arguments.wait)
+}
+
+impl Open {
+    pub(super) fn existing(arguments: &VniArgs) -> Result<Self, Failure> {
+        // Nothing is left behind where no pool is.
+        existing(&arguments.pool)?;
+        let file = lock(arguments)?;
+        let pool = existing(file.path())?;
+        Self::new(arguments, file, pool)
+    }
+
+    /// The pool, and whether there was none: then it is a new one.
+    pub(super) fn or_new(arguments: &VniArgs, new: VniPool) -> Result<(Self, bool), Failure> {
+        let file = lock(arguments)?;
+        if let Some(pool) = load(file.path())? {
+            return Ok((Self::new(arguments, file, pool)?, false));
+        }
+        let log = arguments.log.as_deref().map(Log::open).transpose()?;
+        if let Some(log) = &log
+            && let Some(first) = log.after(0)?.first()
+        {
+            return Err(Failure::bad_input(format!(
+                "{}: there is no pool, and the log has changes of one (the first is number {}): a \
+                 new pool would hand out again what its jobs have",
+                arguments.pool.display(),
+                first.sequence
+            ))
+            .hint("Make the pool from its log: cxi vni replay LOG")
+            .hint("For a pool of its own, name another log with --log."));
+        }
+        let pool = new;
+        Ok((Self { pool, file, log }, true))
+    }
+
+    fn new(arguments: &VniArgs, file: StateFile, mut pool: VniPool) -> Result<Self, Failure> {
+        let log = arguments.log.as_deref().map(Log::open).transpose()?;
+        if catch_up(&mut pool, log.as_ref())? {
+            file.save(&pool.snapshot())?;
+        }
+        Ok(Self { pool, file, log })
+    }
+
+    /// Logs a change, and keeps the pool.
+    pub(super) fn keep(mut self, event: Option<&Event>) -> Result<VniPool, Failure> {
+        let Some(event) = event else {
+            return Ok(self.pool);
+        };
+        let staged = self.file.stage(&self.pool.snapshot())?;
+        let Some(log) = &mut self.log else {
+            staged.put_in_force()?;
+            return Ok(self.pool);
+        };
+        log.append(event)?;
+        staged.put_in_force().inspect_err(|_| log.undo())?;
+        Ok(self.pool)
+    }
+}
+
+/// Replaces a pool by one that was made from a log.
+pub(super) fn replace(file: &StateFile, pool: &VniPool, force: bool) -> Result<(), Failure> {
+    // One that cannot be read is what a replay is for.
+    if let (Ok(Some(there)), false) = (load(file.path()), force)
+        && there.sequence() > pool.sequence()
+    {
+        return Err(Failure::bad_input(format!(
+            "{}: the pool has change {}, the log ends with change {}: what came after it would be \
+             lost",
+            file.path().display(),
+            there.sequence(),
+            pool.sequence()
+        ))
+        .hint("--force replaces it all the same."));
+    }
+    file.save(&pool.snapshot())
+}

@@ -1,0 +1,285 @@
+//! One process at a time: a lock file that is waited for in the order of arrival.
+//!
+//! A prolog, an epilog and a clean-up that run at the same time look at services, decide, and act
+//! on what they saw. Between look and act nobody else may change anything, or an id that one of
+//! them is about to destroy belongs to another job by then. A [`Node`](crate::Node) with a lock
+//! takes it for each of these acts.
+//!
+//! ```
+//! use std::time::Duration;
+//! use cxi_job::lock::FileLock;
+//!
+//! let directory = tempfile::tempdir()?;
+//! // On a node: /run/cxi/node.lock, which only root can open.
+//! let lock = FileLock::new(directory.path().join("node.lock")).wait(Duration::from_millis(10));
+//! let held = lock.acquire()?;
+//! assert!(lock.acquire().unwrap_err().is_busy());
+//! drop(held);
+//! lock.acquire()?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use cxi_ioctl::Errno;
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+
+/// How long a lock is waited for by default.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A file whose lock (`flock`) processes and threads take in turn.
+///
+/// Whoever can open the file can hold the lock: it belongs in a directory that only root can
+/// write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileLock {
+    path: PathBuf,
+    wait: Duration,
+}
+
+/// A lock that is held until this is dropped, or the process ends.
+#[derive(Debug)]
+#[must_use = "the lock is released when this is dropped"]
+pub struct LockGuard {
+    file: File,
+}
+
+/// Why a lock was not acquired.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The lock file cannot be opened or created.
+    #[error("{}: cannot open the lock file: {source}", path.display())]
+    Open {
+        /// The lock file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something else has its name, such as a pipe or a directory.
+    #[error("{}: not a lock file: expected a regular file", path.display())]
+    NotAFile {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// Another process held it all the time.
+    #[error("{}: locked by another process; waited {waited:?}", path.display())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The file system refuses locks.
+    #[error("{}: cannot be locked: {source}", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl FileLock {
+    /// A lock file, which is created when the lock is acquired, with its directory if that is
+    /// missing.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { path, wait: WAIT }
+    }
+
+    /// Sets how long to wait for others. Default: 60 s.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// The lock file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for its turn, and takes the lock. It is not reentrant: who holds it and acquires it
+    /// again waits for itself.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]; [`LockError::Busy`] after the time to wait.
+    pub fn acquire(&self) -> Result<LockGuard, LockError> {
+        let path = || self.path.clone();
+        let file = self.open()?;
+        match file.try_lock() {
+            Ok(()) => return Ok(LockGuard { file }),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => {
+                let path = path();
+                return Err(LockError::Lock { path, source });
+            }
+        }
+        // The kernel keeps those that wait in line, but knows no deadline. A thread that comes too
+        // late finds nobody to send to, which closes the file and so releases the lock.
+        let (sender, receiver) = mpsc::sync_channel(0);
+        let waiting = thread::Builder::new().name("cxi-lock".to_owned());
+        let spawned = waiting.spawn(move || {
+            let locked = blocking(&file).map(|()| file);
+            // Nobody waits any more.
+            let _ = sender.send(locked);
+        });
+        let refused = |source| LockError::Lock {
+            path: path(),
+            source,
+        };
+        spawned.map_err(refused)?;
+        match receiver.recv_timeout(self.wait) {
+            Ok(Ok(file)) => Ok(LockGuard { file }),
+            Ok(Err(source)) => Err(refused(source)),
+            Err(_) => Err(LockError::Busy {
+                path: path(),
+                waited: self.wait,
+            }),
+        }
+    }
+
+    fn open(&self) -> Result<File, LockError> {
+        let path = || self.path.clone();
+        let open = || {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                // A pipe of that name would keep us waiting, a link lead elsewhere.
+                .custom_flags(O_NONBLOCK | O_NOFOLLOW)
+                .open(&self.path)
+        };
+        let opened = open().or_else(|error| match self.path.parent() {
+            Some(directory) if error.kind() == io::ErrorKind::NotFound => {
+                let made = DirBuilder::new().mode(0o755).create(directory);
+                made.map_err(|_| error).and_then(|()| open())
+            }
+            _ => Err(error),
+        });
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                return Err(LockError::NotAFile { path: path() });
+            }
+            Err(source) => {
+                let path = path();
+                return Err(LockError::Open { path, source });
+            }
+        };
+        match file.metadata() {
+            Ok(metadata) if metadata.is_file() => Ok(file),
+            Ok(_) => Err(LockError::NotAFile { path: path() }),
+            Err(source) => {
+                let path = path();
+                Err(LockError::Open { path, source })
+            }
+        }
+    }
+}
+
+fn blocking(file: &File) -> io::Result<()> {
+    loop {
+        match file.lock() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+impl AsFd for LockGuard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl LockError {
+    /// Whether another process held the lock: trying again may help.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
+
+    /// As an error number: EAGAIN if another process held the lock.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Busy { .. } => Errno::EAGAIN,
+            Self::NotAFile { .. } => Errno::EINVAL,
+            Self::Open { source, .. } | Self::Lock { source, .. } => {
+                source.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_a_directory_or_a_link_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        for path in [&pipe, directory.path()] {
+            let error = FileLock::new(path).acquire().unwrap_err();
+            assert!(matches!(error, LockError::NotAFile { .. }), "{error}");
+        }
+        let error = FileLock::new(&link).acquire().unwrap_err();
+        assert!(matches!(error, LockError::Open { .. }), "{error}");
+        assert!(!directory.path().join("elsewhere").exists());
+        let nowhere = directory.path().join("no/such/lock");
+        let error = FileLock::new(&nowhere).acquire().unwrap_err();
+        assert_eq!(error.errno(), Errno::ENOENT);
+    }
+
+    #[test]
+    fn one_at_a_time_and_none_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = FileLock::new(directory.path().join("run/lock"));
+        let inside = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let held = lock.acquire().unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                        drop(held);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn who_gave_up_does_not_keep_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = FileLock::new(directory.path().join("lock")).wait(Duration::from_millis(1));
+        let held = lock.acquire().unwrap();
+        for _ in 0..8 {
+            assert_eq!(lock.acquire().unwrap_err().errno(), Errno::EAGAIN);
+        }
+        drop(held);
+        let _held = lock.wait(Duration::from_secs(30)).acquire().unwrap();
+    }
+}
