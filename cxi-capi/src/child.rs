@@ -1,8 +1,8 @@
 //! The blocks behind what is allocated below an open NIC.
 //!
 //! Each holds on to its device, so that C may close that first; the driver has freed what is below
-//! then, and ending the rest gives EBADF. Tools with HPE's private header look for the LNI and the
-//! kernel's number of an event queue, the device of an LNI and the number of an MD.
+//! then, and ending the rest gives EBADF. Tests with HPE's private header look for the LNI and the
+//! kernel's number of an event queue, the device of an LNI, and the numbers of MDs and wait objects.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -97,8 +97,8 @@ block!(Evtq, b"c_eq", public: EvtqPublic);
 pub(crate) struct Wait {
     pub(crate) nothing: Shared<()>,
     pub(crate) dev: Counted<Dev>,
-    pub(crate) interrupt: File,
     pub(crate) number: u32,
+    pub(crate) interrupt: File,
     pub(crate) tag: Tag,
 }
 block!(Wait, b"wait", nothing: ());
@@ -142,4 +142,5 @@ const _: () = {
     assert!(offset_of!(Md, number) == 8 && offset_of!(Md, public) == 16);
     assert!(offset_of!(Evtq, lni) == 0 && offset_of!(Evtq, number) == 8);
     assert!(offset_of!(Evtq, public) == 56);
+    assert!(offset_of!(Wait, number) == 8 && offset_of!(Wait, interrupt) == 12);
 };

@@ -121,11 +121,11 @@ impl<T: Block> Handle<T> {
         if self.0.is_null() || !block.cast::<T>().is_aligned() {
             return Err(Failure::argument());
         }
-        let tag = block.wrapping_add(T::TAG).cast::<u32>();
+        let tag = block.wrapping_add(T::TAG).cast::<[u8; 4]>();
         // SAFETY: C passes nothing but handles that it was given, so this is inside a block.
         // If that has ended, the caller has broken the contract, and this read is the best that
         // can be done about it.
-        if unsafe { tag.read_volatile() } != T::KIND {
+        if unsafe { tag.read_volatile() } != T::KIND.to_ne_bytes() {
             return Err(Failure::argument());
         }
         NonNull::new(block.cast()).ok_or_else(Failure::argument)
@@ -208,8 +208,8 @@ impl<T: Block + Counting> Drop for Counted<T> {
 /// Ends a handle of a counted block; its memory goes with the last that needs it.
 pub(crate) fn end<T: Block + Counting>(handle: &Handle<T>, close: impl FnOnce(&T)) {
     if let Ok(block) = handle.find() {
-        // SAFETY: as in `Handle::get`.
         let last = {
+            // SAFETY: as in `Handle::get`.
             let block = unsafe { block.as_ref() };
             close(block);
             block.sub()

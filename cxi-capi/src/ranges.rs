@@ -76,6 +76,10 @@ impl Ranges {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "a list of ranges may have one"
+)]
 mod tests {
     use super::*;
 

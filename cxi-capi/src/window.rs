@@ -1,6 +1,10 @@
 //! Windows of device memory, mapped for C.
 
 #![allow(unsafe_code, reason = "memory that C and the NIC work on")]
+#![allow(
+    clippy::cast_ptr_alignment,
+    reason = "registers are read whole where they are aligned"
+)]
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -25,7 +25,7 @@ extern "C" fn cxil_map_csr(dev: Handle<Dev>) -> c_int {
 }
 
 /// The window and the offset of whole registers that are in it.
-fn registers<'a>(dev: &'a Handle<Dev>, csr: u32, len: usize) -> Result<(&'a Window, usize)> {
+fn registers(dev: &Handle<Dev>, csr: u32, len: usize) -> Result<(&Window, usize)> {
     let window = &dev.get()?.registers;
     let offset = csr as usize;
     window.place(offset, len)?;

@@ -112,10 +112,9 @@ fn what_is_declared_can_be_linked() {
     let bench = need_bench!();
     let names = declared(bench);
     assert_eq!(names.len(), 22);
-    let uses: String = names
-        .iter()
-        .map(|name| format!("\tprintf(\"%d\\n\", (void *){name} != NULL);\n"))
-        .collect();
+    let use_of = |name: &String| format!("\tprintf(\"%d\\n\", (void *){name} != NULL);\n");
+    let uses: Vec<String> = names.iter().map(use_of).collect();
+    let uses = uses.concat();
     let source = bench.place("declared.c");
     let text = format!(
         "#include <stdio.h>\n#include <libcxi/libcxi.h>\n#include <libcxi/cxi_rs.h>\n\
