@@ -10,7 +10,8 @@ use clap::{Args, Parser, Subcommand};
 
 use cxi_ioctl::DriverRelease;
 
-use super::control::{Connection, Control, ControlGuard, Order};
+use super::connection::Connection;
+use super::control::{Control, ControlGuard};
 use super::credentials::Authority;
 use super::error::ServeError;
 use super::namespaces::{self, Inside};
@@ -176,13 +177,8 @@ fn run(command: Command) -> Result<u8, ServeError> {
         }
         Command::Enter { node, program } => {
             let connection = Connection::open(&node.dir)?;
-            let process = connection.send(&Order::Process)?;
-            let process = process
-                .as_i64()
-                .and_then(|process| i32::try_from(process).ok())
-                .ok_or_else(|| ServeError::Input("the node did not answer".to_owned()))?;
             let dir = std::path::absolute(&node.dir).unwrap_or(node.dir);
-            namespaces::join(process)?;
+            connection.namespaces()?.join()?;
             let signals = Signals::take()?;
             launch::adopt_orphans()?;
             let variable = Some((DIR_VARIABLE, dir.into_os_string()));
@@ -247,7 +243,7 @@ impl NodeArguments {
             Authority::of_this_process()
         };
         let server = Arc::new(Server::new(model.nics(), authority, trace));
-        let node = Arc::new(Node::start(server, fuse, !self.manual_cleanup)?);
+        let node = Node::start(server, fuse, !self.manual_cleanup)?;
         for fault in &self.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }

@@ -1,68 +1,31 @@
 //! The socket through which a node is looked at and changed while it runs.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
 use nix::fcntl::OFlag;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::geteuid;
 
 use super::error::{Doing, ServeError};
+use super::message;
+use super::namespaces::Namespaces;
 use super::node::Node;
+use super::order::Order;
 
 /// The socket's name in the directory of a node.
 const SOCKET: &str = "control";
-
-/// Something that a node is asked to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Order {
-    /// Show the process whose namespaces are the node's.
-    Process,
-    /// Show what is there and in use.
-    State,
-    /// The hardware has commands in flight in a transmit queue.
-    Txq {
-        nic: u16,
-        index: u32,
-        in_flight: u32,
-    },
-    /// The hardware has commands in flight in a target queue.
-    Tgq {
-        nic: u16,
-        index: u32,
-        in_flight: u32,
-    },
-    /// The hardware has TLEs of a pool in use.
-    Tles { nic: u16, pool: u32, in_use: u16 },
-    /// The hardware has LEs of a pool allocated.
-    Les {
-        nic: u16,
-        element: u32,
-        pool: u32,
-        allocated: u16,
-    },
-    /// Something goes wrong from now on.
-    Fault { fault: String },
-    /// Nothing goes wrong any more.
-    ClearFaults,
-    /// The driver's periodic cleanup runs now.
-    Tick { nic: u16 },
-    /// A wait object's interrupt comes.
-    Wake { nic: u16, client: u32, wait: u32 },
-    /// Take a NIC out.
-    Unplug { nic: u16 },
-    /// Put it back in.
-    Plug { nic: u16 },
-    /// The link comes or goes.
-    Link { nic: u16, up: bool },
-}
+/// Bytes of the longest order.
+const LONGEST_ORDER: u64 = 4096;
+/// Connections at a time: one for each program that was entered, and some for `ctl`.
+const CONNECTIONS: usize = 1000;
 
 /// A directory with the socket of a node.
 #[derive(Debug)]
@@ -72,7 +35,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Makes the directory and the socket. The directory belongs to one node at a time.
+    /// Makes the directory and the socket, which only this user can connect to. The directory
+    /// belongs to one node at a time.
     pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
         DirBuilder::new()
             .recursive(true)
@@ -91,7 +55,10 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).doing(what),
             _ => {}
         }
-        let listener = UnixListener::bind(socket(&directory)).doing(what)?;
+        let others = umask(Mode::S_IXUSR | Mode::S_IRWXG | Mode::S_IRWXO);
+        let listener = UnixListener::bind(socket(&directory));
+        umask(others);
+        let listener = listener.doing(what)?;
         let path = fs::canonicalize(dir).doing(what)?.join(SOCKET);
         Ok(Self { listener, path })
     }
@@ -102,21 +69,50 @@ impl Control {
     }
 
     /// Answers from now on.
-    pub(crate) fn serve(self, node: Arc<Node>) -> Result<ControlGuard, ServeError> {
+    pub(crate) fn serve(self, node: Node) -> Result<ControlGuard, ServeError> {
         let guard = ControlGuard { path: self.path };
+        let served = Arc::new(Served {
+            node,
+            namespaces: Namespaces::own()?,
+        });
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
                 for connection in self.listener.incoming().flatten() {
-                    let node = Arc::clone(&node);
+                    let served = Arc::clone(&served);
+                    let taken = Arc::strong_count(&served);
                     let _ = thread::Builder::new()
                         .name("control".to_owned())
-                        .spawn(move || answer(&node, connection));
+                        .spawn(move || match admit(&connection, taken) {
+                            Ok(()) => served.answer_all(connection),
+                            Err(error) => {
+                                let _ = message::send(&connection, &Err(error), &[]);
+                            }
+                        });
                 }
             })
             .doing(|| "start the control socket".to_owned())?;
         Ok(guard)
     }
+}
+
+/// Who may connect: the user who serves the node, and not too often.
+fn admit(connection: &UnixStream, taken: usize) -> Result<(), String> {
+    if peer(connection).map_err(|error| error.to_string())? != geteuid().as_raw() {
+        return Err("the node belongs to another user".to_owned());
+    }
+    // Two are the listener's.
+    if taken > CONNECTIONS + 2 {
+        return Err(format!(
+            "the node has {CONNECTIONS} connections: end some programs"
+        ));
+    }
+    Ok(())
+}
+
+/// The user at the other end.
+pub(crate) fn peer(connection: &UnixStream) -> io::Result<u32> {
+    Ok(getsockopt(connection, PeerCredentials)?.uid())
 }
 
 /// Removes the socket when the node ends.
@@ -131,79 +127,60 @@ impl Drop for ControlGuard {
     }
 }
 
-/// One order a line, one answer a line.
-fn answer(node: &Node, connection: UnixStream) {
-    let Ok(mut reply) = connection.try_clone() else {
-        return;
-    };
-    for line in BufReader::new(connection).lines().map_while(Result::ok) {
-        let answer: Result<Value, String> = serde_json::from_str(&line)
-            .map_err(|error| format!("no order: {error}"))
-            .and_then(|order| node.obey(&order));
-        let Ok(mut answer) = serde_json::to_vec(&answer) else {
-            return;
-        };
-        answer.push(b'\n');
-        if reply.write_all(&answer).is_err() {
-            return;
+/// What connections are about.
+#[derive(Debug)]
+struct Served {
+    node: Node,
+    namespaces: Namespaces,
+}
+
+impl Served {
+    /// One order a line, one answer a line.
+    fn answer_all(&self, connection: UnixStream) {
+        let mut orders = BufReader::new(&connection);
+        loop {
+            let mut line = String::new();
+            match (&mut orders).take(LONGEST_ORDER).read_line(&mut line) {
+                Ok(length) if length > 0 => {}
+                _ => return,
+            }
+            let order = serde_json::from_str(&line).map_err(|error| format!("no order: {error}"));
+            let (answer, fds) = match order {
+                Ok(Order::Namespaces) => (
+                    Ok(self.namespaces.pids().into()),
+                    self.namespaces.fds().to_vec(),
+                ),
+                Ok(order) => (self.node.obey(&order), Vec::new()),
+                Err(error) => (Err(error), Vec::new()),
+            };
+            let sent = message::send(&connection, &answer, &fds);
+            if sent.is_err() || !line.ends_with('\n') {
+                return;
+            }
         }
     }
 }
 
-/// A connection to the node of a directory.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    stream: UnixStream,
-}
-
-impl Connection {
-    /// Connects to the node.
-    pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
-        let nobody = |error: io::Error| {
-            ServeError::Input(format!(
-                "there is no node in {} ({error}): start one with cxi-mock serve --dir {}",
-                dir.display(),
-                dir.display()
-            ))
-        };
-        let directory = OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).bits())
-            .open(dir)
-            .map_err(nobody)?;
-        let stream = UnixStream::connect(socket(&directory)).map_err(nobody)?;
-        Ok(Self { stream })
-    }
-
-    /// Sends an order and returns the answer.
-    pub(crate) fn send(&self, order: &Order) -> Result<Value, ServeError> {
-        let what = || "talk to the node".to_owned();
-        let mut line = serde_json::to_vec(order).doing(what)?;
-        line.push(b'\n');
-        (&self.stream).write_all(&line).doing(what)?;
-        let mut answer = String::new();
-        BufReader::new(&self.stream)
-            .read_line(&mut answer)
-            .doing(what)?;
-        let answer: Result<Value, String> = serde_json::from_str(&answer).doing(what)?;
-        answer.map_err(ServeError::Input)
-    }
-
-    /// Readable when the node is gone.
-    pub(crate) fn lifeline(&self) -> &UnixStream {
-        &self.stream
-    }
-}
-
-fn directory(dir: &Path) -> Result<File, ServeError> {
-    OpenOptions::new()
+/// Opens the directory of a node. What another user can put there is not to be trusted.
+pub(crate) fn directory(dir: &Path) -> Result<File, ServeError> {
+    let what = || format!("open the directory {}", dir.display());
+    let directory = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).bits())
         .open(dir)
-        .doing(|| format!("open the directory {}", dir.display()))
+        .doing(what)?;
+    let (owner, user) = (directory.metadata().doing(what)?.uid(), geteuid());
+    if owner == user.as_raw() {
+        return Ok(directory);
+    }
+    Err(ServeError::Input(format!(
+        "the directory {} belongs to user {owner}, and you are user {user}: a node is served, \
+         entered and looked at by one user, and never by root for another",
+        dir.display()
+    )))
 }
 
 /// The socket's path by descriptor: a long path does not fit into a socket's address.
-fn socket(directory: &File) -> PathBuf {
+pub(crate) fn socket(directory: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
 }

@@ -85,7 +85,7 @@ pub(crate) fn of_caller(
     let mut credentials = Credentials::user(uid, gid);
     let task = pid.to_string();
     if wanted.capabilities {
-        let held = effective_capabilities(pid);
+        let held = capabilities_of_request(pid, uid);
         if !held.is_empty() && namespace(&task, "user").is_some_and(|user| authority.covers(user)) {
             credentials.sys_admin = held.contains(CapabilitySet::SYS_ADMIN);
             credentials.net_raw = held.contains(CapabilitySet::NET_RAW);
@@ -101,6 +101,28 @@ pub(crate) fn of_caller(
         credentials.netns = netns;
     }
     credentials
+}
+
+/// The capabilities with which a thread makes a request as that user.
+///
+/// A thread of io_uring works for its process with the identity that this had when the request was
+/// submitted, and keeps for itself what the process had when the thread was made.
+fn capabilities_of_request(thread: Pid, uid: u32) -> CapabilitySet {
+    let held = effective_capabilities(thread);
+    if held.is_empty() {
+        return held;
+    }
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let file_system_uid = field("Uid:").and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());
+    if file_system_uid != Some(uid) {
+        return CapabilitySet::empty();
+    }
+    if !field("Name:").is_some_and(|name| name.trim().starts_with("iou-")) {
+        return held;
+    }
+    let process = field("Tgid:").and_then(|process| process.trim().parse().ok());
+    held & effective_capabilities(Pid::from_raw(process.unwrap_or_default()))
 }
 
 /// The inode number of a namespace of a task.

@@ -1,7 +1,8 @@
 //! The character device: what `open`, `write` and `close` of `/dev/cxiN` do.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
@@ -87,13 +88,12 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// How long the NIC is told to take.
-    pub(crate) fn delay(&self) -> Option<Duration> {
-        self.file.client.nic().faults().delay_of(self.opcode())
-    }
-
-    /// Executes the command; returns its length.
-    pub(crate) fn execute(&self, server: &Server) -> Result<usize, Errno> {
+    /// Executes the command; returns its length. The file is let go of before the caller is told,
+    /// who may close it then.
+    pub(crate) fn execute(self, server: &Server) -> Result<usize, Errno> {
+        if let Some(delay) = self.file.client.nic().faults().delay_of(self.opcode()) {
+            thread::sleep(delay);
+        }
         let start = Instant::now();
         let result = self.submit(server);
         if let Some(trace) = &server.trace {

@@ -12,6 +12,7 @@ use super::device;
 use super::place::{ClientPlace, Place};
 use super::server::Server;
 use super::tree::{Item, Tree};
+use super::workers::Workers;
 
 /// What sysfs says of every attribute.
 const ATTRIBUTE_SIZE: u64 = 4096;
@@ -22,6 +23,7 @@ pub(crate) struct Files {
     server: Arc<Server>,
     /// Lookups of devices so far.
     lookups: AtomicU64,
+    pub(crate) workers: Workers,
     mounted: SystemTime,
     owner: (u32, u32),
 }
@@ -32,6 +34,7 @@ impl Files {
         Self {
             server,
             lookups: AtomicU64::new(0),
+            workers: Workers::default(),
             mounted: SystemTime::now(),
             owner: (geteuid().as_raw(), getegid().as_raw()),
         }

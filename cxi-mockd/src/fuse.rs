@@ -2,13 +2,12 @@
 //!
 //! One thread answers in the order in which the kernel asks. That order is what makes closing a
 //! file synchronous, as it is with the driver: the kernel does not wait for the answer to a
-//! release, but whatever the program does next is asked behind it. Only a command that is told to
-//! take long is answered by a thread of its own.
+//! release, but whatever the program does next is asked behind it. Commands are executed by other
+//! threads: nothing that a caller does to its memory keeps the file system from answering.
 
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -269,15 +268,10 @@ impl Files {
             caller: Caller::from(req),
             command: data.to_vec(),
         };
-        let Some(delay) = call.delay() else {
-            return answer(call.execute(self.server()), reply);
-        };
         let server = Arc::clone(self.server());
-        // If there is no thread to have, the reply is dropped, and that answers EIO.
-        let _ = thread::Builder::new().spawn(move || {
-            thread::sleep(delay);
-            answer(call.execute(&server), reply);
-        });
+        // A reply that is dropped answers EIO.
+        self.workers
+            .run(Box::new(move || answer(call.execute(&server), reply)));
     }
 }
 

@@ -18,6 +18,13 @@ use super::privileges::mount_refused;
 /// Where the mock's file system is mounted: the PCI functions of the NICs stand in it.
 pub(crate) const DEVICES: &str = "/sys/devices/cxi-mock";
 
+/// Whether the mock's file system is mounted where this process looks.
+pub(crate) fn is_mock() -> bool {
+    /// What `statfs(2)` says of FUSE.
+    const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
+    rustix::fs::statfs(DEVICES).is_ok_and(|at| i64::from(at.f_type) == FUSE_SUPER_MAGIC)
+}
+
 /// The parts of sysfs that get something added, and the directories that must be there.
 const SYSFS: [(&str, &[&str]); 4] = [
     ("class", &["cxi", "cxi_user", "net"]),

@@ -1,13 +1,15 @@
 //! A private view of the file system for the mock and its programs.
 
 use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
 
 use super::error::{Doing, ServeError};
+use super::mount;
 use super::privileges::{self, Route};
 
 /// Who an ordinary user is inside.
@@ -39,7 +41,7 @@ pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
             set_map("gid_map", &format!("{} {gid} 1", within(gid.as_raw())))?;
         }
     }
-    mount(
+    nix::mount::mount(
         None::<&str>,
         "/",
         None::<&str>,
@@ -56,27 +58,73 @@ fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
     })
 }
 
-/// Moves this process into the namespaces of a node's process. Call it while there is one thread.
-pub(crate) fn join(process: i32) -> Result<(), ServeError> {
-    let stand = std::env::current_dir();
-    let open = |kind: &str| {
-        File::open(format!("/proc/{process}/ns/{kind}")).map_err(|error| {
-            ServeError::missing(
-                format!("the node's {kind} namespace cannot be opened: {error}"),
-                "Enter a node as the user who serves it, or as root.",
-            )
+/// The namespaces of a node. They are handed over as descriptors: the number of a process means
+/// another process in another pid namespace, and may be given anew.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    user: File,
+    mounts: File,
+    /// Inode number of the PID namespace, which a process cannot move to.
+    pids: u64,
+}
+
+impl Namespaces {
+    /// Those of this process.
+    pub(crate) fn own() -> Result<Self, ServeError> {
+        let open = |kind: &str| {
+            let path = format!("/proc/self/ns/{kind}");
+            File::open(&path).doing(|| format!("open {path}"))
+        };
+        Ok(Self {
+            user: open("user")?,
+            mounts: open("mnt")?,
+            pids: inode(&open("pid")?)?,
         })
-    };
-    let (user, mounts) = (open("user")?, open("mnt")?);
-    if inode(&user) != inode(&File::open("/proc/self/ns/user").doing(|| "read /proc".to_owned())?) {
-        enter(&user, CloneFlags::CLONE_NEWUSER, "user")?;
     }
-    enter(&mounts, CloneFlags::CLONE_NEWNS, "mount")?;
-    if let Ok(stand) = stand {
-        // The directory may be covered inside: then the program starts at the root.
-        let _ = std::env::set_current_dir(stand);
+
+    pub(crate) fn pids(&self) -> u64 {
+        self.pids
     }
-    Ok(())
+
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        [self.user.as_fd(), self.mounts.as_fd()]
+    }
+
+    /// What a node handed over.
+    pub(crate) fn of_node(pids: u64, [user, mounts]: [OwnedFd; 2]) -> Self {
+        Self {
+            user: user.into(),
+            mounts: mounts.into(),
+            pids,
+        }
+    }
+
+    /// Moves this process there. Call it while there is one thread.
+    pub(crate) fn join(&self) -> Result<(), ServeError> {
+        let (theirs, own) = (self, Self::own()?);
+        if theirs.pids != own.pids {
+            return Err(ServeError::Input(
+                "the node runs in another PID namespace and could not answer programs of this \
+                 one: enter it from there"
+                    .to_owned(),
+            ));
+        }
+        let stand = std::env::current_dir();
+        if inode(&theirs.user)? != inode(&own.user)? {
+            enter(&theirs.user, CloneFlags::CLONE_NEWUSER, "user")?;
+        }
+        enter(&theirs.mounts, CloneFlags::CLONE_NEWNS, "mount")?;
+        if !mount::is_mock() {
+            return Err(ServeError::Input(
+                "the node's namespaces do not show a mock: nothing is run there".to_owned(),
+            ));
+        }
+        if let Ok(stand) = stand {
+            // The directory may be covered inside: then the program starts at the root.
+            let _ = std::env::set_current_dir(stand);
+        }
+        Ok(())
+    }
 }
 
 fn enter(namespace: &File, kind: CloneFlags, name: &str) -> Result<(), ServeError> {
@@ -86,11 +134,12 @@ fn enter(namespace: &File, kind: CloneFlags, name: &str) -> Result<(), ServeErro
                 "entering the node's {name} namespace is refused ({})",
                 errno.desc()
             ),
-            "Enter a node as the user who serves it, or as root.",
+            "Enter a node as the user who serves it, with the same capabilities.",
         )
     })
 }
 
-fn inode(file: &File) -> Option<u64> {
-    file.metadata().ok().map(|metadata| metadata.ino())
+fn inode(file: &File) -> Result<u64, ServeError> {
+    let metadata = file.metadata().doing(|| "look at a namespace".to_owned())?;
+    Ok(metadata.ino())
 }

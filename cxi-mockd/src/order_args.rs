@@ -2,7 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::control::Order;
+use super::order::Order;
 
 /// What to do with a node.
 #[derive(Clone, Debug, Subcommand)]

@@ -16,6 +16,7 @@ use cxi_ioctl::abi::service::{
 use cxi_ioctl::{Errno, Opcode, Privilege, RequestLen};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
+use super::answer::Answer;
 use super::cp::{CpKind, CpRequest};
 use super::{Caller, Device, Nic};
 use crate::rules::Rules;
@@ -26,7 +27,7 @@ pub(super) struct Call<'a> {
     pub(super) nic: &'a Nic,
     pub(super) caller: Caller<'a>,
     pub(super) command: &'a [u8],
-    pub(super) memory: &'a mut dyn CallerMemory,
+    pub(super) memory: &'a mut Answer,
 }
 
 impl Call<'_> {
@@ -36,7 +37,8 @@ impl Call<'_> {
     }
 
     pub(super) fn respond<T: IntoBytes + Immutable>(&mut self, response: &T) -> Result<(), Errno> {
-        self.memory.respond(response.as_bytes())
+        self.memory.respond(response.as_bytes());
+        Ok(())
     }
 }
 
@@ -47,6 +49,7 @@ pub(super) fn write(
     command: &[u8],
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
+    let mut answer = Answer::new(command, memory);
     let mut device = nic.device();
     let (opcode, privilege) = admit(&device.rules, command)?;
     let function = device
@@ -76,10 +79,14 @@ pub(super) fn write(
         nic,
         caller: Caller { file, credentials },
         command,
-        memory,
+        memory: &mut answer,
     };
-    device.handle(opcode, &mut call)?;
-    Ok(command.len())
+    let result = device.handle(opcode, &mut call);
+    drop(device);
+    if let Err(errno) = answer.deliver(memory) {
+        return Err(nic.device().undo(opcode, file, &answer).unwrap_or(errno));
+    }
+    result.map(|()| command.len())
 }
 
 /// Commands that a virtual function answers itself.
@@ -115,8 +122,7 @@ impl Device {
             Opcode::DEV_INFO_GET => {
                 let _: DevInfoGetCmd = call.command()?;
                 let info = self.device_info(call.nic.config());
-                // The driver does not say EFAULT here.
-                call.respond(&info).map_err(|_| Errno::EOPNOTSUPP)
+                call.respond(&info)
             }
             Opcode::GET_DEV_PROPERTIES => self.get_dev_properties(call),
             Opcode::LNI_ALLOC => {
@@ -126,9 +132,7 @@ impl Device {
                     call.command::<LniAllocCmdV1>()?.svc_id
                 };
                 let lni = self.lni_alloc(&call.caller, svc)?;
-                call.respond(&LniAllocResp { lni }).inspect_err(|_| {
-                    let _ = self.lni_free(call.caller.file, lni);
-                })
+                call.respond(&LniAllocResp { lni })
             }
             Opcode::LNI_FREE => {
                 let command: LniFreeCmd = call.command()?;
@@ -204,9 +208,6 @@ impl Device {
                 let DomainAllocCmd { lni, vni, pid, .. } = call.command()?;
                 let (domain, pid) = self.domain_alloc(&call.caller, lni, vni, pid)?;
                 call.respond(&DomainAllocResp { domain, vni, pid })
-                    .inspect_err(|_| {
-                        let _ = self.domain_free(file, domain);
-                    })
             }
             Opcode::DOMAIN_FREE => {
                 let command: DomainFreeCmd = call.command()?;
@@ -219,9 +220,6 @@ impl Device {
     fn handle_cp_alloc(&mut self, call: &mut Call<'_>, request: CpRequest) -> Result<(), Errno> {
         let (cp_hndl, lcid) = self.cp_alloc(&call.caller, request)?;
         call.respond(&CpAllocResp { cp_hndl, lcid })
-            .inspect_err(|_| {
-                let _ = self.cp_free(call.caller.file, cp_hndl);
-            })
     }
 
     fn handle_service(&mut self, opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
@@ -282,7 +280,7 @@ impl Device {
                 let command: SvcListGetCmd = call.command()?;
                 let count = self.groups.count();
                 if command.count >= count {
-                    call.memory.write_list(self.svc_list().as_bytes())?;
+                    call.memory.write_list(self.svc_list().as_bytes());
                 }
                 call.respond(&SvcListGetResp { count })
             }
@@ -290,7 +288,7 @@ impl Device {
                 let command: SvcRsrcListGetCmd = call.command()?;
                 let count = self.groups.count();
                 if command.count >= count {
-                    call.memory.write_list(self.svc_usage_list().as_bytes())?;
+                    call.memory.write_list(self.svc_usage_list().as_bytes());
                 }
                 call.respond(&SvcRsrcListGetResp { count })
             }

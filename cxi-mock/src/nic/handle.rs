@@ -58,9 +58,7 @@ impl Device {
                 let mut response = CtAllocResp::new_zeroed();
                 response.ctn = ctn;
                 response.doorbell = doorbell;
-                call.respond(&response).inspect_err(|_| {
-                    let _ = self.ct_free(file, ctn);
-                })
+                call.respond(&response)
             }
             Opcode::CT_FREE => {
                 let command: CtFreeCmd = call.command()?;
@@ -77,9 +75,7 @@ impl Device {
                     client_id: file,
                     wait,
                 };
-                call.respond(&response).inspect_err(|_| {
-                    let _ = self.wait_free(file, wait);
-                })
+                call.respond(&response)
             }
             Opcode::WAIT_FREE => {
                 let command: WaitFreeCmd = call.command()?;
@@ -103,9 +99,7 @@ impl Device {
             cmds: cq.cmds,
             wp_addr: cq.wp_addr,
         };
-        call.respond(&response).inspect_err(|_| {
-            let _ = self.cq_free(call.caller.file, cq.id);
-        })
+        call.respond(&response)
     }
 
     fn handle_event_queue(&mut self, opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
@@ -123,9 +117,7 @@ impl Device {
                 let mut response = EqAllocResp::new_zeroed();
                 response.eq = eq;
                 response.csr = csr;
-                call.respond(&response).inspect_err(|_| {
-                    let _ = self.eq_free(file, eq);
-                })
+                call.respond(&response)
             }
             Opcode::EQ_FREE => {
                 let command: EqFreeCmd = call.command()?;
@@ -171,9 +163,7 @@ impl Device {
                     ..
                 } = call.command()?;
                 let pte_number = self.pte_alloc(&call.caller, lni_hndl, evtq_hndl, opts.bits)?;
-                call.respond(&PteAllocResp { pte_number }).inspect_err(|_| {
-                    let _ = self.pte_free(file, pte_number);
-                })
+                call.respond(&PteAllocResp { pte_number })
             }
             Opcode::PTE_FREE => {
                 let command: PteFreeCmd = call.command()?;
@@ -188,9 +178,7 @@ impl Device {
                     command.pid_offset,
                     command.is_multicast != 0,
                 )?;
-                call.respond(&PteMapResp { pte_index }).inspect_err(|_| {
-                    let _ = self.pte_unmap(file, pte_index);
-                })
+                call.respond(&PteMapResp { pte_index })
             }
             Opcode::PTE_UNMAP => {
                 let command: PteUnmapCmd = call.command()?;
@@ -230,9 +218,7 @@ impl Device {
                 let mut response = AtuMapResp::new_zeroed();
                 response.id = md.id;
                 response.md = md;
-                call.respond(&response).inspect_err(|_| {
-                    let _ = self.atu_unmap(file, md.id);
-                })
+                call.respond(&response)
             }
             Opcode::ATU_UNMAP => {
                 let command: AtuUnmapCmd = call.command()?;

@@ -2,6 +2,7 @@
 
 mod access;
 mod accounting;
+mod answer;
 mod atu;
 mod boot;
 mod claim;

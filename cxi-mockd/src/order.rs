@@ -1,0 +1,48 @@
+//! What a node can be asked through its socket.
+
+use serde::{Deserialize, Serialize};
+
+/// Something that a node is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Hand over the namespaces.
+    Namespaces,
+    /// Show what is there and in use.
+    State,
+    /// The hardware has commands in flight in a transmit queue.
+    Txq {
+        nic: u16,
+        index: u32,
+        in_flight: u32,
+    },
+    /// The hardware has commands in flight in a target queue.
+    Tgq {
+        nic: u16,
+        index: u32,
+        in_flight: u32,
+    },
+    /// The hardware has TLEs of a pool in use.
+    Tles { nic: u16, pool: u32, in_use: u16 },
+    /// The hardware has LEs of a pool allocated.
+    Les {
+        nic: u16,
+        element: u32,
+        pool: u32,
+        allocated: u16,
+    },
+    /// Something goes wrong from now on.
+    Fault { fault: String },
+    /// Nothing goes wrong any more.
+    ClearFaults,
+    /// The driver's periodic cleanup runs now.
+    Tick { nic: u16 },
+    /// A wait object's interrupt comes.
+    Wake { nic: u16, client: u32, wait: u32 },
+    /// Take a NIC out.
+    Unplug { nic: u16 },
+    /// Put it back in.
+    Plug { nic: u16 },
+    /// The link comes or goes.
+    Link { nic: u16, up: bool },
+}

@@ -1,0 +1,166 @@
+//! Who may do what to whom on a served node.
+
+mod node;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output, Stdio};
+
+use node::{CLIENT, DEVICE, Directory, SERVER, Served, eventually, printed, run, server, skip};
+
+/// What a command that was refused says.
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn nobody_enters_the_node_of_another_user() {
+    need_node!();
+    if !node::is_root() {
+        return skip("only root can give a directory to another user");
+    }
+    let node = Served::start(&[]);
+    chown(node.dir(), Some(1234), None).expect("the directory can be given away");
+    let text = refused(&node.enter(&["true"]));
+    assert!(text.contains("belongs to user 1234"), "{text}");
+    assert!(refused(&node.ctl(&["state"])).contains("belongs to user 1234"));
+    let output = server(["serve", "--dir", &node.dir()]).output();
+    assert!(refused(&output.expect("the server runs")).contains("belongs to user 1234"));
+    chown(node.dir(), Some(0), None).expect("the directory can be taken back");
+    printed(&node.enter(&["true"]));
+
+    // The socket tells who serves, whoever owns the directory.
+    let directory = Directory::new();
+    let dir = directory.join("node");
+    std::fs::create_dir(&dir).expect("a directory");
+    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o777)).expect("it is open to all");
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("open");
+    let listen = format!(
+        "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('{dir}/control'); \
+         s.listen(); time.sleep(60)"
+    );
+    let mut impostor = match Command::new(CLIENT)
+        .args(["as", "1234", "python3", "-c", &listen])
+        .spawn()
+    {
+        Ok(impostor) => impostor,
+        Err(error) => return skip(&format!("there is no python3: {error}")),
+    };
+    eventually("the impostor listens", || {
+        UnixStream::connect(format!("{dir}/control")).is_ok()
+    });
+    let output = server(["enter", "--dir", &dir, "--", "true"]).output();
+    impostor.kill().expect("the impostor runs");
+    impostor.wait().expect("the impostor ends");
+    let text = refused(&output.expect("the server runs"));
+    assert!(text.contains("is served by user 1234"), "{text}");
+}
+
+#[test]
+fn another_pid_namespace_is_not_mistaken() {
+    need_node!();
+    let directory = Directory::new();
+    let dir = directory.join("node");
+    let mut node = match Command::new("unshare")
+        .args([
+            "-p",
+            "-f",
+            "--kill-child",
+            "--mount-proc",
+            SERVER,
+            "serve",
+            "--dir",
+            &dir,
+        ])
+        .env_remove("CXI_MOCK_DIR")
+        .stderr(Stdio::null())
+        .spawn()
+    {
+        Ok(node) => node,
+        Err(error) => return skip(&format!("there is no unshare(1): {error}")),
+    };
+    let mut ended = false;
+    eventually("the node answers", || {
+        ended = node.try_wait().is_ok_and(|status| status.is_some());
+        ended || UnixStream::connect(format!("{dir}/control")).is_ok()
+    });
+    if ended {
+        return skip("no PID namespace can be made");
+    }
+    let enter = ["enter", "--dir", &dir, "--", "ls", DEVICE];
+    let output = server(enter).output().expect("the server runs");
+    node.kill().expect("the node runs");
+    node.wait().expect("the node ends");
+    assert!(refused(&output).contains("PID namespace"), "{output:?}");
+}
+
+#[test]
+fn the_control_socket_has_bounds() {
+    need_node!();
+    let node = Served::start(&[]);
+    let path = format!("{}/control", node.dir());
+    let mode = std::fs::metadata(&path)
+        .expect("the socket is there")
+        .permissions();
+    assert_eq!(mode.mode() & 0o7777, 0o600);
+
+    let mut long = UnixStream::connect(&path).expect("the node listens");
+    let sent = (0..1 << 14).map_while(|_| long.write_all(&[b'a'; 1 << 14]).ok());
+    assert!(sent.count() < 1 << 10, "256 MiB of one line were taken");
+    let mut answer = String::new();
+    let _ = long.read_to_string(&mut answer);
+    assert!(answer.is_empty() || answer.contains("no order"), "{answer}");
+
+    let mut taken = Vec::new();
+    let refusal = (0..1200).find_map(|_| {
+        let mut connection = UnixStream::connect(&path).expect("the node listens");
+        let _ = connection.write_all(b"\"state\"\n");
+        let mut line = String::new();
+        let mut answers = BufReader::new(connection);
+        let _ = answers.read_line(&mut line);
+        taken.push(answers);
+        line.contains("Err").then_some(line)
+    });
+    assert!(refusal.expect("a refusal").contains("1000 connections"));
+    drop(taken);
+    eventually("the node answers again", || {
+        node.ctl(&["state"]).status.success()
+    });
+}
+
+#[test]
+fn io_uring_gives_no_rights() {
+    need_node!();
+    if !node::is_root() {
+        return skip("only root has rights to lose");
+    }
+    let directory = Directory::new();
+    let program = directory.join("uring");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/uring.c");
+    let compiled = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-o", &program, source])
+        .output();
+    match compiled {
+        Err(error) => return skip(&format!("there is no C compiler cc: {error}")),
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+    }
+    let output = run(&["--", &program, DEVICE, "1234"]);
+    if output.status.code() == Some(77) {
+        return skip("the kernel has no io_uring");
+    }
+    assert_eq!(printed(&output), "1 1");
+}
+
+#[test]
+fn answers_go_where_only_the_mock_itself_answers() {
+    need_node!();
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("there is no python3");
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/page.py");
+    let attribute = "/sys/class/cxi_user/cxi0/device/properties/nid";
+    let output = run(&["--", "timeout", "20", "python3", program, DEVICE, attribute]);
+    assert_eq!(printed(&output), "ok");
+}
