@@ -2,7 +2,7 @@
 
 use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
-use crate::landing::Landing;
+use crate::landing::{Landing, keeps_header};
 use crate::packet::{Body, Data, Packet, Reply, Request};
 use crate::portal::{Entry, PortalState};
 use crate::{Engine, PortalOptions, atomic, request_header};
@@ -145,9 +145,7 @@ impl Engine {
             self.count_failure(&entry);
             return Err(code);
         }
-        let keeps_header =
-            list == List::OVERFLOW && !entry.flags.contains(TargetFlags::UNEXPECTED_HDR_DISABLE);
-        if keeps_header && !self.pools.take(config.pool) {
+        if keeps_header(list, &entry) && !self.pools.take(config.pool) {
             return self.no_header(back, number, request);
         }
         self.use_entry(back, request, (number, list, place))
@@ -190,6 +188,7 @@ impl Engine {
             number,
             generation,
             rgid: portal.config.rgid,
+            pool,
             list,
             entry: *entry,
             iova: entry.start.wrapping_add(place_offset),

@@ -9,7 +9,7 @@ use crate::packet::{Data, Reply, Request};
 use crate::portal::{self, Entry, Header};
 use crate::transfer::Transfer;
 use crate::translation::Access;
-use crate::{Engine, EventFlags, PortalOptions, atomic, request_header};
+use crate::{Engine, EntryPool, EventFlags, PortalOptions, atomic, request_header};
 
 /// Lengths that a short event can hold.
 const SHORT_BYTES: u32 = 1 << 20;
@@ -22,6 +22,7 @@ pub(crate) struct Landing {
     pub(crate) number: u16,
     pub(crate) generation: u64,
     pub(crate) rgid: u16,
+    pub(crate) pool: EntryPool,
     pub(crate) list: List,
     /// As it was left.
     pub(crate) entry: Entry,
@@ -53,9 +54,20 @@ impl Landing {
         }
     }
 
+    /// Whether a list entry was taken for the header of the message.
+    fn keeps_header(&self) -> bool {
+        keeps_header(self.list, &self.entry)
+    }
+
     fn is_rendezvous(&self) -> bool {
         self.request.op == DmaOp::RENDEZVOUS_PUT
     }
+}
+
+/// Whether an unexpected message leaves its header.
+pub(crate) fn keeps_header(list: List, entry: &Entry) -> bool {
+    let disabled = entry.flags.contains(TargetFlags::UNEXPECTED_HDR_DISABLE);
+    list == List::OVERFLOW && !disabled
 }
 
 /// What an event says about a request.
@@ -198,30 +210,35 @@ impl Engine {
         portal.is_some_and(|portal| portal.generation == landing.generation)
     }
 
-    fn signal(&mut self, landing: &Landing, code: ReturnCode) {
-        let success = code == ReturnCode::OK;
-        let entry = &landing.entry;
-        if !self.is_current(landing) {
-            return;
-        }
+    /// Lists a message that nobody has asked for.
+    fn keep_header(&mut self, landing: &Landing) {
         let Some(portal) = self.portals.table.get_mut(landing.number) else {
             return;
         };
-        let keeps_header = landing.list == List::OVERFLOW
-            && !entry.flags.contains(TargetFlags::UNEXPECTED_HDR_DISABLE);
-        if keeps_header && success {
-            let header = Header {
-                request: landing.request,
-                from: landing.back.to,
-                start: landing.iova,
-                mlength: landing.mlength,
-            };
-            let key = (landing.request.match_bits, landing.request.initiator);
-            portal.unexpected.tidy();
-            portal.unexpected.push(key, header);
-        } else if keeps_header {
-            let pool = portal.config.pool;
-            self.pools.give(pool, 1);
+        let header = Header {
+            request: landing.request,
+            from: landing.back.to,
+            start: landing.iova,
+            mlength: landing.mlength,
+        };
+        let key = (landing.request.match_bits, landing.request.initiator);
+        portal.unexpected.tidy();
+        portal.unexpected.push(key, header);
+    }
+
+    fn signal(&mut self, landing: &Landing, code: ReturnCode) {
+        let success = code == ReturnCode::OK;
+        let entry = &landing.entry;
+        let current = self.is_current(landing);
+        if landing.keeps_header() {
+            if current && success {
+                self.keep_header(landing);
+            } else {
+                self.pools.give(landing.pool, 1);
+            }
+        }
+        if !current {
+            return;
         }
         let Some(portal) = self.portals.table.get(landing.number) else {
             return;

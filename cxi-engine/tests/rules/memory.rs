@@ -1,6 +1,6 @@
 //! 15: memory.
 
-use cxi_engine::{Effect, PortalOptions};
+use cxi_engine::{Effect, EntryPool, PortalOptions};
 use cxi_hw::{DmaFlags, EventType, FullDma, ReturnCode, TargetCommand, TargetFlags};
 
 use crate::rig::*;
@@ -231,4 +231,19 @@ fn a_portal_that_goes_during_a_copy() {
     rig.engine.run_until_idle();
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
     assert_eq!(rig.events(TARGET_EQ), []);
+}
+
+/// The place that was kept for the header of its message is free again.
+#[test]
+fn a_portal_that_goes_during_a_copy_keeps_no_entry() {
+    let mut rig = rig();
+    rig.append(&unlink(cxi_hw::List::PRIORITY, 1));
+    rig.append(&overflow(2, BUFFER + 0x20_0000, 0x20_0000));
+    rig.events(TARGET_EQ);
+    rig.store(TXQ, &[&put(0x18_0000).encode()]);
+    assert!(rig.engine.step() && rig.engine.step());
+    assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 2);
+    rig.engine.remove_portal(PORTAL);
+    rig.engine.run_until_idle();
+    assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 0);
 }
