@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 
 use cxi_hw::{
     CState, CommandByte, CommandFailure, CqStatus, EventSize, EventType, ReturnCode, SLOT_BYTES,
+    launch_page,
 };
+
+use cxi_hw::command_ring::{FIRST_SLOT, UNIT_SLOTS};
 
 use crate::table::Table;
 use crate::{CommandPages, CounterDoorbell, Engine, UpdatePolicy};
 
-/// The status word and its reserve are before the first command.
-const FIRST_SLOT: u32 = 8;
-/// Slots in the unit of pointers.
-const UNIT_SLOTS: u32 = 2;
 /// Slots that may be read before the pointer is written back, under the lazy policy.
 const LAZY_SLOTS: u32 = 32;
 /// Number of the first target queue.
@@ -250,12 +249,11 @@ impl Engine {
         let Some(queue) = self.queues.table.get_mut(number) else {
             return;
         };
-        // Windows of 1 KiB for 64 bytes, for 128 bytes on their boundary, and for 128 bytes behind
-        // a unit that is skipped.
-        let units = match offset >> 10 {
-            1 => 1,
-            2 => 2,
-            3 => 3,
+        let units = match offset / launch_page::WINDOW_BYTES * launch_page::WINDOW_BYTES {
+            launch_page::WINDOW_64 => 1,
+            launch_page::WINDOW_128_ALIGNED => 2,
+            // With the one that is skipped.
+            launch_page::WINDOW_128_UNALIGNED => 3,
             _ => return,
         };
         queue.write += units * UNIT_SLOTS;

@@ -2,12 +2,9 @@
 
 use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
 
-use crate::{Effect, EventBuffer, EventQueue};
+use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK, RESERVED_BLOCKS};
 
-/// Bytes of a block.
-const BLOCK: u64 = 64;
-/// Block 0 is the status, so the first event is in block 1.
-const FIRST: u32 = 1;
+use crate::{Effect, EventBuffer, EventQueue};
 
 /// NULL events that fill a block behind an event of 16 or 32 bytes.
 const NULL_16: [u8; 16] = {
@@ -49,7 +46,7 @@ impl Events {
         Self {
             blocks: blocks(&config.buffer),
             config,
-            write: FIRST,
+            write: FIRST_BLOCK,
             buffer_b: false,
             resize: None,
             dropping: false,
@@ -74,18 +71,18 @@ impl Events {
 
     /// Blocks that can hold an event: all but the status and one that stays empty.
     fn capacity(&self) -> u32 {
-        self.blocks.saturating_sub(2)
+        self.blocks.saturating_sub(RESERVED_BLOCKS)
     }
 
     /// Blocks that the client has not acknowledged.
     fn used(&self, state: EqState) -> u32 {
-        let round = self.blocks.saturating_sub(FIRST).max(1);
+        let round = self.blocks.saturating_sub(FIRST_BLOCK).max(1);
         let read = if state.reading_buffer_b == self.buffer_b {
-            state.rd_ptr.max(FIRST)
+            state.rd_ptr.max(FIRST_BLOCK)
         } else {
-            FIRST
+            FIRST_BLOCK
         };
-        (self.write + round - FIRST - (read - FIRST) % round) % round
+        (self.write + round - FIRST_BLOCK - (read - FIRST_BLOCK) % round) % round
     }
 
     fn free(&self, state: EqState) -> u32 {
@@ -120,7 +117,7 @@ impl Events {
     }
 
     fn store(&mut self, event: &[u8], effects: &mut Vec<Effect>) {
-        let va = self.config.buffer.va + u64::from(self.write) * BLOCK;
+        let va = self.config.buffer.va + u64::from(self.write) * BLOCK_BYTES;
         let (body, last) = event.split_at(event.len() - 8);
         let event = [(va, body), (va + body.len() as u64, last)];
         let memory = &self.config.buffer.memory;
@@ -134,7 +131,7 @@ impl Events {
         }
         self.write += 1;
         if self.write >= self.blocks {
-            self.write = FIRST;
+            self.write = FIRST_BLOCK;
         }
     }
 
@@ -253,12 +250,12 @@ impl Events {
         }
         self.blocks = blocks(&buffer);
         self.config.buffer = buffer;
-        self.write = FIRST;
+        self.write = FIRST_BLOCK;
         self.buffer_b = !self.buffer_b;
         self.above = 0;
     }
 }
 
 fn blocks(buffer: &EventBuffer) -> u32 {
-    u32::try_from(buffer.len / BLOCK).unwrap_or(u32::MAX)
+    u32::try_from(buffer.len / BLOCK_BYTES).unwrap_or(u32::MAX)
 }

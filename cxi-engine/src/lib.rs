@@ -32,6 +32,7 @@ mod translation;
 mod transmit;
 mod triggered;
 
+pub use cxi_hw::CounterDoorbell;
 pub use engine::Engine;
 pub use fabric::{Fabric, Faults};
 pub use object::{
@@ -39,7 +40,5 @@ pub use object::{
     PoolLimits, Portal, PortalOptions, PortalStatus, Region, Settings, TargetQueue, Thresholds,
     TransmitQueue, UpdatePolicy, WriteBack,
 };
-pub use seam::{
-    ClientMemory, CommandPages, CounterDoorbell, CounterPages, Effect, EventPages, MemoryFault,
-};
+pub use seam::{ClientMemory, CommandPages, CounterPages, Effect, EventPages, MemoryFault};
 pub use telemetry::Telemetry;

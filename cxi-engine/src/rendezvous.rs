@@ -1,7 +1,8 @@
 //! Rendezvous: a put that carries little, and a get of the rest by the target's NIC.
 
 use cxi_hw::{
-    DmaFlags, DmaOp, ENDPOINT_DEFINED_BITS, EventType, List, MatchId, TargetFlags, TargetLong,
+    DmaFlags, DmaOp, ENDPOINT_DEFINED_BITS, EventType, List, MatchId, RendezvousMatchBits,
+    RendezvousUserPtr, TargetFlags, TargetLong,
 };
 
 use crate::Engine;
@@ -10,9 +11,6 @@ use crate::landing::{Landing, describe};
 use crate::packet::{Data, Reply, Request};
 use crate::portal::{self, Entry, Header};
 use crate::translation::Access;
-
-/// Match bits that the get keeps of the put's.
-const KEPT_BITS: u64 = 0xffff << 48;
 
 /// A rendezvous put that has its buffer.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +72,7 @@ impl Engine {
         let pid_bits = self.settings.pid_bits;
         let request = rest.request;
         let pid = request.initiator.pid(pid_bits);
+        let source = u16::try_from(pid).unwrap_or(u16::MAX);
         let flags = rest.entry.flags;
         let issued = self.settings.rendezvous_gets;
         let at = rest.start.wrapping_add(rest.eager.into());
@@ -122,7 +121,7 @@ impl Engine {
                 eq,
                 ct: rest.entry.ct,
                 flags: report_flags,
-                user_ptr: user_pointer(rest, pid),
+                user_ptr: user_pointer(rest, source),
                 reply: true,
                 rendezvous: true,
                 before: rest.eager,
@@ -141,12 +140,12 @@ impl Engine {
         let get = Request {
             op: DmaOp::GET,
             vni: request.vni,
-            pid: u16::try_from(pid).unwrap_or(u16::MAX),
+            pid: source,
             index: u16::try_from(self.settings.rendezvous_index).unwrap_or(u16::MAX),
             flags: DmaFlags::empty(),
             small: false,
             initiator: MatchId::default(),
-            match_bits: request.match_bits & KEPT_BITS | u64::from(request.rendezvous_id),
+            match_bits: match_bits(request),
             header_data: 0,
             remote_offset,
             // No more than was asked for.
@@ -159,11 +158,25 @@ impl Engine {
     }
 }
 
+/// What the get is matched by.
+fn match_bits(request: &Request) -> u64 {
+    let [.., low, high] = request.match_bits.to_le_bytes();
+    let bits = RendezvousMatchBits {
+        rendezvous_id: request.rendezvous_id,
+        transaction_type: 0,
+        match_bits: u16::from_le_bytes([low, high]),
+    };
+    u64::from_le_bytes(bits.encode())
+}
+
 /// What the REPLY of the get has for a user pointer.
-fn user_pointer(rest: &Rest<'_>, pid: u32) -> u64 {
-    u64::from(rest.from)
-        | u64::from(pid) << 20
-        | u64::from(rest.number) << 29
-        | u64::from(rest.request.rendezvous_id) << 40
-        | u64::from(rest.entry.buffer_id) << 48
+fn user_pointer(rest: &Rest<'_>, pid: u16) -> u64 {
+    let pointer = RendezvousUserPtr {
+        src_nid: rest.from,
+        src_pid: pid,
+        ptlte_index: rest.number,
+        rendezvous_id: rest.request.rendezvous_id,
+        buffer_id: rest.entry.buffer_id,
+    };
+    u64::from_le_bytes(pointer.encode())
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cxi_hw::CounterDoorbell;
+
 /// Memory of a client that is not there: never mapped, unmapped since, or its process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryFault;
@@ -89,48 +91,6 @@ pub trait CounterPages: Send + fmt::Debug {
     ///
     /// [`Engine::poll`]: crate::Engine::poll
     fn take_doorbell(&self, doorbell: CounterDoorbell) -> Option<u64>;
-}
-
-/// A doorbell in the page of a counter, in the order in which [`Engine::poll`] takes them.
-///
-/// [`Engine::poll`]: crate::Engine::poll
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CounterDoorbell {
-    /// Sets the successes to 0; at byte 128.
-    ResetSuccess,
-    /// Sets the failures to 0; at byte 192.
-    ResetFailure,
-    /// Adds to the successes; at byte 0.
-    AddSuccess,
-    /// Adds to the failures; at byte 64.
-    AddFailure,
-}
-
-impl CounterDoorbell {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::ResetSuccess,
-        Self::ResetFailure,
-        Self::AddSuccess,
-        Self::AddFailure,
-    ];
-
-    /// Where in the page.
-    #[must_use]
-    pub const fn offset(self) -> usize {
-        match self {
-            Self::AddSuccess => 0,
-            Self::AddFailure => 64,
-            Self::ResetSuccess => 128,
-            Self::ResetFailure => 192,
-        }
-    }
-
-    /// The doorbell at an offset.
-    #[must_use]
-    pub fn at(offset: usize) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.offset() == offset)
-    }
 }
 
 /// What a front end has to do after the engine has run.

@@ -6,6 +6,7 @@ mod codes;
 mod command;
 mod event;
 mod layout;
+mod ring;
 mod state;
 mod target;
 mod transmit;
@@ -25,7 +26,8 @@ pub use event::{
 };
 use layout::layouts;
 pub use layout::{Field, Layout};
-pub use state::{CqStatus, CtWriteback, EqState, EqStatus};
+pub use ring::{CounterDoorbell, command_ring, event_ring, launch_page};
+pub use state::{CqStatus, CtWriteback, EqState, EqStatus, RendezvousMatchBits, RendezvousUserPtr};
 pub use target::{SetState, TargetCommand};
 pub use transmit::{
     CState, CqCommand, CtCommand, DmaAtomic, FullDma, IdcAtomic, IdcHeader, IdcMessage, NomatchDma,

@@ -45,4 +45,20 @@ layouts! {
         ct_failure: u8 [48; 7] "failures",
         ct_writeback: bool [63; 1] "set by each write-back",
     }
+
+    /// Match bits of the get of a rendezvous.
+    struct RendezvousMatchBits: 8 = "rdzv_match_bits" {
+        rendezvous_id: u8 [0; 8] "rendezvous ID of the put",
+        transaction_type: u8 [8; 4] "0",
+        match_bits: u16 [48; 16] "the upper match bits of the put",
+    }
+
+    /// User pointer in the REPLY of the get of a rendezvous.
+    struct RendezvousUserPtr: 8 = "rdzv_user_ptr" {
+        src_nid: u32 [0; 20] "NIC address of the source",
+        src_pid: u16 [20; 9] "PID of the source",
+        ptlte_index: u16 [29; 11] "PtlTE",
+        rendezvous_id: u8 [40; 8] "rendezvous ID of the put",
+        buffer_id: u16 [48; 16] "handle of the list entry",
+    }
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_hw::{
-    AtomicOp, AtomicType, CState, Class, CommandByte, CommandFailure, CompareOp, CqCommand, CqOp,
-    CqStatus, CtCommand, CtOp, CtWriteback, DmaAtomic, DmaFlags, DmaOp, EqState, EqStatus,
-    EqSwitch, EventSize, EventType, FabricAddress, FullDma, IdcAtomic, IdcHeader, IdcMessage,
-    InitiatorLong, InitiatorShort, Layout, List, MatchId, NomatchDma, PtlteState, ReturnCode,
-    SetState, SmallAtomic, StateChange, StateReason, TargetCommand, TargetFlags, TargetLong,
-    TargetOp, TargetShort, Timestamp, TriggeredLong, TriggeredShort,
+    AtomicOp, AtomicType, CState, Class, CommandByte, CommandFailure, CompareOp, CounterDoorbell,
+    CqCommand, CqOp, CqStatus, CtCommand, CtOp, CtWriteback, DmaAtomic, DmaFlags, DmaOp, EqState,
+    EqStatus, EqSwitch, EventSize, EventType, FabricAddress, FullDma, IdcAtomic, IdcHeader,
+    IdcMessage, InitiatorLong, InitiatorShort, Layout, List, MatchId, NomatchDma, PtlteState,
+    RendezvousMatchBits, RendezvousUserPtr, ReturnCode, SetState, SmallAtomic, StateChange,
+    StateReason, TargetCommand, TargetFlags, TargetLong, TargetOp, TargetShort, Timestamp,
+    TriggeredLong, TriggeredShort, command_ring, event_ring, launch_page,
 };
 use serde_json::Value;
 
@@ -121,7 +122,7 @@ fn cases() -> Vec<Case> {
         CState IdcHeader IdcMessage IdcAtomic SmallAtomic NomatchDma FullDma DmaAtomic CtCommand
         CqCommand TargetCommand SetState InitiatorShort InitiatorLong TriggeredShort TriggeredLong
         CommandFailure TargetShort TargetLong Timestamp EqSwitch EqStatus EqState CqStatus
-        CtWriteback
+        CtWriteback RendezvousMatchBits RendezvousUserPtr
     )
 }
 
@@ -251,4 +252,52 @@ fn enumerations_have_their_numbers() {
         format!("{:?} {}", ReturnCode::NO_MATCH, ReturnCode(63)),
         "NO_MATCH ReturnCode(63)"
     );
+}
+
+#[test]
+fn rings_and_pages() {
+    let recorded = &recorded()["rings"];
+    let number = |value: &Value| value.as_u64().unwrap();
+    let numbers =
+        |value: &Value| -> Vec<_> { value.as_array().unwrap().iter().map(number).collect() };
+    assert_eq!(
+        u64::from(command_ring::FIRST_SLOT),
+        number(&recorded["first_slot"])
+    );
+    assert_eq!(
+        u64::from(command_ring::FIRST_UNIT),
+        number(&recorded["first_unit"])
+    );
+    for (slot, by_class) in (0..).zip(recorded["padding"].as_array().unwrap()) {
+        let padding: [u64; 4] = [1, 2, 4, 8].map(|slots| command_ring::padding(slot, slots).into());
+        assert_eq!(numbers(by_class), padding, "{slot}");
+    }
+    let windows = [
+        launch_page::WINDOW_64,
+        launch_page::WINDOW_128_ALIGNED,
+        launch_page::WINDOW_128_UNALIGNED,
+    ];
+    assert_eq!(
+        numbers(&recorded["windows"]),
+        windows.map(|window| window as u64)
+    );
+    assert_eq!(launch_page::window_offset(9), 256);
+    assert_eq!(launch_page::window_offset(32 + 9), 256);
+    let doorbells = recorded["doorbells"].as_object().unwrap();
+    assert_eq!(doorbells.len(), CounterDoorbell::ALL.len());
+    for (offset, what) in doorbells {
+        let doorbell = CounterDoorbell::at(offset.parse().unwrap()).unwrap();
+        let expected = match doorbell {
+            CounterDoorbell::AddSuccess | CounterDoorbell::AddFailure => "add value",
+            CounterDoorbell::ResetSuccess => "success = 0",
+            CounterDoorbell::ResetFailure => "failure = 0",
+        };
+        assert_eq!(what, expected);
+    }
+    let events = [
+        event_ring::BLOCK_BYTES,
+        u64::from(event_ring::FIRST_BLOCK) * event_ring::BLOCK_BYTES,
+        event_ring::RESERVED_BLOCKS.into(),
+    ];
+    assert_eq!(numbers(&recorded["event_ring"]), events);
 }

@@ -23,7 +23,7 @@ use cxi_hw::{
     CState, Class, CommandByte, CqStatus, CtCommand, CtOp, CtWriteback, DmaFlags, DmaOp, EqState,
     EventSize, EventType, FabricAddress, FullDma, IdcHeader, IdcMessage, InitiatorShort, List,
     MatchId, PtlteState, ReturnCode, SetState, StateChange, TargetCommand, TargetFlags, TargetLong,
-    TargetOp, TargetShort,
+    TargetOp, TargetShort, command_ring,
 };
 
 use memory::{Memory, Ring, Word};
@@ -85,13 +85,13 @@ impl std::fmt::Debug for Event {
 /// A program's side of a command queue.
 pub struct Commands {
     pub ring: Ring,
-    slot: usize,
-    count: usize,
+    slot: u32,
+    count: u32,
 }
 
 impl Commands {
-    fn new(count: usize) -> Self {
-        let ring = Ring(Arc::new(Mutex::new(vec![0; count * 64])));
+    fn new(count: u32) -> Self {
+        let ring = Ring(Arc::new(Mutex::new(vec![0; count as usize * 64])));
         let status = CqStatus {
             rd_ptr: 4,
             return_code: ReturnCode::OK,
@@ -100,7 +100,7 @@ impl Commands {
         ring.0.lock().unwrap()[..8].copy_from_slice(&status.encode());
         Self {
             ring,
-            slot: 8,
+            slot: command_ring::FIRST_SLOT,
             count,
         }
     }
@@ -111,20 +111,20 @@ impl Commands {
             0 => 32,
             first => CommandByte(first).bytes(),
         };
-        while !(self.slot * 32).is_multiple_of(bytes) {
+        for _ in 0..command_ring::padding(self.slot, u32::try_from(bytes / 32).unwrap()) {
             self.store(&[0; 32], 32);
         }
         self.store(command, bytes);
     }
 
     fn store(&mut self, command: &[u8], bytes: usize) {
-        let at = self.slot * 32;
+        let at = self.slot as usize * 32;
         let mut ring = self.ring.0.lock().unwrap();
         ring[at..at + bytes].fill(0);
         ring[at..at + command.len()].copy_from_slice(command);
-        self.slot += bytes / 32;
+        self.slot += u32::try_from(bytes / 32).unwrap();
         if self.slot >= self.count * 2 {
-            self.slot = 8;
+            self.slot = command_ring::FIRST_SLOT;
         }
     }
 
@@ -132,7 +132,7 @@ impl Commands {
         if !self.slot.is_multiple_of(2) {
             self.store(&[0; 32], 32);
         }
-        self.slot as u64 / 2
+        u64::from(self.slot / 2)
     }
 
     pub fn status(&self) -> CqStatus {
