@@ -79,6 +79,8 @@ fn unharmed(rig: &Rig) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn commands_of_a_kind(commands in proptest::collection::vec((any_command(), 0..3_usize), 1..20)) {
         let mut rig = rig();

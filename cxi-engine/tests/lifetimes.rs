@@ -203,6 +203,8 @@ fn settle(rigs: &mut [Rig; 2], fabric: &Fabric) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn objects_come_and_go(
         acts in proptest::collection::vec((0..2_usize, act()), 1..120),
