@@ -48,5 +48,14 @@ compiler() {
     fi
 }
 
-compiler "$(promised_rust Cargo.toml)" "${packages_libraries[@]}"
-compiler "$(promised_rust cxi-cli/Cargo.toml)" --package cxi-cli
+# The README promises what the manifests do.
+readme_promise() {
+    local version
+    version=$(promised_rust Cargo.toml)
+    [ "$version" = "$(promised_rust fuzz/Cargo.toml)" ] && grep -qF "($version or later)" README.md && return
+    printf '    README.md, Cargo.toml and fuzz/Cargo.toml name different compilers\n'
+    return 1
+}
+
+step "promised compiler" readme_promise
+compiler "$(promised_rust Cargo.toml)" "${packages_published[@]}"

@@ -205,9 +205,8 @@ impl Rules {
             DriverRelease::Shs13_0 => Self::shs_13_0(),
             DriverRelease::Shs13_1 => Self::shs_13_1(),
             DriverRelease::Shs14_0_0 => Self::shs_14_0_0(),
+            DriverRelease::Shs14_0_1 => Self::shs_14_0_1(),
             DriverRelease::Main => Self::main(),
-            // Until a new release has rules of its own here, it behaves as what sites run.
-            _ => Self::shs_14_0_1(),
         }
     }
 

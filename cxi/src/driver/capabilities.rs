@@ -49,48 +49,63 @@ bitflags::bitflags! {
     }
 }
 
+/// Since SHS 13.1.
+const FROM_13_1: Capabilities = Capabilities::SERVICE_ENABLE
+    .union(Capabilities::VNI_RANGES)
+    .union(Capabilities::EXCLUSIVE_CPS)
+    .union(Capabilities::TRIGGERED_CPS)
+    .union(Capabilities::CP_MODIFY)
+    .union(Capabilities::NID_CONFIGURED)
+    .union(Capabilities::EMPTY_VNI_LIST)
+    .union(Capabilities::UNUSED_MEMBER_SLOTS)
+    .union(Capabilities::UNRESTRICTED_WAITS)
+    .union(Capabilities::DISABLED_VNIS_OFF)
+    .union(Capabilities::POOL_FLAGS)
+    .union(Capabilities::RGID_PARAMETERS);
+
+/// Since SHS 14.0.1.
+const FROM_14_0_1: Capabilities = FROM_13_1
+    .union(Capabilities::NETNS)
+    .union(Capabilities::SHARED_VNIS)
+    .union(Capabilities::LE_POOL_BY_RESERVATION);
+
 impl Capabilities {
     /// What a release can do.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
-        let from = |since, capabilities: Self| {
-            if release >= since {
-                capabilities
-            } else {
-                Self::empty()
+        match release {
+            DriverRelease::Shs12_0 => Self::SHARED_VNIS | Self::UNUSED_MEMBER_SLOTS,
+            DriverRelease::Shs13_0 => Self::EXCLUSIVE_VNIS,
+            DriverRelease::Shs13_1 => FROM_13_1 | Self::EXCLUSIVE_VNIS,
+            DriverRelease::Shs14_0_0 => FROM_13_1 | Self::NETNS | Self::EXCLUSIVE_VNIS,
+            DriverRelease::Shs14_0_1 => FROM_14_0_1,
+            DriverRelease::Main => {
+                FROM_14_0_1 | Self::CQ_ALLOC_BUF | Self::USAGE_NOT_APPLICABLE | Self::LIST_BY_ID
             }
-        };
-        let exclusive = match release {
-            DriverRelease::Shs13_0 | DriverRelease::Shs13_1 | DriverRelease::Shs14_0_0 => {
-                Self::EXCLUSIVE_VNIS
-            }
-            _ => Self::SHARED_VNIS,
-        };
-        let unused_slots = match release {
-            DriverRelease::Shs13_0 => Self::empty(),
-            _ => Self::UNUSED_MEMBER_SLOTS,
-        };
-        exclusive
-            | unused_slots
-            | from(
-                DriverRelease::Shs13_1,
-                Self::SERVICE_ENABLE
-                    | Self::VNI_RANGES
-                    | Self::EXCLUSIVE_CPS
-                    | Self::TRIGGERED_CPS
-                    | Self::CP_MODIFY
-                    | Self::NID_CONFIGURED
-                    | Self::EMPTY_VNI_LIST
-                    | Self::UNRESTRICTED_WAITS
-                    | Self::DISABLED_VNIS_OFF
-                    | Self::POOL_FLAGS
-                    | Self::RGID_PARAMETERS,
-            )
-            | from(DriverRelease::Shs14_0_0, Self::NETNS)
-            | from(DriverRelease::Shs14_0_1, Self::LE_POOL_BY_RESERVATION)
-            | from(
-                DriverRelease::Main,
-                Self::CQ_ALLOC_BUF | Self::USAGE_NOT_APPLICABLE | Self::LIST_BY_ID,
-            )
+        }
+    }
+
+    /// The first release from which on all can do this.
+    pub(crate) fn since(self) -> DriverRelease {
+        let lacking = |release: &DriverRelease| !Self::for_release(*release).contains(self);
+        let mut later = DriverRelease::ALL.into_iter().rev();
+        let last = later.find(lacking);
+        let next = DriverRelease::ALL
+            .into_iter()
+            .find(|release| Some(*release) > last);
+        next.unwrap_or(DriverRelease::Main)
+    }
+
+    /// What an error calls this.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::SERVICE_ENABLE => "enabling and disabling",
+            Self::VNI_RANGES => "a range of VNIs",
+            Self::EXCLUSIVE_CPS => "an exclusive CP",
+            Self::TRIGGERED_CPS => "asking for an LCID",
+            Self::CP_MODIFY => "moving a profile to another VNI",
+            Self::NETNS => "a network namespace as member",
+            _ => "this",
+        }
     }
 }

@@ -130,7 +130,10 @@ impl Evidence {
         match release {
             DriverRelease::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
             DriverRelease::Shs13_0 => self.default_classes != DefaultClasses::None,
-            _ => true,
+            DriverRelease::Shs13_1
+            | DriverRelease::Shs14_0_0
+            | DriverRelease::Shs14_0_1
+            | DriverRelease::Main => true,
         }
     }
 

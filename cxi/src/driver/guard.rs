@@ -67,18 +67,12 @@ impl Device {
             .on(self.id())
     }
 
-    /// Refuses what this driver is not known to do; `since` is the first release that does.
-    pub(crate) fn needs(
-        &self,
-        capability: Capabilities,
-        what: &'static str,
-        since: DriverRelease,
-        opcode: Opcode,
-    ) -> Result<()> {
+    /// Refuses what this driver is not known to do.
+    pub(crate) fn needs(&self, capability: Capabilities, opcode: Opcode) -> Result<()> {
         if self.driver()?.can(capability) {
             return Ok(());
         }
-        Err(self.unsupported(what, since, opcode))
+        Err(self.unsupported(capability.words(), capability.since(), opcode))
     }
 
     pub(crate) fn unsupported(

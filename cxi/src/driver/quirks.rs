@@ -78,26 +78,24 @@ impl Quirks {
     /// What a release answers with damage.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
-        let from = |since, quirks: Self| {
-            if release >= since {
-                quirks
-            } else {
-                Self::empty()
-            }
-        };
-        let own = match release {
+        let from_13_0 = Self::ORPHANED_PROFILE | Self::VNI_COUNT;
+        let from_13_1 = from_13_0 | Self::REFUSED_RANGE;
+        match release {
             DriverRelease::Shs12_0 => {
                 Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS
             }
             DriverRelease::Shs13_0 => {
-                Self::REFUSED_RESERVE | Self::SHARED_RGID | Self::OPEN_VNIS | Self::OPEN_MEMBER_SLOT
+                from_13_0
+                    | Self::REFUSED_RESERVE
+                    | Self::SHARED_RGID
+                    | Self::OPEN_VNIS
+                    | Self::OPEN_MEMBER_SLOT
             }
-            _ => Self::empty(),
-        };
-        own | from(
-            DriverRelease::Shs13_0,
-            Self::ORPHANED_PROFILE | Self::VNI_COUNT,
-        ) | from(DriverRelease::Shs13_1, Self::REFUSED_RANGE)
+            DriverRelease::Shs13_1
+            | DriverRelease::Shs14_0_0
+            | DriverRelease::Shs14_0_1
+            | DriverRelease::Main => from_13_1,
+        }
     }
 }
 

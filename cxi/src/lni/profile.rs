@@ -13,7 +13,7 @@ use super::object::{Object, closable};
 use super::{Lni, LniInner, explain, reach};
 use crate::driver::Capabilities;
 use crate::error::{ErrorKind, Result};
-use crate::{DriverRelease, TrafficClass, Vni};
+use crate::{TrafficClass, Vni};
 
 /// Highest priority code point of Ethernet frames.
 const MAX_PRIORITY: u32 = 7;
@@ -218,12 +218,7 @@ impl Lni {
                 device.call(&command, explain)
             }
             Some(choice) => {
-                device.needs(
-                    Capabilities::TRIGGERED_CPS,
-                    "asking for an LCID",
-                    DriverRelease::Shs13_1,
-                    TrigCpAllocCmd::OPCODE,
-                )?;
+                device.needs(Capabilities::TRIGGERED_CPS, TrigCpAllocCmd::OPCODE)?;
                 let command = TrigCpAllocCmd {
                     lni,
                     vni: options.vni,
@@ -267,12 +262,7 @@ impl CommunicationProfile {
     #[doc(alias = "cxil_modify_cp")]
     pub fn modify(&self, vni: Vni) -> Result<()> {
         let device = self.inner.lni.device();
-        device.needs(
-            Capabilities::CP_MODIFY,
-            "moving a profile to another VNI",
-            DriverRelease::Shs13_1,
-            CpModifyCmd::OPCODE,
-        )?;
+        device.needs(Capabilities::CP_MODIFY, CpModifyCmd::OPCODE)?;
         let command = CpModifyCmd {
             cp_hndl: self.inner.object.command().cp_hndl,
             vni: vni.into(),

@@ -7,7 +7,7 @@ use super::presence::Presence;
 use super::{Service, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, Shortage};
-use crate::{DriverRelease, ServiceId, VniAccess};
+use crate::{ServiceId, VniAccess};
 
 impl Services {
     /// Writes the specification over that of a service (SVC_UPDATE).
@@ -102,12 +102,8 @@ impl Services {
             }
             return self.send_update(id, desc);
         }
-        self.device.needs(
-            Capabilities::SERVICE_ENABLE,
-            "enabling and disabling",
-            DriverRelease::Shs13_1,
-            Opcode::SVC_ENABLE,
-        )?;
+        self.device
+            .needs(Capabilities::SERVICE_ENABLE, Opcode::SVC_ENABLE)?;
         self.check_vni_count(id, Opcode::SVC_ENABLE)?;
         let command = SvcEnableCmd {
             svc_id: id.get(),

@@ -1,16 +1,13 @@
 //! Services for a network namespace.
 
 use cxi_ioctl::abi::service::{SvcGetNetnsCmd, SvcSetNetnsCmd};
-use cxi_ioctl::{Command, DriverRelease, Errno};
+use cxi_ioctl::{Command, Errno};
 
 use super::Services;
 use super::change::busy;
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Member, ServiceId};
-
-/// What older drivers do not know.
-pub(super) const NETNS_MEMBER: &str = "a network namespace as member";
 
 impl Services {
     /// Lets processes of a network namespace use a service (SVC_SET_NETNS); `inode` is the
@@ -33,12 +30,7 @@ impl Services {
             let kind = ErrorKind::InvalidInput(error.to_string().into());
             return Err(Error::invalid(kind).during(OPCODE).on(self.device.id()));
         }
-        self.device.needs(
-            Capabilities::NETNS,
-            NETNS_MEMBER,
-            DriverRelease::Shs14_0_0,
-            OPCODE,
-        )?;
+        self.device.needs(Capabilities::NETNS, OPCODE)?;
         let command = SvcSetNetnsCmd {
             svc_id: id.get(),
             netns: inode,

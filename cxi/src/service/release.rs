@@ -2,7 +2,6 @@
 
 use cxi_ioctl::{Errno, Opcode};
 
-use super::netns::NETNS_MEMBER;
 use super::{ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,20 +14,10 @@ impl Services {
     pub(super) fn check_release(&self, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
         let device = &self.device;
         if spec.netns().is_some() {
-            device.needs(
-                Capabilities::NETNS,
-                NETNS_MEMBER,
-                DriverRelease::Shs14_0_0,
-                OPCODE,
-            )?;
+            device.needs(Capabilities::NETNS, OPCODE)?;
         }
         match spec.vnis {
-            VniAccess::Range(_) => device.needs(
-                Capabilities::VNI_RANGES,
-                "a range of VNIs",
-                DriverRelease::Shs13_1,
-                OPCODE,
-            )?,
+            VniAccess::Range(_) => device.needs(Capabilities::VNI_RANGES, OPCODE)?,
             VniAccess::Unrestricted => device.guard(Quirks::OPEN_VNIS, OPCODE)?,
             VniAccess::List(_) => {}
         }

@@ -7,7 +7,7 @@ use super::presence::Presence;
 use super::{ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
-use crate::{DriverRelease, LnisPerRgid, Member, Members, ServiceId};
+use crate::{LnisPerRgid, Member, Members, ServiceId};
 
 impl Services {
     /// What would make a service like this one: [`get`](Self::get), and what only commands of
@@ -87,12 +87,8 @@ impl Services {
     /// - [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_svc_set_exclusive_cp")]
     pub fn set_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
-        self.device.needs(
-            Capabilities::EXCLUSIVE_CPS,
-            "an exclusive CP",
-            DriverRelease::Shs13_1,
-            SvcSetExclusiveCpCmd::OPCODE,
-        )?;
+        self.device
+            .needs(Capabilities::EXCLUSIVE_CPS, SvcSetExclusiveCpCmd::OPCODE)?;
         let command = SvcSetExclusiveCpCmd {
             svc_id: id.get(),
             exclusive_cp: exclusive.into(),

@@ -6,7 +6,7 @@ use cxi_ioctl::{Command, Errno, Opcode};
 use super::{Service, Services};
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{DriverRelease, ServiceId, VniRange};
+use crate::{ServiceId, VniRange};
 
 impl Services {
     /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). From SHS 13.1 on.
@@ -32,12 +32,7 @@ impl Services {
         let refuse = |kind: ErrorKind, errno| {
             Err(Error::new(kind, errno).during(OPCODE).on(self.device.id()))
         };
-        self.device.needs(
-            Capabilities::VNI_RANGES,
-            "a range of VNIs",
-            DriverRelease::Shs13_1,
-            OPCODE,
-        )?;
+        self.device.needs(Capabilities::VNI_RANGES, OPCODE)?;
         let service = self.exists(id, OPCODE)?;
         if service.restricted_vnis() {
             let text = format!(
