@@ -89,4 +89,55 @@ mod tests {
             assert_eq!(parse(bad), None);
         }
     }
+
+    /// A NIC with a directory for its telemetry.
+    fn device(sys: &Path) -> (Device, std::path::PathBuf) {
+        let nic = cxi_mock::Nic::new(cxi_mock::NicConfig::new()).unwrap();
+        let file = nic.open().unwrap();
+        let transport = std::sync::Arc::new(file.transport(cxi_mock::Credentials::root()));
+        let device = Device::with_sysfs(crate::DeviceId::new(3), transport, sys);
+        let directory = device.directory().map(NicDirectory::telemetry);
+        let directory = directory.unwrap().to_owned();
+        fs::create_dir_all(&directory).unwrap();
+        (device, directory)
+    }
+
+    #[test]
+    fn names_are_in_order_and_lead_nowhere_else() {
+        let sys = tempfile::tempdir().unwrap();
+        let (device, directory) = device(sys.path());
+        for name in ["pct_b", "atu_a", "hni_c"] {
+            fs::write(directory.join(name), "7@1.5\n").unwrap();
+        }
+        assert_eq!(
+            device.telemetry_counters().unwrap(),
+            ["atu_a", "hni_c", "pct_b"]
+        );
+        assert_eq!(device.telemetry("hni_c").unwrap().value, 7);
+        fs::write(directory.join("..hidden"), "7@1.5\n").unwrap();
+        fs::create_dir(directory.join("sub")).unwrap();
+        fs::write(directory.join("sub/x"), "7@1.5\n").unwrap();
+        for name in ["", "..hidden", "sub/x", "/sub"] {
+            let error = device.telemetry(name).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::InvalidInput(_)),
+                "{error}"
+            );
+            assert_eq!(error.device(), Some(crate::DeviceId::new(3)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_reading_is_said_with_the_nic_and_in_short() {
+        let sys = tempfile::tempdir().unwrap();
+        let (device, directory) = device(sys.path());
+        fs::write(directory.join("bad"), "x".repeat(70)).unwrap();
+        let error = device.telemetry("bad").unwrap_err();
+        assert_eq!(error.device(), Some(crate::DeviceId::new(3)));
+        let text = error.to_string();
+        assert!(text.contains(&"x".repeat(64)), "{text}");
+        assert!(!text.contains(&"x".repeat(65)), "{text}");
+        let missing = device.telemetry("none").unwrap_err();
+        assert_eq!(missing.device(), Some(crate::DeviceId::new(3)));
+    }
 }

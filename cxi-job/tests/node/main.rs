@@ -14,4 +14,5 @@ mod parallel;
 mod rare;
 mod release;
 mod releases;
+mod soak;
 mod support;

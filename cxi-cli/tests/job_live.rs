@@ -1,0 +1,117 @@
+//! What commands of a job do to services, jobs and processes that are not theirs: nothing.
+
+mod common;
+
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+
+use common::{MockNode, command};
+
+fn prolog(node: &MockNode, uid: &str, vni: &str) {
+    node.cxi(&["job", "prolog", "--uid", uid, "--vni", vni, "--unlimited"])
+        .done();
+}
+
+fn services(node: &MockNode) -> usize {
+    let list = node.cxi(&["--json", "service", "list"]).json();
+    list["services"].as_array().unwrap().len()
+}
+
+#[test]
+fn records_say_which_jobs_live() {
+    let node = MockNode::new();
+    prolog(&node, "1000", "1024");
+    prolog(&node, "1001", "1025");
+    let run = node.directory().join("run");
+    fs::create_dir(&run).unwrap();
+    fs::write(run.join("4711.vnis"), "1024\n").unwrap();
+    fs::write(run.join("4711.uid"), "no VNI\n").unwrap();
+    let from = format!("--live-from={}", run.display());
+    let clean = ["job", "clean", "--vni-pool=1024-65535", &from];
+    assert_eq!(
+        node.cxi(&clean).done(),
+        "cxi0: service 3 (uid 1001, VNI 1025): destroyed\ncxi1: service 3 (uid 1001, VNI 1025): \
+         destroyed\n"
+    );
+    assert_eq!(node.cxi(&clean).code, 8);
+
+    // A record that cannot be read, or none at all, does not make orphans.
+    fs::write(run.join("4712.vnis"), "all of them\n").unwrap();
+    let said = node.cxi(&clean);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("4712.vnis: "), "{}", said.err);
+    assert!(said.err.contains("Nothing was destroyed."), "{}", said.err);
+    fs::remove_dir_all(&run).unwrap();
+    assert_eq!(node.cxi(&clean).code, 1);
+    assert_eq!(services(&node), 4);
+}
+
+#[test]
+fn a_prolog_that_nobody_hears_of_makes_nothing() {
+    let node = MockNode::new();
+    prolog(&node, "1000", "1024");
+    let mock = format!("--mock={}", node.file().display());
+    for (vni, left) in [("1024", 4), ("1025", 4)] {
+        for json in [&[][..], &["--json"]] {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let job = ["job", "prolog", "--uid=1000", "--unlimited", "--vni", vni];
+            let output = command(&[&[&*mock], json, &job].concat())
+                .stdout(full)
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(1));
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert!(error.contains("cannot write to standard output"), "{error}");
+            // What an earlier prolog made stays.
+            assert_eq!(services(&node), left, "{vni}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_prolog_that_nobody_hears_of_names_what_it_cannot_undo() {
+    let node = MockNode::new();
+    let mock = format!("--mock={}", node.file().display());
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command(&[&mock, "--mock-fault=SVC_DESTROY:EBUSY"])
+        .args(["job", "prolog", "--uid=1000", "--unlimited", "--vni=1024"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("cxi1: service 2 (uid 1000, VNI 1024)"),
+        "{error}"
+    );
+    assert_eq!(services(&node), 4);
+}
+
+#[test]
+fn a_mock_names_no_process_of_this_machine() {
+    let node = MockNode::new();
+    prolog(&node, "1000", "1024");
+    // A process of ours with a file that is called like the NIC.
+    let file = node.directory().join("cxi0");
+    let open = File::create_new(&file).unwrap();
+    let mut sleeping = Command::new("sleep")
+        .arg("60")
+        .stdin(open)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = sleeping.id().to_string();
+    let epilog = ["job", "epilog", "--uid=1000", "--vni=1024"];
+    let busy = ["--mock-fault=SVC_DESTROY:EBUSY"];
+    let said = node.cxi(&[&busy[..], &epilog].concat());
+    let explained = node.cxi(&["explain", "busy", "2"]);
+    sleeping.kill().unwrap();
+    sleeping.wait().unwrap();
+    assert_eq!(said.code, 4);
+    for text in [said.err, explained.out] {
+        assert!(
+            text.contains("no process that can be seen has the NIC open"),
+            "{text}"
+        );
+        assert!(!text.contains(&pid), "{text}");
+    }
+}
