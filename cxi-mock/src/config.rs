@@ -114,6 +114,8 @@ pub struct ModuleParameters {
     pub enable_rgid_sharing: bool,
     /// LNIs per RGID of new user services (from 13.1). Default 1.
     pub default_lnis_per_rgid: u32,
+    /// Rendezvous gets are on when the driver is loaded. Default on.
+    pub rdzv_get_en_default: bool,
     /// LEs of each processing element, at most 16384. Default 16384.
     pub pe_total_les: u32,
     /// Width of a PID in bits. Default 9.
@@ -132,6 +134,7 @@ impl Default for ModuleParameters {
             enable_rgid_sharing: true,
             default_lnis_per_rgid: 1,
             pe_total_les: 16384,
+            rdzv_get_en_default: true,
             pid_bits: 9,
             active_qos_profile: 2,
         }

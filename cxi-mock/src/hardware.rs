@@ -115,6 +115,34 @@ impl<'a> Hardware<'a> {
             .unwrap_or(self.nic.config().identity.nid)
     }
 
+    /// Turns rendezvous gets on or off.
+    pub fn set_rdzv_get_en(&self, enabled: bool) {
+        self.nic
+            .with_registers(|registers| registers.rdzv_get_en = Some(enabled));
+    }
+
+    /// Whether rendezvous gets are on.
+    #[must_use]
+    pub fn rdzv_get_en(&self) -> bool {
+        self.nic
+            .with_registers(|registers| registers.rdzv_get_en)
+            .unwrap_or(self.nic.config().params.rdzv_get_en_default)
+    }
+
+    /// Maps a fetching atomic to a PCIe fetch-add; -1 for none.
+    pub fn set_amo_remap_to_pcie_fadd(&self, atomic: i32) {
+        self.nic
+            .with_registers(|registers| registers.amo_remap_to_pcie_fadd = Some(atomic));
+    }
+
+    /// The fetching atomic that is mapped to a PCIe fetch-add; -1 for none.
+    #[must_use]
+    pub fn amo_remap_to_pcie_fadd(&self) -> i32 {
+        self.nic
+            .with_registers(|registers| registers.amo_remap_to_pcie_fadd)
+            .unwrap_or(self.nic.config().identity.amo_remap_to_pcie_fadd)
+    }
+
     fn queue(
         &self,
         index: u32,

@@ -38,8 +38,6 @@ pub struct Identity {
     pub link_up: bool,
     /// Part description; DEV_INFO_GET cuts it to 14 bytes.
     pub fru_description: String,
-    /// Rendezvous gets are enabled.
-    pub rdzv_get_en: bool,
     /// Fetching atomic that is mapped to a PCIe fetch-add, -1 for none.
     pub amo_remap_to_pcie_fadd: i32,
 }
@@ -67,7 +65,6 @@ impl Default for Identity {
             link_speed: 400_000,
             link_up: true,
             fru_description: "Mock Cassini 2".to_owned(),
-            rdzv_get_en: true,
             amo_remap_to_pcie_fadd: -1,
         }
     }

@@ -20,8 +20,9 @@ use super::order_args::OrderArguments;
 use super::server::Server;
 use super::setup::{self, Setup};
 use super::signals::Signals;
+use super::state_file::{Saver, StateFile};
 use super::trace::Trace;
-use super::{launch, privileges, say, state_file};
+use super::{launch, privileges, say};
 use cxi_mock::{MockNode, NicConfig};
 
 /// Where programs find the directory of the node that they run on.
@@ -62,6 +63,9 @@ enum Command {
     Enter {
         #[command(flatten)]
         node: ServedNode,
+        /// Become the program, and leave what it starts behind when it ends
+        #[arg(long)]
+        outlive: bool,
         #[command(flatten)]
         program: Program,
     },
@@ -175,13 +179,20 @@ fn run(command: Command) -> Result<u8, ServeError> {
             running.save()?;
             Ok(0)
         }
-        Command::Enter { node, program } => {
+        Command::Enter {
+            node,
+            outlive,
+            program,
+        } => {
             let connection = Connection::open(&node.dir)?;
             let dir = std::path::absolute(&node.dir).unwrap_or(node.dir);
             connection.namespaces()?.join()?;
+            let variable = Some((DIR_VARIABLE, dir.into_os_string()));
+            if outlive {
+                return Ok(launch::become_program(&program.program, variable));
+            }
             let signals = Signals::take()?;
             launch::adopt_orphans()?;
-            let variable = Some((DIR_VARIABLE, dir.into_os_string()));
             let lifeline = Some(connection.lifeline());
             launch::run(&program.program, &signals, variable, lifeline)
         }
@@ -204,30 +215,23 @@ fn print(answer: &serde_json::Value) {
 
 /// A node that is served by this process.
 struct Running {
-    model: MockNode,
-    state: Option<PathBuf>,
+    server: Arc<Server>,
     _control: Option<ControlGuard>,
 }
 
 impl Running {
     /// Writes the state where it lives on.
     fn save(&self) -> Result<(), ServeError> {
-        match &self.state {
-            Some(path) => state_file::write(path, &self.model),
-            None => Ok(()),
-        }
+        self.server.state.as_ref().map_or(Ok(()), Saver::save)
     }
 }
 
 impl NodeArguments {
     /// Makes the node and moves this process into it.
     fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
-        let model = self.node()?;
-        let running = |model, control| Running {
-            model,
-            state: self.state.clone(),
-            _control: control,
-        };
+        let state = self.state.as_deref().map(StateFile::take).transpose()?;
+        let model = self.node(state.as_ref())?;
+        let state = state.map(|file| Saver::new(file, &model));
         let trace = self.trace.as_deref().map(Trace::create).transpose()?;
         let route = privileges::check()?;
         let inside = if self.as_user {
@@ -242,20 +246,23 @@ impl NodeArguments {
         } else {
             Authority::of_this_process()
         };
-        let server = Arc::new(Server::new(model.nics(), authority, trace));
-        let node = Node::start(server, fuse, !self.manual_cleanup)?;
+        let server = Arc::new(Server::new(model.nics(), authority, trace, state));
+        let node = Node::start(Arc::clone(&server), fuse, !self.manual_cleanup)?;
         for fault in &self.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }
         let control = control.map(|control| control.serve(node)).transpose()?;
-        let running = running(model, control);
+        let running = Running {
+            server,
+            _control: control,
+        };
         // A file that cannot be written is better noticed before than after the program.
         running.save()?;
         Ok(running)
     }
 
-    fn node(&self) -> Result<MockNode, ServeError> {
-        let restored = self.state.as_deref().map(state_file::read).transpose()?;
+    fn node(&self, state: Option<&StateFile>) -> Result<MockNode, ServeError> {
+        let restored = state.map(StateFile::read).transpose()?;
         let Some(node) = restored.flatten() else {
             return self.fresh_node();
         };

@@ -7,12 +7,13 @@ use std::time::Instant;
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
 
-use cxi_ioctl::{DriverRelease, Errno, Opcode};
+use cxi_ioctl::{DriverRelease, Errno, Opcode, Privilege};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
 use super::memory;
 use super::server::{Function, OpenFile, Server};
+use super::state_file::Saver;
 use super::trace::Noted;
 
 /// The size that the device shows as a file: writes never get there.
@@ -96,6 +97,12 @@ impl Call {
         }
         let start = Instant::now();
         let result = self.submit(server);
+        // What the caller is told has happened is not lost, whoever is killed next.
+        if self.changes_services()
+            && let Some(Err(error)) = server.state.as_ref().map(Saver::save)
+        {
+            super::say(format_args!("{error}"));
+        }
         if let Some(trace) = &server.trace {
             trace.note(&Noted {
                 device: format!("cxi{}", self.file.function),
@@ -124,6 +131,11 @@ impl Call {
         self.file
             .client
             .write(&credentials, &self.command, &mut buffers)
+    }
+
+    fn changes_services(&self) -> bool {
+        let handler = self.opcode().info().and_then(|info| info.handler);
+        handler.is_some_and(|handler| handler.privilege == Privilege::Admin)
     }
 
     /// A command that is too short for an opcode has the number that is none.

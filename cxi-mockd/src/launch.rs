@@ -131,19 +131,24 @@ pub(crate) fn guard(parent: i32, program: &[OsString]) -> Result<u8, ServeError>
     Ok(status)
 }
 
-/// The last step: becomes the program. Returns only if that fails.
+/// The last step: becomes the program, tied to its guard. Returns only if that fails.
 pub(crate) fn start(program: &[OsString]) -> Result<u8, ServeError> {
     set_pdeathsig(Signal::SIGKILL).doing(|| "tie the program to its guard".to_owned())?;
     release()?;
+    Ok(become_program(program, None))
+}
+
+/// Becomes the program. Returns the exit status if that fails.
+pub(crate) fn become_program(program: &[OsString], variable: Option<(&str, OsString)>) -> u8 {
     let Some((name, arguments)) = program.split_first() else {
-        return Err(ServeError::Input("no program is given".to_owned()));
+        return EXIT_NOT_FOUND;
     };
-    let error = Command::new(name).args(arguments).exec();
+    let error = Command::new(name).args(arguments).envs(variable).exec();
     super::say(format_args!("cannot run {}: {error}", name.display()));
-    Ok(match error.kind() {
+    match error.kind() {
         std::io::ErrorKind::NotFound => EXIT_NOT_FOUND,
         _ => EXIT_CANNOT_RUN,
-    })
+    }
 }
 
 enum Event {

@@ -64,6 +64,7 @@ fn values(params: &ModuleParameters) -> Vec<(&'static str, String)> {
         ("enable_rgid_sharing", yes_or_no(params.enable_rgid_sharing)),
         ("pe_total_les", params.pe_total_les.to_string()),
         ("pid_bits", params.pid_bits.to_string()),
+        ("rdzv_get_en_default", yes_or_no(params.rdzv_get_en_default)),
     ]
 }
 

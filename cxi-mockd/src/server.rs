@@ -12,6 +12,7 @@ use cxi_ioctl::{Errno, PciAddress};
 use super::credentials::Authority;
 use super::interrupts::Interrupts;
 use super::module;
+use super::state_file::Saver;
 use super::sysfs;
 use super::trace::Trace;
 use super::tree::Tree;
@@ -116,6 +117,8 @@ pub(crate) struct Server {
     pub(crate) authority: Authority,
     /// Where commands are noted.
     pub(crate) trace: Option<Trace>,
+    /// Where services live on.
+    pub(crate) state: Option<Saver>,
     /// What wait objects report to whoever polls them.
     pub(crate) interrupts: Interrupts,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
@@ -126,7 +129,12 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of these NICs. Virtual functions get the numbers after the physical ones.
-    pub(crate) fn new(nics: &[Arc<Nic>], authority: Authority, trace: Option<Trace>) -> Self {
+    pub(crate) fn new(
+        nics: &[Arc<Nic>],
+        authority: Authority,
+        trace: Option<Trace>,
+        state: Option<Saver>,
+    ) -> Self {
         let physical = nics.iter().map(|nic| (nic, None));
         let virtuals = nics.iter().flat_map(|nic| {
             (0..nic.config().virtual_functions).map(move |function| (nic, Some(function)))
@@ -150,6 +158,7 @@ impl Server {
             module: module::describe(nics),
             authority,
             trace,
+            state,
             interrupts: Interrupts::default(),
             files: RwLock::default(),
             closing: Mutex::default(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::error::{Doing, ServeError};
+use super::sysfs::switch;
 use cxi_mock::{ModuleParameters, NicConfig};
 
 /// What a configuration file asks for.
@@ -89,11 +90,9 @@ fn assign(params: &mut ModuleParameters, assignment: &str) -> Result<(), String>
         .get_mut(name)
         .ok_or_else(|| format!("the mock knows no parameter '{name}': it knows {known}"))?;
     *value = match value {
-        Value::Bool(_) => match text {
-            "1" | "y" | "Y" | "on" | "true" => Value::Bool(true),
-            "0" | "n" | "N" | "off" | "false" => Value::Bool(false),
-            _ => return Err(format!("{name} is '{text}': expected Y or N")),
-        },
+        Value::Bool(_) => switch(text)
+            .map(Value::Bool)
+            .ok_or_else(|| format!("{name} is '{text}': expected Y or N"))?,
         Value::Array(list) => {
             let mut numbers = text
                 .split(',')

@@ -160,39 +160,6 @@ fn lists_and_responses_of_a_slow_nic() {
 }
 
 #[test]
-fn state_lives_on_in_a_file() {
-    need_node!();
-    let directory = Directory::new();
-    let file = directory.join("state.json");
-    let node = |options: &[&str], command: &str| {
-        let mut arguments = vec!["--state", &file];
-        arguments.extend(options);
-        arguments.extend(["--", "sh", "-euc", command]);
-        run(&arguments)
-    };
-    let allocate = format!("{CLIENT} allocate {DEVICE} 77 0");
-    let count = format!("{CLIENT} count {DEVICE}");
-    let svc_id = printed(&node(&["--nics", "2"], &allocate));
-    assert_eq!(printed(&node(&[], &count)), "2");
-    assert_eq!(printed(&node(&["--nics", "2"], &count)), "2");
-    printed(&node(&[], &format!("{CLIENT} destroy {DEVICE} {svc_id}")));
-    assert_eq!(printed(&node(&[], &count)), "1");
-
-    let refused = |output: &std::process::Output, why: &str| {
-        assert_eq!(output.status.code(), Some(125), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains(why), "{text}");
-    };
-    refused(&node(&["--nics", "3"], &count), "another configuration");
-    std::fs::write(&file, r#"{"version": 99}"#).expect("the file can be written");
-    refused(&node(&[], &count), "format 99");
-    std::fs::write(&file, r#"{"version": 1, "ni"#).expect("the file can be written");
-    refused(&node(&[], &count), "is no state of a node");
-    let missing = ["--state", "/nonexistent/state", "--", "true"];
-    refused(&run(&missing), "cannot write /nonexistent/state");
-}
-
-#[test]
 fn commands_are_traced() {
     need_node!();
     let directory = Directory::new();

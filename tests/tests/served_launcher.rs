@@ -215,7 +215,25 @@ fn entered_programs_end_with_the_node() {
 }
 
 #[test]
-fn a_folder_belongs_to_one_node() {
+fn a_program_may_outlive_its_launcher() {
+    need_node!();
+    let node = Served::start(&[]);
+    let (tree, script) = Tree::script(22);
+    let enter = ["enter", "--dir", &node.dir(), "--outlive", "--", "sh", "-c"];
+    let script = format!("({script}) >/dev/null 2>&1 & echo started");
+    let output = server(enter).arg(script).output().expect("the server runs");
+    assert_eq!(printed(&output), "started");
+    eventually("all processes are there", || {
+        node::with_argument(&tree.word).len() >= 4
+    });
+    for pid in node::with_argument(&tree.word) {
+        kill("KILL", pid);
+    }
+    eventually("a process is left", || tree.is_gone());
+}
+
+#[test]
+fn a_directory_belongs_to_one_node() {
     need_node!();
     let node = Served::start(&[]);
     let output = server(["serve", "--dir", &node.dir()]).output();

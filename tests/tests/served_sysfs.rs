@@ -65,7 +65,7 @@ fn telemetry_has_value_and_time() {
         "cd /sys/class/cxi/cxi0/device/telemetry; ls | wc -l; cat cq_cycles_blocked_0",
     );
     let (count, counter) = text.split_once('\n').expect("two lines");
-    assert_eq!(count, "1426");
+    assert_eq!(count, "1922");
     let (value, time) = counter.split_once('@').expect("a time");
     let (seconds, nanoseconds) = time.split_once('.').expect("nanoseconds");
     assert_eq!((value, nanoseconds.len()), ("0", 9));
@@ -90,6 +90,38 @@ fn properties_are_what_the_device_says() {
          cat /sys/module/cxi_ss1/parameters/pid_bits; ls | wc -l",
     );
     assert_eq!(text, "17\n0x12345\n0\n8\n255\n2112\n2.0\n8\n32");
+}
+
+#[test]
+fn card_and_port_are_those_of_a_cassini_2() {
+    need_node!();
+    let text = script(
+        &[],
+        "cd /sys/class/cxi/cxi0/device; \
+         cat fru/part_number port/0/media/type port/0/link/speed port/0/link/state \
+         port/0/link/config/loopback port/0/link/config/pause_map port/0/llr/state; \
+         tail -qn 1 aer_dev_correctable aer_dev_fatal aer_dev_nonfatal",
+    );
+    assert_eq!(
+        text,
+        "P68492-001\nelectrical\nBS_400G\nup\noff\npfc\non\n\
+         TOTAL_ERR_COR 0\nTOTAL_ERR_FATAL 0\nTOTAL_ERR_NONFATAL 0"
+    );
+}
+
+#[test]
+fn an_administrator_changes_properties() {
+    need_node!();
+    let set = "cd /sys/class/cxi_user/cxi0/device/properties; \
+               cat rdzv_get_en amo_remap_to_pcie_fadd rgids_avail; \
+               echo 0 > rdzv_get_en; echo 5 > amo_remap_to_pcie_fadd; \
+               cat rdzv_get_en amo_remap_to_pcie_fadd; ! echo x > rdzv_get_en; \
+               cat /sys/module/cxi_ss1/parameters/rdzv_get_en_default";
+    assert_eq!(script(&[], set), "1\n-1\n255\n0\n5\nY");
+    let read = "cd /sys/class/cxi_user/cxi0/device/properties; cat rdzv_get_en; \
+                cat /sys/module/cxi_ss1/parameters/rdzv_get_en_default; ls rgids_avail || true";
+    let off = ["--set", "rdzv_get_en_default=N", "--release", "shs-12.0"];
+    assert_eq!(script(&off, read), "0\nN");
 }
 
 #[test]

@@ -73,8 +73,14 @@ impl Device {
         info.device_proto = identity.device_proto;
         info.device_platform = identity.device_platform;
         info.cassini_version = identity.cassini_version;
-        info.rdzv_get_en = identity.rdzv_get_en.into();
-        info.amo_remap_to_pcie_fadd = identity.amo_remap_to_pcie_fadd;
+        let registers = &self.registers;
+        let rdzv_get_en = registers.rdzv_get_en;
+        info.rdzv_get_en = rdzv_get_en
+            .unwrap_or(self.params.rdzv_get_en_default)
+            .into();
+        info.amo_remap_to_pcie_fadd = registers
+            .amo_remap_to_pcie_fadd
+            .unwrap_or(identity.amo_remap_to_pcie_fadd);
         if self.rules.properties_nid_configured {
             return call.respond(&info);
         }

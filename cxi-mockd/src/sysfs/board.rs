@@ -1,0 +1,106 @@
+//! What the card, its port and its counters say.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::super::tree::Tree;
+use super::{info, up_or_down};
+use cxi_mock::Nic;
+
+/// Names of the counters of a Cassini 2.
+const TELEMETRY: &str = include_str!("telemetry.txt");
+
+/// Corrected errors of PCI Express, as the kernel lists them.
+const CORRECTABLE: [&str; 8] = [
+    "RxErr",
+    "BadTLP",
+    "BadDLLP",
+    "Rollover",
+    "Timeout",
+    "NonFatalErr",
+    "CorrIntErr",
+    "HeaderOF",
+];
+/// Uncorrected ones, fatal or not.
+const UNCORRECTABLE: [&str; 18] = [
+    "Undefined",
+    "DLP",
+    "SDES",
+    "TLP",
+    "FCP",
+    "CmpltTO",
+    "CmpltAbrt",
+    "UnxCmplt",
+    "RxOF",
+    "MalfTLP",
+    "ECRC",
+    "UnsupReq",
+    "ACSViol",
+    "UncorrIntErr",
+    "BlockedTLP",
+    "AtomicOpBlocked",
+    "TLPBlockedErr",
+    "PoisonTLPBlocked",
+];
+
+pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
+    let description = nic.config().identity.fru_description.clone();
+    tree.value("fru/description", move || description.clone());
+    tree.value("fru/part_number", || "P68492-001");
+    tree.value("fru/serial_number", move || format!("MOCK{number:06}"));
+    tree.value("uc/qspi_blob_version", || "mock");
+    port(tree, nic);
+    for (severity, errors) in [
+        ("correctable", &CORRECTABLE[..]),
+        ("fatal", &UNCORRECTABLE),
+        ("nonfatal", &UNCORRECTABLE),
+    ] {
+        let total = match severity {
+            "correctable" => "TOTAL_ERR_COR",
+            "fatal" => "TOTAL_ERR_FATAL",
+            _ => "TOTAL_ERR_NONFATAL",
+        };
+        let names = errors.iter().chain([&total]);
+        let text: String = names.map(|name| format!("{name} 0\n")).collect();
+        tree.text(&format!("aer_dev_{severity}"), move || text.clone());
+    }
+    telemetry(tree);
+}
+
+/// The port, as drivers for Cassini 1 and for Cassini 2 show it.
+fn port(tree: &mut Tree, nic: &Arc<Nic>) {
+    for name in ["media", "0/media/type"] {
+        tree.value(&format!("port/{name}"), || "electrical");
+    }
+    for name in ["link_layer_retry", "0/llr/state"] {
+        tree.value(&format!("port/{name}"), || "on");
+    }
+    for name in ["loopback", "0/link/config/loopback"] {
+        tree.value(&format!("port/{name}"), || "off");
+    }
+    for name in ["pause", "0/link/config/pause_map"] {
+        tree.value(&format!("port/{name}"), || "pfc");
+    }
+    for name in ["speed", "0/link/speed"] {
+        let nic = Arc::clone(nic);
+        tree.value(&format!("port/{name}"), move || {
+            format!("BS_{}G", info(&nic).link_speed / 1000)
+        });
+    }
+    for name in ["link", "0/link/state"] {
+        let nic = Arc::clone(nic);
+        tree.value(&format!("port/{name}"), move || up_or_down(&info(&nic)));
+    }
+}
+
+/// Nothing moves on a mock: all counters stand at zero, now.
+fn telemetry(tree: &mut Tree) {
+    for counter in TELEMETRY.lines() {
+        tree.value(&format!("telemetry/{counter}"), || {
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            format!("0@{}.{:09}", now.as_secs(), now.subsec_nanos())
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! What the directory of a NIC's PCI function holds.
+
+mod board;
+mod network;
+mod properties;
+
+use std::fs;
+use std::sync::Arc;
+
+use cxi_ioctl::PciAddress;
+use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse};
+
+pub(crate) use network::network_device;
+pub(crate) use properties::switch;
+
+use super::tree::{Item, Tree};
+use cxi_mock::{Credentials, Nic};
+
+/// Length of the register window: a physical function's is 2 GiB or more.
+const REGISTERS: u64 = 2 << 30;
+/// A virtual function's register window.
+const VIRTUAL_REGISTERS: u64 = 64 << 20;
+
+/// Describes the directory of a function.
+pub(crate) fn describe(
+    nic: &Arc<Nic>,
+    number: u16,
+    virtual_function: Option<u32>,
+    address: PciAddress,
+) -> Tree {
+    let mut tree = Tree::new();
+    pci(&mut tree, nic, virtual_function, address);
+    properties::describe(&mut tree, nic, virtual_function);
+    if virtual_function.is_none() {
+        board::describe(&mut tree, nic, number);
+    }
+    classes(&mut tree, number, address);
+    network::describe(&mut tree, nic, number, address);
+    tree
+}
+
+/// What the NIC says about itself, as DEV_INFO_GET does.
+fn info(nic: &Arc<Nic>) -> DevInfoUse {
+    nic.open()
+        .and_then(|client| {
+            let transport = client.transport(Credentials::root());
+            cxi_ioctl::execute(&transport, &DevInfoGetCmd::new())
+                .map_err(cxi_ioctl::CommandError::errno)
+        })
+        .unwrap_or_else(|_| zerocopy::FromZeros::new_zeroed())
+}
+
+fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: PciAddress) {
+    let identity = &nic.config().identity;
+    let (vendor, device) = (identity.vendor_id, identity.device_id);
+    tree.value("vendor", move || format!("{vendor:#06x}"));
+    tree.value("device", move || format!("{device:#06x}"));
+    tree.value("subsystem_vendor", move || format!("{vendor:#06x}"));
+    tree.value("subsystem_device", || "0x0000");
+    tree.value("class", || "0x020000");
+    let revision = identity.device_rev;
+    tree.value("revision", move || format!("{revision:#04x}"));
+    tree.value("enable", || 1);
+    tree.value("numa_node", || 0);
+    let cpus = local_cpus();
+    tree.text("local_cpulist", move || cpus.clone());
+    for name in ["current_link_speed", "max_link_speed"] {
+        tree.value(name, || "32.0 GT/s PCIe");
+    }
+    for name in ["current_link_width", "max_link_width"] {
+        tree.value(name, || 16);
+    }
+    tree.text("uevent", move || {
+        format!(
+            "DRIVER=cxi_ss1\nPCI_CLASS=20000\nPCI_ID={vendor:04X}:{device:04X}\n\
+             PCI_SUBSYS_ID={vendor:04X}:0000\nPCI_SLOT_NAME={address}\n"
+        )
+    });
+    tree.link("driver", "../../../bus/pci/drivers/cxi_ss1");
+    tree.link("subsystem", "../../../bus/pci");
+    let physical = identity.pci_address;
+    if virtual_function.is_some() {
+        tree.link("physfn", format!("../{physical}"));
+        tree.add("resource0", Item::Zeros(VIRTUAL_REGISTERS));
+    } else {
+        tree.add("resource0", Item::Zeros(REGISTERS));
+        let count = nic.config().virtual_functions;
+        tree.value("sriov_numvfs", move || count);
+        tree.value("sriov_totalvfs", || 64);
+        for function in 0..count {
+            let address = super::server::address_of(nic, Some(function));
+            tree.link(&format!("virtfn{function}"), format!("../{address}"));
+        }
+    }
+}
+
+/// The processors of the memory node that the NIC is said to sit at.
+fn local_cpus() -> String {
+    fs::read_to_string("/sys/devices/system/node/node0/cpulist")
+        .or_else(|_| fs::read_to_string("/sys/devices/system/cpu/online"))
+        .unwrap_or_else(|_| "0\n".to_owned())
+}
+
+fn up_or_down(info: &DevInfoUse) -> &'static str {
+    if info.link_state == 0 { "down" } else { "up" }
+}
+
+fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
+    for class in ["cxi", "cxi_user"] {
+        let directory = format!("{class}/cxi{number}");
+        tree.link(
+            &format!("{directory}/device"),
+            format!("../../../{address}"),
+        );
+        tree.link(
+            &format!("{directory}/subsystem"),
+            format!("../../../../../class/{class}"),
+        );
+    }
+    tree.text(&format!("cxi/cxi{number}/uevent"), String::new);
+    tree.text(&format!("cxi_user/cxi{number}/uevent"), move || {
+        format!("DEVNAME=cxi{number}\nDEVMODE=0666\n")
+    });
+    tree.add(&format!("cxi_user/cxi{number}/clients"), Item::Clients);
+}

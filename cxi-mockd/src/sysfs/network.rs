@@ -1,0 +1,61 @@
+//! The network device of a NIC.
+
+use std::sync::Arc;
+
+use cxi_ioctl::PciAddress;
+use cxi_ioctl::abi::device::DevInfoUse;
+
+use super::super::tree::Tree;
+use super::{info, up_or_down};
+use cxi_mock::Nic;
+
+/// The network device, without which libfabric takes the link as down.
+pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: PciAddress) {
+    let name = network_device(number);
+    let directory = format!("net/{name}");
+    let path = |file: &str| format!("{directory}/{file}");
+    tree.link(&path("device"), format!("../../../{address}"));
+    tree.link(&path("subsystem"), "../../../../../class/net");
+    let index = 1000 + u32::from(number);
+    tree.text(&path("uevent"), move || {
+        format!("INTERFACE={name}\nIFINDEX={index}\n")
+    });
+    tree.value(&path("ifindex"), move || index);
+    tree.value(&path("type"), || 1);
+    tree.value(&path("mtu"), || 9000);
+    tree.value(&path("duplex"), || "full");
+    tree.value(&path("addr_assign_type"), || 3);
+    tree.value(&path("addr_len"), || 6);
+    let mut add = |file: &str, value: fn(&DevInfoUse) -> String| {
+        let nic = Arc::clone(nic);
+        tree.value(&path(file), move || value(&info(&nic)));
+    };
+    add("address", |info| {
+        let [_, high, middle, low] = info.nid.to_be_bytes();
+        format!("02:00:00:{high:02x}:{middle:02x}:{low:02x}")
+    });
+    add("operstate", |info| up_or_down(info).to_owned());
+    add("carrier", |info| u8::from(info.link_state != 0).to_string());
+    add("speed", |info| info.link_speed.to_string());
+    add("flags", |info| {
+        let running = if info.link_state == 0 { 0 } else { 0x40 };
+        format!("{:#x}", 0x1003 | running)
+    });
+    for counter in [
+        "rx_bytes",
+        "rx_packets",
+        "rx_errors",
+        "rx_dropped",
+        "tx_bytes",
+        "tx_packets",
+        "tx_errors",
+        "tx_dropped",
+    ] {
+        tree.value(&path(&format!("statistics/{counter}")), || 0);
+    }
+}
+
+/// The network device's name.
+pub(crate) fn network_device(number: u16) -> String {
+    format!("hsn{number}")
+}

@@ -1,0 +1,122 @@
+//! The directory `properties`: what the driver says about a NIC.
+
+use std::sync::Arc;
+
+use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoUse};
+use cxi_ioctl::{DriverRelease, Errno};
+
+use super::super::tree::Tree;
+use super::info;
+use cxi_mock::Nic;
+
+/// RGIDs that LNIs may have: one is the driver's.
+const USER_RGIDS: usize = 255;
+
+pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
+    let mut add = |name: &str, value: fn(&DevInfoUse) -> String| {
+        let nic = Arc::clone(nic);
+        tree.value(&format!("properties/{name}"), move || value(&info(&nic)));
+    };
+    add("nic_addr", |info| format!("{:#x}", info.nid));
+    add("pid_bits", |info| info.pid_bits.to_string());
+    add("pid_count", |info| info.pid_count.to_string());
+    add("pid_granule", |info| info.pid_granule.to_string());
+    add("min_free_shift", |info| info.min_free_shift.to_string());
+    add("rdzv_get_idx", |info| info.rdzv_get_idx.to_string());
+    add("rev", |info| info.device_rev.to_string());
+    add("proto", |info| info.device_proto.to_string());
+    add("platform", |info| info.device_platform.to_string());
+    add("pct_eq", |info| info.pct_eq.to_string());
+    add("uc_nic", |info| info.uc_nic.to_string());
+    add("hpc_mtu", |info| info.link_mtu.to_string());
+    add("speed", |info| info.link_speed.to_string());
+    add("link", |info| u8::from(info.link_state != 0).to_string());
+    add("num_ptes", |info| info.num_ptes.to_string());
+    add("num_txqs", |info| info.num_txqs.to_string());
+    add("num_tgqs", |info| info.num_tgqs.to_string());
+    add("num_eqs", |info| info.num_eqs.to_string());
+    add("num_cts", |info| info.num_cts.to_string());
+    add("num_acs", |info| info.num_acs.to_string());
+    add("num_tles", |info| info.num_tles.to_string());
+    add("num_les", |info| info.num_les.to_string());
+    add("cassini_version", |info| {
+        let version = match info.cassini_version {
+            CASSINI_1_0 => "1.0",
+            CASSINI_1_1 => "1.1",
+            CASSINI_2_0 => "2.0",
+            _ => "unknown",
+        };
+        version.to_owned()
+    });
+    add("system_type_identifier", |info| {
+        info.system_type_identifier.to_string()
+    });
+    let config = nic.config();
+    nid(tree, nic);
+    settings(tree, nic);
+    tree.value("properties/driver_rev", || "[unknown]");
+    tree.value("properties/current_esm_link_speed", || "Disabled");
+    tree.value("properties/pcie_corr_err", || 0);
+    tree.value("properties/pcie_uncorr_err", || 0);
+    if config.release >= DriverRelease::Main {
+        tree.value("properties/ats_enabled", || 0);
+    }
+    if virtual_function.is_none() && config.release >= DriverRelease::Shs13_0 {
+        let nic = Arc::clone(nic);
+        tree.value("properties/rgids_avail", move || {
+            USER_RGIDS.saturating_sub(nic.state().rgids.len())
+        });
+    }
+}
+
+/// What an administrator may change.
+fn settings(tree: &mut Tree, nic: &Arc<Nic>) {
+    let (source, target) = (Arc::clone(nic), Arc::clone(nic));
+    tree.writable(
+        "properties/amo_remap_to_pcie_fadd",
+        move || source.hardware().amo_remap_to_pcie_fadd(),
+        move |text| {
+            let atomic = text.parse().map_err(|_| Errno::EINVAL)?;
+            target.hardware().set_amo_remap_to_pcie_fadd(atomic);
+            Ok(())
+        },
+    );
+    let (source, target) = (Arc::clone(nic), Arc::clone(nic));
+    tree.writable(
+        "properties/rdzv_get_en",
+        move || u8::from(source.hardware().rdzv_get_en()),
+        move |text| {
+            let enabled = switch(text).ok_or(Errno::EINVAL)?;
+            target.hardware().set_rdzv_get_en(enabled);
+            Ok(())
+        },
+    );
+}
+
+/// On or off as the kernel reads it.
+pub(crate) fn switch(text: &str) -> Option<bool> {
+    match text {
+        "1" | "y" | "Y" | "on" | "true" => Some(true),
+        "0" | "n" | "N" | "off" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// The NIC address, which an administrator sets from 13.1 on.
+fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
+    let path = "properties/nid";
+    let source = Arc::clone(nic);
+    let read = move || format!("{:#x}", source.hardware().nid());
+    if nic.config().release < DriverRelease::Shs13_1 {
+        return tree.value(path, read);
+    }
+    let target = Arc::clone(nic);
+    tree.writable(path, read, move |text| {
+        let digits = text
+            .strip_prefix("0x")
+            .map(|hex| u32::from_str_radix(hex, 16));
+        let nid = digits.unwrap_or_else(|| text.parse());
+        target.hardware().set_nid(nid.map_err(|_| Errno::EINVAL)?);
+        Ok(())
+    });
+}

@@ -1,0 +1,95 @@
+//! Services that live on in a file.
+
+mod node;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+
+use node::{CLIENT, DEVICE, Directory, Served, printed, run, server, skip};
+
+#[test]
+fn state_lives_on_in_a_file() {
+    need_node!();
+    let directory = Directory::new();
+    let file = directory.join("state.json");
+    let node = |options: &[&str], command: &str| {
+        let mut arguments = vec!["--state", &file];
+        arguments.extend(options);
+        arguments.extend(["--", "sh", "-euc", command]);
+        run(&arguments)
+    };
+    let allocate = format!("{CLIENT} allocate {DEVICE} 77 0");
+    let count = format!("{CLIENT} count {DEVICE}");
+    let svc_id = printed(&node(&["--nics", "2"], &allocate));
+    assert_eq!(printed(&node(&[], &count)), "2");
+    assert_eq!(printed(&node(&["--nics", "2"], &count)), "2");
+    printed(&node(&[], &format!("{CLIENT} destroy {DEVICE} {svc_id}")));
+    assert_eq!(printed(&node(&[], &count)), "1");
+
+    let refused = |output: &std::process::Output, why: &str| {
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(why), "{text}");
+    };
+    refused(&node(&["--nics", "3"], &count), "another configuration");
+    fs::write(&file, r#"{"version": 99}"#).expect("the file can be written");
+    refused(&node(&[], &count), "format 99");
+    fs::write(&file, r#"{"version": 1, "ni"#).expect("the file can be written");
+    refused(&node(&[], &count), "is no state of a node");
+    let missing = ["--state", "/nonexistent/state", "--", "true"];
+    refused(&run(&missing), "cannot open the lock /nonexistent/state");
+}
+
+#[test]
+fn a_state_file_has_one_node_and_survives_its_kill() {
+    need_node!();
+    let (directory, elsewhere) = (Directory::new(), Directory::new());
+    let file = directory.join("state.json");
+    for round in 0..5 {
+        let mut node = Served::start(&["--state", &file]);
+        let count = printed(&node.enter(&[CLIENT, "count", DEVICE]));
+        assert_eq!(count, (round + 1).to_string(), "what was answered is kept");
+        let second = server([
+            "serve",
+            "--dir",
+            &elsewhere.join("second"),
+            "--state",
+            &file,
+        ]);
+        let output = { second }.output().expect("the server runs");
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("another node has its state in"), "{text}");
+        let vni = (100 + round).to_string();
+        printed(&node.enter(&[CLIENT, "allocate", DEVICE, &vni, "0"]));
+        node.end("KILL");
+    }
+    let mut left: Vec<_> = fs::read_dir(directory.path())
+        .expect("the directory is there")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["state.json", "state.json.lock"]);
+}
+
+#[test]
+fn a_state_file_stays_its_owners() {
+    need_node!();
+    if !node::is_root() {
+        return skip("only root writes the files of others");
+    }
+    let directory = Directory::new();
+    let file = directory.join("state.json");
+    let allocate = [
+        "--state", &file, "--", CLIENT, "allocate", DEVICE, "77", "0",
+    ];
+    printed(&run(&allocate));
+    chown(&file, Some(1234), Some(1235)).expect("root gives files away");
+    let allocate = [
+        "--state", &file, "--", CLIENT, "allocate", DEVICE, "78", "0",
+    ];
+    printed(&run(&allocate));
+    let metadata = fs::metadata(&file).expect("the file is there");
+    assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
+}
