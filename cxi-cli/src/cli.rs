@@ -15,7 +15,7 @@ use crate::vni::cli::VniArgs;
 
 /// Services and resources of Cassini NICs (HPE Slingshot, CXI).
 ///
-/// Works on the NICs of this machine, or with --mock on NICs that are played by this program.
+/// Works on the NICs of this machine or, with --mock, on NICs that this program simulates.
 #[derive(Debug, Parser)]
 #[command(
     name = "cxi",
@@ -34,32 +34,32 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The NICs, and how much of their resources is reserved and in use
+    /// List the NICs, and how much of their resources is reserved and in use
     #[command(visible_alias = "device")]
     Devices(DevicesArgs),
-    /// Services: who may use how much of a NIC, on which VNIs
+    /// Manage services: who may use how much of a NIC, on which VNIs
     #[command(subcommand, visible_alias = "svc")]
     Service(ServiceCommand),
-    /// A job on all NICs: its services, its environment, its end
+    /// Manage the services of a job on all NICs: prolog, environment, epilog
     #[command(subcommand)]
     Job(Box<JobCommand>),
-    /// Why something does not work, who is in the way, and what to do
+    /// Explain why something does not work, who is in the way, and what to do
     #[command(subcommand)]
     Explain(ExplainCommand),
-    /// What is wrong with the services of the node, before a job finds out
+    /// Find problems with the services of this node before a job does
     Audit(AuditArgs),
-    /// A pool of VNIs: which job has which, and when one may be used again
+    /// Manage a pool of VNIs: which job has which, and when one may be used again
     Vni(VniArgs),
-    /// Walk through an allocation for a job, on a mock node of its own
+    /// Walk through an allocation for a job on a temporary mock node
     Demo,
     /// Print a completion script
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages into a directory
+    /// Write manual pages to a directory
     Man {
-        /// The directory; it must exist
+        /// An existing directory
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },

@@ -63,8 +63,7 @@ impl Transcript {
 pub(crate) fn run(common: &Common) -> Result<Report, Failure> {
     if common.device.is_some() || matches!(common.mock, Some(Some(_))) {
         return Err(Failure::bad_input(
-            "demo works on all NICs of a mock node of its own: leave out --device and the state \
-             file",
+            "demo works on all NICs of a temporary mock node: leave out --device and the state file",
         ));
     }
     let node = Node::throwaway(common)?;
@@ -82,14 +81,14 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
     transcript.step(
         format!("A mock node with {}", nics::name(&ids)),
         format!(
-            "No hardware is touched: this program plays the NICs and their driver{}.",
+            "No hardware is touched: this program simulates the NICs and their driver{}.",
             release.map_or_else(String::new, |release| format!(" ({release})"))
         ),
     );
 
     let created = create::run(node, &job_service()?)?;
     transcript.step(
-        format!("The scheduler gives a job of user {JOB_USER} the VNI {JOB_VNI} on every NIC"),
+        format!("The scheduler gives a job of user {JOB_USER} VNI {JOB_VNI} on every NIC"),
         created.text(),
     );
     transcript.step("These services exist now", list::run(node)?.text());
@@ -122,7 +121,7 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
         Ok(_) => return Err(unexpected("a service that is too large was created")),
     };
     transcript.step(
-        "Another job asks for more than is left, and is told what is short",
+        "Another job asks for more than is left, and learns what is short",
         refusal,
     );
 
@@ -130,10 +129,10 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
     drop(processes);
     let done = destroy(node, &services);
     transcript.step(
-        "The job is over: its service goes when its last process is gone",
+        "The job is over: its service can be destroyed once its last process is gone",
         format!("while the job runs: {busy}\nafterwards: {done}"),
     );
-    transcript.step("Nothing is left of it", list::run(node)?.text());
+    transcript.step("Nothing of it is left", list::run(node)?.text());
     Ok(())
 }
 

@@ -15,15 +15,15 @@ use crate::exit::Failure;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// NICs to work on: cxi0, cxi0-3, a list of them, or all [default: all for what only reads,
-    /// else cxi0]
+    /// NICs to work on: cxi0, cxi0-3, a list of them, or all [default: all for commands that only
+    /// read, else cxi0]
     #[arg(short, long, global = true, value_name = "NICS")]
     pub(crate) device: Option<NicChoice>,
-    /// Print JSON; errors too, one object a line on standard error
+    /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Work on a mock node, as root there. With a file its services live on between calls; the
-    /// variable CXI_MOCK can name it too
+    /// Work as root on a mock node. A file keeps its services between calls; the environment
+    /// variable CXI_MOCK can name it, too
     #[arg(
         long,
         global = true,
@@ -40,16 +40,16 @@ pub(crate) struct Common {
     /// [default: shs-14.0.1]
     #[arg(long, global = true, value_name = "RELEASE")]
     pub(crate) mock_release: Option<DriverRelease>,
-    /// Make the mock node fail: words with colons between, such as SVC_DESTROY:EBUSY:times=3 or
-    /// cxi1:EIO:after=100; the variable CXI_MOCK_FAULT can name them too
+    /// Make the mock node fail, as in SVC_DESTROY:EBUSY:times=3 or cxi1:EIO:after=100; the
+    /// environment variable CXI_MOCK_FAULT can say so, too
     #[arg(long, global = true, value_name = "FAULT", value_delimiter = ',')]
     pub(crate) mock_fault: Vec<FaultSpec>,
 }
 
 impl Common {
-    /// Takes what the command line leaves out from the variables of scripts that call cxi. A
-    /// variable that is empty is one that is not set; faults of a mock node say nothing about
-    /// real NICs.
+    /// Fills in what the command line leaves out from environment variables, which scripts that
+    /// call `cxi` inherit. An empty variable counts as unset, and faults are ignored unless the
+    /// node is a mock.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         if self.mock.is_none() {

@@ -56,7 +56,8 @@ fn at(name: &str, error: &YamlError) -> String {
         YamlError::InvalidScalar { ty, .. } => match *ty {
             "u8" => "expected a number from 0 to 255".to_owned(),
             "u16" => "expected a number from 0 to 65535".to_owned(),
-            "u32" | "u64" => "expected a whole number, not negative".to_owned(),
+            "u32" => "expected a number from 0 to 4294967295".to_owned(),
+            "u64" => "expected a whole number, not negative".to_owned(),
             other => format!("expected {other}"),
         },
         YamlError::MultipleDocuments { .. } => {
@@ -228,6 +229,10 @@ limits:
             (
                 "vnis: [1]\nmembers: [{type: uid}]\n",
                 "line 2, column 12: missing field `id`",
+            ),
+            (
+                "vnis: [1]\nmembers: [{type: uid, id: 4294967296}]\n",
+                "line 2, column 27: expected a number from 0 to 4294967295",
             ),
             (
                 "vnis: [1]\nmembers: [{type: uid, id: 1, id: 2}]\n",

@@ -175,8 +175,8 @@ fn options_of_a_mock_need_one() {
         .refused(2, "error: --mock-nics describes a mock node: add --mock");
     cxi(&["demo", "-d", "cxi0"]).refused(
         2,
-        "error: demo works on all NICs of a mock node of its own: leave out --device and the \
-         state file",
+        "error: demo works on all NICs of a temporary mock node: leave out --device and the state \
+         file",
     );
 }
 

@@ -22,10 +22,10 @@ const BAR_WIDTH: usize = 32;
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
-    /// Show the card, the firmware, the link and PCI Express, too
+    /// Show card, firmware, link and PCI Express details, too
     #[arg(short, long)]
     verbose: bool,
-    /// Measure for so long how many codewords the links receive
+    /// Measure how many codewords the links receive, for 4s or the time given
     #[arg(
         long,
         value_name = "TIME",
@@ -55,14 +55,14 @@ struct Entry {
     codewords_per_second: Option<Codewords<f64>>,
 }
 
-/// What the driver behaves like, as a person and a program want to read it.
+/// The release that the driver behaves like, for people and programs.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct DriverRelease {
     /// Such as `shs-14.0.1`, or `shs-13.1 to shs-14.0.0`, or `unknown`.
     guess: String,
-    /// What it cannot do for certain.
+    /// What it is not certain to support.
     lacks: Vec<&'static str>,
-    /// What it answers with damage or less protection.
+    /// Commands that are not sent to it, because they would do damage or protect less.
     hazards: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ fn ask(device: &Device) -> cxi::Result<Entry> {
     })
 }
 
-/// What a user of services notices when it is missing.
+/// Capabilities that users of services miss.
 const NOTICED: [(Capabilities, &str); 7] = [
     (Capabilities::VNI_RANGES, "VNI ranges"),
     (Capabilities::NETNS, "network namespaces as members"),
@@ -188,7 +188,7 @@ fn limits_of_driver(nics: &str, release: &DriverRelease) -> String {
         text += &format!("  lacks: {lack}\n");
     }
     for hazard in &release.hazards {
-        text += &format!("  kept away from: {hazard}\n");
+        text += &format!("  avoided: {hazard}\n");
     }
     text
 }

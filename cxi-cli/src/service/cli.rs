@@ -9,24 +9,24 @@ use crate::args::{LimitArg, NetNsArg, lnis_per_rgid, number};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceCommand {
-    /// All services, those that are the same on several NICs in one line
+    /// List services, one line for those that are the same on several NICs
     #[command(visible_alias = "ls")]
     List,
-    /// Everything about services
+    /// Show everything about services
     Show {
         /// Service ids [default: all]
         #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
-        /// Show what their NICs have, too
+        /// Show the resources of their NICs, too
         #[arg(short, long)]
         verbose: bool,
-        /// Print a specification that `create --from` reads
+        /// Print a specification for `create --from`
         #[arg(long, conflicts_with = "json")]
         yaml: bool,
     },
-    /// Make a service (needs CAP_SYS_ADMIN)
+    /// Create a service (needs CAP_SYS_ADMIN)
     ///
-    /// On several NICs: on all of them or, if one refuses, on none.
+    /// If one of several NICs refuses, the service is created on none of them.
     Create(Box<CreateArgs>),
     /// Change a service without destroying it (needs CAP_SYS_ADMIN)
     ///
@@ -50,19 +50,19 @@ pub(crate) enum ServiceCommand {
         #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
         wait: u32,
     },
-    /// Let services be used (needs CAP_SYS_ADMIN)
+    /// Enable services (needs CAP_SYS_ADMIN)
     Enable {
         /// Service ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<ServiceId>,
     },
-    /// Keep services from being used, without removing them (needs CAP_SYS_ADMIN)
+    /// Disable services without removing them (needs CAP_SYS_ADMIN)
     Disable {
         /// Service ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<ServiceId>,
     },
-    /// What services have in use, reserved and at most
+    /// Show how much of each resource services have in use and reserved, and their maximum
     Usage {
         /// Service ids [default: all]
         #[arg(value_name = "ID")]
@@ -70,17 +70,17 @@ pub(crate) enum ServiceCommand {
     },
 }
 
-/// What the service is.
+/// The service to create.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CreateArgs {
-    /// Specification as YAML or JSON, - for standard input; see docs/CLI.md
+    /// Specification as YAML or JSON, - for standard input; HPE's templates are read, too
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) spec: SpecArgs,
 }
 
-/// What of a service is to change.
+/// Changes to a service.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)))]
 pub(crate) struct UpdateArgs {
@@ -100,7 +100,7 @@ pub(crate) struct UpdateArgs {
     /// Block of VNIs, for a service that has neither a list nor a block of them yet
     #[arg(long, value_name = "MIN-MAX", group = "changes")]
     pub(crate) vni_range: Option<VniRange>,
-    /// Network namespace that may use it too, for a service without users and groups
+    /// Network namespace that may use it, for a service without users and groups
     #[arg(long, value_name = "NETNS", group = "changes")]
     pub(crate) netns: Option<NetNsArg>,
     /// Enable it
@@ -111,11 +111,11 @@ pub(crate) struct UpdateArgs {
     pub(crate) disable: bool,
 }
 
-/// A specification as options. Without a member anybody may use the service.
+/// A specification as options. Without a member, anybody may use the service.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "The service")]
 pub(crate) struct SpecArgs {
-    /// User who may use it
+    /// User that may use it
     #[arg(long, value_name = "UID", value_parser = number)]
     pub(crate) uid: Vec<u32>,
     /// Group that may use it
@@ -127,13 +127,13 @@ pub(crate) struct SpecArgs {
     /// VNIs, at most 4, each 1 to 65535
     #[arg(long, value_name = "VNI", value_delimiter = ',')]
     pub(crate) vni: Vec<Vni>,
-    /// Block of VNIs: a power of two long, on its own boundary
+    /// Block of VNIs: its size is a power of two, its start a multiple of that
     #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
     pub(crate) vni_range: Option<VniRange>,
     /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default: all]
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     pub(crate) tc: Vec<TrafficClass>,
-    /// Limit of a resource (ptes, txqs, tgqs, eqs, cts, les, tles, acs): reserved and maximum
+    /// Reserved amount and maximum of a resource: ptes, txqs, tgqs, eqs, cts, les, tles or acs
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
     pub(crate) limit: Vec<LimitArg>,
     /// LNIs that may share an RGID, 0 to 8
@@ -142,7 +142,7 @@ pub(crate) struct SpecArgs {
     /// Give each LNI communication profiles of its own (only with a VNI range)
     #[arg(long)]
     pub(crate) exclusive_cp: bool,
-    /// Mark it as a service of the system
+    /// Mark it as a system service
     #[arg(long)]
     pub(crate) system: bool,
     /// Leave it disabled

@@ -36,6 +36,11 @@ pub const OPERATIONS: &[Operation] = &[
     operation("Device::open", 1, true, |scene| {
         Ok(Some(scene.host.open(scene.device.id())?))
     }),
+    // one directory opened, looked at, read to its end and closed; all of /dev is not read
+    operation("Host::device_ids", 5, true, |scene| {
+        scene.host.device_ids()?;
+        Ok(None)
+    }),
     // two commands, two links, whether there are two files, and two files opened, read and closed
     operation("Device::info", 12, true, |scene| {
         scene.device.info()?;

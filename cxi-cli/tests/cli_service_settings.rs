@@ -1,0 +1,184 @@
+//! What commands of their own read and change: network namespaces, RGIDs, exclusive profiles.
+
+mod common;
+
+use common::MockNode;
+use serde_json::json;
+
+#[test]
+fn a_service_of_a_network_namespace_says_whose_it_is() {
+    let node = MockNode::new();
+    let create = ["service", "create", "--netns=4026532000", "--vni=9"];
+    assert_eq!(
+        node.cxi(&[&create[..], &["--limit=eqs=1:1,acs=1:2"]].concat())
+            .done(),
+        "Created service 2 on cxi0: for network namespace 4026532000, VNI 9, enabled\n"
+    );
+    let list = node.cxi(&["service", "list", "-d", "cxi0"]).done();
+    let line = list.lines().last().unwrap();
+    // A namespace that was set later is in no list of the driver's.
+    let waiting = node.write("nobody.yaml", "vnis: [10]\nmembers: []\nenable: false\n");
+    node.cxi(&["service", "create", "--from", &waiting]).done();
+    node.cxi(&["service", "update", "3", "--netns=4026532001"])
+        .done();
+    let later = node.cxi(&["service", "list", "-d", "cxi0"]).done();
+    assert!(
+        later.contains("  network namespace 4026532001  "),
+        "{later}"
+    );
+    assert_eq!(
+        line.split("  ")
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>(),
+        [
+            "cxi0",
+            "2",
+            "enabled",
+            "network namespace 4026532000",
+            "9",
+            "all",
+            "1 EQ, 1 AC reserved",
+        ]
+    );
+    let shown = node.cxi(&["service", "show", "2"]).done();
+    assert!(
+        shown.contains("Who              network namespace 4026532000\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("nobody"), "{shown}");
+    let json = node
+        .cxi(&["service", "list", "-d", "cxi0", "--json"])
+        .json();
+    assert_eq!(json["services"][0]["netns"], json!(null));
+    assert_eq!(json["services"][1]["netns"], 4_026_532_000_u32);
+    let yaml = node.cxi(&["service", "show", "2", "--yaml"]).done();
+    assert!(
+        yaml.contains("type: netns\n") && yaml.contains("id: 4026532000\n"),
+        "{yaml}"
+    );
+}
+
+/// What `cxi_service list -v` shows, in one place.
+#[test]
+fn everything_about_all_services_is_shown() {
+    let node = MockNode::new();
+    node.cxi(&[
+        "service",
+        "create",
+        "--uid=1000",
+        "--vni-range=64-127",
+        "--exclusive-cp",
+        "--lnis-per-rgid=2",
+        "--tc=low-latency",
+    ])
+    .done();
+    let shown = node.cxi(&["service", "show", "-v", "-d", "cxi0"]).done();
+    for part in [
+        "Resources of cxi0\n",
+        "TXQs           0         0        1024   1024",
+        "Service          1\n",
+        "Service          2\n",
+        "State            enabled\n",
+        "Who              uid 1000\n",
+        "VNIs             64-127\n",
+        "Traffic classes  LOW_LATENCY\n",
+        "LNIs per RGID    2\n",
+        "Exclusive CPs    yes\n",
+        "Service 2 on cxi0: uid 1000, VNIs 64-127, enabled\n",
+    ] {
+        assert!(shown.contains(part), "{part:?} in {shown}");
+    }
+    let yaml = node.cxi(&["service", "show", "2", "--yaml"]).done();
+    assert!(
+        yaml.contains("exclusive_cp: true\nlnis_per_rgid: 2\n"),
+        "{yaml}"
+    );
+    node.cxi(&["service", "destroy", "2"]).done();
+    let file = node.write("again.yaml", &yaml);
+    node.cxi(&["service", "create", "--from", &file]).done();
+    assert_eq!(node.cxi(&["service", "show", "2", "--yaml"]).done(), yaml);
+}
+
+#[test]
+fn what_the_driver_can_change_is_changed() {
+    let node = MockNode::new();
+    let show = |id: &str| {
+        node.cxi(&["service", "show", id, "--json", "-d", "cxi0"])
+            .json()["services"][0]
+            .clone()
+    };
+    node.cxi(&["service", "create", "--vni-range=64-127", "--limit=eqs=1:1"])
+        .done();
+    assert_eq!(
+        node.cxi(&[
+            "service",
+            "update",
+            "2",
+            "--exclusive-cp",
+            "--lnis-per-rgid=3"
+        ])
+        .done(),
+        "Updated service 2 on cxi0\n"
+    );
+    let service = show("2");
+    assert_eq!(service["exclusive_cp"], true);
+    assert_eq!(service["lnis_per_rgid"], 3);
+    assert_eq!(service["enable"], true);
+    assert_eq!(
+        node.cxi(&[
+            "service",
+            "update",
+            "2",
+            "--exclusive-cp=false",
+            "--disable",
+            "--json"
+        ])
+        .json(),
+        json!({"updated": [{"device": "cxi0", "service": 2}]})
+    );
+    let service = show("2");
+    assert_eq!(service["exclusive_cp"], false);
+    assert_eq!(service["enable"], false);
+    node.cxi(&["service", "update", "2", "--enable"]).done();
+    assert_eq!(show("2")["enable"], true);
+
+    // A block of VNIs and a namespace for services that wait for them.
+    let waiting = node.write(
+        "waiting.yaml",
+        "restricted_vnis: false\nrestricted_members: 1\nmembers: []\n",
+    );
+    node.cxi(&["service", "create", "--from", &waiting]).done();
+    node.cxi(&[
+        "service",
+        "update",
+        "3",
+        "--vni-range=128-255",
+        "--netns=4026532000",
+        "--enable",
+    ])
+    .done();
+    let service = show("3");
+    assert_eq!(service["vni_range"], json!({"first": 128, "last": 255}));
+    assert_eq!(service["netns"], 4_026_532_000_u32);
+    assert_eq!(service["enable"], true);
+
+    // What is refused leaves the service as it was.
+    node.cxi(&["service", "create", "--vni=9", "--limit=eqs=1:1"])
+        .done();
+    node.cxi(&["service", "update", "4", "--exclusive-cp"])
+        .refused(
+            1,
+            "error: cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs \
+         (EINVAL)",
+        );
+    assert_eq!(show("4")["enable"], true);
+    let said = node.cxi(&["service", "update", "4"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.err
+            .starts_with("error: the following required arguments were not provided"),
+        "{}",
+        said.err
+    );
+}
