@@ -30,7 +30,8 @@ pub(crate) fn read(path: &Path, what: &str, longest: u64) -> Result<Input, Failu
     }
 }
 
-fn bounded(reader: impl Read, what: &str, longest: u64) -> io::Result<String> {
+/// Reads text of at most `longest` bytes.
+pub(crate) fn bounded(reader: impl Read, what: &str, longest: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     if reader.take(longest + 1).read_to_end(&mut bytes)? as u64 > longest {
         let message = format!("expected {what}, at most {longest} bytes");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi_job::lock::{FileLock, LockError, LockGuard};
-use nix::libc::O_NOFOLLOW;
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, Uid, fchown};
 use serde::de::DeserializeOwned;
@@ -15,6 +15,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
+use crate::input;
 
 /// What a file keeps.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,9 @@ pub(crate) struct Kind {
     /// The member of the JSON object that has it.
     member: &'static str,
 }
+
+/// Far more than the state of a full node or pool has.
+const LONGEST: u64 = 64 << 20;
 
 /// The file of a mock node.
 pub(crate) const MOCK_NODE: Kind = Kind {
@@ -265,13 +269,19 @@ pub(crate) fn text_of<T: Serialize>(kind: Kind, kept: &T) -> Result<String, Fail
 
 /// Reads a state file; `None` if there is none.
 pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
-    // A pipe would keep the reader waiting, a device might never end.
-    let text = match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => return Err(no_regular_file(kind, path)),
-        _ => fs::read_to_string(path),
-    };
+    // Opening a pipe must not wait for a writer.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NONBLOCK)
+        .open(path)
+        .and_then(|file| Ok((file.metadata()?.is_file(), file)));
+    let text = opened.and_then(|(regular, file)| match regular {
+        true => input::bounded(file, kind.holds, LONGEST).map(Some),
+        false => Ok(None),
+    });
     let text = match text {
-        Ok(text) => text,
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(no_regular_file(kind, path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(Failure::bad_input(format!(

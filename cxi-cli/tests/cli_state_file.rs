@@ -113,6 +113,29 @@ fn a_missing_folder_and_a_folder_are_no_state_files() {
     }
 }
 
+/// Neither a pipe that nobody writes to nor a file of any length is read.
+#[test]
+fn only_a_file_of_sane_length_is_read() {
+    let node = MockNode::new();
+    let pipe = node.directory().join("pipe").display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    cxi(&[&format!("--mock={pipe}"), "service", "list"]).refused(
+        2,
+        &format!("error: {pipe}: cannot be used as state file: it is not a regular file"),
+    );
+    let long = fs::File::create(node.file()).unwrap();
+    long.set_len((64 << 20) + 1).unwrap();
+    node.cxi(&["service", "list"]).refused(
+        2,
+        &format!(
+            "error: {}: the state file cannot be read: expected the state of a mock node, at \
+             most 67108864 bytes",
+            node.file().display()
+        ),
+    );
+}
+
 #[test]
 fn the_options_of_a_new_node_must_fit_the_file() {
     let node = MockNode::new();

@@ -151,6 +151,9 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
     struct Error<'a> {
         error: &'a Failure,
     }
+    if failures.is_empty() {
+        return;
+    }
     let mut err = anstream::stderr().lock();
     for failure in failures {
         let line = if as_json {
@@ -172,6 +175,9 @@ fn print_warnings(warnings: &[String], as_json: bool) {
     #[derive(Serialize)]
     struct Warning<'a> {
         warning: Message<'a>,
+    }
+    if warnings.is_empty() {
+        return;
     }
     let mut err = anstream::stderr().lock();
     for message in warnings {

@@ -1,0 +1,63 @@
+//! The command `cxi` on the NICs of a served node.
+
+mod node;
+
+use node::{Directory, printed, run};
+use serde_json::Value;
+
+const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+
+/// Only the NICs that are asked for are asked, and only for what is printed.
+#[test]
+fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
+    need_node!();
+    let commands = |arguments: &[&str]| -> Vec<(String, String)> {
+        let directory = Directory::new();
+        let trace = directory.join("trace");
+        let node = ["--nics", "3", "--trace", &trace, "--", CXI];
+        printed(&run(&[&node, arguments].concat()));
+        let text = std::fs::read_to_string(&trace).expect("the trace is there");
+        let lines = text.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).expect("a line is JSON");
+            let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            (word("device"), word("command"))
+        });
+        lines.collect()
+    };
+    let list = |device: &str| (device.to_owned(), "SVC_LIST_GET".to_owned());
+    assert_eq!(commands(&["service", "list", "-d", "cxi1"]), [list("cxi1")]);
+    assert_eq!(
+        commands(&["service", "list"]),
+        ["cxi0", "cxi1", "cxi2"].map(list)
+    );
+}
+
+/// What HPE's `cxi_stat` shows of a NIC that is there and up.
+#[test]
+fn a_nic_is_shown_with_its_card_and_its_link() {
+    need_node!();
+    let text = printed(&run(&["--", CXI, "devices", "-v", "--json"]));
+    let shown: Value = serde_json::from_str(&text).expect("it is JSON");
+    let hardware = &shown["devices"][0]["hardware"];
+    for key in [
+        "part_number",
+        "serial_number",
+        "firmware",
+        "network_device",
+        "mac_address",
+        "pcie_speed",
+        "link_state",
+        "link_speed",
+        "link_media",
+        "link_layer_retry",
+        "loopback",
+        "pause",
+    ] {
+        assert!(hardware[key].is_string(), "{key}: {hardware}");
+    }
+    assert_eq!(hardware["network_device"], "hsn0");
+    assert_eq!(hardware["pcie_width"], 16);
+    let rates = printed(&run(&["--", CXI, "devices", "--rates=10ms", "--json"]));
+    let shown: Value = serde_json::from_str(&rates).expect("it is JSON");
+    assert!(shown["devices"][0]["codewords_per_second"]["good"].is_number());
+}
