@@ -1,5 +1,7 @@
 //! Files that keep something between calls: a mock node, a pool of VNIs.
 
+mod format;
+
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -10,59 +12,19 @@ use cxi_job::lock::{FileLock, LockError, LockGuard};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, Uid, fchown};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::ser::SerializeMap as _;
-use serde::{Deserialize, Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
 use crate::input;
 
-/// What a file keeps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    /// What it is called in messages.
-    pub(crate) name: &'static str,
-    /// How the file says what it is.
-    format: &'static str,
-    version: u32,
-    /// What is in it, in words.
-    holds: &'static str,
-    /// The member of the JSON object that has it.
-    member: &'static str,
-}
+pub(crate) use format::{Kind, MOCK_NODE, OBSERVATION, VNI_POOL, parse, text_of};
 
 /// Far more than the state of a full node or pool has.
 const LONGEST: u64 = 64 << 20;
 
-/// The file of a mock node.
-pub(crate) const MOCK_NODE: Kind = Kind {
-    name: "state file",
-    format: "cxi mock node",
-    version: 1,
-    holds: "the state of a mock node",
-    member: "node",
-};
-
-/// The file of a pool of VNIs.
-pub(crate) const VNI_POOL: Kind = Kind {
-    name: "pool file",
-    format: "cxi vni pool",
-    version: 1,
-    holds: "the state of a pool of VNIs",
-    member: "pool",
-};
-
 /// How long another `cxi` is waited for, unless told otherwise.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
-
-/// The file of what an audit saw.
-pub(crate) const OBSERVATION: Kind = Kind {
-    name: "idle file",
-    format: "cxi idle services",
-    version: 1,
-    holds: "the services that an audit saw idle",
-    member: "observation",
-};
 
 /// A state file that no other `cxi` can change while this exists.
 ///
@@ -82,38 +44,6 @@ pub(crate) struct StateFile {
 pub(crate) struct Staged<'a> {
     file: &'a StateFile,
     path: PathBuf,
-}
-
-#[derive(Deserialize)]
-struct Header {
-    format: Option<String>,
-    version: Option<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Contents<T> {
-    #[serde(rename = "format")]
-    _format: String,
-    #[serde(rename = "version")]
-    _version: u32,
-    #[serde(alias = "node", alias = "pool", alias = "observation")]
-    kept: T,
-}
-
-struct Written<'a, T> {
-    kind: Kind,
-    kept: &'a T,
-}
-
-impl<T: Serialize> Serialize for Written<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("format", self.kind.format)?;
-        map.serialize_entry("version", &self.kind.version)?;
-        map.serialize_entry(self.kind.member, self.kept)?;
-        map.end()
-    }
 }
 
 impl StateFile {
@@ -259,14 +189,6 @@ fn of_lock(kind: Kind, path: &Path, error: &LockError) -> Failure {
     }
 }
 
-/// What a file keeps, as its text.
-pub(crate) fn text_of<T: Serialize>(kind: Kind, kept: &T) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(&Written { kind, kept })
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the state: {error}")))?;
-    text.push('\n');
-    Ok(text)
-}
-
 /// Reads a state file; `None` if there is none.
 pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
     // Opening a pipe must not wait for a writer.
@@ -295,63 +217,6 @@ pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Optio
         Failure::bad_input(format!("{}: {what}", path.display()))
             .hint("The file was left as it is. Name another one, or remove it to start over.")
     })
-}
-
-pub(crate) fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
-    let Kind {
-        name,
-        format,
-        version,
-        holds,
-        ..
-    } = kind;
-    if text.trim().is_empty() {
-        return Err(format!("the {name} is empty: expected {holds} as JSON"));
-    }
-    let no_state =
-        || format!("line 1: this is no {name}: expected an object with \"format\": \"{format}\"");
-    let object = text.trim_start().starts_with('{');
-    let header = serde_json::from_str::<Header>(text);
-    let header = header.map_err(|error| {
-        if object {
-            damaged(name, &error)
-        } else {
-            no_state()
-        }
-    })?;
-    match header.format.as_deref() {
-        Some(found) if found == format => {}
-        Some(other) => {
-            return Err(format!(
-                "line 1: this is no {name}: format is \"{other}\", expected \"{format}\""
-            ));
-        }
-        None => return Err(no_state()),
-    }
-    match header.version {
-        Some(found) if found == version => {}
-        Some(other) => {
-            return Err(format!(
-                "the {name} has version {other}, this cxi reads version {version}"
-            ));
-        }
-        None => {
-            return Err(format!(
-                "the {name} has no version, this cxi reads version {version}"
-            ));
-        }
-    }
-    serde_json::from_str::<Contents<T>>(text)
-        .map(|contents| contents.kept)
-        .map_err(|error| damaged(name, &error))
-}
-
-fn damaged(name: &str, error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        format!("the {name} is cut off: {error}")
-    } else {
-        format!("the {name} is damaged: {error}")
-    }
 }
 
 /// Resolves symbolic links, so that the file behind a link is replaced and not the link.

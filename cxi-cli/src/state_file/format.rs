@@ -1,0 +1,145 @@
+//! What stands in a state file.
+
+use serde::de::DeserializeOwned;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::exit::{Exit, Failure};
+
+/// What a file keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// What it is called in messages.
+    pub(crate) name: &'static str,
+    /// How the file says what it is.
+    format: &'static str,
+    version: u32,
+    /// What is in it, in words.
+    pub(super) holds: &'static str,
+    /// The member of the JSON object that has it.
+    member: &'static str,
+}
+
+/// The file of a mock node.
+pub(crate) const MOCK_NODE: Kind = Kind {
+    name: "state file",
+    format: "cxi mock node",
+    version: 1,
+    holds: "the state of a mock node",
+    member: "node",
+};
+
+/// The file of a pool of VNIs.
+pub(crate) const VNI_POOL: Kind = Kind {
+    name: "pool file",
+    format: "cxi vni pool",
+    version: 1,
+    holds: "the state of a pool of VNIs",
+    member: "pool",
+};
+
+/// The file of what an audit saw.
+pub(crate) const OBSERVATION: Kind = Kind {
+    name: "idle file",
+    format: "cxi idle services",
+    version: 1,
+    holds: "the services that an audit saw idle",
+    member: "observation",
+};
+
+#[derive(Deserialize)]
+struct Header {
+    format: Option<String>,
+    version: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents<T> {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u32,
+    #[serde(alias = "node", alias = "pool", alias = "observation")]
+    kept: T,
+}
+
+struct Written<'a, T> {
+    kind: Kind,
+    kept: &'a T,
+}
+
+impl<T: Serialize> Serialize for Written<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("format", self.kind.format)?;
+        map.serialize_entry("version", &self.kind.version)?;
+        map.serialize_entry(self.kind.member, self.kept)?;
+        map.end()
+    }
+}
+
+/// What a file keeps, as its text.
+pub(crate) fn text_of<T: Serialize>(kind: Kind, kept: &T) -> Result<String, Failure> {
+    let mut text = serde_json::to_string_pretty(&Written { kind, kept })
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the state: {error}")))?;
+    text.push('\n');
+    Ok(text)
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, String> {
+    let Kind {
+        name,
+        format,
+        version,
+        holds,
+        ..
+    } = kind;
+    if text.trim().is_empty() {
+        return Err(format!("the {name} is empty: expected {holds} as JSON"));
+    }
+    let no_state =
+        || format!("line 1: this is no {name}: expected an object with \"format\": \"{format}\"");
+    let object = text.trim_start().starts_with('{');
+    let header = serde_json::from_str::<Header>(text);
+    let header = header.map_err(|error| {
+        if object {
+            damaged(name, &error)
+        } else {
+            no_state()
+        }
+    })?;
+    match header.format.as_deref() {
+        Some(found) if found == format => {}
+        Some(other) => {
+            return Err(format!(
+                "line 1: this is no {name}: format is \"{other}\", expected \"{format}\""
+            ));
+        }
+        None => return Err(no_state()),
+    }
+    match header.version {
+        Some(found) if found == version => {}
+        Some(other) => {
+            return Err(format!(
+                "the {name} has version {other}, this cxi reads version {version}"
+            ));
+        }
+        None => {
+            return Err(format!(
+                "the {name} has no version, this cxi reads version {version}"
+            ));
+        }
+    }
+    serde_json::from_str::<Contents<T>>(text)
+        .map(|contents| contents.kept)
+        .map_err(|error| damaged(name, &error))
+}
+
+fn damaged(name: &str, error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        format!("the {name} is cut off: {error}")
+    } else {
+        format!("the {name} is damaged: {error}")
+    }
+}
