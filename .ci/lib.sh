@@ -46,6 +46,8 @@ long_step() {
 # cargo_has SUBCOMMAND: whether `cargo SUBCOMMAND` is installed.
 cargo_has() { cargo "$1" --version >/dev/null 2>&1; }
 
+has_cc() { "${CC:-cc}" --version >/dev/null 2>&1; }
+
 has_toolchain() { RUSTUP_AUTO_INSTALL=0 rustc "+$1" --version >/dev/null 2>&1; }
 
 has_target() { [ -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]; }

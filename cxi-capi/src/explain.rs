@@ -9,7 +9,8 @@ use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 
 use cxi::driver::Quirks;
-use cxi::{Device, DeviceId, ServiceId, ServiceSpec, TrafficClass, Vni};
+use cxi::lni::{EventQueueOptions, PtOptions, TgqOptions, TxqOptions};
+use cxi::{Device, DeviceId, Lni, ServiceId, ServiceSpec, TrafficClass, Vni};
 use cxi_ioctl::Opcode;
 use zerocopy::IntoBytes;
 
@@ -18,6 +19,10 @@ use crate::rehearsal::{PRETENDED, Rehearsal};
 
 /// Room for a line, with its NUL.
 const ROOM: usize = 512;
+
+/// Of queues that are only rehearsed.
+const SLOTS: u32 = 64;
+const PAGE: usize = 4096;
 
 thread_local! {
     /// What failed last in this thread, until somebody asks why. Nothing here needs a destructor,
@@ -65,6 +70,7 @@ fn line(failure: &Failure) -> String {
         Cause::Command { device, error }
         | Cause::Service { device, error, .. }
         | Cause::OfService { device, error, .. }
+        | Cause::Below { device, error, .. }
         | Cause::OnVni { device, error, .. } => rehearse(&failure.cause)
             .unwrap_or_else(|| format!("{}: {error}", DeviceId::new(device))),
     }
@@ -104,6 +110,16 @@ fn rehearse(cause: &Cause) -> Option<String> {
                 nic.alloc_lni(service).err()?.to_string()
             }
         }
+        Cause::Below {
+            device,
+            error,
+            service,
+            transmit,
+        } => {
+            let nic = on_stage(device, Rehearsal::of(device, error, &[])?);
+            let lni = nic.alloc_lni(ServiceId::new(service).ok()?).ok()?;
+            below(&lni, error.opcode(), transmit)?.to_string()
+        }
         Cause::OnVni {
             device,
             error,
@@ -126,6 +142,22 @@ fn rehearse(cause: &Cause) -> Option<String> {
         }
     };
     Some(said)
+}
+
+/// Allocates something of the kind that a command allocates; the refusal.
+fn below(lni: &Lni, opcode: Opcode, transmit: bool) -> Option<cxi::Error> {
+    match opcode {
+        Opcode::CT_ALLOC => lni.alloc_ct().err(),
+        Opcode::PTE_ALLOC => lni.alloc_pte(PtOptions::empty(), None).err(),
+        Opcode::EQ_ALLOC => lni.alloc_eq(&EventQueueOptions::new(PAGE)).err(),
+        _ if transmit => {
+            let any = lni
+                .alloc_cp(Vni::new(1).ok()?, TrafficClass::BestEffort)
+                .ok()?;
+            lni.alloc_txq(&any, &TxqOptions::new(SLOTS)).err()
+        }
+        _ => lni.alloc_tgq(&TgqOptions::new(SLOTS)).err(),
+    }
 }
 
 fn on_stage(device: u32, stage: Rehearsal) -> Device {

@@ -32,6 +32,14 @@ pub(crate) enum Cause {
         error: CommandError,
         service: u32,
     },
+    /// A queue, a counting event or a portal table entry.
+    Below {
+        device: u32,
+        error: CommandError,
+        service: u32,
+        /// Of a command queue: whether it is to transmit.
+        transmit: bool,
+    },
     /// A communication profile or a domain on a VNI.
     OnVni {
         device: u32,

@@ -1,8 +1,11 @@
 //! A NIC that repeats one refusal, and otherwise only tells what it is asked.
 
+use cxi_ioctl::abi::lni::LniAllocResp;
+use cxi_ioctl::abi::memory::AtuMapResp;
+use cxi_ioctl::abi::profile::CpAllocResp;
 use cxi_ioctl::abi::service::SvcDesc;
 use cxi_ioctl::{CharDev, CommandError, Errno, Mapping, Opcode, Request, Transport};
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros, Immutable, IntoBytes};
 
 /// Id of the service that was refused: it has none.
 pub(crate) const PRETENDED: u32 = 0x7FFF_FFFE;
@@ -54,11 +57,13 @@ impl Rehearsal {
 
     /// Whether a command is the one that was refused, in any form.
     fn is_refused(&self, opcode: Opcode) -> bool {
-        const PROFILES: [Opcode; 2] = [Opcode::CP_ALLOC, Opcode::TRIG_CP_ALLOC];
-        opcode == self.refused
-            || [opcode, self.refused]
-                .iter()
-                .all(|one| PROFILES.contains(one))
+        const FORMS: [[Opcode; 2]; 2] = [
+            [Opcode::CP_ALLOC, Opcode::TRIG_CP_ALLOC],
+            [Opcode::CQ_ALLOC, Opcode::CQ_ALLOC_BUF],
+        ];
+        let of_both =
+            |forms: &[Opcode; 2]| forms.contains(&opcode) && forms.contains(&self.refused);
+        opcode == self.refused || FORMS.iter().any(of_both)
     }
 }
 
@@ -79,20 +84,24 @@ impl Transport for Rehearsal {
             return Ok(());
         }
         match opcode {
-            // The LNI that a refusal was below of.
-            Opcode::LNI_ALLOC => {
-                fill(request.response(), &[0; 4]);
-                Ok(())
-            }
-            Opcode::LNI_FREE => Ok(()),
-            opcode if QUESTIONS.contains(&opcode) => self.device.submit(request),
-            _ => Err(Errno::EINVAL),
+            // What a refusal was below of.
+            Opcode::LNI_ALLOC => answer_zeros::<LniAllocResp>(request),
+            Opcode::CP_ALLOC | Opcode::TRIG_CP_ALLOC => answer_zeros::<CpAllocResp>(request),
+            Opcode::ATU_MAP => answer_zeros::<AtuMapResp>(request),
+            Opcode::LNI_FREE | Opcode::CP_FREE | Opcode::ATU_UNMAP => {}
+            opcode if QUESTIONS.contains(&opcode) => return self.device.submit(request),
+            _ => return Err(Errno::EINVAL),
         }
+        Ok(())
     }
 
     fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
         Err(Errno::ENODEV)
     }
+}
+
+fn answer_zeros<R: FromZeros + IntoBytes + Immutable>(mut request: Request<'_>) {
+    fill(request.response(), R::new_zeroed().as_bytes());
 }
 
 fn fill(room: &mut [u8], bytes: &[u8]) {

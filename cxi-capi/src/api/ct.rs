@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
 
+use super::lni::below;
 use crate::child::{Ct, Lni};
 use crate::device::Dev;
 use crate::failure::Result;
@@ -24,7 +25,8 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
             wb: wb.address(),
             ..CtAllocCmd::new()
         };
-        let response = send(&lni.dev, &command)?;
+        let response =
+            send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
             // The error that C hears of is that of the mapping.
             let _ = free(&lni.dev, response.ctn);

@@ -9,6 +9,7 @@ use cxi_ioctl::abi::queue::{
 };
 use cxi_ioctl::abi::wait::WAIT_NONE;
 
+use super::lni::below;
 use crate::child::{Evtq, Lni, Md, Wait};
 use crate::device::Dev;
 use crate::failure::{Failure, Result};
@@ -52,7 +53,8 @@ extern "C" fn cxil_alloc_evtq(
         let len = usize::try_from(attr.queue_len).map_err(|_| Failure::argument())?;
         // Before the NIC may write events.
         queue.clear(len);
-        let response = send(&lni.dev, &command)?;
+        let response =
+            send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
         let registers = Window::of(&lni.dev, response.csr).inspect_err(|_| {
             // The error that C hears of is that of the mapping.
             let _ = free(&lni.dev, response.eq);

@@ -47,6 +47,16 @@ extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
     })
 }
 
+/// What a refusal is about of something that a service has so many of.
+pub(super) fn below(service: u32, transmit: bool) -> impl FnOnce(u32, CommandError) -> Cause {
+    move |device, error| Cause::Below {
+        device,
+        error,
+        service,
+        transmit,
+    }
+}
+
 /// What a refusal is about that names a VNI.
 pub(super) fn on_vni(
     service: u32,

@@ -7,6 +7,7 @@ use cxi_ioctl::abi::portal::{
     PteTransitionSmCmd, PteUnmapCmd,
 };
 
+use super::lni::below;
 use crate::child::{Domain, Evtq, Lni, Pte, PteMap};
 use crate::failure::Failure;
 use crate::ffi::{In, Out, status};
@@ -31,7 +32,8 @@ extern "C" fn cxil_alloc_pte(
             opts,
             ..PteAllocCmd::new()
         };
-        let response = send(&lni.dev, &command)?;
+        let response =
+            send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
         pte.set(room.fill(Pte {
             number: Shared::new(response.pte_number),
             dev: Counted::new(&lni.dev),

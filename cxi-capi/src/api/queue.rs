@@ -4,10 +4,12 @@ use std::ffi::c_int;
 
 use cxi_ioctl::LniForm;
 use cxi_ioctl::abi::queue::{
-    CqAckCounterCmd, CqAllocBufCmd, CqAllocCmd, CqAllocOpts, CqAllocOptsBuf, CqAllocResp, CqFreeCmd,
+    CQ_IS_TX, CqAckCounterCmd, CqAllocBufCmd, CqAllocCmd, CqAllocOpts, CqAllocOptsBuf, CqAllocResp,
+    CqFreeCmd,
 };
 use zerocopy::FromZeros;
 
+use super::lni::below;
 use crate::child::{Cmdq, Evtq, Lni};
 use crate::device::Dev;
 use crate::failure::Result;
@@ -53,7 +55,9 @@ fn alloc(
     let cmdq = cmdq.required()?;
     let eq = evtq.optional()?.map_or(0, |evtq| evtq.public.get().eqn);
     let room = Room::new()?;
-    let response = send_alloc(lni, eq, opts)?;
+    let transmit = opts.opts.flags & CQ_IS_TX != 0;
+    let response =
+        send_alloc(lni, eq, opts).map_err(|failure| failure.with(below(lni.service, transmit)))?;
     let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
         // The error that C hears of is that of the mapping.
         let _ = free(&lni.dev, response.cq);

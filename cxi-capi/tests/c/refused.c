@@ -5,7 +5,14 @@
 #include <libcxi/libcxi.h>
 #include <libcxi/cxi_rs.h>
 
+struct cxi_cp_head { unsigned int vni, tc, tc_type, lcid; };
+struct cq_opts { unsigned int count, policy, stat_cnt_pool, flags, lcid, lpe_cdt_thresh_id; };
 int cxil_alloc_lni(struct cxil_dev *dev, void **lni, unsigned int svc_id);
+int cxil_alloc_ct(void *lni, void *wb, void **ct);
+int cxil_alloc_pte(void *lni, void *eq, void *opts, void **pte);
+int cxil_alloc_cp(void *lni, unsigned int vni, unsigned int tc, unsigned int type, struct cxi_cp_head **cp);
+int cxil_alloc_cmdq(void *lni, void *eq, const struct cq_opts *opts, void **cq);
+int cxil_alloc_domain(void *lni, unsigned int vni, unsigned int pid, void **domain);
 
 static struct cxi_svc_desc service(unsigned int vni)
 {
@@ -48,6 +55,27 @@ int main(int argc, char **argv)
 		rc = cxil_destroy_svc(dev, svc);
 	} else if (!strcmp(what, "lni")) {
 		rc = cxil_alloc_lni(dev, &lni, 77);
+	} else if (!strcmp(what, "ct") || !strcmp(what, "pte") || !strcmp(what, "txq") || !strcmp(what, "tgq") || !strcmp(what, "domain")) {
+		static unsigned long opts;
+		struct cxi_cp_head *cp;
+		struct cq_opts queue;
+		void *first, *second;
+		int svc;
+		desc.limits.acs.max = 1;
+		desc.limits.cts.max = desc.limits.ptes.max = desc.limits.txqs.max = desc.limits.tgqs.max = 1;
+		svc = cxil_alloc_svc(dev, &desc, &fail);
+		if (svc < 0 || cxil_alloc_lni(dev, &lni, svc)) return 4;
+		if (cxil_alloc_cp(lni, 100, CXI_TC_BEST_EFFORT, 0, &cp)) return 5;
+		memset(&queue, 0, sizeof queue);
+		queue.count = 64;
+		queue.lcid = cp->lcid;
+		queue.flags = what[1] == 'x' ? 2 : 0;
+		for (int i = 0; i < 2; i++) {
+			if (!strcmp(what, "ct")) rc = cxil_alloc_ct(lni, NULL, &first);
+			else if (!strcmp(what, "pte")) rc = cxil_alloc_pte(lni, NULL, &opts, &first);
+			else if (!strcmp(what, "domain")) rc = cxil_alloc_domain(lni, 100, 7, &second);
+			else rc = cxil_alloc_cmdq(lni, NULL, &queue, &first);
+		}
 	} else if (!strcmp(what, "null")) {
 		rc = cxil_get_svc(dev, 1, NULL);
 	} else {

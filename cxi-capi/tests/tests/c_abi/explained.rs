@@ -64,6 +64,19 @@ fn other_refusals_have_their_reasons_too() {
         "-16 cxi0: SVC_DESTROY: service 2 is still in use"
     );
     assert_eq!(said("lni"), "-22 cxi0: LNI_ALLOC: there is no service 77");
+    for (what, command, resource) in [
+        ("ct", "CT_ALLOC", "CTs"),
+        ("pte", "PTE_ALLOC", "PTEs"),
+        ("txq", "CQ_ALLOC", "TXQs"),
+        ("tgq", "CQ_ALLOC", "TGQs"),
+    ] {
+        let expected = format!(
+            "-28 cxi0: {command}: service 2 has no {resource} left: 1 of at most 1 are in use, or \
+             kept for its LNIs"
+        );
+        assert_eq!(said(what), expected);
+    }
+    assert!(said("domain").starts_with("-17 cxi0: DOMAIN_ALLOC: the PID is taken on this VNI"));
     assert_eq!(
         said("null"),
         "-22 an argument is wrong: NULL, 0, or a handle that is none or no longer one"
