@@ -29,6 +29,20 @@ pub trait CallerMemory {
     ///
     /// EFAULT if the caller's memory cannot be written.
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno>;
+
+    /// Whether there is memory behind all of a range that the caller wants pinned (ATU_MAP,
+    /// EQ_ALLOC). A front end that cannot see it says yes.
+    fn is_backed(&self, va: u64, len: u64) -> bool {
+        let _ = (va, len);
+        true
+    }
+
+    /// Whether the pages of a range follow each other in physical memory (EQ_ALLOC, for buffers
+    /// without address translation). A front end that cannot see it says yes.
+    fn is_contiguous(&self, va: u64, len: u64) -> bool {
+        let _ = (va, len);
+        true
+    }
 }
 
 /// An open file of a mock NIC: what a process has after `open("/dev/cxi0")`.
@@ -91,10 +105,10 @@ impl Client {
     }
 
     /// The number of the open file, as in `clients/<number>` of sysfs and in WAIT_ALLOC's
-    /// response: the lowest free one when the file was opened.
+    /// response: the lowest free one of its function when the file was opened.
     #[must_use]
     pub fn number(&self) -> u32 {
-        self.file
+        self.nic.number(self.file)
     }
 
     /// The file as a [`Transport`](cxi_ioctl::Transport), used by that caller.

@@ -120,7 +120,8 @@ pub struct ModuleParameters {
     pub pe_total_les: u32,
     /// Width of a PID in bits. Default 9.
     pub pid_bits: u32,
-    /// Which pairs of traffic class and type exist. Default 2, the only one that is modelled.
+    /// Which pairs of traffic class and type exist. Default 2; 1, which
+    /// HPE's own tests load, has dedicated access instead of low latency.
     pub active_qos_profile: u32,
 }
 
@@ -213,7 +214,7 @@ pub enum LoadError {
         expected: &'static str,
     },
     /// A QoS profile that the mock does not know.
-    #[error("active_qos_profile is {profile}: the mock models profile 2 only")]
+    #[error("active_qos_profile is {profile}: the mock models profiles 1 and 2")]
     QosProfile {
         /// What the parameter says.
         profile: u32,

@@ -47,6 +47,36 @@ pub enum HazardKind {
         /// VNI of the table.
         vni: u32,
     },
+    /// An event queue without a wait object was allocated on the number of one with, which the
+    /// LNI held: the driver sets up the old one's interrupt and follows a null pointer.
+    StaleCallback {
+        /// The event queue.
+        eq: u32,
+    },
+    /// A communication profile was asked for again and found under another transmit profile: the
+    /// reference is taken on one profile and given back on the other (from 13.0).
+    ReferenceOnOtherProfile {
+        /// VNI of both.
+        vni: u32,
+    },
+    /// A transmit profile lost the reference of its creator, who still has it, to a communication
+    /// profile that never had one: the profile is freed and used on (from 13.0).
+    ProfileFreedInUse {
+        /// VNI of the profile.
+        vni: u32,
+    },
+    /// A communication profile outlived a change of `exclusive_cp`: it is freed and stays in its
+    /// transmit profile's table (from 13.1).
+    FreedCpInTable {
+        /// VNI of the communication profile.
+        vni: u32,
+    },
+    /// A communication profile was asked for, and the transmit profile's table has one that is
+    /// freed (from 13.1).
+    FreedCpUsed {
+        /// VNI of the communication profile.
+        vni: u32,
+    },
     /// An LNI with a wrong RGID is freed: the driver follows a null pointer (12.0, 13.0).
     WrongRgid {
         /// The LNI.
@@ -81,6 +111,30 @@ impl fmt::Display for Hazard {
             HazardKind::ReserveOutsideTable { vni } => write!(
                 f,
                 "a refused DOMAIN_RESERVE on VNI {vni} sets bits far outside the PID table"
+            ),
+            HazardKind::StaleCallback { eq } => write!(
+                f,
+                "event queue {eq} has no wait object, but the one that had its number before had \
+                 one, and setting up the interrupt follows a null pointer"
+            ),
+            HazardKind::ReferenceOnOtherProfile { vni } => write!(
+                f,
+                "a communication profile on VNI {vni} is used again by way of another service's \
+                 profile, which keeps the reference that the right one loses"
+            ),
+            HazardKind::ProfileFreedInUse { vni } => write!(
+                f,
+                "the profile of VNI {vni} loses a reference that nobody took, and is freed while \
+                 its service uses it"
+            ),
+            HazardKind::FreedCpInTable { vni } => write!(
+                f,
+                "exclusive_cp was switched while a communication profile on VNI {vni} was there, \
+                 which is freed now and stays in the table"
+            ),
+            HazardKind::FreedCpUsed { vni } => write!(
+                f,
+                "a communication profile on VNI {vni} is shared that was freed before"
             ),
             HazardKind::WrongRgid { lni, rgid } => write!(
                 f,

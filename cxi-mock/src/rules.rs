@@ -196,6 +196,13 @@ pub(crate) struct Rules {
     pub(crate) group_references: u32,
     /// The range of an ATU_MAP that wraps around is EOVERFLOW, else EFAULT.
     pub(crate) wrap_is_overflow: bool,
+    /// That there is no ATS is found out after a mapping is charged.
+    pub(crate) ats_after_charge: bool,
+    /// The hint of a huge page size counts for everybody and for any memory, unless it comes
+    /// with a page size.
+    pub(crate) huge_shift_for_all: bool,
+    /// An ATU_MAP whose answer cannot be delivered unmaps and succeeds.
+    pub(crate) undelivered_md_is_success: bool,
 }
 
 impl Rules {
@@ -246,6 +253,9 @@ impl Rules {
             group_names: true,
             group_references: 1,
             wrap_is_overflow: true,
+            ats_after_charge: false,
+            huge_shift_for_all: false,
+            undelivered_md_is_success: false,
         }
     }
 
@@ -260,6 +270,9 @@ impl Rules {
             tle_usage_without_pool: TleUsageWithoutPool::DefaultPool,
             list_order: ListOrder::Allocation,
             wrap_is_overflow: false,
+            ats_after_charge: true,
+            huge_shift_for_all: true,
+            undelivered_md_is_success: true,
             ..Self::main()
         }
     }

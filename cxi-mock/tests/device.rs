@@ -47,7 +47,7 @@ fn a_driver_that_does_not_load_says_why() {
         NicConfig::new().totals(|totals| totals.tles = 7),
         NicConfig::new().parameters(|params| params.pid_bits = 10),
         NicConfig::new().parameters(|params| params.pid_bits = 0),
-        NicConfig::new().parameters(|params| params.active_qos_profile = 1),
+        NicConfig::new().parameters(|params| params.active_qos_profile = 3),
     ] {
         assert_eq!(load(config).errno(), Errno::EINVAL);
     }

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
 use cxi_ioctl::{Command, DriverRelease, Errno, Opcode, Pointers};
 
-use super::memory;
+use super::{memory, pages};
 use cxi_mock::CallerMemory;
 
 /// Where most commands have the address of their response.
@@ -69,6 +69,14 @@ impl CallerMemory for RemoteBuffers {
 
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
         memory::write(self.pid, self.list.ok_or(Errno::EFAULT)?, list)
+    }
+
+    fn is_backed(&self, va: u64, len: u64) -> bool {
+        pages::are_there(self.pid, va, len)
+    }
+
+    fn is_contiguous(&self, va: u64, len: u64) -> bool {
+        pages::are_contiguous(self.pid, va, len)
     }
 }
 

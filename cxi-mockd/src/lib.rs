@@ -26,6 +26,7 @@ mod node;
 mod order;
 mod order_args;
 mod orders;
+mod pages;
 mod place;
 mod privileges;
 mod server;

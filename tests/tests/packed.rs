@@ -19,12 +19,12 @@ fn has_every_driver() {
         *counts.entry(scenario.driver).or_insert(0) += 1;
     }
     let expected = [
-        (DriverRelease::Shs12_0, 254),
-        (DriverRelease::Shs13_0, 254),
-        (DriverRelease::Shs13_1, 256),
-        (DriverRelease::Shs14_0_0, 256),
-        (DriverRelease::Shs14_0_1, 256),
-        (DriverRelease::Main, 260),
+        (DriverRelease::Shs12_0, 256),
+        (DriverRelease::Shs13_0, 256),
+        (DriverRelease::Shs13_1, 258),
+        (DriverRelease::Shs14_0_0, 258),
+        (DriverRelease::Shs14_0_1, 317),
+        (DriverRelease::Main, 322),
     ];
     assert_eq!(counts, BTreeMap::from(expected));
 }

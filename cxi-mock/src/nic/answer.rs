@@ -6,15 +6,16 @@
 use cxi_ioctl::abi::counter::CtAllocResp;
 use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::LniAllocResp;
-use cxi_ioctl::abi::memory::AtuMapResp;
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, MapFlags};
 use cxi_ioctl::abi::portal::{PteAllocResp, PteMapResp, PteStatus};
 use cxi_ioctl::abi::profile::CpAllocResp;
-use cxi_ioctl::abi::queue::{CqAllocResp, EqAllocResp};
+use cxi_ioctl::abi::queue::{CqAllocResp, EQ_PASSTHROUGH, EqAllocCmd, EqAllocResp, EqAttr};
 use cxi_ioctl::abi::wait::WaitAllocResp;
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromBytes;
 
 use super::Device;
+use super::window::PAGE;
 use crate::CallerMemory;
 
 /// The answer of one command.
@@ -22,6 +23,9 @@ use crate::CallerMemory;
 pub(super) struct Answer {
     /// What the caller left in the response buffer, for the command that looks at it.
     left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
+    /// Whether the memory that the command pins is there, and in one piece.
+    is_backed: bool,
+    is_contiguous: bool,
     response: Option<Vec<u8>>,
     list: Option<Vec<u8>>,
 }
@@ -29,16 +33,31 @@ pub(super) struct Answer {
 impl Answer {
     /// No answer yet.
     pub(super) fn new(command: &[u8], memory: &mut dyn CallerMemory) -> Self {
-        let opcode = u32::read_from_prefix(command).map(|(number, _)| Opcode::from_number(number));
-        let left = (opcode == Ok(Opcode::PTE_STATUS)).then(|| {
+        let number = u32::read_from_prefix(command)
+            .ok()
+            .map(|(number, _)| number);
+        let opcode = number.map(Opcode::from_number);
+        let left = (opcode == Some(Opcode::PTE_STATUS)).then(|| {
             let mut left = [0; size_of::<PteStatus>()];
             memory.read_response(&mut left).map(|()| left)
         });
+        let pinned = pinned(opcode, command);
         Self {
             left,
+            is_backed: pinned.is_none_or(|(va, len)| memory.is_backed(va, len)),
+            is_contiguous: opcode != Some(Opcode::EQ_ALLOC)
+                || pinned.is_none_or(|(va, len)| len <= PAGE || memory.is_contiguous(va, len)),
             response: None,
             list: None,
         }
+    }
+
+    pub(super) fn is_backed(&self) -> bool {
+        self.is_backed
+    }
+
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.is_contiguous
     }
 
     pub(super) fn respond(&mut self, response: &[u8]) {
@@ -74,11 +93,18 @@ impl Answer {
 }
 
 impl Device {
-    /// Takes back what a command made whose answer did not arrive. What is not here stays, as the
-    /// driver leaves it. Returns the errno where it is not EFAULT.
-    pub(super) fn undo(&mut self, opcode: Opcode, file: u32, answer: &Answer) -> Option<Errno> {
+    /// Takes back what a command made whose answer did not arrive, and says what the command
+    /// ends with. What is not here stays, as the driver leaves it.
+    pub(super) fn undo(
+        &mut self,
+        opcode: Opcode,
+        file: u32,
+        answer: &Answer,
+        errno: Errno,
+    ) -> Result<(), Errno> {
         let (handle, free): (_, fn(&mut Self, u32, u32) -> Result<(), Errno>) = match opcode {
-            Opcode::DEV_INFO_GET => return Some(Errno::EOPNOTSUPP),
+            Opcode::DEV_INFO_GET => return Err(Errno::EOPNOTSUPP),
+            Opcode::MAP_CSRS => (Some(0), |device, file, _| device.unmap_csrs(file)),
             Opcode::LNI_ALLOC => (answer.handle(|made: LniAllocResp| made.lni), Self::lni_free),
             Opcode::CP_ALLOC | Opcode::TRIG_CP_ALLOC => (
                 answer.handle(|made: CpAllocResp| made.cp_hndl),
@@ -106,9 +132,38 @@ impl Device {
                 Self::pte_unmap,
             ),
             Opcode::ATU_MAP => (answer.handle(|made: AtuMapResp| made.id), Self::atu_unmap),
-            _ => return None,
+            _ => return Err(errno),
         };
         let _ = handle.map(|handle| free(self, file, handle));
-        None
+        let success = opcode == Opcode::ATU_MAP && self.rules.undelivered_md_is_success;
+        success.then_some(()).ok_or(errno)
+    }
+
+    fn unmap_csrs(&mut self, file: u32) -> Result<(), Errno> {
+        let file = self.file_mut(file)?;
+        if let Some(window) = file.csrs.take() {
+            file.windows.free(window);
+        }
+        Ok(())
+    }
+}
+
+/// What a command pins of the caller's memory: address and length.
+fn pinned(opcode: Option<Opcode>, command: &[u8]) -> Option<(u64, u64)> {
+    match opcode? {
+        Opcode::ATU_MAP => {
+            let AtuMapCmd { va, len, flags, .. } = AtuMapCmd::read_from_bytes(command).ok()?;
+            (flags & MapFlags::PIN.bits() != 0).then_some((va, len))
+        }
+        Opcode::EQ_ALLOC => {
+            let EqAttr {
+                queue,
+                queue_len,
+                flags,
+                ..
+            } = EqAllocCmd::read_from_bytes(command).ok()?.attr;
+            (flags & EQ_PASSTHROUGH != 0).then_some((queue, queue_len))
+        }
+        _ => None,
     }
 }

@@ -1,30 +1,16 @@
 //! Memory descriptors and the address contexts that they need.
 
 use cxi_ioctl::Errno;
-use cxi_ioctl::abi::memory::{MapFlags, Md};
+use cxi_ioctl::abi::memory::{MapFlags, Md, MdHints};
 use zerocopy::FromZeros;
 
 use super::ids::Ids;
 use super::lni::Lni;
+use super::mapping::{Kind, Mapping, USER_SPACE};
 use super::rgid::LACS;
 use super::table::Table;
 use super::window::PAGE;
 use super::{Caller, Device, Slot};
-
-/// A flag beyond those of the header that the driver takes, as part of the kind.
-const KIND_FLAG: u32 = 1 << 19;
-/// Where memory is taken for huge pages: the mock cannot see how a caller's memory is backed.
-const HUGE_PAGES: std::ops::Range<u64> = 1 << 40..2 << 40;
-
-/// What mappings have in common that share an address context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent yes-or-no facts")]
-struct Kind {
-    pinned: bool,
-    uncached: bool,
-    other: bool,
-    huge: bool,
-}
 
 /// An address context of an LNI.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +27,7 @@ struct Descriptor {
     file: u32,
     lni: u32,
     md: Md,
+    pinned: bool,
     /// Event queues in it.
     users: u32,
 }
@@ -71,25 +58,41 @@ impl Atu {
     }
 }
 
+/// Arguments of ATU_MAP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewMd {
+    pub(super) lni: u32,
+    pub(super) va: u64,
+    pub(super) len: u64,
+    pub(super) flags: u32,
+    pub(super) hints: MdHints,
+}
+
 impl Device {
-    /// ATU_MAP.
+    /// ATU_MAP. `is_backed` says whether there is memory to pin.
     pub(super) fn atu_map(
         &mut self,
         caller: &Caller<'_>,
-        lni: u32,
-        va: u64,
-        len: u64,
-        flags: u32,
+        new: &NewMd,
+        is_backed: bool,
     ) -> Result<Md, Errno> {
+        let NewMd { lni, va, len, .. } = *new;
         self.lni_of(caller.file, lni)?;
         let end = self.check_range(va, len)?;
-        let kind = kind(flags, va)?;
-        let lac = self.address_context(lni, kind)?;
-        let (page_shift, huge_shift, page) = if kind.huge {
-            (16, 30, 1 << 30)
-        } else {
-            (12, 21, PAGE)
-        };
+        let mapping = Mapping::of(new, caller.credentials, &self.rules)?;
+        let pinned = mapping.flags.contains(MapFlags::PIN);
+        if !pinned && self.is_virtual(caller.file) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let ats = mapping.flags.contains(MapFlags::ATS);
+        if ats && !self.rules.ats_after_charge {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if va >= USER_SPACE || (pinned && !is_backed) {
+            return Err(Errno::EFAULT);
+        }
+        let lac = self.address_context(lni, &mapping)?;
+        let page = mapping.page.max(PAGE);
         let start = va - va % page;
         let mut md = Md::new_zeroed();
         md.iova = start;
@@ -98,13 +101,14 @@ impl Device {
             .checked_next_multiple_of(page)
             .map_or(len, |end| end - start);
         md.lac = lac;
-        md.page_shift = page_shift;
-        md.huge_shift = huge_shift;
+        md.page_shift = mapping.kind.page_shift.into();
+        md.huge_shift = mapping.kind.huge_shift.into();
         md.id = self.atu.md_ids.alloc().ok_or(Errno::ENOSPC)?;
         let descriptor = Descriptor {
             file: caller.file,
             lni,
             md,
+            pinned,
             users: 0,
         };
         self.atu.mds.put(md.id, descriptor);
@@ -125,18 +129,20 @@ impl Device {
     }
 
     /// The LNI's address context for a kind of mapping, or a new one.
-    fn address_context(&mut self, id: u32, kind: Kind) -> Result<u8, Errno> {
+    fn address_context(&mut self, id: u32, mapping: &Mapping) -> Result<u8, Errno> {
         let lni = self.lnis.get(id).ok_or(Errno::EINVAL)?;
-        if let Some(ac) = lni.acs.iter().find(|ac| ac.kind == kind) {
+        let mut shared = lni.acs.iter().filter(|_| !mapping.alone);
+        if let Some(ac) = shared.find(|ac| ac.kind == mapping.kind) {
             return Ok(ac.lac);
         }
         let (svc, rgid) = (lni.svc, lni.rgid);
         self.charge(svc, Slot::Ac)?;
-        let context = self.new_context(rgid, kind);
-        let Some(context) = context else {
-            self.refund(svc, Slot::Ac);
-            return Err(Errno::ENOSPC);
+        let context = if mapping.flags.contains(MapFlags::ATS) {
+            Err(Errno::EOPNOTSUPP)
+        } else {
+            self.new_context(rgid, mapping.kind).ok_or(Errno::ENOSPC)
         };
+        let context = context.inspect_err(|_| self.refund(svc, Slot::Ac))?;
         if let Some(lni) = self.lnis.get_mut(id) {
             lni.acs.push(context);
         }
@@ -183,6 +189,12 @@ impl Device {
         Ok(())
     }
 
+    /// Whether memory of two descriptors is translated by the same address context.
+    pub(super) fn same_context(&self, one: u32, other: u32) -> bool {
+        let context = |id| self.atu.mds.get(id).map(|there| (there.lni, there.md.lac));
+        context(one) == context(other)
+    }
+
     pub(super) fn hold_md(&mut self, id: u32) {
         if let Some(descriptor) = self.atu.mds.get_mut(id) {
             descriptor.users += 1;
@@ -208,10 +220,19 @@ impl Device {
         Ok(())
     }
 
-    /// ATU_UPDATE_MD: other memory behind a descriptor, within its range.
-    pub(super) fn atu_update_md(&self, file: u32, id: u32, va: u64, len: u64) -> Result<(), Errno> {
-        self.md_of(file, id)?;
-        self.check_range(va, len)?;
+    /// ATU_UPDATE_MD: faults pages of a descriptor in that are not pinned. No bytes are fine.
+    pub(super) fn atu_update_md(
+        &self,
+        file: u32,
+        id: u32,
+        va: u64,
+        len: u64,
+        flags: u32,
+    ) -> Result<(), Errno> {
+        let faults = MapFlags::from_bits_truncate(flags).contains(MapFlags::FAULT);
+        if self.md_of(file, id)?.pinned || !faults {
+            return Err(Errno::EINVAL);
+        }
         self.check_in_md(file, id, va, len)
     }
 
@@ -226,25 +247,4 @@ impl Device {
             self.give_lac(lni.rgid, lac);
         }
     }
-}
-
-/// The kind of a mapping; EINVAL for flags that do not go together or mean nothing, EOPNOTSUPP
-/// for address translation services, which the mock's host does not have.
-fn kind(flags: u32, va: u64) -> Result<Kind, Errno> {
-    let known = MapFlags::from_bits_truncate(flags);
-    let pinned = known.contains(MapFlags::PIN);
-    let unknown = flags & !(MapFlags::all().bits() | KIND_FLAG) != 0;
-    let paging = known.intersects(MapFlags::FAULT | MapFlags::PREFETCH);
-    if unknown || known.contains(MapFlags::UNUSED) || (pinned && paging) {
-        return Err(Errno::EINVAL);
-    }
-    if known.intersects(MapFlags::ATS | MapFlags::ATS_PT | MapFlags::ATS_DYN) {
-        return Err(Errno::EOPNOTSUPP);
-    }
-    Ok(Kind {
-        pinned,
-        uncached: known.contains(MapFlags::NOCACHE),
-        other: flags & KIND_FLAG != 0,
-        huge: HUGE_PAGES.contains(&va),
-    })
 }

@@ -33,8 +33,8 @@ pub(super) const VNI_SLOTS: u32 = 256;
 const MAX_VIRTUAL_FUNCTIONS: u32 = 64;
 /// LEs of a processing element.
 const MAX_LES: u32 = 16384;
-/// The QoS profile that is modelled.
-const QOS_PROFILE: u32 = 2;
+/// The QoS profiles that are modelled.
+const QOS_PROFILES: std::ops::RangeInclusive<u32> = 1..=2;
 
 impl Device {
     /// A device as it is after loading the driver.
@@ -216,7 +216,7 @@ fn check(config: &NicConfig) -> Result<(), LoadError> {
             });
         }
     }
-    if config.params.active_qos_profile != QOS_PROFILE {
+    if !QOS_PROFILES.contains(&config.params.active_qos_profile) {
         return Err(LoadError::QosProfile {
             profile: config.params.active_qos_profile,
         });

@@ -1,5 +1,7 @@
 //! What a service has of the VNIs: its profiles, from claiming to letting go.
 
+use std::collections::BTreeMap;
+
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags};
 
@@ -80,7 +82,7 @@ impl Device {
         let tx = Tx {
             tcs: descriptor::traffic_classes(desc),
             exclusive_cp: false,
-            cps: 0,
+            cps: BTreeMap::new(),
         };
         let profile = Profile::of_service(vni, ignore, access, tx);
         self.tx.add(profile, self.rules.vni_exclusivity)

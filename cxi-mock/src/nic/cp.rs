@@ -1,9 +1,11 @@
 //! Communication profiles: LCIDs of an RGID, handles of a file.
 
+use std::collections::BTreeMap;
+
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::profile::{
-    LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT, TC_BULK_DATA, TC_COUNT, TC_LOW_LATENCY,
-    TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED,
+    LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT, TC_BULK_DATA, TC_COUNT, TC_DEDICATED_ACCESS,
+    TC_LOW_LATENCY, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED,
 };
 
 use super::cp_table::Traffic;
@@ -30,12 +32,14 @@ pub(crate) struct CpHandle {
     place: Option<(u32, usize)>,
 }
 
-/// Whether the QoS profile has that class with that type.
-fn pair_exists(tc: u32, tc_type: u32) -> bool {
-    let types: &[u32] = match tc {
-        TC_LOW_LATENCY => &[TC_TYPE_DEFAULT, TC_TYPE_COLL_LEAF],
-        TC_BULK_DATA | FIRST_ETHERNET_CLASS..=LAST_ETHERNET_CLASS => &[TC_TYPE_DEFAULT],
-        TC_BEST_EFFORT => &[TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED],
+/// Whether a QoS profile has that class with that type. Profile 1 has dedicated access where
+/// profile 2 has low latency.
+fn pair_exists(qos_profile: u32, tc: u32, tc_type: u32) -> bool {
+    let types: &[u32] = match (qos_profile, tc) {
+        (2, TC_LOW_LATENCY) => &[TC_TYPE_DEFAULT, TC_TYPE_COLL_LEAF],
+        (1, TC_DEDICATED_ACCESS)
+        | (_, TC_BULK_DATA | FIRST_ETHERNET_CLASS..=LAST_ETHERNET_CLASS) => &[TC_TYPE_DEFAULT],
+        (_, TC_BEST_EFFORT) => &[TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED],
         _ => &[],
     };
     types.contains(&tc_type)
@@ -100,7 +104,7 @@ impl Device {
         };
         let handle = CpHandle {
             lni: request.lni,
-            tx,
+            tx: self.referred_profile(tx, place, vni),
             place,
         };
         let file = self.file_mut(caller.file)?;
@@ -152,7 +156,7 @@ impl Device {
                 let tx = Tx {
                     tcs,
                     exclusive_cp: false,
-                    cps: 0,
+                    cps: BTreeMap::new(),
                 };
                 self.tx
                     .add(Profile::private(vni, 0, tx), self.rules.vni_exclusivity)?
@@ -175,7 +179,7 @@ impl Device {
         rgid: u32,
         wrong: bool,
     ) -> Result<Option<(u32, usize)>, Errno> {
-        if !pair_exists(traffic.tc, traffic.tc_type) {
+        if !pair_exists(self.params.active_qos_profile, traffic.tc, traffic.tc_type) {
             return Err(Errno::EINVAL);
         }
         if wrong {
@@ -226,6 +230,25 @@ impl Device {
         Some(index)
     }
 
+    /// The profile that a handle will give a reference back to: that of the entry in the CP
+    /// table, although the reference was taken on the one that admitted the caller.
+    fn referred_profile(
+        &mut self,
+        tx: Option<u32>,
+        place: Option<(u32, usize)>,
+        vni: u16,
+    ) -> Option<u32> {
+        let Some((rgid, lcid)) = place else {
+            return tx;
+        };
+        let cp = self.rgids.get(rgid).and_then(|rgid| rgid.lcids[lcid]);
+        let of = cp.and_then(|lcid| self.cps.table.get(lcid.cp)?.tx);
+        if of != tx {
+            self.hazard(HazardKind::ReferenceOnOtherProfile { vni: vni.into() });
+        }
+        of
+    }
+
     /// CP_FREE.
     pub(super) fn cp_free(&mut self, file: u32, handle: u32) -> Result<(), Errno> {
         let file = self.file_mut(file)?;
@@ -248,14 +271,21 @@ impl Device {
                 self.leave_cp(cp);
             }
         }
-        let orphan = handle.tx.and_then(|id| {
-            let tx = self.tx.get(id)?;
-            (!tx.creator && tx.users == 1).then_some(tx.vni)
-        });
-        if let Some(vni) = orphan {
-            self.hazard(HazardKind::ProfileUsedAfterFree { vni: vni.into() });
-        }
+        self.check_profile_hazard(handle.tx);
         self.drop_tx_user(handle.tx);
+    }
+
+    /// Notes that the driver now frees a profile that it goes on to use.
+    fn check_profile_hazard(&mut self, tx: Option<u32>) {
+        let Some(tx) = tx.and_then(|id| self.tx.get(id)) else {
+            return;
+        };
+        let vni = tx.vni.into();
+        match (tx.creator, tx.users) {
+            (false, 1) => self.hazard(HazardKind::ProfileUsedAfterFree { vni }),
+            (true, 0) => self.hazard(HazardKind::ProfileFreedInUse { vni }),
+            _ => {}
+        }
     }
 
     fn drop_tx_user(&mut self, id: Option<u32>) {
@@ -291,7 +321,13 @@ impl Device {
             return Err(Errno::EINVAL);
         };
         let cp = self.cps.table.get_mut(id).ok_or(Errno::EINVAL)?;
-        if !cp.exclusive || !pair_exists(cp.traffic.tc, cp.traffic.tc_type) {
+        let exists = pair_exists(
+            self.params.active_qos_profile,
+            cp.traffic.tc,
+            cp.traffic.tc_type,
+        );
+        let tx = cp.tx.and_then(|id| self.tx.get(id));
+        if !exists || !tx.is_some_and(|tx| tx.extra.exclusive_cp) {
             return Err(Errno::EINVAL);
         }
         cp.traffic.vni = vni;

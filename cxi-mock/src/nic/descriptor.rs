@@ -61,8 +61,18 @@ pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimit
     limits
 }
 
-/// The access entries that the members of a service make.
+/// The access entries that the members of a service make for its group. A namespace has no id
+/// of its own in a descriptor: the driver takes what it last read, or 0.
 pub(crate) fn access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno> {
+    entries(desc, rules, |last_id| last_id)
+}
+
+/// The access entries that they make for its profiles, where a namespace is always 0.
+pub(crate) fn profile_access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno> {
+    entries(desc, rules, |_| 0)
+}
+
+fn entries(desc: &SvcDesc, rules: &Rules, netns: impl Fn(u32) -> u32) -> Result<AccessList, Errno> {
     if rules.member_check == MemberCheck::None {
         return Ok(AccessList::default());
     }
@@ -70,13 +80,12 @@ pub(crate) fn access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno>
         return Ok(AccessList::of(Access::Open));
     }
     let mut list = AccessList::default();
-    // A namespace has no id of its own in a descriptor: the driver takes what it last read.
     let mut last_id = 0;
     for member in &desc.members {
         let access = match member.kind {
             MEMBER_UID => Access::Uid(member.id),
             MEMBER_GID => Access::Gid(member.id),
-            MEMBER_NET_NS => Access::Netns(last_id),
+            MEMBER_NET_NS => Access::Netns(netns(last_id)),
             _ if rules.ignore_slot == IgnoreSlot::Everybody => Access::Open,
             _ => continue,
         };

@@ -36,6 +36,12 @@ impl Call<'_> {
         T::read_from_bytes(self.command).map_err(|_| Errno::EINVAL)
     }
 
+    /// A word of a command that has no layout.
+    pub(super) fn word(&self, at: usize) -> Result<u32, Errno> {
+        let bytes = self.command.get(at..).and_then(<[u8]>::first_chunk);
+        Ok(u32::from_ne_bytes(*bytes.ok_or(Errno::EINVAL)?))
+    }
+
     pub(super) fn respond<T: IntoBytes + Immutable>(&mut self, response: &T) -> Result<(), Errno> {
         self.memory.respond(response.as_bytes());
         Ok(())
@@ -84,7 +90,7 @@ pub(super) fn write(
     let result = device.handle(opcode, &mut call);
     drop(device);
     if let Err(errno) = answer.deliver(memory) {
-        return Err(nic.device().undo(opcode, file, &answer).unwrap_or(errno));
+        nic.device().undo(opcode, file, &answer, errno)?;
     }
     result.map(|()| command.len())
 }

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::domain::PID_ANY;
 
 use super::cp::valid_vni;
 use super::ids::Ids;
-use super::pid::PidTable;
+use super::pid::{PidTable, Used};
 use super::profile::{Lookup, Profile, Rx};
 use super::table::Table;
 use super::{Caller, Device, descriptor};
@@ -220,7 +220,7 @@ impl Device {
         let pids = self.pids_mut(of).ok_or(Errno::EINVAL)?;
         if pid == PID_ANY {
             let found = pids.free_run(0, 1, end_of_any).ok_or(Errno::ENOSPC)?;
-            pids.take(found);
+            pids.take(found, lni);
             // The driver does not give the PID back when another profile's domain has it.
             if self.domains.by_pid.contains_key(&(vni, found)) {
                 return Err(Errno::EEXIST);
@@ -233,8 +233,9 @@ impl Device {
         if self.domains.by_pid.contains_key(&(vni, pid)) {
             return Err(Errno::EEXIST);
         }
-        if let Some(pids) = self.pids_mut(of) {
-            pids.take(pid);
+        let used = self.pids_mut(of).map(|pids| pids.take(pid, lni));
+        if used == Some(Used::Last) {
+            self.end_reservation(lni, of);
         }
         Ok(pid)
     }
@@ -248,9 +249,7 @@ impl Device {
         self.domains.table.remove(id);
         self.domains.by_pid.remove(&(domain.vni, domain.pid));
         self.domains.ids.free(id);
-        if let Some(pids) = self.pids_mut(domain.pids)
-            && !pids.is_reserved(domain.pid)
-        {
+        if let Some(pids) = self.pids_mut(domain.pids) {
             pids.give(domain.pid);
         }
         self.drop_pids_user(domain.pids);
@@ -326,6 +325,17 @@ impl Device {
             rx.users += 1;
         }
         Ok(PidsOf::Profile(id))
+    }
+
+    /// Lets go of a reservation whose last PID is used up.
+    fn end_reservation(&mut self, lni: u32, of: PidsOf) {
+        let Some(lni) = self.lnis.get_mut(lni) else {
+            return;
+        };
+        if let Some(index) = lni.reservations.iter().position(|there| *there == of) {
+            lni.reservations.remove(index);
+            self.drop_pids_user(of);
+        }
     }
 
     /// Ends the PID reservations of an LNI.

@@ -25,7 +25,7 @@ impl Device {
             tle_pools_used: self.pools.tle_used(),
             cp_used: self.cps.used(),
             rmu_used: self.vni_table.used(),
-            plec: 0,
+            plec: self.ptes.counters_used(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Device {
                 ac: profile.access.states(),
                 exclusive_cp: profile.extra.exclusive_cp,
                 tcs: profile.extra.tcs,
-                cps: profile.extra.cps,
+                cps: u32::try_from(profile.extra.cps.len()).unwrap_or(u32::MAX),
             })
             .collect()
     }

@@ -4,14 +4,19 @@ use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAttr};
 
+use super::answer::Answer;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::table::Table;
 use super::window::PAGE;
 use super::{Caller, Device, Slot};
+use crate::HazardKind;
 
 /// Bytes of the smallest slot of an event buffer.
 const SLOT_BYTES: u64 = 64;
+const MAX_BUFFER_BYTES: u64 = 1 << 32;
+/// Most slots that can be reserved, however long the queue.
+const MAX_RESERVED: u64 = 16383;
 const MAX_THRESHOLDS: u32 = 4;
 const PERCENT: u32 = 100;
 
@@ -20,15 +25,34 @@ const PERCENT: u32 = 100;
 pub(crate) struct Eq {
     file: u32,
     lni: u32,
-    md: u32,
+    buffer: Buffer,
     waits: [u32; 2],
+    /// Whether the driver has a callback for events and for status, which it keeps when the
+    /// number is used again.
+    callbacks: [bool; 2],
     csr: Mminfo,
     slots: u64,
     reserved: u64,
-    /// Memory descriptor and slots of a resize that is not complete.
-    resize: Option<(u32, u64)>,
+    /// Buffer and slots of a resize that is not complete.
+    resize: Option<(Buffer, u64)>,
     /// Command queues and portal table entries that use it.
     users: u32,
+}
+
+/// Where events go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Buffer {
+    /// A memory descriptor.
+    Md(u32),
+    /// An address that is not translated; `queue_md` is not looked at.
+    Passthrough,
+}
+
+/// An event queue number that an LNI holds for its next queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreeEq {
+    id: u32,
+    callbacks: [bool; 2],
 }
 
 /// All event queues.
@@ -70,11 +94,13 @@ impl Device {
         self.eqs.pct.unwrap_or(0)
     }
 
-    /// EQ_ALLOC: the number and the window of registers.
+    /// EQ_ALLOC: the number and the window of registers. `memory` is looked at for a buffer
+    /// without address translation.
     pub(super) fn eq_alloc(
         &mut self,
         caller: &Caller<'_>,
         new: &NewEq,
+        memory: &Answer,
     ) -> Result<(u32, Mminfo), Errno> {
         let file = caller.file;
         let svc = self.lni_of(file, new.lni)?.svc;
@@ -82,17 +108,25 @@ impl Device {
         for wait in new.waits {
             self.check_wait(file, wait)?;
         }
-        self.check_buffer(file, new.md, attr.queue, attr.queue_len, attr.flags)?;
+        let buffer = if attr.flags & EQ_PASSTHROUGH == 0 {
+            Buffer::Md(new.md)
+        } else {
+            Buffer::Passthrough
+        };
+        self.check_buffer(file, buffer, attr.queue, attr.queue_len)?;
         check_thresholds(attr)?;
         let pct = attr.flags & EQ_REGISTER_PCT != 0;
         if pct && !caller.credentials.sys_admin {
             return Err(Errno::EPERM);
         }
+        if buffer == Buffer::Passthrough {
+            check_pages(memory)?;
+        }
         let slots = attr.queue_len / SLOT_BYTES;
-        if u64::from(attr.reserved_slots) > slots.saturating_sub(1) {
+        if u64::from(attr.reserved_slots) > MAX_RESERVED.min(slots - 1) {
             return Err(Errno::EINVAL);
         }
-        let id = self.take_eq(new.lni, svc)?;
+        let (FreeEq { id, callbacks }, held) = self.take_eq(new.lni, svc)?;
         let csr = if pct && self.eqs.pct.is_some() {
             Err(Errno::EEXIST)
         } else {
@@ -102,19 +136,23 @@ impl Device {
         let csr = match csr {
             Ok(csr) => csr,
             Err(errno) => {
-                self.eqs.ids.free(id);
-                self.refund(svc, Slot::Eq);
+                self.untake_eq(new.lni, svc, FreeEq { id, callbacks }, held);
                 return Err(errno);
             }
         };
         if pct {
             self.eqs.pct = Some(id);
         }
+        let waiting = new.waits.map(|wait| wait != 0);
+        if (callbacks[0] && !waiting[0]) || (callbacks[1] && !waiting[1]) {
+            self.hazard(HazardKind::StaleCallback { eq: id });
+        }
         let eq = Eq {
             file,
             lni: new.lni,
-            md: new.md,
+            buffer,
             waits: new.waits,
+            callbacks: [callbacks[0] || waiting[0], callbacks[1] || waiting[1]],
             csr,
             slots,
             reserved: attr.reserved_slots.into(),
@@ -122,7 +160,7 @@ impl Device {
             users: 0,
         };
         self.eqs.table.put(id, eq);
-        self.hold_md(new.md);
+        self.hold_buffer(buffer);
         for wait in new.waits {
             self.hold_wait(file, wait);
         }
@@ -131,37 +169,55 @@ impl Device {
         Ok((id, csr))
     }
 
-    /// A number: the oldest that the LNI holds, or a new one with a credit.
-    fn take_eq(&mut self, lni: u32, svc: u32) -> Result<u32, Errno> {
+    /// A number: the oldest that the LNI holds, or a new one with a credit. Says whether the
+    /// LNI held it.
+    fn take_eq(&mut self, lni: u32, svc: u32) -> Result<(FreeEq, bool), Errno> {
         if let Some(lni) = self.lnis.get_mut(lni)
-            && let Some(id) = lni.free_eqs.pop_front()
+            && let Some(free) = lni.free_eqs.pop_front()
         {
-            return Ok(id);
+            return Ok((free, true));
         }
         self.charge(svc, Slot::Eq)?;
-        self.eqs.ids.alloc().ok_or_else(|| {
+        let Some(id) = self.eqs.ids.alloc() else {
             self.refund(svc, Slot::Eq);
-            Errno::ENOSPC
-        })
+            return Err(Errno::ENOSPC);
+        };
+        let callbacks = [false; 2];
+        Ok((FreeEq { id, callbacks }, false))
+    }
+
+    /// Gives a number back that no queue was made of: to the LNI if it held it before.
+    fn untake_eq(&mut self, lni: u32, svc: u32, free: FreeEq, held: bool) {
+        if held && let Some(lni) = self.lnis.get_mut(lni) {
+            lni.free_eqs.push_back(free);
+        } else {
+            self.eqs.ids.free(free.id);
+            self.refund(svc, Slot::Eq);
+        }
     }
 
     /// EINVAL for an event buffer that is none.
-    fn check_buffer(
-        &self,
-        file: u32,
-        md: u32,
-        queue: u64,
-        len: u64,
-        flags: u64,
-    ) -> Result<(), Errno> {
+    fn check_buffer(&self, file: u32, buffer: Buffer, queue: u64, len: u64) -> Result<(), Errno> {
         let pages = |value: u64| value != 0 && value.is_multiple_of(PAGE);
-        if !pages(queue) || !pages(len) {
+        if !pages(queue) || !pages(len) || len > MAX_BUFFER_BYTES {
             return Err(Errno::EINVAL);
         }
-        if flags & EQ_PASSTHROUGH != 0 && md == 0 {
-            return Ok(());
+        match buffer {
+            Buffer::Md(md) => self.check_in_md(file, md, queue, len),
+            Buffer::Passthrough => Ok(()),
         }
-        self.check_in_md(file, md, queue, len)
+    }
+
+    fn hold_buffer(&mut self, buffer: Buffer) {
+        if let Buffer::Md(md) = buffer {
+            self.hold_md(md);
+        }
+    }
+
+    fn unhold_buffer(&mut self, buffer: Buffer) {
+        if let Buffer::Md(md) = buffer {
+            self.unhold_md(md);
+        }
     }
 
     /// The event queue of a handle, if it belongs to the file.
@@ -193,9 +249,9 @@ impl Device {
         if self.eqs.pct == Some(id) {
             self.eqs.pct = None;
         }
-        self.unhold_md(eq.md);
-        if let Some((md, _)) = eq.resize {
-            self.unhold_md(md);
+        self.unhold_buffer(eq.buffer);
+        if let Some((buffer, _)) = eq.resize {
+            self.unhold_buffer(buffer);
         }
         for wait in eq.waits {
             self.unhold_wait(file, wait);
@@ -203,12 +259,14 @@ impl Device {
         self.unhold_lni(eq.lni);
         self.file_mut(file)?.eqs.remove(&id);
         if let Some(lni) = self.lnis.get_mut(eq.lni) {
-            lni.free_eqs.push_back(id);
+            let callbacks = eq.callbacks;
+            lni.free_eqs.push_back(FreeEq { id, callbacks });
         }
         Ok(())
     }
 
-    /// EQ_RESIZE: the new buffer is there, the old one stays until it is complete.
+    /// EQ_RESIZE: the new buffer is there, the old one stays until it is complete. The
+    /// reservation is not looked at.
     pub(super) fn eq_resize(
         &mut self,
         file: u32,
@@ -217,18 +275,19 @@ impl Device {
         queue: u64,
         len: u64,
     ) -> Result<(), Errno> {
-        let eq = *self.eq_of(file, id)?;
-        self.check_buffer(file, md, queue, len, 0)?;
-        let slots = len / SLOT_BYTES;
-        if eq.reserved > slots.saturating_sub(1) {
+        let eq = self.eq_of(file, id)?;
+        if eq.resize.is_some() {
             return Err(Errno::EINVAL);
         }
-        if eq.resize.is_some() {
-            return Err(Errno::EBUSY);
-        }
-        self.hold_md(md);
+        let buffer = match eq.buffer {
+            Buffer::Md(old) if self.same_context(old, md) => Buffer::Md(md),
+            Buffer::Md(_) => return Err(Errno::EINVAL),
+            Buffer::Passthrough => Buffer::Passthrough,
+        };
+        self.check_buffer(file, buffer, queue, len)?;
+        self.hold_buffer(buffer);
         if let Some(eq) = self.eqs.table.get_mut(id) {
-            eq.resize = Some((md, slots));
+            eq.resize = Some((buffer, len / SLOT_BYTES));
         }
         Ok(())
     }
@@ -236,17 +295,18 @@ impl Device {
     /// EQ_RESIZE_COMPLETE: the old buffer is free.
     pub(super) fn eq_resize_complete(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let eq = *self.eq_of(file, id)?;
-        let (md, slots) = eq.resize.ok_or(Errno::EINVAL)?;
-        self.unhold_md(eq.md);
+        let (buffer, slots) = eq.resize.ok_or(Errno::EINVAL)?;
+        self.unhold_buffer(eq.buffer);
         if let Some(eq) = self.eqs.table.get_mut(id) {
-            eq.md = md;
+            eq.buffer = buffer;
             eq.slots = slots;
             eq.resize = None;
         }
         Ok(())
     }
 
-    /// EQ_ADJUST_RESERVED_FC: slots reserved after the change.
+    /// EQ_ADJUST_RESERVED_FC: slots reserved after the change. EINVAL for what no queue could
+    /// reserve, ENOSPC for what this one cannot.
     pub(super) fn eq_adjust_reserved(
         &mut self,
         file: u32,
@@ -256,8 +316,11 @@ impl Device {
         let eq = self.eq_of(file, id)?;
         let reserved = eq.reserved.checked_add_signed(change.into());
         let reserved = reserved
-            .filter(|reserved| *reserved < eq.slots)
+            .filter(|reserved| *reserved <= MAX_RESERVED)
             .ok_or(Errno::EINVAL)?;
+        if reserved >= eq.slots {
+            return Err(Errno::ENOSPC);
+        }
         if let Some(eq) = self.eqs.table.get_mut(id) {
             eq.reserved = reserved;
         }
@@ -266,22 +329,29 @@ impl Device {
 
     /// Gives back what an LNI holds of event queues.
     pub(super) fn end_eqs(&mut self, lni: &Lni) {
-        for id in &lni.free_eqs {
-            self.eqs.ids.free(*id);
+        for free in &lni.free_eqs {
+            self.eqs.ids.free(free.id);
             self.refund(lni.svc, Slot::Eq);
         }
     }
 }
 
-/// EINVAL for fill levels that do not fit into a queue.
+/// EFAULT for a buffer that cannot be pinned, EINVAL for pages that do not follow each other.
+fn check_pages(memory: &Answer) -> Result<(), Errno> {
+    if !memory.is_backed() {
+        return Err(Errno::EFAULT);
+    }
+    memory.is_contiguous().then_some(()).ok_or(Errno::EINVAL)
+}
+
+/// EINVAL for fill levels that do not fit into a queue: they go down from the base.
 fn check_thresholds(attr: &EqAttr) -> Result<(), Errno> {
     let (base, delta) = (attr.status_thresh_base, attr.status_thresh_delta);
     let count = attr.status_thresh_count;
-    if count > MAX_THRESHOLDS || base > PERCENT || delta > PERCENT {
-        return Err(Errno::EINVAL);
-    }
-    if base + delta * count.saturating_sub(1) > PERCENT {
-        return Err(Errno::EINVAL);
-    }
-    Ok(())
+    let fit = count == 0
+        || (count <= MAX_THRESHOLDS
+            && base <= PERCENT
+            && delta <= PERCENT
+            && (count - 1) * delta <= base);
+    fit.then_some(()).ok_or(Errno::EINVAL)
 }

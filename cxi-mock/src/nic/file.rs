@@ -1,6 +1,6 @@
 //! Open files and what they hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
@@ -8,7 +8,6 @@ use cxi_ioctl::abi::memory::Mminfo;
 use super::Device;
 use super::cp::CpHandle;
 use super::ids::Ids;
-use super::pte::PteMap;
 use super::table::Table;
 use super::wait::Wait;
 use super::window::Windows;
@@ -18,6 +17,8 @@ use super::window::Windows;
 pub(crate) struct File {
     /// `None` for the physical function.
     pub(crate) virtual_function: Option<u32>,
+    /// Its number among the open files of the function.
+    pub(crate) number: u32,
     pub(crate) lnis: BTreeSet<u32>,
     pub(crate) domains: BTreeSet<u32>,
     pub(crate) cqs: BTreeSet<u32>,
@@ -27,8 +28,7 @@ pub(crate) struct File {
     pub(crate) mds: BTreeSet<u32>,
     pub(crate) cp_ids: Ids,
     pub(crate) cps: Table<CpHandle>,
-    pub(crate) map_ids: Ids,
-    pub(crate) maps: Table<PteMap>,
+    pub(crate) maps: BTreeSet<u32>,
     pub(crate) wait_ids: Ids,
     pub(crate) waits: Table<Wait>,
     /// The window of registers.
@@ -37,9 +37,10 @@ pub(crate) struct File {
 }
 
 impl File {
-    fn new(virtual_function: Option<u32>) -> Self {
+    fn new(virtual_function: Option<u32>, number: u32) -> Self {
         Self {
             virtual_function,
+            number,
             lnis: BTreeSet::new(),
             domains: BTreeSet::new(),
             cqs: BTreeSet::new(),
@@ -49,8 +50,7 @@ impl File {
             mds: BTreeSet::new(),
             cp_ids: Ids::new(0, u32::MAX),
             cps: Table::default(),
-            map_ids: Ids::new(0, u32::MAX),
-            maps: Table::default(),
+            maps: BTreeSet::new(),
             wait_ids: Ids::new(1, u32::MAX),
             waits: Table::default(),
             csrs: None,
@@ -64,6 +64,8 @@ impl File {
 pub(crate) struct Files {
     ids: Ids,
     files: Table<File>,
+    /// Numbers of each function's files.
+    numbers: BTreeMap<Option<u32>, Ids>,
 }
 
 impl Files {
@@ -71,13 +73,28 @@ impl Files {
         Self {
             ids: Ids::new(1, u32::MAX),
             files: Table::default(),
+            numbers: BTreeMap::new(),
         }
     }
 
+    /// The file under a number that no other file has, whatever its function.
     pub(crate) fn open(&mut self, virtual_function: Option<u32>) -> Result<u32, Errno> {
+        let numbers = self.numbers.entry(virtual_function);
+        let numbers = numbers.or_insert_with(|| Ids::new(1, u32::MAX));
+        let number = numbers.alloc().ok_or(Errno::EMFILE)?;
         let id = self.ids.alloc().ok_or(Errno::EMFILE)?;
-        self.files.put(id, File::new(virtual_function));
+        self.files.put(id, File::new(virtual_function, number));
         Ok(id)
+    }
+
+    fn remove(&mut self, id: u32) {
+        let Some(file) = self.files.remove(id) else {
+            return;
+        };
+        self.ids.free(id);
+        if let Some(numbers) = self.numbers.get_mut(&file.virtual_function) {
+            numbers.free(file.number);
+        }
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&File> {
@@ -88,8 +105,14 @@ impl Files {
         self.files
             .iter()
             .filter(|(_, file)| file.virtual_function == virtual_function)
-            .map(|(id, _)| id)
+            .map(|(_, file)| file.number)
             .collect()
+    }
+
+    /// The file with a number among those of a function.
+    pub(crate) fn numbered(&self, virtual_function: Option<u32>, number: u32) -> Option<&File> {
+        let mut files = self.files.iter().map(|(_, file)| file);
+        files.find(|file| (file.virtual_function, file.number) == (virtual_function, number))
     }
 }
 
@@ -99,17 +122,23 @@ impl Device {
         self.files.files.get_mut(id).ok_or(Errno::EIO)
     }
 
+    /// Whether a file is one of a virtual function.
+    pub(super) fn is_virtual(&self, id: u32) -> bool {
+        let file = self.files.get(id);
+        file.is_some_and(|file| file.virtual_function.is_some())
+    }
+
     /// Closes a file: everything that it holds goes, users before what they use, so that
     /// nothing is found in use.
     pub(super) fn close(&mut self, id: u32) {
         let Some(file) = self.files.get(id).cloned() else {
             return;
         };
-        for (map, _) in file.maps.iter() {
+        for map in file.maps {
             let _ = self.pte_unmap(id, map);
         }
         for pte in file.ptes {
-            let _ = self.pte_free(id, pte);
+            self.pte_close(id, pte);
         }
         for cq in file.cqs {
             let _ = self.cq_free(id, cq);
@@ -135,7 +164,6 @@ impl Device {
         for lni in file.lnis {
             let _ = self.lni_free(id, lni);
         }
-        self.files.files.remove(id);
-        self.files.ids.free(id);
+        self.files.remove(id);
     }
 }

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::portal::{
     PteStatusCmd, PteTransitionSmCmd, PteUnmapCmd,
 };
 use cxi_ioctl::abi::queue::{
-    CqAckCounterCmd, CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOpts, CqAllocResp,
+    CqAckCounterCmd, CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp,
     CqFreeCmd, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAdjustReservedFcResp, EqAllocCmd,
     EqAllocResp, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
@@ -16,12 +16,17 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Device;
+use super::atu::NewMd;
 use super::dispatch::Call;
 use super::event_queue::NewEq;
-use super::window::PAGE;
 
 /// Bytes of the register window that MAP_CSRS hands out.
-const CSR_BYTES: u64 = 1 << 26;
+const CSR_BYTES: u64 = 640 << 20;
+
+/// Where PHYS_LAC_ALLOC, which has no layout, has its LNI.
+const LNI_OF_LAC: usize = 16;
+/// No Ethernet priority was asked for.
+const NO_PRIORITY: i32 = -1;
 
 impl Device {
     pub(super) fn handle_queue(
@@ -33,15 +38,13 @@ impl Device {
         match opcode {
             Opcode::CQ_ALLOC => {
                 let CqAllocCmd { lni, eq, opts, .. } = call.command()?;
-                self.handle_cq_alloc(call, lni, eq, &opts)
+                let mut no_buffer = CqAllocOptsBuf::new_zeroed();
+                no_buffer.opts = opts;
+                self.handle_cq_alloc(call, lni, eq, &no_buffer)
             }
             Opcode::CQ_ALLOC_BUF => {
                 let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
-                // Without a buffer the driver takes memory of its own, as for CQ_ALLOC.
-                if !opts.buf.is_multiple_of(PAGE) {
-                    return Err(Errno::EINVAL);
-                }
-                self.handle_cq_alloc(call, lni, eq, &opts.opts)
+                self.handle_cq_alloc(call, lni, eq, &opts)
             }
             Opcode::CQ_FREE => {
                 let command: CqFreeCmd = call.command()?;
@@ -72,7 +75,7 @@ impl Device {
                 let command: WaitAllocCmd = call.command()?;
                 let wait = self.wait_alloc(&call.caller, command.lni)?;
                 let response = WaitAllocResp {
-                    client_id: file,
+                    client_id: self.file_mut(file)?.number,
                     wait,
                 };
                 call.respond(&response)
@@ -90,7 +93,7 @@ impl Device {
         call: &mut Call<'_>,
         lni: u32,
         eq: u32,
-        opts: &CqAllocOpts,
+        opts: &CqAllocOptsBuf,
     ) -> Result<(), Errno> {
         let cq = self.cq_alloc(&call.caller, lni, eq, opts)?;
         let response = CqAllocResp {
@@ -113,7 +116,7 @@ impl Device {
                     waits: [command.event_wait, command.status_wait],
                     attr: command.attr,
                 };
-                let (eq, csr) = self.eq_alloc(&call.caller, &new)?;
+                let (eq, csr) = self.eq_alloc(&call.caller, &new, call.memory)?;
                 let mut response = EqAllocResp::new_zeroed();
                 response.eq = eq;
                 response.csr = csr;
@@ -190,9 +193,9 @@ impl Device {
             }
             Opcode::PTE_STATUS => {
                 let command: PteStatusCmd = call.command()?;
-                let mut status = PteStatus::new_zeroed();
-                call.memory.read_response(status.as_mut_bytes())?;
-                self.pte_status(file, command.pte_index, &mut status)?;
+                let read =
+                    |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
+                let status = self.pte_status(file, command.pte_index, read)?;
                 call.respond(&status)
             }
             Opcode::PTE_TRANSITION_SM => {
@@ -212,9 +215,17 @@ impl Device {
                     va,
                     len,
                     flags,
+                    hints,
                     ..
                 } = call.command()?;
-                let md = self.atu_map(&call.caller, lni, va, len, flags)?;
+                let new = NewMd {
+                    lni,
+                    va,
+                    len,
+                    flags,
+                    hints,
+                };
+                let md = self.atu_map(&call.caller, &new, call.memory.is_backed())?;
                 let mut response = AtuMapResp::new_zeroed();
                 response.id = md.id;
                 response.md = md;
@@ -225,12 +236,20 @@ impl Device {
                 self.atu_unmap(file, command.id)
             }
             Opcode::ATU_UPDATE_MD => {
-                let AtuUpdateMdCmd { id, va, len, .. } = call.command()?;
-                self.atu_update_md(file, id, va, len)
+                let AtuUpdateMdCmd {
+                    id, va, len, flags, ..
+                } = call.command()?;
+                self.atu_update_md(file, id, va, len, flags)
             }
             Opcode::MAP_CSRS => self.map_csrs(call),
             // Traffic that is on its way in has arrived: there is none.
             Opcode::INBOUND_WAIT => Ok(()),
+            Opcode::PHYS_LAC_ALLOC => {
+                let lni = call.word(LNI_OF_LAC)?;
+                // It takes a virtual function, which gets its context with the LNI.
+                self.lni_of(file, lni)?;
+                Err(Errno::EOPNOTSUPP)
+            }
             _ => handle_ethernet(opcode, call),
         }
     }
@@ -258,6 +277,16 @@ fn handle_ethernet(opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
         Opcode::ETH_PAUSE_GET => call.respond(&[0u8; 8]),
         Opcode::RMU_ETH_HASH_KEY_GET => call.respond(&[0u8; 44]),
         Opcode::VF_GET_TOKEN => call.respond(&0u32),
+        Opcode::ETH_TC_REQ_PCP_GET => call.respond(&NO_PRIORITY),
+        // Nobody has a handle: nothing was allocated.
+        Opcode::PHYS_LAC_FREE
+        | Opcode::RMU_ETH_FREE
+        | Opcode::RMU_ETH_ADD_MAC_FILTER
+        | Opcode::RMU_ETH_REMOVE_FILTER
+        | Opcode::RMU_ETH_ADD_PROMISC_FILTER
+        | Opcode::RMU_ETH_SET_RSS_QUEUES
+        | Opcode::RMU_ETH_SET_INDIR_TABLE
+        | Opcode::RMU_ETH_ADD_ALL_MCAST_FILTER => Err(Errno::EINVAL),
         _ => Err(Errno::EOPNOTSUPP),
     }
 }

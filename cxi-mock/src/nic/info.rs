@@ -11,8 +11,8 @@ use super::Device;
 use super::dispatch::Call;
 use crate::NicConfig;
 
-/// Shift of the minimum free space of a list entry.
-const MIN_FREE_SHIFT: u32 = 5;
+/// Shift of the minimum free space of a list entry. libfabric refuses a NIC with another one.
+const MIN_FREE_SHIFT: u32 = 0;
 /// PtlTE offset that rendezvous gets go to: the last of a PID.
 const RDZV_GET_IDX_FROM_END: u32 = 1;
 /// Bytes of the part description that are told.

@@ -21,7 +21,7 @@ pub(crate) struct Lni {
     /// Command queues that are freed but keep number and credit until they are quiet.
     pub(crate) freed_cqs: Vec<u32>,
     /// Event queues to use again, oldest first.
-    pub(crate) free_eqs: VecDeque<u32>,
+    pub(crate) free_eqs: VecDeque<super::event_queue::FreeEq>,
     /// Portal table entries to use again, oldest first.
     pub(crate) free_ptes: VecDeque<u32>,
     /// Counters that are freed.
@@ -57,9 +57,8 @@ impl Device {
             self.rgids.leave(joined.rgid);
             return Err(Errno::ENOSPC);
         };
-        let file = self.files.get(caller.file);
-        let is_vf = file.is_some_and(|file| file.virtual_function.is_some());
-        let vf_lac = is_vf.then(|| self.take_lac(joined.rgid)).flatten();
+        let virt = self.is_virtual(caller.file);
+        let vf_lac = virt.then(|| self.take_lac(joined.rgid)).flatten();
         self.lnis.put(
             id,
             Lni {

@@ -20,6 +20,7 @@ mod handle;
 mod ids;
 mod info;
 mod lni;
+mod mapping;
 mod persist;
 mod pid;
 mod pools;
@@ -184,6 +185,11 @@ impl Nic {
         device.file_mut(file)?.windows.memory().cloned()
     }
 
+    pub(crate) fn number(&self, file: u32) -> u32 {
+        let device = self.device();
+        device.files.get(file).map_or(0, |file| file.number)
+    }
+
     /// The open files of a function.
     #[must_use]
     pub fn clients_of(&self, virtual_function: Option<u32>) -> Vec<u32> {
@@ -194,9 +200,8 @@ impl Nic {
     #[must_use]
     pub fn waits_of(&self, virtual_function: Option<u32>, file: u32) -> Option<Vec<u32>> {
         let device = self.device();
-        let file = device.files.get(file)?;
-        (file.virtual_function == virtual_function)
-            .then(|| file.waits.iter().map(|(id, _)| id).collect())
+        let file = device.files.numbered(virtual_function, file)?;
+        Some(file.waits.iter().map(|(id, _)| id).collect())
     }
 
     pub(crate) fn with_registers<T>(&self, change: impl FnOnce(&mut Registers) -> T) -> T {

@@ -1,6 +1,6 @@
 //! Snapshots of a device, and devices of snapshots.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cxi_ioctl::abi::service::{
@@ -167,7 +167,7 @@ impl Device {
             let extra = Tx {
                 tcs: saved.tcs,
                 exclusive_cp: saved.exclusive_cp,
-                cps: 0,
+                cps: BTreeMap::new(),
             };
             let mut profile = Profile::of_service(saved.vni, saved.ignore, access, extra);
             profile.enabled = saved.enabled;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cxi_ioctl::Errno;
 
 use super::access::{Access, AccessList};
+use super::cp_table::Traffic;
 use super::ids::Ids;
 use super::pid::PidTable;
 use super::vni_index::VniIndex;
@@ -70,8 +71,8 @@ pub(crate) struct Tx {
     pub(crate) tcs: [bool; 5],
     /// Every LNI gets an entry of the CP table of its own.
     pub(crate) exclusive_cp: bool,
-    /// Entries of the CP table made of it that others may share.
-    pub(crate) cps: u32,
+    /// Entries of the CP table that others may share.
+    pub(crate) cps: BTreeMap<Traffic, u32>,
 }
 
 /// What an RX profile has besides.

@@ -1,15 +1,22 @@
 //! Portal table entries and their mappings.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::portal::{PTLTE_DISABLED, PTLTE_SOFTWARE_MANAGED, PtOptions, PteStatus};
 use cxi_ioctl::abi::service::RSRC_LE;
+use zerocopy::FromZeros;
 
 use super::ids::Ids;
 use super::lni::Lni;
+use super::pools::LePools;
 use super::table::Table;
 use super::{Caller, Device, Slot};
+
+/// Offsets that a multicast address can have.
+const MULTICAST_OFFSETS: u32 = 1 << 18;
+/// Counters for entries whose lists are not matched and not checked for space.
+const LIST_COUNTERS: u32 = 256;
 
 /// A portal table entry.
 #[derive(Clone, Copy, Debug)]
@@ -19,16 +26,22 @@ pub(crate) struct Pte {
     eq: u32,
     /// Mappings of it.
     mapped: u32,
+    /// It has a multicast address.
+    multicast: bool,
+    /// It has a counter for lists without matching.
+    counted: bool,
+    /// A command that failed still refers to it: it goes with the file.
+    leaked: bool,
     state: u32,
-    drop_count: u32,
 }
 
 /// A mapping of a portal table entry into a domain, or to a multicast address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PteMap {
+struct PteMap {
+    file: u32,
     pte: u32,
     domain: u32,
-    place: (u32, u32),
+    multicast: Option<u32>,
 }
 
 /// All portal table entries.
@@ -36,8 +49,12 @@ pub(crate) struct PteMap {
 pub(crate) struct Ptes {
     ids: Ids,
     table: Table<Pte>,
-    /// Places in domains that are taken: domain (0 for multicast) and offset.
-    places: BTreeMap<(u32, u32), u32>,
+    map_ids: Ids,
+    maps: Table<PteMap>,
+    /// Multicast addresses that are taken.
+    multicast: BTreeSet<u32>,
+    /// Entries with a counter for lists without matching.
+    counted: u32,
 }
 
 impl Ptes {
@@ -46,8 +63,16 @@ impl Ptes {
         Self {
             ids: Ids::new(1, total.into()),
             table: Table::default(),
-            places: BTreeMap::new(),
+            map_ids: Ids::new(0, u32::MAX),
+            maps: Table::default(),
+            multicast: BTreeSet::new(),
+            counted: 0,
         }
+    }
+
+    /// Counters for lists without matching that are in use.
+    pub(crate) fn counters_used(&self) -> u32 {
+        self.counted
     }
 
     /// Entries whose numbers are in use.
@@ -86,6 +111,9 @@ impl Device {
                 Errno::ENOSPC
             })?
         };
+        let counted = !options.intersects(PtOptions::IS_MATCHING | PtOptions::DO_SPACE_CHECK)
+            && self.ptes.counted < LIST_COUNTERS;
+        self.ptes.counted += u32::from(counted);
         self.ptes.table.put(
             id,
             Pte {
@@ -93,8 +121,10 @@ impl Device {
                 lni,
                 eq,
                 mapped: 0,
+                multicast: false,
+                counted,
+                leaked: false,
                 state: PTLTE_DISABLED,
-                drop_count: 0,
             },
         );
         self.hold_eq(eq);
@@ -110,23 +140,31 @@ impl Device {
 
     /// PTE_FREE: the LNI keeps number and credit for its next one.
     pub(super) fn pte_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
-        let Pte {
-            lni, eq, mapped, ..
-        } = *self.pte_of(file, id)?;
-        if mapped > 0 {
+        let pte = *self.pte_of(file, id)?;
+        if pte.mapped > 0 || pte.leaked {
             return Err(Errno::EBUSY);
         }
         self.ptes.table.remove(id);
-        self.unhold_eq(eq);
-        self.unhold_lni(lni);
+        self.ptes.counted -= u32::from(pte.counted);
+        self.unhold_eq(pte.eq);
+        self.unhold_lni(pte.lni);
         self.file_mut(file)?.ptes.remove(&id);
-        if let Some(lni) = self.lnis.get_mut(lni) {
+        if let Some(lni) = self.lnis.get_mut(pte.lni) {
             lni.free_ptes.push_back(id);
         }
         Ok(())
     }
 
-    /// PTE_MAP: the number of the mapping within the file.
+    /// Frees an entry of a file that is being closed, whatever refers to it.
+    pub(super) fn pte_close(&mut self, file: u32, id: u32) {
+        if let Some(pte) = self.ptes.table.get_mut(id) {
+            pte.leaked = false;
+        }
+        let _ = self.pte_free(file, id);
+    }
+
+    /// PTE_MAP: the number of the mapping, of the device. A place in a domain can be mapped
+    /// several times; an entry has one multicast address at most, and nobody shares that.
     pub(super) fn pte_map(
         &mut self,
         file: u32,
@@ -135,21 +173,35 @@ impl Device {
         offset: u32,
         multicast: bool,
     ) -> Result<u32, Errno> {
-        let lni = self.pte_of(file, pte)?.lni;
+        let Pte {
+            lni,
+            multicast: has,
+            ..
+        } = *self.pte_of(file, pte)?;
         let owner = self.domain_of(file, domain)?.lni;
-        if owner != lni || (!multicast && offset >= self.domains.pid_granule()) {
+        let end = if multicast {
+            MULTICAST_OFFSETS
+        } else {
+            self.domains.pid_granule()
+        };
+        if owner != lni || offset >= end || (multicast && has) {
             return Err(Errno::EINVAL);
         }
-        let place = (if multicast { 0 } else { domain }, offset);
-        if self.ptes.places.contains_key(&place) {
-            return Err(Errno::EEXIST);
+        if multicast && !self.ptes.multicast.insert(offset) {
+            return Err(Errno::ENOSPC);
         }
-        let entry = self.file_mut(file)?;
-        let id = entry.map_ids.alloc().ok_or(Errno::ENOSPC)?;
-        entry.maps.put(id, PteMap { pte, domain, place });
-        self.ptes.places.insert(place, pte);
+        let id = self.ptes.map_ids.alloc().ok_or(Errno::ENOSPC)?;
+        let map = PteMap {
+            file,
+            pte,
+            domain,
+            multicast: multicast.then_some(offset),
+        };
+        self.ptes.maps.put(id, map);
+        self.file_mut(file)?.maps.insert(id);
         if let Some(pte) = self.ptes.table.get_mut(pte) {
             pte.mapped += 1;
+            pte.multicast |= multicast;
         }
         if let Some(domain) = self.domains.get_mut(domain) {
             domain.mapped += 1;
@@ -159,14 +211,24 @@ impl Device {
 
     /// PTE_UNMAP.
     pub(super) fn pte_unmap(&mut self, file: u32, id: u32) -> Result<(), Errno> {
-        let entry = self.file_mut(file)?;
-        let map = entry.maps.remove(id).ok_or(Errno::EINVAL)?;
-        entry.map_ids.free(id);
-        self.ptes.places.remove(&map.place);
-        if let Some(pte) = self.ptes.table.get_mut(map.pte) {
-            pte.mapped = pte.mapped.saturating_sub(1);
+        let map = self.ptes.maps.get(id).filter(|map| map.file == file);
+        let PteMap {
+            pte,
+            domain,
+            multicast,
+            ..
+        } = *map.ok_or(Errno::EINVAL)?;
+        self.ptes.maps.remove(id);
+        self.ptes.map_ids.free(id);
+        self.file_mut(file)?.maps.remove(&id);
+        if let Some(address) = multicast {
+            self.ptes.multicast.remove(&address);
         }
-        if let Some(domain) = self.domains.get_mut(map.domain) {
+        if let Some(pte) = self.ptes.table.get_mut(pte) {
+            pte.mapped = pte.mapped.saturating_sub(1);
+            pte.multicast &= multicast.is_none();
+        }
+        if let Some(domain) = self.domains.get_mut(domain) {
             domain.mapped = domain.mapped.saturating_sub(1);
         }
         Ok(())
@@ -177,42 +239,54 @@ impl Device {
         self.pte_of(file, id).map(drop)
     }
 
-    /// PTE_TRANSITION_SM: matching goes on in software.
+    /// PTE_TRANSITION_SM: matching goes on in software, if the caller knows of all messages
+    /// that were dropped: none. Once software has it, nothing is looked at.
     pub(super) fn pte_transition(
         &mut self,
         file: u32,
         id: u32,
         drop_count: u32,
     ) -> Result<(), Errno> {
-        self.pte_of(file, id)?;
+        if self.pte_of(file, id)?.state != PTLTE_SOFTWARE_MANAGED && drop_count != 0 {
+            return Err(Errno::EAGAIN);
+        }
         if let Some(pte) = self.ptes.table.get_mut(id) {
             pte.state = PTLTE_SOFTWARE_MANAGED;
-            pte.drop_count = drop_count;
         }
         Ok(())
     }
 
-    /// PTE_STATUS: changes what the caller left in its buffer.
+    /// PTE_STATUS: changes what the caller left in its buffer. If that cannot be read, the
+    /// driver forgets to let go of the entry.
     pub(super) fn pte_status(
-        &self,
+        &mut self,
         file: u32,
         id: u32,
-        status: &mut PteStatus,
-    ) -> Result<(), Errno> {
-        let pte = self.pte_of(file, id)?;
+        read: impl FnOnce(&mut PteStatus) -> Result<(), Errno>,
+    ) -> Result<PteStatus, Errno> {
+        let pte = *self.pte_of(file, id)?;
+        let mut status = PteStatus::new_zeroed();
+        if let Err(errno) = read(&mut status) {
+            if let Some(pte) = self.ptes.table.get_mut(id) {
+                pte.leaked = true;
+            }
+            return Err(errno);
+        }
         let svc = self.lnis.get(pte.lni).map(|lni| lni.svc);
         let group = svc.and_then(|svc| self.groups.get(svc));
-        let limit = group.map(|group| group.desc.limits.types[RSRC_LE]);
-        let pools = group.and_then(|group| group.le_pools).unwrap_or_default();
+        let own = group.and_then(|group| Some((group.le_pools?, &group.desc.limits)));
+        // Pool 0 is what services without a pool share: all LEs, none of them reserved.
+        let totals = self.accounting.totals();
+        let (pools, limits) = own.unwrap_or((LePools::default(), &totals));
         let allocated = self.registers.les_allocated.iter().zip(pools);
         let allocated = allocated.filter_map(|(element, pool)| element.get(usize::from(pool)));
-        status.drop_count = pte.drop_count;
+        status.drop_count = 0;
         status.state = u8::try_from(pte.state).unwrap_or(0);
-        status.les_reserved = limit.map_or(0, |limit| limit.res);
-        status.les_max = limit.map_or(0, |limit| limit.max);
+        status.les_reserved = limits.types[RSRC_LE].res;
+        status.les_max = limits.types[RSRC_LE].max;
         status.les_allocated = allocated.copied().max().unwrap_or(0);
         status.ule_count = 0;
-        Ok(())
+        Ok(status)
     }
 
     /// Gives back what an LNI holds of portal table entries.

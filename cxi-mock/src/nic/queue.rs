@@ -3,7 +3,7 @@
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{
-    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAllocOpts,
+    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAllocOptsBuf,
 };
 
 use super::ids::Ids;
@@ -73,20 +73,35 @@ pub(super) struct NewCq {
     pub(super) wp_addr: Mminfo,
 }
 
+/// A caller's buffer for commands is page-aligned memory of the host: other memory takes the
+/// driver of a GPU. Without one the driver allocates it.
+fn check_buffer(opts: &CqAllocOptsBuf) -> Result<(), Errno> {
+    match opts.buf {
+        0 => Ok(()),
+        _ if opts.is_host_mem == 0 => Err(Errno::EOPNOTSUPP),
+        buf if buf.is_multiple_of(PAGE) => Ok(()),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
 const fn slot(transmit: bool) -> Slot {
     if transmit { Slot::Txq } else { Slot::Tgq }
 }
 
 impl Device {
-    /// CQ_ALLOC and CQ_ALLOC_BUF.
+    /// CQ_ALLOC and CQ_ALLOC_BUF, which is the same unless it brings a buffer.
     pub(super) fn cq_alloc(
         &mut self,
         caller: &Caller<'_>,
         lni: u32,
         eq: u32,
-        opts: &CqAllocOpts,
+        buffer: &CqAllocOptsBuf,
     ) -> Result<NewCq, Errno> {
+        let opts = &buffer.opts;
         let owner = self.lni_of(caller.file, lni)?;
+        if self.is_virtual(caller.file) && opts.count > MAX_COMMANDS {
+            return Err(Errno::E2BIG);
+        }
         // With a wrong RGID the driver looks where nothing is registered.
         let (svc, rgid) = (owner.svc, owner.wrong_rgid.unwrap_or(owner.rgid));
         if eq != 0 {
@@ -106,10 +121,11 @@ impl Device {
             if (trigger && opts.lcid != 0) || !self.has_lcid(rgid, opts.lcid) {
                 return Err(Errno::EINVAL);
             }
-            if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
-                return Err(Errno::EPERM);
-            }
         }
+        if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
+            return Err(Errno::EPERM);
+        }
+        check_buffer(buffer)?;
         let id = self.take_cq(lni, svc, transmit)?;
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
         let windows = self.file_mut(caller.file).and_then(|file| {

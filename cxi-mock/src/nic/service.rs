@@ -52,7 +52,7 @@ impl Device {
         if self.rules.members_before_vnis {
             access = Ok(access?);
         }
-        let for_profiles = access.clone().unwrap_or_default();
+        let for_profiles = descriptor::profile_access(desc, &self.rules).unwrap_or_default();
         let profiles = self.claim_vnis(id, desc, &for_profiles)?;
         let limits = descriptor::effective_limits(desc, &self.accounting.totals());
         let reserved = access.and_then(|access| {

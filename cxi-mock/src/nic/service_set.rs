@@ -102,7 +102,8 @@ impl Device {
     ///
     /// The driver forgets what it had before it knows that the new range is free, and lets go
     /// of the wrong profiles when it is not: a second range leaks the first one, a refused one
-    /// leaves the service with a profile that is freed.
+    /// leaves the service with a profile that is freed. So do members that are refused, which
+    /// only an update can have stored; they are looked at after the VNIs.
     pub(super) fn svc_set_vni_range(&mut self, id: u32, min: u32, max: u32) -> Result<(), Errno> {
         let group = self.group(id)?;
         if group.flags().contains(SvcFlags::RESTRICTED_VNIS) {
@@ -118,7 +119,8 @@ impl Device {
         }
         let desc = group.desc;
         let mut pair = group.profiles[0];
-        let access = descriptor::access(&desc, &self.rules)?;
+        let members = descriptor::profile_access(&desc, &self.rules);
+        let access = members.clone().unwrap_or_default();
         let result = match self.add_tx(first, ignore, &desc, access.clone()) {
             Err(errno) => {
                 pair.tx = Held::None;
@@ -138,7 +140,11 @@ impl Device {
                 Ok(rx) => {
                     pair.tx = Held::Profile(tx);
                     pair.rx = Held::Profile(rx);
-                    Ok(())
+                    members.map(drop).inspect_err(|_| {
+                        self.drop_pair(pair);
+                        pair.tx = Held::Dangling;
+                        pair.rx = Held::Dangling;
+                    })
                 }
             },
         };

@@ -33,6 +33,9 @@ bitflags::bitflags! {
         /// More VNIs in a descriptor than a service can have, or an update that changes their
         /// number (from SHS 13.0 on).
         const VNI_COUNT = 1 << 7;
+        /// An event queue without a wait object, in an LNI that has freed one that had one: the
+        /// kernel follows a null pointer.
+        const REUSED_EVENT_QUEUE = 1 << 8;
     }
 }
 
@@ -72,17 +75,23 @@ const WORDS: &[(Quirks, &str)] = &[
         Quirks::VNI_COUNT,
         "a wrong number of VNIs in a descriptor makes the kernel write or read behind its arrays",
     ),
+    (
+        Quirks::REUSED_EVENT_QUEUE,
+        "an event queue without a wait object, allocated after the LNI has freed one that had one, \
+         makes the kernel follow a null pointer: give it one too, or take another LNI",
+    ),
 ];
 
 impl Quirks {
     /// What a release answers with damage.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
-        let from_13_0 = Self::ORPHANED_PROFILE | Self::VNI_COUNT;
+        let all = Self::REUSED_EVENT_QUEUE;
+        let from_13_0 = all | Self::ORPHANED_PROFILE | Self::VNI_COUNT;
         let from_13_1 = from_13_0 | Self::REFUSED_RANGE;
         match release {
             DriverRelease::Shs12_0 => {
-                Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS
+                all | Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS
             }
             DriverRelease::Shs13_0 => {
                 from_13_0

@@ -7,14 +7,14 @@ use cxi_ioctl::abi::queue::{
     EQ_TIMESTAMP_EVENTS, EqAllocCmd, EqAttr, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
 use cxi_ioctl::{
-    Command, DeviceMemory, LniForm, Mapping, eq_adjust_reserved_fc, eq_alloc, eq_resize,
+    Command, DeviceMemory, Errno, LniForm, Mapping, eq_adjust_reserved_fc, eq_alloc, eq_resize,
 };
 
 use super::memory::MdInner;
 use super::object::{Object, Window, closable, device_memory};
 use super::wait::WaitInner;
 use super::{Lni, LniInner, MapOptions, Md, WaitObject};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Resource};
 
 bitflags::bitflags! {
@@ -36,12 +36,13 @@ bitflags::bitflags! {
     }
 }
 
-/// At which fill levels an event queue reports its status.
+/// At which fill levels an event queue reports its status: at `base`, and so many levels below it
+/// that there are `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusThresholds {
-    /// The lowest level, in percent.
+    /// The highest level, in percent.
     pub base: u32,
-    /// From one level to the next, in percent.
+    /// From one level down to the next, in percent.
     pub delta: u32,
     /// How many levels, at most 4.
     pub count: u32,
@@ -104,7 +105,7 @@ impl<'a> EventQueueOptions<'a> {
         self
     }
 
-    /// Slots kept back for software, fewer than the queue has.
+    /// Slots kept back for software, fewer than the queue has and at most 16383.
     #[must_use]
     pub fn reserved_slots(mut self, slots: u32) -> Self {
         self.reserved_slots = slots;
@@ -137,7 +138,7 @@ pub(super) struct EventQueueInner {
     object: Object<EqFreeCmd>,
     lni: Arc<LniInner>,
     registers: Window,
-    _waits: [Option<Arc<WaitInner>>; 2],
+    waits: [Option<Arc<WaitInner>>; 2],
     buffers: Mutex<Buffers>,
 }
 
@@ -148,6 +149,20 @@ impl EventQueueInner {
 
     pub(super) fn device(&self) -> &Device {
         self.object.device()
+    }
+
+    fn free(&self) -> Result<()> {
+        let mut callbacks = self.lni.callbacks();
+        self.object.free()?;
+        callbacks.freed([0, 1].map(|wait| self.waits[wait].is_some()));
+        Ok(())
+    }
+}
+
+impl Drop for EventQueueInner {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure; closing the device frees what remains.
+        let _ = self.free();
     }
 }
 
@@ -184,7 +199,8 @@ impl Lni {
     /// EINVAL for a length of zero, impossible thresholds or too many reserved slots; EPERM and
     /// EEXIST for the retry handler's queue without `CAP_SYS_ADMIN` or a second time; ENOSPC when
     /// the service's EQs are in use, EBADR when its limits have none; the errors of
-    /// [`Lni::map_memory`].
+    /// [`Lni::map_memory`]. [`ErrorKind::Quirk`], and nothing is sent, for a queue without a wait
+    /// object after the LNI has freed one that had one: the driver would follow a null pointer.
     #[doc(alias = "cxil_alloc_evtq")]
     pub fn alloc_eq(&self, options: &EventQueueOptions<'_>) -> Result<EventQueue> {
         if options.len == 0 {
@@ -196,13 +212,16 @@ impl Lni {
             self.inner
                 .check_same_file(other, "wait object", EqAllocCmd::OPCODE)?;
         }
+        let waits = [options.event_wait, options.status_wait];
+        let callbacks = self.inner.callbacks();
+        callbacks.check(self.device(), waits.map(|wait| wait.is_some()))?;
         let md = self.register(options.len)?;
         let memory = md.memory();
         let command = EqAllocCmd {
             lni: self.number(),
             queue_md: md.id(),
-            event_wait: options.event_wait.map_or(0, WaitObject::number),
-            status_wait: options.status_wait.map_or(0, WaitObject::number),
+            event_wait: waits[0].map_or(0, WaitObject::number),
+            status_wait: waits[1].map_or(0, WaitObject::number),
             attr: EqAttr {
                 flags: options.flags.bits(),
                 status_thresh_base: options.thresholds.base,
@@ -226,8 +245,7 @@ impl Lni {
                 object: Object::new(self.device(), free),
                 lni: Arc::clone(&self.inner),
                 registers: Window::new(response.csr),
-                _waits: [options.event_wait, options.status_wait]
-                    .map(|wait| wait.map(|wait| Arc::clone(wait.inner()))),
+                waits: waits.map(|wait| wait.map(|wait| Arc::clone(wait.inner()))),
                 buffers: Mutex::new(Buffers {
                     current: Arc::clone(md.inner()),
                     next: None,
@@ -277,12 +295,19 @@ impl EventQueue {
     /// stays as it was.
     #[doc(alias = "cxil_evtq_resize")]
     pub fn resize(&self, len: usize) -> Result<Arc<DeviceMemory>> {
+        let mut buffers = self.buffers();
+        if buffers.next.is_some() {
+            let what = "an earlier resize is not complete: the event queue".into();
+            let busy = ErrorKind::Busy { what, waited: None };
+            return Err(Error::new(busy, Errno::EBUSY)
+                .during(EqResizeCmd::OPCODE)
+                .on(self.inner.device().id()));
+        }
         let lni = Lni {
             inner: Arc::clone(&self.inner.lni),
         };
         let md = lni.register(len)?;
         let memory = md.memory();
-        let mut buffers = self.buffers();
         let command = EqResizeCmd {
             eq_hndl: self.number(),
             queue_md: md.id(),
@@ -320,7 +345,8 @@ impl EventQueue {
     ///
     /// # Errors
     ///
-    /// EINVAL when there would be fewer than none, ENOSPC when the queue has not as many free.
+    /// EINVAL when there would be fewer than none or more than 16383, ENOSPC when there would be
+    /// as many as the queue has.
     #[doc(alias = "cxil_evtq_adjust_reserved_fc")]
     pub fn adjust_reserved_slots(&self, change: i32) -> Result<i32> {
         let device = self.inner.lni.device();
@@ -336,8 +362,8 @@ impl EventQueue {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn object(&self) -> &Object<EqFreeCmd> {
-        &self.inner.object
+    fn object(&self) -> &EventQueueInner {
+        &self.inner
     }
 
     pub(super) fn inner(&self) -> &Arc<EventQueueInner> {

@@ -38,19 +38,18 @@ pub(super) fn allocation(
             "the RGID has no communication profile with this LCID (EINVAL)".into(),
         )),
         (Opcode::EQ_ALLOC, Errno::EINVAL) => Some(ErrorKind::Refused(
-            "the fill levels go beyond 100 percent, or there are more than four, or no fewer \
-             slots are reserved than the queue has (EINVAL)"
+            "a fill level is above 100 or below 0 percent, or there are more than four, or no \
+             fewer slots are reserved than the queue has, or more than 16383 (EINVAL)"
                 .into(),
         )),
-        (Opcode::EQ_RESIZE, Errno::EBUSY) => Some(ErrorKind::Busy {
-            what: "an earlier resize is not complete: the event queue".into(),
-            waited: None,
-        }),
         (Opcode::EQ_RESIZE_COMPLETE, Errno::EINVAL) => Some(ErrorKind::Refused(
             "no resize is under way: resize comes first (EINVAL)".into(),
         )),
+        (Opcode::ATU_MAP, Errno::EOPNOTSUPP) => Some(ErrorKind::Refused(
+            "this is a virtual function: the memory must be pinned (EOPNOTSUPP)".into(),
+        )),
         (Opcode::ATU_MAP, Errno::EINVAL) => Some(ErrorKind::Refused(
-            "the flags do not go together, or the driver does not know them (EINVAL)".into(),
+            "the flags or page sizes do not go together (EINVAL)".into(),
         )),
         (Opcode::CQ_ALLOC | Opcode::PTE_ALLOC, Errno::EPERM) => {
             Some(ErrorKind::NotPermitted("Ethernet takes CAP_NET_RAW".into()))

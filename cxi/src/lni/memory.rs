@@ -105,9 +105,10 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// EINVAL for flags that let the NIC reach more than the memory
-    /// ([`MapFlags::CONFINED`]), ENOSPC when the service's ACs or the RGID's eight are in use, ENOMEM
-    /// when the memory cannot be pinned.
+    /// EINVAL for flags that let the NIC reach more than the memory ([`MapFlags::CONFINED`]), or
+    /// flags or page sizes that do not go together; EOPNOTSUPP for memory that is not pinned on a
+    /// virtual function; ENOSPC when the service's ACs or the RGID's eight are in use; ENOMEM or
+    /// EFAULT when the memory cannot be pinned.
     #[doc(alias = "cxil_map")]
     pub fn map_memory(&self, memory: &Arc<DeviceMemory>, options: &MapOptions) -> Result<Md> {
         if !MapFlags::CONFINED.contains(options.flags) {
@@ -183,12 +184,12 @@ impl Md {
         self.inner.memory()
     }
 
-    /// Translates a part of the memory anew (ATU_UPDATE_MD): what was registered with
+    /// Faults the pages of a part of the memory in (ATU_UPDATE_MD): what was registered with
     /// [`MapFlags::ALLOC_MD`] and has no translation yet, or was unmapped meanwhile.
     ///
     /// # Errors
     ///
-    /// EINVAL when the part does not lie in the memory or the descriptor does not allow it.
+    /// EINVAL when the part does not lie in the memory, or the memory is pinned; nothing is sent.
     #[doc(alias = "cxil_update_md")]
     pub fn update(&self, part: Range<usize>) -> Result<()> {
         let memory = &self.inner.memory;
@@ -202,9 +203,13 @@ impl Md {
             );
             return Err(device.invalid(AtuUpdateMdCmd::OPCODE, text));
         }
+        if self.inner.flags.contains(MapFlags::PIN) {
+            let text = "the memory is pinned: its pages are always there";
+            return Err(device.invalid(AtuUpdateMdCmd::OPCODE, text));
+        }
         let command = AtuUpdateMdCmd {
             id: self.inner.id,
-            flags: self.inner.flags.bits(),
+            flags: (self.inner.flags | MapFlags::FAULT).bits(),
             ..AtuUpdateMdCmd::new()
         };
         atu_update_md(device.seam(), memory, part, &command)

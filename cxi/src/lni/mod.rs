@@ -19,6 +19,7 @@
 //! from other reservations, and its share of the maximum is certain, but sharers that are already
 //! there can have used up the identifiers.
 
+mod callbacks;
 mod counter;
 mod domain;
 mod event_queue;
@@ -29,6 +30,7 @@ mod portal;
 mod profile;
 mod queue;
 mod reach;
+mod shared_profile;
 mod wait;
 
 pub use counter::{CounterValue, CountingEvent};
@@ -43,7 +45,7 @@ pub use profile::{
 pub use queue::{Tgq, TgqOptions, Txq, TxqOptions, UpdatePolicy};
 pub use wait::{Interrupt, WaitObject};
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
@@ -51,7 +53,9 @@ use cxi_ioctl::{CommandError, Opcode, SafeCommand};
 
 use crate::error::{Error, Result};
 use crate::{Device, Resource, ServiceId, VniAccess};
+use callbacks::Callbacks;
 use object::{Object, closable};
+use shared_profile::SharedProfiles;
 
 /// A logical network interface: an open file's part in a service.
 ///
@@ -87,6 +91,8 @@ pub(crate) struct LniInner {
     service: ServiceId,
     /// VNIs of the service, which nobody can change while it has an LNI.
     vnis: OnceLock<VniAccess>,
+    callbacks: Mutex<Callbacks>,
+    profiles: SharedProfiles,
 }
 
 impl LniInner {
@@ -96,6 +102,12 @@ impl LniInner {
 
     pub(crate) fn number(&self) -> u32 {
         self.object.command().lni
+    }
+
+    fn callbacks(&self) -> MutexGuard<'_, Callbacks> {
+        self.callbacks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses what belongs to another open file: its number means something else in this one.
@@ -148,6 +160,8 @@ impl Device {
                 object: Object::new(self, free),
                 service,
                 vnis: OnceLock::new(),
+                callbacks: Mutex::default(),
+                profiles: SharedProfiles::default(),
             }),
         })
     }

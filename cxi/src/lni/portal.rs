@@ -18,6 +18,9 @@ use super::{Domain, EventQueue, Lni, LniInner};
 use crate::Resource;
 use crate::error::{ErrorKind, Result};
 
+/// Multicast addresses that a PtlTE can be mapped to.
+const MULTICAST_ADDRESSES: u32 = 1 << 18;
+
 /// A list of a PtlTE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -187,18 +190,19 @@ impl Pte {
     ///
     /// # Errors
     ///
-    /// EINVAL for an offset of 256 or more, or a domain of another LNI; EEXIST when the offset is
-    /// taken.
+    /// EINVAL for an offset of 256 or more, or a domain of another LNI. The driver lets an offset
+    /// be mapped twice.
     #[doc(alias = "cxil_map_pte")]
     pub fn map(&self, domain: &Domain, offset: u32) -> Result<PteMapping> {
         self.map_at(domain, offset, false)
     }
 
-    /// Maps it to an index of a multicast id (PTE_MAP).
+    /// Maps it to a multicast address, below 2^18 (PTE_MAP).
     ///
     /// # Errors
     ///
-    /// As [`Pte::map`].
+    /// EINVAL for an address of 2^18 or more, a domain of another LNI, or an entry that has a
+    /// multicast address; ENOSPC when the address is taken.
     #[doc(alias = "cxil_map_pte")]
     pub fn map_multicast(&self, domain: &Domain, offset: u32) -> Result<PteMapping> {
         self.map_at(domain, offset, true)
@@ -210,12 +214,13 @@ impl Pte {
         self.inner
             .lni
             .check_same_file(domain.inner().device(), "domain", OPCODE)?;
-        let granule = device.properties()?.pid_granule;
-        if !multicast && offset >= granule {
-            let text = format!(
-                "offset {offset}: expected 0 to {}",
-                granule.saturating_sub(1)
-            );
+        let end = if multicast {
+            MULTICAST_ADDRESSES
+        } else {
+            device.properties()?.pid_granule
+        };
+        if offset >= end {
+            let text = format!("offset {offset}: expected 0 to {}", end.saturating_sub(1));
             return Err(device.invalid(OPCODE, text));
         }
         let command = PteMapCmd {
@@ -226,11 +231,15 @@ impl Pte {
             ..PteMapCmd::new()
         };
         let response = device.call(&command, |errno| match errno {
+            Errno::EINVAL if multicast => Some(ErrorKind::Refused(
+                "the entry has a multicast address, or the domain belongs to another LNI (EINVAL)"
+                    .into(),
+            )),
             Errno::EINVAL => Some(ErrorKind::Refused(
                 "the domain belongs to another LNI (EINVAL)".into(),
             )),
-            Errno::EEXIST => Some(ErrorKind::Refused(
-                format!("offset {offset} of the domain is taken (EEXIST)").into(),
+            Errno::ENOSPC if multicast => Some(ErrorKind::Refused(
+                format!("multicast address {offset} is taken (ENOSPC)").into(),
             )),
             _ => None,
         })?;
@@ -286,18 +295,23 @@ impl Pte {
         self.inner.object.device().call(command, |_| None)
     }
 
-    /// Moves the PtlTE to software managed mode, if it has dropped no more than `drop_count`
-    /// messages since that was read (PTE_TRANSITION_SM).
+    /// Moves the PtlTE to software managed mode, if it has dropped as many messages as
+    /// [`status`](Self::status) said (PTE_TRANSITION_SM). One that is in that mode stays so.
     ///
     /// # Errors
     ///
-    /// EINVAL when the PtlTE is gone.
+    /// EAGAIN when it has dropped another number, EINVAL when the PtlTE is gone.
     #[doc(alias = "cxil_pte_transition_sm")]
     pub fn transition_to_software(&self, drop_count: u32) -> Result<()> {
-        self.call(&PteTransitionSmCmd {
+        let command = PteTransitionSmCmd {
             pte_index: self.number(),
             drop_count,
             ..PteTransitionSmCmd::new()
+        };
+        self.inner.object.device().call(&command, |errno| {
+            (errno == Errno::EAGAIN).then_some(ErrorKind::Refused(
+                "the PtlTE has dropped another number of messages: read it again (EAGAIN)".into(),
+            ))
         })
     }
 

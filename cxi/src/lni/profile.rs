@@ -1,16 +1,15 @@
 //! Communication profiles.
 
-use std::sync::Arc;
-
 use cxi_ioctl::abi::profile::{
-    CpAllocCmd, CpFreeCmd, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_TYPE_COLL_LEAF,
+    CpAllocCmd, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_TYPE_COLL_LEAF,
     TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
 };
 
 use cxi_ioctl::{Command, Errno};
 
-use super::object::{Object, closable};
-use super::{Lni, LniInner, explain, reach};
+use super::object::closable;
+use super::shared_profile::ProfileUse;
+use super::{Lni, explain, reach};
 use crate::driver::Capabilities;
 use crate::error::{ErrorKind, Result};
 use crate::{TrafficClass, Vni};
@@ -143,14 +142,7 @@ impl ProfileOptions {
 /// Its LCID is what a transmit queue is given. Several profiles of one RGID may share an LCID.
 #[derive(Debug)]
 pub struct CommunicationProfile {
-    inner: Arc<ProfileInner>,
-}
-
-#[derive(Debug)]
-pub(super) struct ProfileInner {
-    object: Object<CpFreeCmd>,
-    pub(super) lni: Arc<LniInner>,
-    pub(super) lcid: u32,
+    inner: ProfileUse,
 }
 
 impl Lni {
@@ -158,6 +150,10 @@ impl Lni {
     ///
     /// The right to a VNI comes from any enabled service that lists it and has the caller as a
     /// member, not necessarily the LNI's own (on 12.0 it is the LNI's own).
+    ///
+    /// Asked for the same traffic again, it is another handle of the profile that the LNI has,
+    /// where the driver would share its LCID. Nothing is sent then: the driver would look anew for
+    /// a service, and could count the profile on the wrong one.
     ///
     /// # Errors
     ///
@@ -203,11 +199,12 @@ impl Lni {
             let text = format!("priority code point {}: expected 0 to 7", options.vni);
             return Err(device.invalid(CpAllocCmd::OPCODE, text));
         }
-        if !options.ethernet {
-            reach::check(&self.inner, options.vni)?;
-        }
-        let response = match options.lcid {
-            None => {
+        let traffic = (options.vni, options.class, tc_type);
+        let inner = ProfileUse::handle(&self.inner, traffic, options.lcid, || {
+            if !options.ethernet {
+                reach::check(&self.inner, options.vni)?;
+            }
+            let Some(choice) = options.lcid else {
                 let command = CpAllocCmd {
                     lni,
                     vni: options.vni,
@@ -215,32 +212,20 @@ impl Lni {
                     tc_type,
                     ..CpAllocCmd::new()
                 };
-                device.call(&command, explain)
-            }
-            Some(choice) => {
-                device.needs(Capabilities::TRIGGERED_CPS, TrigCpAllocCmd::OPCODE)?;
-                let command = TrigCpAllocCmd {
-                    lni,
-                    vni: options.vni,
-                    tc: options.class,
-                    tc_type,
-                    cp_type: choice.number(),
-                    ..TrigCpAllocCmd::new()
-                };
-                device.call(&command, explain)
-            }
-        }?;
-        let free = CpFreeCmd {
-            cp_hndl: response.cp_hndl,
-            ..CpFreeCmd::new()
-        };
-        Ok(CommunicationProfile {
-            inner: Arc::new(ProfileInner {
-                object: Object::new(self.device(), free),
-                lni: Arc::clone(&self.inner),
-                lcid: response.lcid,
-            }),
-        })
+                return device.call(&command, explain);
+            };
+            device.needs(Capabilities::TRIGGERED_CPS, TrigCpAllocCmd::OPCODE)?;
+            let command = TrigCpAllocCmd {
+                lni,
+                vni: options.vni,
+                tc: options.class,
+                tc_type,
+                cp_type: choice.number(),
+                ..TrigCpAllocCmd::new()
+            };
+            device.call(&command, explain)
+        })?;
+        Ok(CommunicationProfile { inner })
     }
 }
 
@@ -248,7 +233,7 @@ impl CommunicationProfile {
     /// The local communication profile id, 0 to 15 within the RGID.
     #[must_use]
     pub fn lcid(&self) -> u32 {
-        self.inner.lcid
+        self.inner.lcid()
     }
 
     /// Moves the profile to another VNI (CP_MODIFY; from 13.1).
@@ -261,27 +246,29 @@ impl CommunicationProfile {
     /// [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_modify_cp")]
     pub fn modify(&self, vni: Vni) -> Result<()> {
-        let device = self.inner.lni.device();
+        let device = self.inner.lni().device();
         device.needs(Capabilities::CP_MODIFY, CpModifyCmd::OPCODE)?;
-        let command = CpModifyCmd {
-            cp_hndl: self.inner.object.command().cp_hndl,
-            vni: vni.into(),
-            ..CpModifyCmd::new()
-        };
-        device.call(&command, |errno| {
-            (errno == Errno::EINVAL).then_some(ErrorKind::Refused(
-                "the profile is not of a service with exclusive communication profiles, or the \
-                 caller may not use the VNI (EINVAL)"
-                    .into(),
-            ))
+        self.inner.modify(vni.into(), |cp_hndl| {
+            let command = CpModifyCmd {
+                cp_hndl,
+                vni: vni.into(),
+                ..CpModifyCmd::new()
+            };
+            device.call(&command, |errno| {
+                (errno == Errno::EINVAL).then_some(ErrorKind::Refused(
+                    "the profile is not of a service with exclusive communication profiles, or \
+                     the caller may not use the VNI (EINVAL)"
+                        .into(),
+                ))
+            })
         })
     }
 
-    fn object(&self) -> &Object<CpFreeCmd> {
-        &self.inner.object
+    fn object(&self) -> &ProfileUse {
+        &self.inner
     }
 
-    pub(super) fn inner(&self) -> &Arc<ProfileInner> {
+    pub(super) fn inner(&self) -> &ProfileUse {
         &self.inner
     }
 }
@@ -290,5 +277,5 @@ closable!(
     CommunicationProfile,
     "CP_FREE",
     "cxil_destroy_cp",
-    "EBUSY while something uses it."
+    "EBUSY while something uses it. As long as the LNI has another handle of it, nothing is sent."
 );

@@ -11,7 +11,7 @@ use cxi_ioctl::{Errno, Mapping, Opcode};
 
 use super::event_queue::EventQueueInner;
 use super::object::{Object, Window, closable};
-use super::profile::ProfileInner;
+use super::shared_profile::ProfileUse;
 use super::{CommunicationProfile, EventQueue, Lni, LniInner};
 use crate::Resource;
 use crate::error::{Error, ErrorKind, Result};
@@ -159,7 +159,7 @@ struct Queue {
     commands: Window,
     write_pointer: Window,
     _events: Option<Arc<EventQueueInner>>,
-    _profile: Option<Arc<ProfileInner>>,
+    _profile: Option<ProfileUse>,
     _lni: Arc<LniInner>,
 }
 
@@ -186,7 +186,7 @@ impl Queue {
             lni.inner.check_same_file(other, "event queue", OPCODE)?;
         }
         if let Some(profile) = profile {
-            let other = profile.inner().lni.device();
+            let other = profile.inner().lni().device();
             lni.inner.check_same_file(other, "profile", OPCODE)?;
         }
         let response = lni.inner.send(
@@ -208,7 +208,7 @@ impl Queue {
             commands: Window::new(response.cmds),
             write_pointer: Window::new(response.wp_addr),
             _events: events.map(|events| Arc::clone(events.inner())),
-            _profile: profile.map(|profile| Arc::clone(profile.inner())),
+            _profile: profile.map(|profile| profile.inner().for_queue()),
             _lni: Arc::clone(&lni.inner),
         }))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{FROM_13_1, all, lni_with, modest, nic, root, user, vni};
 use cxi::lni::{
     EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions, PteState,
-    TgqOptions, TxqOptions,
+    StatusThresholds, TgqOptions, TxqOptions,
 };
 use cxi::{
     DeviceMemory, DriverRelease, Errno, ErrorKind, Member, Result, ServiceSpec, TrafficClass,
@@ -199,9 +199,16 @@ fn event_queues_are_checked_and_resized() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cxi0: EQ_ALLOC: the fill levels go beyond 100 percent, or there are more than four, or \
-         no fewer slots are reserved than the queue has (EINVAL)"
+        "cxi0: EQ_ALLOC: a fill level is above 100 or below 0 percent, or there are more than \
+         four, or no fewer slots are reserved than the queue has, or more than 16383 (EINVAL)"
     );
+    let falling = StatusThresholds {
+        base: 95,
+        delta: 15,
+        count: 4,
+    };
+    let watched = EventQueueOptions::new(4096).thresholds(falling);
+    lni.alloc_eq(&watched).unwrap().close().unwrap();
     let events = lni
         .alloc_eq(&EventQueueOptions::new(4096).reserved_slots(2))
         .unwrap();
@@ -240,10 +247,29 @@ fn portal_entries_are_mapped_and_asked() {
         pte.map(&domain, 256).unwrap_err().to_string(),
         "cxi0: PTE_MAP: offset 256: expected 0 to 255"
     );
+    pte.map(&domain, 255).unwrap().close().unwrap();
+    let multicast = pte.map_multicast(&domain, (1 << 18) - 1).unwrap();
     assert_eq!(
-        pte.map(&domain, 255).unwrap_err().to_string(),
-        "cxi0: PTE_MAP: offset 255 of the domain is taken (EEXIST)"
+        pte.map_multicast(&domain, 7).unwrap_err().to_string(),
+        "cxi0: PTE_MAP: the entry has a multicast address, or the domain belongs to another LNI \
+         (EINVAL)"
     );
+    let other = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
+    assert_eq!(
+        other
+            .map_multicast(&domain, (1 << 18) - 1)
+            .unwrap_err()
+            .to_string(),
+        "cxi0: PTE_MAP: multicast address 262143 is taken (ENOSPC)"
+    );
+    assert_eq!(
+        other
+            .map_multicast(&domain, 1 << 18)
+            .unwrap_err()
+            .to_string(),
+        "cxi0: PTE_MAP: offset 262144: expected 0 to 262143"
+    );
+    multicast.close().unwrap();
     let refused = domain.close().unwrap_err();
     assert!(refused.error.is_busy());
     mapping.close().unwrap();
@@ -252,7 +278,12 @@ fn portal_entries_are_mapped_and_asked() {
     pte.invalidate(LeList::Priority, 7).unwrap();
     let status = pte.status(4).unwrap();
     assert_eq!(status.state, PteState::Disabled);
-    assert_eq!((status.les_max, status.unexpected), (100, 0));
+    assert_eq!((status.les_max, status.unexpected), (16384, 0));
+    assert_eq!(
+        pte.transition_to_software(1).unwrap_err().to_string(),
+        "cxi0: PTE_TRANSITION_SM: the PtlTE has dropped another number of messages: read it again \
+         (EAGAIN)"
+    );
     pte.transition_to_software(0).unwrap();
     assert_eq!(pte.status(0).unwrap().state, PteState::SoftwareManaged);
     let error = lni.alloc_pte(PtOptions::ETHERNET, None).unwrap_err();

@@ -159,7 +159,10 @@ fn address_contexts_are_counted_by_kind_and_rgid() {
              for its LNIs"
         )
     );
-    md.update(0..4096).unwrap();
+    assert_eq!(
+        md.update(0..4096).unwrap_err().to_string(),
+        "cxi0: ATU_UPDATE_MD: the memory is pinned: its pages are always there"
+    );
     assert_eq!(
         md.update(4096..1 << 17).unwrap_err().to_string(),
         "cxi0: ATU_UPDATE_MD: bytes 4096 to 131072: expected a part of the 65536 that are \
@@ -172,12 +175,22 @@ fn address_contexts_are_counted_by_kind_and_rgid() {
         "cxi0: ATU_MAP: MapFlags(ATS): expected flags of MapFlags::CONFINED, the others let the \
          NIC reach more than the memory"
     );
+    let paging = pinned.flags(MapFlags::PIN | MapFlags::FAULT);
     assert_eq!(
-        lni.map_memory(&memory, &pinned.flags(MapFlags::UNUSED))
-            .unwrap_err()
-            .errno(),
-        Errno::EINVAL
+        lni.map_memory(&memory, &paging).unwrap_err().to_string(),
+        "cxi0: ATU_MAP: the flags or page sizes do not go together (EINVAL)"
     );
+}
+
+#[test]
+fn pages_that_are_not_pinned_are_faulted_in() {
+    let nic = nic(DriverRelease::Main);
+    let (_, lni) = lni_with(&nic, 1024, all(100));
+    let memory = Arc::new(DeviceMemory::new(1 << 16).unwrap());
+    let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::ALLOC_MD);
+    let md = lni.map_memory(&memory, &on_demand).unwrap();
+    md.update(0..4096).unwrap();
+    md.update(4096..1 << 16).unwrap();
 }
 
 #[test]

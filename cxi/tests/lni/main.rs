@@ -8,3 +8,4 @@ mod lifetimes;
 mod limits;
 mod options;
 mod refusals;
+mod reuse;

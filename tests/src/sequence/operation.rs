@@ -153,10 +153,23 @@ pub enum Command {
     EqFree {
         eq: u32,
     },
+    EqResize {
+        eq: u32,
+        md: u32,
+        queue: u64,
+        len: u64,
+    },
+    EqResizeComplete {
+        eq: u32,
+    },
+    EqAdjust {
+        eq: u32,
+        change: i32,
+    },
     PteAlloc {
         lni: u32,
         eq: u32,
-        ethernet: bool,
+        options: u64,
     },
     PteFree {
         pte: u32,
@@ -165,9 +178,14 @@ pub enum Command {
         pte: u32,
         domain: u32,
         offset: u32,
+        multicast: bool,
     },
     PteUnmap {
         index: u32,
+    },
+    PteTransition {
+        pte: u32,
+        drop_count: u32,
     },
     CtAlloc {
         lni: u32,
@@ -175,6 +193,10 @@ pub enum Command {
     },
     CtFree {
         ct: u32,
+    },
+    CtUpdate {
+        ct: u32,
+        writeback: u64,
     },
     AtuMap {
         lni: u32,
@@ -184,6 +206,12 @@ pub enum Command {
     },
     AtuUnmap {
         md: u32,
+    },
+    AtuUpdate {
+        md: u32,
+        va: u64,
+        len: u64,
+        flags: u32,
     },
     WaitAlloc {
         lni: u32,
@@ -216,6 +244,8 @@ pub struct EventQueueRequest {
     pub len: u64,
     pub flags: u64,
     pub reserved_slots: u32,
+    /// Highest fill level that is reported, from one down to the next, and how many.
+    pub thresholds: (u32, u32, u32),
 }
 
 impl Command {

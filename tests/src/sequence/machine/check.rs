@@ -95,6 +95,7 @@ impl Machine {
             ("CTs", state.stats.ct, held(4)),
             ("ACs", state.stats.ac, contexts),
             ("MDs", state.stats.md, reference.mds.len()),
+            ("list counters", state.plec, reference.list_counters()),
             ("CPs", state.cp_used, reference.cp_table_use()),
             ("services", state.svc_count, reference.services.len()),
             (

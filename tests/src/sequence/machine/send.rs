@@ -1,18 +1,19 @@
 //! Commands as bytes, and what comes back.
 
 use crate::device::Buffers;
-use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtFreeCmd};
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtFreeCmd, CtWbUpdateCmd};
 use cxi_ioctl::abi::domain::{
     DomainAllocCmd, DomainAllocResp, DomainFreeCmd, DomainReserveCmd, DomainReserveResp,
 };
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniFreeCmd};
-use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, AtuUnmapCmd};
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, AtuUnmapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{
-    PtOptions, PteAllocCmd, PteAllocResp, PteFreeCmd, PteMapCmd, PteMapResp, PteUnmapCmd,
+    PteAllocCmd, PteAllocResp, PteFreeCmd, PteMapCmd, PteMapResp, PteTransitionSmCmd, PteUnmapCmd,
 };
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpAllocResp, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{
-    CqAllocCmd, CqAllocResp, CqFreeCmd, EqAllocCmd, EqAllocResp, EqFreeCmd,
+    CqAllocCmd, CqAllocResp, CqFreeCmd, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1,
+    EqAdjustReservedFcResp, EqAllocCmd, EqAllocResp, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
 use cxi_ioctl::abi::service::{
     SvcAllocCmd, SvcAllocResp, SvcDestroyCmd, SvcEnableCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd,
@@ -101,6 +102,12 @@ pub(super) fn send(
         }
         Command::LniAlloc { svc_id } => written!(to, LniAllocCmdV1, svc_id = *svc_id),
         Command::LniFree { lni } => written!(to, LniFreeCmd, lni = *lni),
+        Command::EqAdjust { eq, change } if release == DriverRelease::Main => {
+            written!(to, EqAdjustReservedFcCmd, eq_hndl = *eq, value = *change)
+        }
+        Command::EqAdjust { eq, change } => {
+            written!(to, EqAdjustReservedFcCmdV1, eq_hndl = *eq, value = *change)
+        }
         on_network => network_command(&to, on_network),
     };
     answer(command, result, response)
@@ -186,34 +193,47 @@ fn object_command(to: &(&Client, Credentials), command: &Command) -> Written {
             attr.queue = asked.queue,
             attr.queue_len = asked.len,
             attr.flags = asked.flags,
-            attr.reserved_slots = asked.reserved_slots
+            attr.reserved_slots = asked.reserved_slots,
+            attr.status_thresh_base = asked.thresholds.0,
+            attr.status_thresh_delta = asked.thresholds.1,
+            attr.status_thresh_count = asked.thresholds.2
         ),
         Command::EqFree { eq } => written!(to, EqFreeCmd, eq = *eq),
-        Command::PteAlloc { lni, eq, ethernet } => {
-            let option = if *ethernet {
-                PtOptions::ETHERNET
-            } else {
-                PtOptions::IS_MATCHING
-            };
-            written!(
-                to,
-                PteAllocCmd,
-                lni_hndl = *lni,
-                evtq_hndl = *eq,
-                opts.bits = option.bits()
-            )
-        }
+        Command::EqResize { eq, md, queue, len } => written!(
+            to,
+            EqResizeCmd,
+            eq_hndl = *eq,
+            queue_md = *md,
+            queue = *queue,
+            queue_len = *len
+        ),
+        Command::EqResizeComplete { eq } => written!(to, EqResizeCompleteCmd, eq_hndl = *eq),
+        Command::PteAlloc { lni, eq, options } => written!(
+            to,
+            PteAllocCmd,
+            lni_hndl = *lni,
+            evtq_hndl = *eq,
+            opts.bits = *options
+        ),
         Command::PteFree { pte } => written!(to, PteFreeCmd, pte_number = *pte),
         Command::PteMap {
             pte,
             domain,
             offset,
+            multicast,
         } => written!(
             to,
             PteMapCmd,
             pte_number = *pte,
             domain_hndl = *domain,
-            pid_offset = *offset
+            pid_offset = *offset,
+            is_multicast = (*multicast).into()
+        ),
+        Command::PteTransition { pte, drop_count } => written!(
+            to,
+            PteTransitionSmCmd,
+            pte_index = *pte,
+            drop_count = *drop_count
         ),
         Command::PteUnmap { index } => written!(to, PteUnmapCmd, pte_index = *index),
         Command::CtAlloc { lni, writeback } => {
@@ -229,6 +249,17 @@ fn object_command(to: &(&Client, Credentials), command: &Command) -> Written {
             to,
             AtuMapCmd,
             lni = *lni,
+            va = *va,
+            len = *len,
+            flags = *flags
+        ),
+        Command::CtUpdate { ct, writeback } => {
+            written!(to, CtWbUpdateCmd, ctn = *ct, wb = *writeback)
+        }
+        Command::AtuUpdate { md, va, len, flags } => written!(
+            to,
+            AtuUpdateMdCmd,
+            id = *md,
             va = *va,
             len = *len,
             flags = *flags
@@ -284,6 +315,10 @@ fn values(command: &Command, bytes: &[u8]) -> Vec<u32> {
             vec![response.cq, response.count]
         }
         Command::EqAlloc(_) => vec![read::<EqAllocResp>(bytes).eq],
+        Command::EqAdjust { .. } => {
+            let response: EqAdjustReservedFcResp = read(bytes);
+            vec![u32::try_from(response.reserved_fc).unwrap()]
+        }
         Command::PteAlloc { .. } => vec![read::<PteAllocResp>(bytes).pte_number],
         Command::PteMap { .. } => vec![read::<PteMapResp>(bytes).pte_index],
         Command::CtAlloc { .. } => vec![read::<CtAllocResp>(bytes).ctn],

@@ -25,6 +25,14 @@ impl Model {
         Ok(vec![])
     }
 
+    pub(super) fn ct_update(&self, file: usize, number: u32, writeback: u64) -> Values {
+        let found = self.cts.get(&number);
+        if found.is_none_or(|(owner, _)| *owner != file) || writeback == 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok(vec![])
+    }
+
     pub(super) fn drop_ct(&mut self, number: u32) {
         let Some((_, lni)) = self.cts.remove(&number) else {
             return;

@@ -40,7 +40,19 @@ impl Model {
             .choose_pid(profile, lni, vni, pid)
             .inspect_err(|_| self.rx.sweep(profile))?;
         self.rx.hold(profile);
-        self.rx.get_mut(profile).used_pids.insert(pid);
+        let table = self.rx.get_mut(profile);
+        table.used_pids.insert(pid);
+        // A reservation is for the first domain on the PID alone.
+        if let Some((_, reservation)) = table.reserved_pids.remove(&pid)
+            && !table
+                .reserved_pids
+                .values()
+                .any(|(_, other)| *other == reservation)
+        {
+            let reservations = &mut self.lni(file, lni)?.reservations;
+            reservations.retain(|(_, other)| *other != reservation);
+            self.rx.release(profile);
+        }
         let id = lowest_free(1, self.domains.keys().copied());
         let domain = Domain {
             file,
@@ -63,7 +75,7 @@ impl Model {
             pid
         } else {
             let reserved = table.reserved_pids.get(&pid);
-            let of_another = reserved.is_some_and(|owner| *owner != lni);
+            let of_another = reserved.is_some_and(|(owner, _)| *owner != lni);
             if of_another || table.used_pids.contains(&pid) {
                 return Err(Errno::EEXIST);
             }
@@ -143,9 +155,12 @@ impl Model {
                 .ok_or(Errno::EEXIST)?
         };
         self.rx.hold(profile);
-        let reserved = (start..start + count).map(|pid| (pid, lni));
+        self.reservations += 1;
+        let reservation = self.reservations;
+        let reserved = (start..start + count).map(|pid| (pid, (lni, reservation)));
         self.rx.get_mut(profile).reserved_pids.extend(reserved);
-        self.lni(file, lni)?.reservations.push(profile);
+        let reservations = &mut self.lni(file, lni)?.reservations;
+        reservations.push((profile, reservation));
         Ok(vec![start])
     }
 }

@@ -7,18 +7,35 @@ use super::{Model, Values};
 use crate::sequence::operation::{Caller, EventQueueRequest};
 
 pub const PCT: u64 = 128;
+pub const PASSTHROUGH: u64 = 2;
 const PAGE: u64 = 4096;
 /// An event's place in a queue.
 const SLOT: u64 = 64;
+const LONGEST: u64 = 1 << 32;
+const MOST_RESERVED: u64 = 16_383;
 
 #[derive(Clone, Copy, Debug)]
 pub struct EventQueue {
     pub file: usize,
     pub lni: u32,
+    /// 0: addresses are not translated.
     pub md: u32,
+    /// Memory and slots of a resize that is under way.
+    pub next: Option<(u32, u64)>,
+    pub slots: u64,
+    pub reserved: u64,
     /// Wait objects; 0: none.
     pub waits: [u32; 2],
     pub pct: bool,
+    /// Whether it or the one that had its number before has a wait object.
+    pub callbacks: [bool; 2],
+}
+
+/// The number of a freed one.
+#[derive(Clone, Copy, Debug)]
+pub struct SpareEq {
+    pub number: u32,
+    pub callbacks: [bool; 2],
 }
 
 impl Model {
@@ -29,44 +46,119 @@ impl Model {
         asked: &EventQueueRequest,
     ) -> Values {
         let svc_id = self.lni(file, asked.lni)?.svc_id;
-        let md = self.mds.get(&asked.md).filter(|md| md.file == file);
-        let md = md.ok_or(Errno::EINVAL)?;
+        let passthrough = asked.flags & PASSTHROUGH != 0;
+        let md = if passthrough { 0 } else { asked.md };
         let waits = [asked.event_wait, asked.status_wait];
         let known = |wait: &u32| *wait == 0 || self.waits.contains_key(&(file, *wait));
         if !waits.iter().all(known) {
             return Err(Errno::EINVAL);
         }
-        let (queue, len) = (asked.queue, asked.len);
-        let aligned = queue.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
-        let end = queue.checked_add(len);
-        let inside = queue >= md.va && end.is_some_and(|end| end <= md.va + md.len);
-        if queue == 0 || len == 0 || !aligned || !inside {
+        self.check_buffer(file, passthrough, md, asked.queue, asked.len)?;
+        let (base, delta, count) = asked.thresholds;
+        let levels = (1..count).map(|level| level * delta);
+        let impossible = count > 4 || base > 100 || delta > 100;
+        if count > 0 && (impossible || levels.max().is_some_and(|below| below > base)) {
             return Err(Errno::EINVAL);
         }
         let pct = asked.flags & PCT != 0;
         if pct && !caller.admin {
             return Err(Errno::EPERM);
         }
-        if u64::from(asked.reserved_slots) > len / SLOT - 1 {
+        let slots = asked.len / SLOT;
+        let reserved = u64::from(asked.reserved_slots);
+        if reserved >= slots || reserved > MOST_RESERVED {
             return Err(Errno::EINVAL);
         }
-        let number = match self.lni(file, asked.lni)?.spare_eqs.pop_front() {
-            Some(spare) => spare,
+        let held = self.lni(file, asked.lni)?.spare_eqs.pop_front();
+        let number = match held {
+            Some(spare) => spare.number,
             None => self.take_numbered(svc_id, EQ)?,
         };
         if pct && self.has_pct() {
-            self.return_numbered(svc_id, EQ, number);
+            match held {
+                Some(spare) => self.lni(file, asked.lni)?.spare_eqs.push_back(spare),
+                None => self.return_numbered(svc_id, EQ, number),
+            }
             return Err(Errno::EEXIST);
         }
+        let before = held.map_or([false; 2], |spare| spare.callbacks);
         let eq = EventQueue {
             file,
             lni: asked.lni,
-            md: asked.md,
+            md,
+            next: None,
+            slots,
+            reserved,
             waits,
             pct,
+            callbacks: [0, 1].map(|wait| before[wait] || waits[wait] != 0),
         };
         self.eqs.insert(number, eq);
         Ok(vec![number])
+    }
+
+    fn check_buffer(
+        &self,
+        file: usize,
+        passthrough: bool,
+        md: u32,
+        queue: u64,
+        len: u64,
+    ) -> Result<(), Errno> {
+        let aligned = queue.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
+        let end = queue.checked_add(len);
+        let md = self.mds.get(&md).filter(|md| md.file == file);
+        let inside =
+            md.is_some_and(|md| queue >= md.va && end.is_some_and(|end| end <= md.va + md.len));
+        if queue == 0 || len == 0 || len > LONGEST || !aligned || !(inside || passthrough) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+
+    fn own_eq_mut(&mut self, file: usize, eq: u32) -> Result<&mut EventQueue, Errno> {
+        let found = self.eqs.get_mut(&eq);
+        found
+            .filter(|found| found.file == file)
+            .ok_or(Errno::EINVAL)
+    }
+
+    pub(super) fn eq_resize(
+        &mut self,
+        file: usize,
+        number: u32,
+        md: u32,
+        queue: u64,
+        len: u64,
+    ) -> Values {
+        let eq = *self.own_eq_mut(file, number)?;
+        let passthrough = eq.md == 0;
+        let md = if passthrough { 0 } else { md };
+        self.check_buffer(file, passthrough, md, queue, len)?;
+        let context = |md| self.mds.get(&md).map(|md: &super::Md| (md.lni, md.lac));
+        if eq.next.is_some() || context(md) != context(eq.md) {
+            return Err(Errno::EINVAL);
+        }
+        self.own_eq_mut(file, number)?.next = Some((md, len / SLOT));
+        Ok(vec![])
+    }
+
+    pub(super) fn eq_resize_complete(&mut self, file: usize, number: u32) -> Values {
+        let eq = self.own_eq_mut(file, number)?;
+        (eq.md, eq.slots) = eq.next.take().ok_or(Errno::EINVAL)?;
+        Ok(vec![])
+    }
+
+    pub(super) fn eq_adjust(&mut self, file: usize, number: u32, change: i32) -> Values {
+        let eq = self.own_eq_mut(file, number)?;
+        let reserved = eq.reserved.checked_add_signed(change.into());
+        let reserved = reserved.filter(|reserved| *reserved <= MOST_RESERVED);
+        let reserved = reserved.ok_or(Errno::EINVAL)?;
+        if reserved >= eq.slots {
+            return Err(Errno::ENOSPC);
+        }
+        eq.reserved = reserved;
+        Ok(vec![u32::try_from(reserved).unwrap()])
     }
 
     /// The device's one queue for the events of its connections is there.
@@ -93,7 +185,8 @@ impl Model {
             return;
         };
         if let Some(lni) = self.lnis.get_mut(&eq.lni) {
-            lni.spare_eqs.push_back(number);
+            let callbacks = eq.callbacks;
+            lni.spare_eqs.push_back(SpareEq { number, callbacks });
         }
     }
 }

@@ -10,7 +10,7 @@ impl Model {
     }
 
     pub(super) fn close_file(&mut self, file: usize) {
-        self.mappings.retain(|(owner, _), _| *owner != file);
+        self.mappings.retain(|_, mapped| mapped.file != file);
         for pte in keys(&self.ptes, |pte| pte.file == file) {
             self.drop_pte(pte);
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use cxi_ioctl::Errno;
 
 use super::accounting::{AC, CT, EQ, PTE};
+use super::event_queue::SpareEq;
 use super::memory::Mapping;
 use super::{Model, Values, lowest_free};
 use crate::sequence::operation::Caller;
@@ -20,14 +21,14 @@ pub struct Lni {
     /// Freed queues that still hold number and unit.
     pub freed_queues: Vec<u32>,
     /// Freed event queues, oldest first, for the next allocation.
-    pub spare_eqs: VecDeque<u32>,
+    pub spare_eqs: VecDeque<SpareEq>,
     pub spare_ptes: VecDeque<u32>,
     /// Freed counting events, held to the end.
     pub spent_cts: Vec<u32>,
     /// The address context of each kind of mapping.
     pub contexts: BTreeMap<Mapping, u32>,
-    /// RX profiles in which it has reserved PIDs, one per reservation.
-    pub reservations: Vec<u32>,
+    /// RX profiles in which it has reserved PIDs, and the reservations.
+    pub reservations: Vec<(u32, u32)>,
 }
 
 impl Model {
@@ -105,9 +106,9 @@ impl Model {
         lni.file = None;
         let waits = !lni.freed_queues.is_empty();
         // Reservations go with the call that frees the LNI; its numbers and credits may wait.
-        for profile in std::mem::take(&mut lni.reservations) {
+        for (profile, _) in std::mem::take(&mut lni.reservations) {
             let pids = &mut self.rx.get_mut(profile).reserved_pids;
-            pids.retain(|_, owner| *owner != id);
+            pids.retain(|_, (owner, _)| *owner != id);
             self.rx.release(profile);
         }
         if waits {
@@ -118,7 +119,7 @@ impl Model {
         };
         let svc_id = lni.svc_id;
         for eq in lni.spare_eqs {
-            self.return_numbered(svc_id, EQ, eq);
+            self.return_numbered(svc_id, EQ, eq.number);
         }
         for pte in lni.spare_ptes {
             self.return_numbered(svc_id, PTE, pte);

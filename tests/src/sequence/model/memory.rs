@@ -5,16 +5,25 @@ use cxi_ioctl::{DriverRelease, Errno};
 use super::accounting::AC;
 use super::{Model, Values, lowest_free};
 
-pub const PIN: u32 = 1;
-pub const ATS: u32 = 2;
-pub const NOCACHE: u32 = 32;
-/// Flags that a caller may set without changing the kind of mapping: write and read.
-pub const PERMISSIONS: u32 = 4 | 8;
+const PIN: u32 = 1;
+const ATS: u32 = 2;
+const FAULT: u32 = 16;
+const DEVICE: u32 = 1 << 9;
+const PREFETCH: u32 = 1 << 12;
+/// Flags that do not change the kind of mapping: write, read, fault, user address, no
+/// translation yet, prefetch.
+const NOT_OF_THE_KIND: u32 = 4 | 8 | FAULT | 1 << 6 | 1 << 11 | PREFETCH;
+/// No process has memory from here on.
+const USER_END: u64 = 1 << 47;
 const PAGE: u64 = 4096;
 const LACS: u32 = 8;
 
-/// A kind of mapping: pinned or not, cached or not.
-pub type Mapping = (bool, bool);
+/// A kind of mapping: the flags that count.
+pub type Mapping = u32;
+
+pub const fn kind(flags: u32) -> Mapping {
+    flags & !NOT_OF_THE_KIND
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Md {
@@ -22,6 +31,8 @@ pub struct Md {
     pub lni: u32,
     pub va: u64,
     pub len: u64,
+    pub lac: u32,
+    pub pinned: bool,
 }
 
 impl Model {
@@ -45,13 +56,23 @@ impl Model {
                 Errno::EFAULT
             });
         }
-        if flags & !(PIN | ATS | NOCACHE | PERMISSIONS) != 0 {
+        let pinned = flags & PIN != 0;
+        if pinned && flags & (FAULT | PREFETCH) != 0 {
             return Err(Errno::EINVAL);
         }
-        if flags & ATS != 0 {
+        let early = flags & ATS != 0 && self.release == DriverRelease::Main;
+        if flags & DEVICE != 0 || early {
             return Err(Errno::EOPNOTSUPP);
         }
-        let mapping = (flags & PIN != 0, flags & NOCACHE != 0);
+        if va >= USER_END {
+            return Err(Errno::EFAULT);
+        }
+        if flags & ATS != 0 {
+            self.charge(svc_id, AC)?;
+            self.return_unit(svc_id, AC);
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let mapping = kind(flags);
         let existing = self.lni(file, lni)?.contexts.get(&mapping).copied();
         let lac = match existing {
             Some(lac) => lac,
@@ -63,6 +84,8 @@ impl Model {
             lni,
             va,
             len: len.next_multiple_of(PAGE),
+            lac,
+            pinned,
         };
         self.mds.insert(id, md);
         Ok(vec![id, lac])
@@ -99,10 +122,25 @@ impl Model {
         if self.mds.get(&id).is_none_or(|md| md.file != file) {
             return Err(Errno::EINVAL);
         }
-        if self.eqs.values().any(|eq| eq.md == id) {
+        let next = |eq: &super::EventQueue| eq.next.map(|(md, _)| md);
+        if self
+            .eqs
+            .values()
+            .any(|eq| eq.md == id || next(eq) == Some(id))
+        {
             return Err(Errno::EBUSY);
         }
         self.mds.remove(&id);
+        Ok(vec![])
+    }
+
+    pub(super) fn atu_update(&self, file: usize, id: u32, va: u64, len: u64, flags: u32) -> Values {
+        let md = self.mds.get(&id).filter(|md| md.file == file);
+        let md = md.ok_or(Errno::EINVAL)?;
+        let inside = va >= md.va && va + len <= md.va + md.len;
+        if md.pinned || flags & FAULT == 0 || !inside {
+            return Err(Errno::EINVAL);
+        }
         Ok(vec![])
     }
 }

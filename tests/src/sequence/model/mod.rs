@@ -25,11 +25,11 @@ use crate::sequence::operation::{Caller, Command, Operation};
 pub use accounting::{AC, FailInfo, LE, Reservations, TLE, TOTALS};
 pub use communication::{Cp, Lcid};
 pub use domain::{Domain, PID_ANY};
-pub use event_queue::{EventQueue, PCT};
+pub use event_queue::{EventQueue, PASSTHROUGH, PCT};
 pub use lni::Lni;
-pub use memory::Md;
+pub use memory::{Md, kind};
 pub use numbers::Numbers;
-pub use portal::{Mapped, Pte};
+pub use portal::{ETHERNET_PTE, MATCHING, Mapped, Pte, SPACE_CHECK};
 pub use profile::{Access, Profile, Profiles, access, vni as valid_vni};
 pub use queue::Queue;
 pub use service::{DEFAULT_SERVICE, Service, classes};
@@ -76,8 +76,7 @@ pub struct Model {
     pub queues: BTreeMap<u32, Queue>,
     pub eqs: BTreeMap<u32, EventQueue>,
     pub ptes: BTreeMap<u32, Pte>,
-    /// By file and handle.
-    pub mappings: BTreeMap<(usize, u32), Mapped>,
+    pub mappings: BTreeMap<u32, Mapped>,
     /// Number, file and LNI of counting events.
     pub cts: BTreeMap<u32, (usize, u32)>,
     pub mds: BTreeMap<u32, Md>,
@@ -91,6 +90,8 @@ pub struct Model {
     pub in_flight: BTreeSet<u32>,
     pub tles_in_use: [u16; 4],
     pub les_in_use: [[u16; 16]; 4],
+    /// Reservations of PIDs made so far.
+    pub reservations: u32,
     /// What came before the first step.
     pub start: Vec<Operation>,
     /// What the last step has to answer.
@@ -126,6 +127,7 @@ impl Model {
             in_flight: BTreeSet::new(),
             tles_in_use: [0; 4],
             les_in_use: [[0; 16]; 4],
+            reservations: 0,
             start: Vec::new(),
             answer: Answer::Ok,
             leaves_trace: false,
@@ -243,18 +245,28 @@ impl Model {
             Command::CqFree { cq } => self.cq_free(file, *cq),
             Command::EqAlloc(request) => self.eq_alloc(file, caller, request),
             Command::EqFree { eq } => self.eq_free(file, *eq),
-            Command::PteAlloc { lni, eq, ethernet } => {
-                self.pte_alloc(file, caller, *lni, *eq, *ethernet)
+            Command::EqResize { eq, md, queue, len } => {
+                self.eq_resize(file, *eq, *md, *queue, *len)
+            }
+            Command::EqResizeComplete { eq } => self.eq_resize_complete(file, *eq),
+            Command::EqAdjust { eq, change } => self.eq_adjust(file, *eq, *change),
+            Command::PteAlloc { lni, eq, options } => {
+                self.pte_alloc(file, caller, *lni, *eq, *options)
             }
             Command::PteFree { pte } => self.pte_free(file, *pte),
             Command::PteMap {
                 pte,
                 domain,
                 offset,
-            } => self.pte_map(file, *pte, *domain, *offset),
+                multicast,
+            } => self.pte_map(file, *pte, *domain, *offset, *multicast),
             Command::PteUnmap { index } => self.pte_unmap(file, *index),
+            Command::PteTransition { pte, drop_count } => {
+                self.pte_transition(file, *pte, *drop_count)
+            }
             Command::CtAlloc { lni, writeback } => self.ct_alloc(file, *lni, *writeback),
             Command::CtFree { ct } => self.ct_free(file, *ct),
+            Command::CtUpdate { ct, writeback } => self.ct_update(file, *ct, *writeback),
             Command::AtuMap {
                 lni,
                 va,
@@ -262,6 +274,9 @@ impl Model {
                 flags,
             } => self.atu_map(file, *lni, *va, *len, *flags),
             Command::AtuUnmap { md } => self.atu_unmap(file, *md),
+            Command::AtuUpdate { md, va, len, flags } => {
+                self.atu_update(file, *md, *va, *len, *flags)
+            }
             Command::WaitAlloc { lni } => self.wait_alloc(file, *lni),
             Command::WaitFree { wait } => self.wait_free(file, *wait),
         };

@@ -7,6 +7,11 @@ use super::{Model, Values, lowest_free};
 use crate::sequence::operation::Caller;
 
 const OFFSETS: u32 = 256;
+const MULTICAST_OFFSETS: u32 = 1 << 18;
+pub const MATCHING: u64 = 1 << 7;
+pub const SPACE_CHECK: u64 = 1 << 8;
+pub const ETHERNET_PTE: u64 = 1 << 11;
+const LIST_COUNTERS: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pte {
@@ -14,11 +19,16 @@ pub struct Pte {
     pub lni: u32,
     /// 0: none.
     pub eq: u32,
+    pub software: bool,
+    /// It has a counter for lists that are neither matched nor checked for space.
+    pub counted: bool,
 }
 
-/// An entry at an offset of a domain.
+/// An entry at an offset of a domain, or at a multicast address.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
+    pub file: usize,
+    pub multicast: bool,
     pub pte: u32,
     pub domain: u32,
     pub offset: u32,
@@ -31,19 +41,48 @@ impl Model {
         caller: Caller,
         lni: u32,
         eq: u32,
-        ethernet: bool,
+        options: u64,
     ) -> Values {
         let svc_id = self.lni(file, lni)?.svc_id;
         self.own_eq(file, eq)?;
-        if ethernet && !caller.admin {
+        if options & ETHERNET_PTE != 0 && !caller.admin {
             return Err(Errno::EPERM);
         }
         let number = match self.lni(file, lni)?.spare_ptes.pop_front() {
             Some(spare) => spare,
             None => self.take_numbered(svc_id, PTE)?,
         };
-        self.ptes.insert(number, Pte { file, lni, eq });
+        let counted =
+            options & (MATCHING | SPACE_CHECK) == 0 && self.list_counters() < LIST_COUNTERS;
+        let pte = Pte {
+            file,
+            lni,
+            eq,
+            software: false,
+            counted,
+        };
+        self.ptes.insert(number, pte);
         Ok(vec![number])
+    }
+
+    /// Counters for lists that are neither matched nor checked for space.
+    pub fn list_counters(&self) -> usize {
+        self.ptes.values().filter(|pte| pte.counted).count()
+    }
+
+    pub(super) fn pte_transition(&mut self, file: usize, number: u32, drop_count: u32) -> Values {
+        let pte = self.own_pte(file, number)?;
+        if !pte.software && drop_count != 0 {
+            return Err(Errno::EAGAIN);
+        }
+        self.ptes.insert(
+            number,
+            Pte {
+                software: true,
+                ..pte
+            },
+        );
+        Ok(vec![])
     }
 
     pub(super) fn pte_free(&mut self, file: usize, number: u32) -> Values {
@@ -69,26 +108,50 @@ impl Model {
         }
     }
 
-    pub(super) fn pte_map(&mut self, file: usize, number: u32, domain: u32, offset: u32) -> Values {
+    pub(super) fn pte_map(
+        &mut self,
+        file: usize,
+        number: u32,
+        domain: u32,
+        offset: u32,
+        multicast: bool,
+    ) -> Values {
         let pte = self.own_pte(file, number)?;
         let found = self.domains.get(&domain);
         let found = found.filter(|found| found.file == file && found.lni == pte.lni);
-        if found.is_none() || offset >= OFFSETS {
+        let end = if multicast {
+            MULTICAST_OFFSETS
+        } else {
+            OFFSETS
+        };
+        if found.is_none() || offset >= end {
             return Err(Errno::EINVAL);
         }
-        let taken = self.mappings.keys().filter(|(owner, _)| *owner == file);
-        let index = lowest_free(0, taken.map(|(_, index)| *index));
+        let mut others = self.mappings.values().filter(|mapped| mapped.multicast);
+        if multicast && others.clone().any(|mapped| mapped.pte == number) {
+            return Err(Errno::EINVAL);
+        }
+        if multicast && others.any(|mapped| mapped.offset == offset) {
+            return Err(Errno::ENOSPC);
+        }
+        let index = lowest_free(0, self.mappings.keys().copied());
         let mapped = Mapped {
+            file,
+            multicast,
             pte: number,
             domain,
             offset,
         };
-        self.mappings.insert((file, index), mapped);
+        self.mappings.insert(index, mapped);
         Ok(vec![index])
     }
 
     pub(super) fn pte_unmap(&mut self, file: usize, index: u32) -> Values {
-        let removed = self.mappings.remove(&(file, index));
-        removed.map(|_| vec![]).ok_or(Errno::EINVAL)
+        let found = self.mappings.get(&index);
+        if found.is_none_or(|mapped| mapped.file != file) {
+            return Err(Errno::EINVAL);
+        }
+        self.mappings.remove(&index);
+        Ok(vec![])
     }
 }

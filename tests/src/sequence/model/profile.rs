@@ -62,7 +62,7 @@ pub struct Profile {
     /// PIDs taken by domains (RX).
     pub used_pids: BTreeSet<u32>,
     /// PIDs that an LNI has reserved (RX).
-    pub reserved_pids: BTreeMap<u32, u32>,
+    pub reserved_pids: BTreeMap<u32, (u32, u32)>,
 }
 
 impl Profile {

@@ -41,9 +41,9 @@ impl Model {
             if triggered && asked.lcid != 0 || !has_lcid {
                 return Err(Errno::EINVAL);
             }
-            if asked.flags & ETHERNET != 0 && !caller.admin {
-                return Err(Errno::EPERM);
-            }
+        }
+        if asked.flags & ETHERNET != 0 && !caller.admin {
+            return Err(Errno::EPERM);
         }
         let kind = if transmit { TXQ } else { TGQ };
         self.charge(svc_id, kind).or_else(|_| {

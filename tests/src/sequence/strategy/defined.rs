@@ -1,6 +1,6 @@
 //! Where the driver's behaviour is not defined, or not known.
 
-use crate::sequence::model::{Model, PCT, PID_ANY, access, classes, valid_vni};
+use crate::sequence::model::{Model, PASSTHROUGH, PCT, PID_ANY, access, classes, valid_vni};
 use crate::sequence::operation::{Caller, Command};
 
 /// First class for Ethernet, and the last priority of one.
@@ -50,19 +50,28 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
                 let lni = state.waits.get(&(file, *wait));
                 lni.is_none_or(|lni| *lni == asked.lni)
             };
+            let spares = state.lnis.get(&asked.lni).map(|lni| &lni.spare_eqs);
             // Which place a reused one gets back to is not known.
-            let spare = state.lnis.get(&asked.lni);
-            let spare = spare.is_some_and(|lni| !lni.spare_eqs.is_empty());
+            let many = spares.is_some_and(|spares| spares.len() > 1);
             let second_pct = asked.flags & PCT != 0 && state.has_pct();
-            md.is_none_or(|md| md.lni == asked.lni)
+            // The driver calls back for the one that had the number before.
+            let oldest = spares.and_then(|spares| spares.front());
+            let stale = oldest.is_some_and(|spare| {
+                [0, 1]
+                    .into_iter()
+                    .any(|wait| spare.callbacks[wait] && waits[wait] == 0)
+            });
+            let ignored = asked.flags & PASSTHROUGH != 0;
+            (ignored || md.is_none_or(|md| md.lni == asked.lni))
                 && waits.iter().all(own)
-                && !(second_pct && spare)
+                && !(second_pct && many)
+                && !stale
         }
-        // Twice the same offset of a domain.
-        Command::PteMap { domain, offset, .. } => !state
-            .mappings
-            .values()
-            .any(|mapped| (mapped.domain, mapped.offset) == (*domain, *offset)),
+        Command::EqResize { eq, md, .. } => {
+            let lni = |md: &u32| state.mds.get(md).map(|md| md.lni);
+            let eq = state.eqs.get(eq);
+            eq.is_none_or(|eq| eq.md == 0 || lni(md).is_none_or(|lni| lni == eq.lni))
+        }
         _ => true,
     }
 }

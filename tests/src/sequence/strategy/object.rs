@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 
-use crate::sequence::model::Model;
+use crate::sequence::model::{ETHERNET_PTE, MATCHING, Model, SPACE_CHECK, kind};
 use crate::sequence::operation::{Command, EventQueueRequest, Operation, QueueRequest};
 
 use super::pick;
@@ -134,6 +134,7 @@ fn queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
     let eq = optional_eq(state, file);
     let count = prop_oneof![12 => 0_u32..300, 1 => select(vec![65_536, 65_537])];
     let transmit = prop_oneof![6 => Just(2), 2 => Just(2 | 8), 2 => Just(2 | 4)];
+    let receive = prop_oneof![9 => Just(0), 1 => Just(4)];
     let sending: Vec<(u32, u32)> = lnis(state, file)
         .into_iter()
         .flat_map(|lni| {
@@ -142,7 +143,7 @@ fn queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
             lcids.map(move |(_, lcid)| (lni, *lcid))
         })
         .collect();
-    let target = (lni.clone(), Just(0), Just(0)).boxed();
+    let target = (lni.clone(), Just(0), receive).boxed();
     let any = (lni.clone(), select(vec![0, 5, 16]), transmit.clone());
     let end = if sending.is_empty() {
         prop_oneof![10 => target, 1 => any].boxed()
@@ -195,12 +196,25 @@ fn event_queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedSt
     let waits: Vec<u32> = state.waits.keys().map(|(_, wait)| *wait).collect();
     let wait = || prop_oneof![3 => Just(0), 1 => pick(waits.clone(), &[0, 99])];
     let shift = prop_oneof![20 => Just(0_u64), 1 => select(vec![64, 4096])];
-    let len = prop_oneof![20 => Just(4096_u64), 1 => select(vec![0, 100, 8192, 1 << 20])];
-    let flags = prop_oneof![5 => Just(0_u64), 1 => Just(128)];
-    let reserved = prop_oneof![20 => 0_u32..64, 1 => Just(64)];
-    let fields = (place, (wait(), wait()), shift, len, flags, reserved);
+    let len = || {
+        let strange = vec![0, 100, 8192, 1 << 21, 1 << 33];
+        prop_oneof![20 => Just(4096_u64), 2 => select(strange)]
+    };
+    let flags = prop_oneof![5 => Just(0_u64), 2 => Just(2), 1 => Just(128), 1 => Just(130)];
+    let reserved = prop_oneof![20 => 0_u32..64, 1 => select(vec![64, 16_383, 16_384])];
+    let thresholds = (select(vec![0, 45, 95, 100, 101]), 0_u32..60, 0_u32..6);
+    let thresholds = prop_oneof![2 => Just((0, 0, 0)), 1 => thresholds];
+    let fields = (
+        place.clone(),
+        (wait(), wait()),
+        shift,
+        len(),
+        flags,
+        reserved,
+        thresholds,
+    );
     let alloc = fields.prop_map(
-        |((lni, md, va), waits, shift, len, flags, reserved_slots)| {
+        |((lni, md, va), waits, shift, len, flags, reserved_slots, thresholds)| {
             Command::EqAlloc(EventQueueRequest {
                 lni,
                 md,
@@ -210,14 +224,22 @@ fn event_queues(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedSt
                 len,
                 flags,
                 reserved_slots,
+                thresholds,
             })
         },
     );
     let own = state.eqs.iter().filter(|(_, eq)| eq.file == file);
     let own: Vec<u32> = own.map(|(id, _)| *id).collect();
     let eq = pick(own.clone(), &[0, 1, 99]);
+    let resize = (eq.clone(), place, len());
+    let change = prop_oneof![6 => -40..40, 1 => select(vec![16_383, -16_384])];
     prop_oneof![
         6 => alloc,
+        taken(&own, 2) => resize
+            .prop_map(|(eq, (_, md, queue), len)| Command::EqResize { eq, md, queue, len }),
+        taken(&own, 2) => eq.clone().prop_map(|eq| Command::EqResizeComplete { eq }),
+        taken(&own, 2) => (eq.clone(), change)
+            .prop_map(|(eq, change)| Command::EqAdjust { eq, change }),
         taken(&own, 5) => eq.prop_map(|eq| Command::EqFree { eq }),
     ]
     .boxed()
@@ -227,7 +249,11 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
     let alloc = (
         lni.clone(),
         optional_eq(state, file),
-        prop::bool::weighted(0.1),
+        prop_oneof![
+            6 => Just(MATCHING),
+            2 => select(vec![0, SPACE_CHECK]),
+            1 => Just(ETHERNET_PTE),
+        ],
     );
     let own = state.ptes.iter().filter(|(_, pte)| pte.file == file);
     let ptes: Vec<u32> = own.map(|(id, _)| *id).collect();
@@ -249,15 +275,26 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
     } else {
         (6, prop_oneof![8 => select(fitting), 1 => any].boxed())
     };
-    let offset = prop_oneof![20 => 0_u32..256, 1 => Just(256)];
-    let own = state.mappings.keys().filter(|(owner, _)| *owner == file);
-    let maps: Vec<u32> = own.map(|(_, index)| *index).collect();
+    let single = prop_oneof![20 => 0_u32..256, 1 => Just(256)];
+    let multicast = prop_oneof![8 => Just(300), 1 => select(vec![262_143, 262_144])];
+    let offset = prop_oneof![
+        2 => single.prop_map(|offset| (offset, false)),
+        1 => multicast.prop_map(|offset| (offset, true)),
+    ];
+    let own = state
+        .mappings
+        .iter()
+        .filter(|(_, mapped)| mapped.file == file);
+    let maps: Vec<u32> = own.map(|(index, _)| *index).collect();
     let index = pick(maps.clone(), &[0, 1, 99]);
     prop_oneof![
-        6 => alloc.prop_map(|(lni, eq, ethernet)| Command::PteAlloc { lni, eq, ethernet }),
-        taken(&ptes, 4) => pte.prop_map(|pte| Command::PteFree { pte }),
-        weight => (pair, offset)
-            .prop_map(|((pte, domain), offset)| Command::PteMap { pte, domain, offset }),
+        6 => alloc.prop_map(|(lni, eq, options)| Command::PteAlloc { lni, eq, options }),
+        taken(&ptes, 4) => pte.clone().prop_map(|pte| Command::PteFree { pte }),
+        taken(&ptes, 1) => (pte, select(vec![0, 0, 1]))
+            .prop_map(|(pte, drop_count)| Command::PteTransition { pte, drop_count }),
+        weight => (pair, offset).prop_map(|((pte, domain), (offset, multicast))| {
+            Command::PteMap { pte, domain, offset, multicast }
+        }),
         taken(&maps, 3) => index.prop_map(|index| Command::PteUnmap { index }),
     ]
     .boxed()
@@ -271,17 +308,20 @@ fn counters(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrate
     prop_oneof![
         6 => (lni.clone(), writeback)
             .prop_map(|(lni, writeback)| Command::CtAlloc { lni, writeback }),
-        taken(&own, 5) => ct.prop_map(|ct| Command::CtFree { ct }),
+        taken(&own, 5) => ct.clone().prop_map(|ct| Command::CtFree { ct }),
+        taken(&own, 1) => (ct, select(vec![0, 4, 4096]))
+            .prop_map(|(ct, writeback)| Command::CtUpdate { ct, writeback }),
     ]
     .boxed()
 }
 
 fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
-    let place = prop_oneof![20 => select(PLACES.to_vec()), 1 => Just(u64::MAX - 8191)];
+    let strange = vec![u64::MAX - 8191, 1 << 47];
+    let place = prop_oneof![20 => select(PLACES.to_vec()), 1 => select(strange)];
     let len = prop_oneof![20 => select(LENGTHS.to_vec()), 1 => Just(0), 1 => Just(16_384)];
     let flags = prop_oneof![
         20 => select(vec![0, 1, 32, 33, 13, 12]),
-        1 => select(vec![2, 4097, 17]),
+        2 => select(vec![2, 4097, 17, 512, 1024, 128, 1 << 31, 2048, 4112]),
     ];
     // Kinds of mappings that an LNI does not have yet.
     let missing: Vec<(u32, u32)> = lnis(state, file)
@@ -289,8 +329,7 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
         .flat_map(|lni| {
             let contexts = &state.lnis[&lni].contexts;
             let kinds = [0, 1, 32, 33].into_iter();
-            let missing =
-                kinds.filter(|flags| !contexts.contains_key(&(flags & 1 != 0, flags & 32 != 0)));
+            let missing = kinds.filter(|flags| !contexts.contains_key(&kind(*flags)));
             missing.map(move |flags| (lni, flags))
         })
         .collect();
@@ -304,9 +343,15 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
     let own = state.mds.iter().filter(|(_, md)| md.file == file);
     let own: Vec<u32> = own.map(|(id, _)| *id).collect();
     let md = pick(own.clone(), &[0, 1, 99]);
+    let part = (select(PLACES.to_vec()), select(vec![0, 1, 4096, 1 << 20]));
+    let update = (md.clone(), part, select(vec![16, 16, 17, 0]));
+    let update = update.prop_map(|(md, (va, len), flags)| (md, va, len, flags));
     prop_oneof![
         6 => map.prop_map(|((lni, flags), va, len)| Command::AtuMap { lni, va, len, flags }),
-        taken(&own, 2) => md.prop_map(|md| Command::AtuUnmap { md }),
+        taken(&own, 2) => md.clone().prop_map(|md| Command::AtuUnmap { md }),
+        taken(&own, 1) => update.prop_map(|(md, va, len, flags)| {
+            Command::AtuUpdate { md, va, len, flags }
+        }),
     ]
     .boxed()
 }

@@ -1,0 +1,166 @@
+//! Communication profiles that several handles stand for.
+//!
+//! Asked for the same traffic again, the driver looks anew for a service that admits the caller,
+//! but answers with the LCID that it has, which it counts on the service of the first time. If it
+//! found another one, it frees the first one's VNI while it is in use. So it is not asked: the
+//! second handle is made here.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cxi_ioctl::abi::profile::{CpAllocResp, CpFreeCmd};
+
+use super::object::Object;
+use super::{LcidChoice, LniInner};
+use crate::Device;
+use crate::error::Result;
+
+/// VNI or priority, class and type.
+pub(super) type Traffic = (u32, u32, u32);
+
+/// The communication profiles of an LNI. Locked while one is allocated or freed.
+#[derive(Debug, Default)]
+pub(super) struct SharedProfiles(Mutex<Vec<Entry>>);
+
+impl SharedProfiles {
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    profile: Arc<Allocated>,
+    traffic: Traffic,
+    /// Handles of the caller.
+    handles: usize,
+    /// These, and queues.
+    users: usize,
+}
+
+#[derive(Debug)]
+struct Allocated {
+    object: Object<CpFreeCmd>,
+    lcid: u32,
+}
+
+/// A use of a communication profile. The last one frees it.
+#[derive(Debug)]
+pub(super) struct ProfileUse {
+    lni: Arc<LniInner>,
+    profile: Arc<Allocated>,
+    /// By the caller, not by a queue.
+    is_handle: bool,
+}
+
+impl ProfileUse {
+    /// A handle: of a profile that the LNI has, or of one that is allocated.
+    pub(super) fn handle(
+        lni: &Arc<LniInner>,
+        traffic: Traffic,
+        choice: Option<LcidChoice>,
+        allocate: impl FnOnce() -> Result<CpAllocResp>,
+    ) -> Result<Self> {
+        let mut all = lni.profiles.lock();
+        for entry in all.iter_mut().filter(|entry| entry.traffic == traffic) {
+            if would_share(lni.device(), entry.profile.lcid, choice)? {
+                entry.handles += 1;
+                entry.users += 1;
+                return Ok(Self::of(lni, &entry.profile, true));
+            }
+        }
+        let CpAllocResp { cp_hndl, lcid } = allocate()?;
+        let free = CpFreeCmd {
+            cp_hndl,
+            ..CpFreeCmd::new()
+        };
+        let object = Object::new(lni.device(), free);
+        let profile = Arc::new(Allocated { object, lcid });
+        let made = Self::of(lni, &profile, true);
+        all.push(Entry {
+            profile,
+            traffic,
+            handles: 1,
+            users: 1,
+        });
+        Ok(made)
+    }
+
+    fn of(lni: &Arc<LniInner>, profile: &Arc<Allocated>, is_handle: bool) -> Self {
+        Self {
+            lni: Arc::clone(lni),
+            profile: Arc::clone(profile),
+            is_handle,
+        }
+    }
+
+    /// The same profile, kept by a queue.
+    pub(super) fn for_queue(&self) -> Self {
+        if let Some(entry) = self.entry(&mut self.lni.profiles.lock()) {
+            entry.users += 1;
+        }
+        Self::of(&self.lni, &self.profile, false)
+    }
+
+    pub(super) fn lni(&self) -> &Arc<LniInner> {
+        &self.lni
+    }
+
+    pub(super) fn lcid(&self) -> u32 {
+        self.profile.lcid
+    }
+
+    /// The profile goes on for another VNI if `modify`, which gets its number in the open file,
+    /// succeeds.
+    pub(super) fn modify(&self, vni: u32, modify: impl FnOnce(u32) -> Result<()>) -> Result<()> {
+        let mut all = self.lni.profiles.lock();
+        modify(self.profile.object.command().cp_hndl)?;
+        if let Some(entry) = self.entry(&mut all) {
+            entry.traffic.0 = vni;
+        }
+        Ok(())
+    }
+
+    /// Gives the profile back, unless there is another handle.
+    pub(super) fn free(&self) -> Result<()> {
+        let mut all = self.lni.profiles.lock();
+        if self.entry(&mut all).is_none_or(|entry| entry.handles == 1) {
+            self.profile.object.free()?;
+            all.retain(|entry| !self.is_of(entry));
+        }
+        Ok(())
+    }
+
+    fn is_of(&self, entry: &Entry) -> bool {
+        Arc::ptr_eq(&entry.profile, &self.profile)
+    }
+
+    fn entry<'a>(&self, all: &'a mut [Entry]) -> Option<&'a mut Entry> {
+        all.iter_mut().find(|entry| self.is_of(entry))
+    }
+}
+
+impl Drop for ProfileUse {
+    fn drop(&mut self) {
+        let mut all = self.lni.profiles.lock();
+        let Some(entry) = self.entry(&mut all) else {
+            return;
+        };
+        entry.handles -= usize::from(self.is_handle);
+        entry.users -= 1;
+        if entry.users == 0 {
+            // Nobody is left to hear of a failure; closing the device frees what remains.
+            let _ = self.profile.object.free();
+            all.retain(|entry| !self.is_of(entry));
+        }
+    }
+}
+
+/// Whether the driver would answer with an LCID that it has for the same traffic.
+fn would_share(device: &Device, lcid: u32, choice: Option<LcidChoice>) -> Result<bool> {
+    Ok(match choice {
+        Some(LcidChoice::NotTriggered) => lcid > 0,
+        Some(LcidChoice::Triggered | LcidChoice::Any) | None => {
+            lcid == 0 || device.before_13_1()?
+        }
+    })
+}
