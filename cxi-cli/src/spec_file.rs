@@ -248,6 +248,10 @@ limits:
                 "line 3, column 1: a second document starts here: expected one specification",
             ),
             (
+                "vnis: [1]\nmembers:\n  - {type: uid, id: 4294967296}",
+                "line 3, column 21: expected a number from 0 to 4294967295",
+            ),
+            (
                 "vnis: [1.5]",
                 "line 1, column 8: expected a whole number, not negative",
             ),

@@ -1,11 +1,52 @@
 //! The scheduler layer for HPE Slingshot's Cassini NIC (CXI): what a job needs on every NIC of a
 //! node, and the books behind it.
 //!
-//! A job's life: its scheduler reserves VNIs ([`VniPool`]), the prolog on each node allocates a
-//! service on every NIC or none ([`Node::allocate`]), the job's processes get their environment
-//! ([`SlingshotEnv`]), the epilog releases ([`Node::release`]), and what a crash left behind is
-//! found and cleaned up ([`Node::clean`], [`Node::audit`]). A refusal is explained, with who holds
-//! what is missing ([`Explanation`]).
+//! # The life of a job
+//!
+//! ```text
+//!   controller          each node of the job                                      controller
+//!
+//!   VniPool::reserve    prolog           step            epilog                   VniPool::confirm
+//!   ------------------> Node::allocate   SlingshotEnv    Node::release ---------> VNIs rest, then
+//!   VNIs of the job     all NICs or      environment     services are gone,       are free again
+//!                       none: a Grant    of each task    or still busy
+//!                          |                                |
+//!                          | killed                         | killed, or busy for too long
+//!                          v                                v
+//!                       Node::clean: what is left of jobs that do not live any more
+//! ```
+//!
+//! Prolog, epilog and clean-up of one node share a [`lock`]. A refusal is an [`Explanation`]: what
+//! is missing, who has it, and what to do. [`Node::audit`] says what is wrong before a job finds out.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use cxi::{Device, DeviceId};
+//! # use cxi_mock::{Credentials, MockNode, NicConfig};
+//! use cxi_job::pool::{PoolConfig, Request, Timestamp};
+//! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus, VniPool};
+//! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
+//! # let file = mock.nics()[0].open()?.transport(Credentials::root());
+//! # let node = Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+//! # let now = Timestamp::from_millis(0);
+//!
+//! // The controller.
+//! let mut pool = VniPool::new(PoolConfig::new("1024-65535".parse()?))?;
+//! let job = JobId::new("4711")?;
+//! let vnis = pool.reserve(&job, &Request::vnis(1), now)?.vnis;
+//! // The prolog; on a real node: Node::discover(&Host::system())?.with_lock(…)
+//! let grant = node.allocate(&JobRequest::builder().uid(1000).vnis(vnis.iter()).build()?)?;
+//! // The step.
+//! assert_eq!(grant.env()?.vars()[0], ("SLINGSHOT_VNIS", "1024".to_owned()));
+//! // The epilog.
+//! let report = node.release(&Filter::for_grant(&grant), &ReleaseOptions::once());
+//! assert_eq!(report.status(), ReleaseStatus::Done);
+//! // The controller.
+//! let name = NodeName::new("node1")?;
+//! pool.release(&job, &[name.clone()], now)?;
+//! pool.confirm(&job, &name, now)?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 // docs.rs says at an item which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
-use cxi_job::{FileLock, IdSet};
+use cxi_job::{FileLock, IdSet, ProcFs};
 
 use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
 
@@ -230,14 +230,9 @@ pub(crate) struct WaitArgs {
 #[command(next_help_heading = "Other commands on this node")]
 pub(crate) struct LockArgs {
     /// Lock file that all commands on this node share, in a directory that only root can write
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "/run/cxi/node.lock",
-        env = "CXI_LOCK",
-        hide_env_values = true
-    )]
-    lock: PathBuf,
+    /// [default: /run/cxi/node.lock]
+    #[arg(long, value_name = "FILE", env = "CXI_LOCK", hide_env_values = true)]
+    lock: Option<PathBuf>,
     /// How long to wait for them
     #[arg(
         long,
@@ -250,9 +245,20 @@ pub(crate) struct LockArgs {
     wait: Duration,
 }
 
+/// A user who is not root, or root in a namespace of his own only, can change services of a served
+/// mock at most, which is his.
+fn default_lock() -> PathBuf {
+    let user = nix::unistd::geteuid();
+    if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
+        return "/run/cxi/node.lock".into();
+    }
+    std::env::temp_dir().join(format!("cxi-node-{user}.lock"))
+}
+
 impl LockArgs {
     pub(crate) fn file(&self) -> FileLock {
-        FileLock::new(&self.lock).wait(self.wait)
+        let path = self.lock.clone().unwrap_or_else(default_lock);
+        FileLock::new(path).wait(self.wait)
     }
 }
 

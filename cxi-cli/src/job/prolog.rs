@@ -117,7 +117,9 @@ pub(super) fn failure(error: &AllocateError) -> Failure {
         } else {
             Exit::Failed
         };
-        return Failure::new(exit, error.to_string()).errno(error.errno());
+        return Failure::new(exit, error.to_string())
+            .errno(error.errno())
+            .hint("--lock or CXI_LOCK names the lock file that all commands on this node share.");
     }
     let first = error.failures().first();
     let exit = match first.map(|failure| &failure.cause) {
