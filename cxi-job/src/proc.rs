@@ -49,6 +49,8 @@ impl ProcFs {
 
     /// The processes, other than this one, that have a NIC open.
     ///
+    /// A process that has only a window mapped has the NIC open; only root finds it.
+    ///
     /// An open file is not an LNI, and which service it uses is not told; but without an open
     /// file nobody holds a service. The file counts, not its name: a device node by its device
     /// number, wherever a container has it.
@@ -215,13 +217,21 @@ impl FileId {
 }
 
 fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
+    // What a link says is only a name; behind it is the open file.
+    let is_node = |link: &Path| fs::metadata(link).is_ok_and(|file| FileId::new(&file) == node);
     for entry in fs::read_dir(directory.join("fd"))? {
-        // What the link says is only a name; behind it is the open file.
-        if fs::metadata(entry?.path()).is_ok_and(|file| FileId::new(&file) == node) {
+        if is_node(&entry?.path()) {
             return Ok(true);
         }
     }
-    Ok(false)
+    // A mapped window keeps its file open when the descriptor is closed. Windows are shared memory.
+    let maps = fs::read(directory.join("maps")).unwrap_or_default();
+    let maps = String::from_utf8_lossy(&maps);
+    let mut shared = maps.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        (rest.as_bytes().get(3) == Some(&b's')).then_some(range)
+    });
+    Ok(shared.any(|range| is_node(&directory.join("map_files").join(range))))
 }
 
 fn process(pid: u32, directory: &Path) -> Process {
@@ -327,6 +337,15 @@ mod tests {
         let proc = ProcFs::at(directory.path()).dev(dev);
         let count = |nic| proc.users_of(DeviceId::new(nic)).processes.len();
         assert_eq!([count(0), count(1), count(2)], [1, 0, 0]);
+        // The descriptor is closed, and a window is still mapped.
+        let mapped = directory.path().join("6");
+        fs::create_dir_all(mapped.join("fd")).unwrap();
+        fs::create_dir(mapped.join("map_files")).unwrap();
+        let maps = "1000-2000 r-xp 0 00:38 4711 /bin/sh\n2000-3000 rw-s 0 00:05 4 /dev/nic\n";
+        fs::write(mapped.join("maps"), maps).unwrap();
+        std::os::unix::fs::symlink("/dev/null", mapped.join("map_files/2000-3000")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", mapped.join("map_files/1000-2000")).unwrap();
+        assert_eq!([count(0), count(1)], [2, 0]);
         let none = ProcFs::none();
         assert_eq!(none.users_of(DeviceId::new(0)), Users::default());
         assert_eq!((none.caller(), none.has_sys_admin()), (None, None));

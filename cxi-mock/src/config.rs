@@ -100,6 +100,10 @@ impl Default for NicConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the driver's parameters are what they are"
+)]
 pub struct ModuleParameters {
     /// The default service starts disabled. Default on.
     pub disable_default_svc: bool,

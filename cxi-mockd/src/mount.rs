@@ -21,8 +21,8 @@ pub(crate) const DEVICES: &str = "/sys/devices/cxi-mock";
 /// Whether the mock's file system is mounted where this process looks.
 pub(crate) fn is_mock() -> bool {
     /// What `statfs(2)` says of FUSE.
-    const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
-    rustix::fs::statfs(DEVICES).is_ok_and(|at| i64::from(at.f_type) == FUSE_SUPER_MAGIC)
+    const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
+    rustix::fs::statfs(DEVICES).is_ok_and(|at| at.f_type == FUSE_SUPER_MAGIC)
 }
 
 /// The parts of sysfs that get something added, and the directories that must be there.
@@ -35,7 +35,7 @@ const SYSFS: [(&str, &[&str]); 4] = [
 
 /// Directories of links that change when a NIC comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum LinkFolder {
+pub(crate) enum LinkDirectory {
     /// `/sys/class/cxi`
     ClassCxi,
     /// `/sys/class/cxi_user`
@@ -48,7 +48,7 @@ pub(crate) enum LinkFolder {
     Driver,
 }
 
-impl LinkFolder {
+impl LinkDirectory {
     const ALL: [Self; 5] = [
         Self::ClassCxi,
         Self::ClassCxiUser,
@@ -165,7 +165,7 @@ pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
 #[derive(Debug)]
 pub(crate) struct Places {
     dev: OwnedFd,
-    links: Vec<(LinkFolder, OwnedFd)>,
+    links: Vec<(LinkDirectory, OwnedFd)>,
 }
 
 impl Places {
@@ -174,7 +174,7 @@ impl Places {
         let module = Path::new(DEVICES).join("module");
         bind(&module, Path::new("/sys/module/cxi_ss1"))?;
         let mut links = Vec::new();
-        for directory in LinkFolder::ALL {
+        for directory in LinkDirectory::ALL {
             let real = Path::new(directory.path());
             let ours = stage.directory(&format!("links{}", directory.path()))?;
             if directory.keeps_real_links() {
@@ -195,7 +195,7 @@ impl Places {
     /// Makes a link in one of the directories.
     pub(crate) fn link(
         &self,
-        directory: LinkFolder,
+        directory: LinkDirectory,
         name: &str,
         target: &str,
     ) -> Result<(), ServeError> {
@@ -205,7 +205,7 @@ impl Places {
     }
 
     /// Removes a link.
-    pub(crate) fn unlink(&self, directory: LinkFolder, name: &str) -> Result<(), ServeError> {
+    pub(crate) fn unlink(&self, directory: LinkDirectory, name: &str) -> Result<(), ServeError> {
         absent_is_fine(fs::remove_file(self.link_path(directory, name)))
             .doing(|| format!("remove {}/{name}", directory.path()))
     }
@@ -223,7 +223,7 @@ impl Places {
         absent_is_fine(fs::remove_file(link)).doing(|| format!("remove /dev/{name}"))
     }
 
-    fn link_path(&self, directory: LinkFolder, name: &str) -> PathBuf {
+    fn link_path(&self, directory: LinkDirectory, name: &str) -> PathBuf {
         self.links
             .iter()
             .find(|(known, _)| *known == directory)

@@ -9,7 +9,7 @@ use fuser::{Config, Session, SessionACL};
 
 use super::error::{Doing, ServeError};
 use super::files::Files;
-use super::mount::{self, LinkFolder, Places, Stage};
+use super::mount::{self, LinkDirectory, Places, Stage};
 use super::server::{Function, Server};
 use super::sysfs::network_device;
 
@@ -70,34 +70,34 @@ impl Node {
     }
 }
 
-fn links(function: &Function) -> [(LinkFolder, String, String); 5] {
+fn links(function: &Function) -> [(LinkDirectory, String, String); 5] {
     let name = function.device_name();
     let net = network_device(function.number);
     let address = function.address.to_string();
     let devices = format!("devices/cxi-mock/{address}");
     [
         (
-            LinkFolder::ClassCxi,
+            LinkDirectory::ClassCxi,
             name.clone(),
             format!("../../{devices}/cxi/{name}"),
         ),
         (
-            LinkFolder::ClassCxiUser,
+            LinkDirectory::ClassCxiUser,
             name.clone(),
             format!("../../{devices}/cxi_user/{name}"),
         ),
         (
-            LinkFolder::ClassNet,
+            LinkDirectory::ClassNet,
             net.clone(),
             format!("../../{devices}/net/{net}"),
         ),
         (
-            LinkFolder::PciDevices,
+            LinkDirectory::PciDevices,
             address.clone(),
             format!("../../../{devices}"),
         ),
         (
-            LinkFolder::Driver,
+            LinkDirectory::Driver,
             address,
             format!("../../../../{devices}"),
         ),

@@ -15,7 +15,7 @@ pub(crate) struct Trace {
     file: Mutex<File>,
 }
 
-/// One command that was answered.
+/// A command that was answered.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Noted {
     /// Device name.

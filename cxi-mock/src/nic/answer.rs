@@ -18,6 +18,9 @@ use super::Device;
 use super::window::PAGE;
 use crate::CallerMemory;
 
+/// Frees what a file has by its handle.
+type Free = fn(&mut Device, u32, u32) -> Result<(), Errno>;
+
 /// The answer of one command.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -102,7 +105,7 @@ impl Device {
         answer: &Answer,
         errno: Errno,
     ) -> Result<(), Errno> {
-        let (handle, free): (_, fn(&mut Self, u32, u32) -> Result<(), Errno>) = match opcode {
+        let (handle, free): (_, Free) = match opcode {
             Opcode::DEV_INFO_GET => return Err(Errno::EOPNOTSUPP),
             Opcode::MAP_CSRS => (Some(0), |device, file, _| device.unmap_csrs(file)),
             Opcode::LNI_ALLOC => (answer.handle(|made: LniAllocResp| made.lni), Self::lni_free),

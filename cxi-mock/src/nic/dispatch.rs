@@ -42,6 +42,8 @@ impl Call<'_> {
         Ok(u32::from_ne_bytes(*bytes.ok_or(Errno::EINVAL)?))
     }
 
+    /// Keeps the response until the handler is done.
+    #[expect(clippy::unnecessary_wraps, reason = "the last step of most handlers")]
     pub(super) fn respond<T: IntoBytes + Immutable>(&mut self, response: &T) -> Result<(), Errno> {
         self.memory.respond(response.as_bytes());
         Ok(())

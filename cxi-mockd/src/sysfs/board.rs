@@ -61,7 +61,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
             _ => "TOTAL_ERR_NONFATAL",
         };
         let names = errors.iter().chain([&total]);
-        let text: String = names.map(|name| format!("{name} 0\n")).collect();
+        let text = names.fold(String::new(), |text, name| text + name + " 0\n");
         tree.text(&format!("aer_dev_{severity}"), move || text.clone());
     }
     telemetry(tree);
