@@ -42,8 +42,8 @@ pub use command::{
     Command, CommandError, Refusal, SafeCommand, execute, execute_explained, execute_unchecked,
 };
 pub use decorator::{
-    Divergence, Exchange, Fault, Injection, ParseRecordingError, Record, Recording, Replay, Trace,
-    TraceEntry, TraceEvent, TraceLog,
+    Divergence, Exchange, Fault, Faulty, ParseRecordingError, Record, Recording, Replay, Strike,
+    Trace, TraceEntry, TraceEvent, TraceLog,
 };
 pub use errno::{Errno, UnknownErrno};
 pub use list::{LIST_HEADROOM, LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list};

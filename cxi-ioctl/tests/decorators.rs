@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
 use cxi_ioctl::{
-    CommandError, Errno, Exchange, Fault, Injection, Mapping, Opcode, Record, Recording, Replay,
+    CommandError, Errno, Exchange, Fault, Faulty, Mapping, Opcode, Record, Recording, Replay,
     Request, Trace, Transport, execute, execute_explained, fetch_list, svc_get_lpr,
 };
 use zerocopy::IntoBytes;
@@ -109,8 +109,8 @@ fn a_trace_can_call_a_function() {
 
 #[test]
 fn the_kth_command_fails() {
-    let device = Fault::new(Driver::default());
-    device.inject(Injection::errno(Errno::EIO).skip(1).times(1));
+    let device = Faulty::new(Driver::default());
+    device.inject(Fault::errno(Errno::EIO).after(1).times(1));
     assert_eq!(svc_get_lpr(&device, 1), Ok(3));
     assert_eq!(svc_get_lpr(&device, 1).unwrap_err().errno(), Errno::EIO);
     assert_eq!(svc_get_lpr(&device, 1), Ok(3));
@@ -120,9 +120,9 @@ fn the_kth_command_fails() {
 
 #[test]
 fn one_opcode_fails_and_others_are_not_counted() {
-    let device = Fault::new(Driver::default());
-    let busy = Injection::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
-    device.inject(busy.clone().skip(1).times(2));
+    let device = Faulty::new(Driver::default());
+    let busy = Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
+    device.inject(busy.clone().after(1).times(2));
     let mut answers = Vec::new();
     for _ in 0..5 {
         svc_get_lpr(&device, 1).unwrap();
@@ -142,8 +142,8 @@ fn one_opcode_fails_and_others_are_not_counted() {
 
 #[test]
 fn a_failure_can_come_after_the_command() {
-    let device = Fault::new(Driver::default());
-    let lost = Injection::errno(Errno::EFAULT).after_the_command();
+    let device = Faulty::new(Driver::default());
+    let lost = Fault::errno(Errno::EFAULT).carried_out();
     device.inject(lost.clone().on(Opcode::SVC_GET_LPR));
     let refusal = execute_explained(&device, &SvcGetLprCmd::new()).unwrap_err();
     assert_eq!(refusal.error.errno(), Errno::EFAULT);
@@ -158,9 +158,9 @@ fn a_failure_can_come_after_the_command() {
 
 #[test]
 fn the_first_of_two_injections_decides_and_the_other_does_not_count() {
-    let device = Fault::new(Driver::default());
-    device.inject(Injection::errno(Errno::EIO).times(1));
-    device.inject(Injection::errno(Errno::EBUSY).times(1));
+    let device = Faulty::new(Driver::default());
+    device.inject(Fault::errno(Errno::EIO).times(1));
+    device.inject(Fault::errno(Errno::EBUSY).times(1));
     let errno = || svc_get_lpr(&device, 1).map_err(CommandError::errno);
     assert_eq!(errno(), Err(Errno::EIO));
     assert_eq!(errno(), Err(Errno::EBUSY));
@@ -323,10 +323,8 @@ fn an_errno_without_a_name_is_kept_as_a_number() {
 
 #[test]
 fn decorators_stack_and_are_shared() {
-    let device = std::sync::Arc::new(Record::new(Fault::new(Driver::default())));
-    device
-        .inner()
-        .inject(Injection::errno(Errno::EBUSY).times(1));
+    let device = std::sync::Arc::new(Record::new(Faulty::new(Driver::default())));
+    device.inner().inject(Fault::errno(Errno::EBUSY).times(1));
     let (traced, log) = Trace::logging(std::sync::Arc::clone(&device));
     execute(&traced, &destroy(4)).unwrap_err();
     execute(&traced, &destroy(4)).unwrap();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::{Fault, Opcode, Strike};
 
 /// What goes wrong at a NIC, and when.
 ///
@@ -12,7 +12,7 @@ use cxi_ioctl::{Errno, Opcode};
 /// that a rule refuses is not executed.
 ///
 /// ```
-/// use cxi_ioctl::{Errno, Opcode};
+/// use cxi_ioctl::{Fault, Opcode, Strike};
 /// use cxi_mock::{Fault, Nic, NicConfig};
 ///
 /// let nic = Nic::new(NicConfig::new())?;
@@ -37,63 +37,6 @@ struct Rules {
 impl Rules {
     fn is_empty(&self) -> bool {
         self.faults.is_empty() && self.delays.is_empty() && !self.removed
-    }
-}
-
-/// An error that comes instead of a command's execution.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    errno: Errno,
-    opcode: Option<Opcode>,
-    skip: u64,
-    times: Option<u64>,
-}
-
-impl Fault {
-    /// A fault that hits every command, until it is narrowed.
-    #[must_use]
-    pub fn errno(errno: Errno) -> Self {
-        Self {
-            errno,
-            opcode: None,
-            skip: 0,
-            times: None,
-        }
-    }
-
-    /// Only this command.
-    #[must_use]
-    pub fn on(mut self, opcode: Opcode) -> Self {
-        self.opcode = Some(opcode);
-        self
-    }
-
-    /// Not before that many commands passed that the fault is about.
-    #[must_use]
-    pub fn after(mut self, commands: u64) -> Self {
-        self.skip = commands;
-        self
-    }
-
-    /// That many times, then never again.
-    #[must_use]
-    pub fn times(mut self, times: u64) -> Self {
-        self.times = Some(times);
-        self
-    }
-
-    fn strikes(&mut self, opcode: Opcode) -> Option<Errno> {
-        if self.opcode.is_some_and(|only| only != opcode) {
-            return None;
-        }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
-        }
-        if let Some(times) = &mut self.times {
-            *times = times.checked_sub(1)?;
-        }
-        Some(self.errno)
     }
 }
 
@@ -141,11 +84,11 @@ impl Faults {
         self.rules().is_some_and(|rules| rules.removed)
     }
 
-    pub(crate) fn strike(&self, opcode: Opcode) -> Option<Errno> {
+    pub(crate) fn strike(&self, opcode: Opcode) -> Option<Strike> {
         self.rules()?
             .faults
             .iter_mut()
-            .find_map(|fault| fault.strikes(opcode))
+            .find_map(|fault| fault.strike(opcode))
     }
 
     /// The rules, if there are any.
@@ -166,7 +109,13 @@ impl Faults {
 
 #[cfg(test)]
 mod tests {
+    use cxi_ioctl::Errno;
+
     use super::*;
+
+    fn struck(faults: &Faults, opcode: Opcode) -> Option<Errno> {
+        faults.strike(opcode).map(|strike| strike.errno)
+    }
 
     #[test]
     fn counts_per_command() {
@@ -177,8 +126,10 @@ mod tests {
                 .after(1)
                 .times(2),
         );
-        assert_eq!(faults.strike(Opcode::SVC_GET), None);
-        let answers: Vec<_> = (0..4).map(|_| faults.strike(Opcode::SVC_DESTROY)).collect();
+        assert_eq!(struck(&faults, Opcode::SVC_GET), None);
+        let answers: Vec<_> = (0..4)
+            .map(|_| struck(&faults, Opcode::SVC_DESTROY))
+            .collect();
         assert_eq!(
             answers,
             [None, Some(Errno::EBUSY), Some(Errno::EBUSY), None]
@@ -194,9 +145,9 @@ mod tests {
         assert!(faults.is_removed());
         faults.plug();
         assert!(!faults.is_removed());
-        assert_eq!(faults.strike(Opcode::SVC_GET), Some(Errno::EIO));
+        assert_eq!(struck(&faults, Opcode::SVC_GET), Some(Errno::EIO));
         faults.clear();
-        assert_eq!(faults.strike(Opcode::SVC_GET), None);
+        assert_eq!(struck(&faults, Opcode::SVC_GET), None);
         assert!(faults.rules().is_none());
     }
 

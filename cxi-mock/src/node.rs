@@ -60,7 +60,7 @@ impl MockNode {
     /// # Errors
     ///
     /// As [`Nic::open`].
-    pub fn devices(&self, caller: Credentials) -> Result<Vec<(u32, InProcess)>, Errno> {
+    pub fn devices(&self, caller: &Credentials) -> Result<Vec<(u32, InProcess)>, Errno> {
         (0..)
             .zip(&self.nics)
             .map(|(number, nic)| Ok((number, nic.open()?.transport(caller.clone()))))

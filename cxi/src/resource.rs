@@ -108,6 +108,12 @@ impl FromStr for Resource {
     }
 }
 
+impl From<Resource> for usize {
+    fn from(resource: Resource) -> Self {
+        resource.index()
+    }
+}
+
 impl TryFrom<String> for Resource {
     type Error = InvalidResource;
 

@@ -3,30 +3,53 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::abi::service::{RSRC_COUNT, SvcAllocResp};
 use crate::{Errno, Mapping, Opcode, Request, Transport};
 
-/// One kind of failure: which commands fail, how often, and whether they are carried out.
+/// What goes wrong: which commands fail, how often, and whether they are carried out.
 ///
 /// A new one hits every command, for ever, before it reaches the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Injection {
+pub struct Fault {
     errno: Errno,
     opcode: Option<Opcode>,
-    skip: u64,
+    after: u64,
     times: u64,
     carried_out: bool,
+    response: Option<SvcAllocResp>,
 }
 
-impl Injection {
+impl Fault {
     /// Commands fail with this errno.
     #[must_use]
     pub const fn errno(errno: Errno) -> Self {
         Self {
             errno,
             opcode: None,
-            skip: 0,
+            after: 0,
             times: u64::MAX,
             carried_out: false,
+            response: None,
+        }
+    }
+
+    /// SVC_ALLOC fails with ENOSPC and says that only so many are available of a resource: an
+    /// index of `RSRC_*`, or a `cxi::Resource`. As a driver does, it says nothing of those behind.
+    #[must_use]
+    pub fn shortage(resource: impl Into<usize>, available: u16) -> Self {
+        let resource = resource.into();
+        let mut response = SvcAllocResp::new_zeroed();
+        response.fail_info.rsrc_avail =
+            std::array::from_fn::<_, RSRC_COUNT, _>(|index| match index.cmp(&resource) {
+                std::cmp::Ordering::Less => u16::MAX,
+                std::cmp::Ordering::Equal => available,
+                std::cmp::Ordering::Greater => 0,
+            });
+        Self {
+            response: Some(response),
+            ..Self::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC)
         }
     }
 
@@ -37,35 +60,36 @@ impl Injection {
         self
     }
 
-    /// The first `count` commands go through: `skip(k - 1)` fails the k-th.
+    /// The first `commands` go through: `after(k - 1)` fails the k-th.
     #[must_use]
-    pub const fn skip(mut self, count: u64) -> Self {
-        self.skip = count;
+    pub const fn after(mut self, commands: u64) -> Self {
+        self.after = commands;
         self
     }
 
     /// So many fail, later ones go through.
     #[must_use]
-    pub const fn times(mut self, count: u64) -> Self {
-        self.times = count;
+    pub const fn times(mut self, times: u64) -> Self {
+        self.times = times;
         self
     }
 
     /// The driver carries the command out first; only the answer is lost, as when it cannot
     /// deliver its response (EFAULT). What it wrote stands in the response.
     #[must_use]
-    pub const fn after_the_command(mut self) -> Self {
+    pub const fn carried_out(mut self) -> Self {
         self.carried_out = true;
         self
     }
 
-    /// Counts the command; what becomes of it, if it is hit.
-    fn hit(&mut self, opcode: Opcode) -> Option<(Errno, bool)> {
+    /// Counts a command, and says what becomes of it if it is hit; for transports and mocks that
+    /// keep faults of their own.
+    pub fn strike(&mut self, opcode: Opcode) -> Option<Strike> {
         if self.opcode.is_some_and(|only| only != opcode) {
             return None;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
+        if self.after > 0 {
+            self.after -= 1;
             return None;
         }
         if self.times == 0 {
@@ -74,23 +98,39 @@ impl Injection {
         if self.times != u64::MAX {
             self.times -= 1;
         }
-        Some((self.errno, self.carried_out))
+        Some(Strike {
+            errno: self.errno,
+            carried_out: self.carried_out,
+            response: self.response,
+        })
     }
+}
+
+/// What becomes of a command that a [`Fault`] hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Strike {
+    /// The answer.
+    pub errno: Errno,
+    /// Whether the driver carries the command out before.
+    pub carried_out: bool,
+    /// What stands in the response all the same.
+    pub response: Option<SvcAllocResp>,
 }
 
 /// Makes commands fail as told.
 ///
-/// Each [`Injection`] counts the commands it applies to. The first one that hits decides, and
-/// those behind it do not count that command. Injections can come and go while the transport is in use.
+/// Each [`Fault`] counts the commands it applies to. The first one that hits decides, and those
+/// behind it do not count that command. Faults can come and go while the transport is in use.
 ///
 /// ```
 /// use cxi_ioctl::abi::service::SvcDestroyCmd;
-/// use cxi_ioctl::{CharDev, Errno, Fault, Injection, Opcode, execute};
+/// use cxi_ioctl::{CharDev, Errno, Fault, Faulty, Opcode, execute};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // /dev/null takes every command that has no response.
-/// let device = Fault::new(CharDev::open("/dev/null")?);
-/// device.inject(Injection::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
+/// let device = Faulty::new(CharDev::open("/dev/null")?);
+/// device.inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
 /// let destroy = SvcDestroyCmd { svc_id: 7, ..SvcDestroyCmd::new() };
 /// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
 /// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
@@ -100,18 +140,18 @@ impl Injection {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Fault<T> {
+pub struct Faulty<T> {
     inner: T,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    injections: Vec<Injection>,
+    faults: Vec<Fault>,
     injected: u64,
 }
 
-impl<T: Transport> Fault<T> {
+impl<T: Transport> Faulty<T> {
     /// Nothing fails yet.
     pub fn new(inner: T) -> Self {
         Self {
@@ -120,14 +160,14 @@ impl<T: Transport> Fault<T> {
         }
     }
 
-    /// Adds an injection behind those there are.
-    pub fn inject(&self, injection: Injection) {
-        self.lock().injections.push(injection);
+    /// Adds a fault behind those there are.
+    pub fn inject(&self, fault: Fault) {
+        self.lock().faults.push(fault);
     }
 
-    /// Removes all injections.
+    /// Removes all faults.
     pub fn clear(&self) {
-        self.lock().injections.clear();
+        self.lock().faults.clear();
     }
 
     /// How many commands were made to fail.
@@ -145,27 +185,31 @@ impl<T: Transport> Fault<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self, opcode: Opcode) -> Option<(Errno, bool)> {
+    fn next(&self, opcode: Opcode) -> Option<Strike> {
         let mut state = self.lock();
         let hit = state
-            .injections
+            .faults
             .iter_mut()
-            .find_map(|injection| injection.hit(opcode));
+            .find_map(|fault| fault.strike(opcode));
         state.injected += u64::from(hit.is_some());
         hit
     }
 }
 
-impl<T: Transport> Transport for Fault<T> {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        match self.next(request.opcode()) {
-            None => self.inner.submit(request),
-            Some((errno, false)) => Err(errno),
-            Some((errno, true)) => {
-                self.inner.submit(request)?;
-                Err(errno)
-            }
+impl<T: Transport> Transport for Faulty<T> {
+    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let Some(strike) = self.next(request.opcode()) else {
+            return self.inner.submit(request);
+        };
+        if let Some(response) = strike.response
+            && let Some(room) = request.response().get_mut(..size_of::<SvcAllocResp>())
+        {
+            room.copy_from_slice(response.as_bytes());
         }
+        if strike.carried_out {
+            self.inner.submit(request)?;
+        }
+        Err(strike.errno)
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {

@@ -1,7 +1,7 @@
 //! Nothing is lost track of, whatever fails and whenever.
 
 use cxi::{DeviceId, LnisPerRgid, Member, ServiceId, VniRange};
-use cxi_ioctl::{Errno, Injection};
+use cxi_ioctl::{Errno, Fault};
 use cxi_job::{AllocateError, Grant, JobRequest, JobRequestBuilder};
 use cxi_mock::MockNode;
 
@@ -102,9 +102,9 @@ fn every_single_failure_of_every_command() {
                 for k in 0.. {
                     let mock = mock(NICS);
                     let (node, faults) = faulty(&mock);
-                    let injection = Injection::errno(errno).skip(k).times(1);
+                    let injection = Fault::errno(errno).after(k).times(1);
                     let injection = if carried_out {
-                        injection.after_the_command()
+                        injection.carried_out()
                     } else {
                         injection
                     };
@@ -136,7 +136,7 @@ fn a_nic_that_disappears_in_the_middle() {
             for k in 0.. {
                 let mock = mock(NICS);
                 let (node, faults) = faulty(&mock);
-                faults[nic].inject(Injection::errno(Errno::EIO).skip(k));
+                faults[nic].inject(Fault::errno(Errno::EIO).after(k));
                 let result = node.allocate(&request);
                 all_known(
                     &mock,
@@ -200,11 +200,11 @@ fn two_failures_at_once() {
             for carried_out in [false, true] {
                 let mock = mock(NICS);
                 let (node, faults) = faulty(&mock);
-                let alloc = Injection::errno(Errno::ENOMEM).on(cxi_ioctl::Opcode::SVC_ALLOC);
+                let alloc = Fault::errno(Errno::ENOMEM).on(cxi_ioctl::Opcode::SVC_ALLOC);
                 faults[1].inject(alloc);
-                let more = Injection::errno(Errno::EIO).skip(3 + second);
+                let more = Fault::errno(Errno::EIO).after(3 + second);
                 faults[nic].inject(if carried_out {
-                    more.after_the_command()
+                    more.carried_out()
                 } else {
                     more
                 });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cxi::{
     Device, Limit, Limits, LnisPerRgid, Member, Resource, TrafficClasses, VniAccess, VniRange,
 };
-use cxi_ioctl::{Errno, Injection, Opcode};
+use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::allocate::{Cause, LeftBehindReason};
 use cxi_job::limits::{CutReason, Mode};
 use cxi_job::{Grant, JobLimits, JobRequest, NicPolicy, Node};
@@ -141,8 +141,8 @@ fn what_a_killed_run_left_disabled_is_finished() {
         .build()
         .unwrap();
     let (broken, faults) = faulty(&mock);
-    faults[0].inject(Injection::errno(Errno::EIO).on(Opcode::SVC_ENABLE));
-    faults[0].inject(Injection::errno(Errno::EIO).on(Opcode::SVC_DESTROY));
+    faults[0].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_ENABLE));
+    faults[0].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_DESTROY));
     let error = broken.allocate(&request).unwrap_err();
     assert_eq!(error.left().len(), 1, "{error}");
     let grant = allocate(&node(&mock), &request);
@@ -230,7 +230,7 @@ fn nothing_is_made_if_one_nic_has_no_room() {
         .unwrap();
     let (node, faults) = faulty(&mock);
     // An allocation would be noticed.
-    faults[0].inject(Injection::errno(Errno::EIO).on(Opcode::SVC_ALLOC));
+    faults[0].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_ALLOC));
     let error = node.allocate(&request).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -332,8 +332,8 @@ fn pools_that_are_cut_are_recorded_in_the_grant() {
 fn what_cannot_be_undone_is_named() {
     let mock = mock(3);
     let (node, faults) = faulty(&mock);
-    faults[2].inject(Injection::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
-    faults[0].inject(Injection::errno(Errno::EPERM).on(Opcode::SVC_DESTROY));
+    faults[2].inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+    faults[0].inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY));
     let error = node
         .allocate(&job(1000, 4034).build().unwrap())
         .unwrap_err();
@@ -355,7 +355,7 @@ fn adopted_services_stay_and_are_named() {
     let first = request.clone().nics(NicPolicy::Listed([cxi(0)].into()));
     allocate(&node(&mock), &first.build().unwrap());
     let (broken, faults) = faulty(&mock);
-    faults[1].inject(Injection::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+    faults[1].inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     let error = broken.allocate(&request.build().unwrap()).unwrap_err();
     assert!(matches!(error.left()[0].reason, LeftBehindReason::Adopted));
     assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses};
-use cxi_ioctl::{Errno, Injection, Opcode};
+use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::audit::{Audit, Code, Severity};
 use cxi_job::limits::Mode;
 use cxi_job::pool::Timestamp;
@@ -224,7 +224,7 @@ fn nics_that_cannot_be_asked() {
     let down = NicConfig::new().identity(|identity| identity.link_up = false);
     let mock = MockNode::new([down, NicConfig::new()]).unwrap();
     let (node, faults) = faulty(&mock);
-    faults[1].inject(Injection::errno(Errno::EIO).on(Opcode::SVC_RSRC_LIST_GET));
+    faults[1].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_RSRC_LIST_GET));
     let audit = node.audit(&AuditOptions::new());
     assert_eq!(
         found(&audit),

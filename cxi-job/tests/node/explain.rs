@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use cxi::{Device, Host, Limit, Limits, Member, Resource, ServiceSpec, VniRange};
-use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode};
 use cxi_job::JobLimits;
 use cxi_job::explain::{Explanation, Inquiry};
 use cxi_job::limits::Mode;
@@ -362,7 +362,7 @@ fn a_nic_that_is_not_there_or_gone() {
     assert!(text.contains("See whether the driver is loaded"), "{text}");
 
     let mock = mock(1);
-    let fault = Fault::new(open(&mock.nics()[0]));
+    let fault = Faulty::new(open(&mock.nics()[0]));
     let device = Device::with_transport(cxi(0), Arc::new(fault));
     device.totals().unwrap();
     mock.nics()[0].faults().remove_nic();
@@ -377,12 +377,12 @@ fn a_nic_that_is_not_there_or_gone() {
 #[test]
 fn an_explanation_needs_no_nic_that_answers() {
     let mock = mock(1);
-    let fault = Arc::new(Fault::new(open(&mock.nics()[0])));
+    let fault = Arc::new(Faulty::new(open(&mock.nics()[0])));
     let device = Device::with_transport(cxi(0), Arc::clone(&fault));
     let huge = spec(1000, 1024, &[(Resource::Ptes, Limit::exactly(2000))]);
     device.services().create(&huge).unwrap();
     let error = device.services().create(&huge).unwrap_err();
-    fault.inject(Injection::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
+    fault.inject(Fault::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
     let explanation = Inquiry::new(&error).device(&device).spec(&huge).explain();
     assert_eq!(
         explanation.problem,

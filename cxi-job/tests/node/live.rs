@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use cxi::{Clock, Device, Member, ServiceSpec};
-use cxi_ioctl::{DriverRelease, Errno, Injection, Mapping, Opcode, Request, Transport};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Mapping, Opcode, Request, Transport};
 use cxi_job::clean::{Orphaned, Spared};
 use cxi_job::release::Outcome;
 use cxi_job::{CleanPolicy, FileLock, Filter, IdSet, JobRequest, Node, ReleaseOptions};
@@ -124,7 +124,7 @@ fn who_lives_is_asked_before_each_attempt() {
     let mock = mock(1);
     let (node, faults) = faulty(&mock);
     allocate(&node, job(1000, 1024));
-    faults[0].inject(Injection::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
+    faults[0].inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
     let started = AtomicBool::new(false);
     let live = || {
         let lives = started.load(Ordering::SeqCst).then_some(1024);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use cxi::{Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder};
-use cxi_ioctl::{DriverRelease, Errno, Injection, Mapping, Opcode, Request, Transport};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Mapping, Opcode, Request, Transport};
 use cxi_job::allocate::LeftBehindReason;
 use cxi_job::{AllocateError, JobLimits, JobRequest, Node};
 use cxi_mock::{InProcess, MockNode, NicConfig};
@@ -128,9 +128,9 @@ fn one_that_waits_for_its_namespace_is_known_by_its_vnis() {
 }
 
 /// The error of a job on two NICs of which the second refuses.
-fn refused_by_the_second(mock: &MockNode, destroy: Injection) -> AllocateError {
+fn refused_by_the_second(mock: &MockNode, destroy: Fault) -> AllocateError {
     let (node, faults) = faulty(mock);
-    faults[1].inject(Injection::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+    faults[1].inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     faults[0].inject(destroy.on(Opcode::SVC_DESTROY).times(1));
     node.allocate(&job(1000, 1024).build().unwrap())
         .unwrap_err()
@@ -139,9 +139,9 @@ fn refused_by_the_second(mock: &MockNode, destroy: Injection) -> AllocateError {
 #[test]
 fn undoing_is_tried_again() {
     for destroy in [
-        Injection::errno(Errno::ENOMEM),
+        Fault::errno(Errno::ENOMEM),
         // It was carried out, and the second attempt finds nothing.
-        Injection::errno(Errno::ENOMEM).after_the_command(),
+        Fault::errno(Errno::ENOMEM).carried_out(),
     ] {
         let mock = mock(2);
         let error = refused_by_the_second(&mock, destroy);
@@ -154,12 +154,12 @@ fn undoing_is_tried_again() {
 fn where_nothing_can_be_left_nothing_is_said_to_be() {
     // Whatever of the lists fails afterwards.
     for skip in 0..6 {
-        let lists = Injection::errno(Errno::ENOMEM).on(Opcode::SVC_LIST_GET);
+        let lists = Fault::errno(Errno::ENOMEM).on(Opcode::SVC_LIST_GET);
         // Not sent: the driver knows no namespaces.
         let config = NicConfig::new().release(DriverRelease::Shs13_1);
         let old = MockNode::with_nics(1, &config).unwrap();
         let (node, faults) = faulty(&old);
-        faults[0].inject(lists.clone().skip(skip));
+        faults[0].inject(lists.clone().after(skip));
         let request = JobRequest::builder().member(Member::NetNs(7)).vni(vni(5));
         let error = node.allocate(&request.build().unwrap()).unwrap_err();
         assert!(error.left().is_empty(), "{skip}: {error}");
@@ -168,8 +168,8 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
         for (errno, may_be) in [(Errno::EPERM, false), (Errno::ENOMEM, true)] {
             let mock = mock(1);
             let (node, faults) = faulty(&mock);
-            faults[0].inject(lists.clone().skip(skip));
-            faults[0].inject(Injection::errno(errno).on(Opcode::SVC_ALLOC));
+            faults[0].inject(lists.clone().after(skip));
+            faults[0].inject(Fault::errno(errno).on(Opcode::SVC_ALLOC));
             let error = node.allocate(&job(1000, 5).build().unwrap()).unwrap_err();
             let unknown = error.left().iter().any(|left| left.service.is_none());
             let sent = error.to_string().contains("SVC_ALLOC");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cxi::{Device, Host};
 use cxi_ioctl::abi::device::PLATFORM_ASIC;
-use cxi_ioctl::{Errno, Fault, Injection};
+use cxi_ioctl::{Errno, Fault, Faulty};
 use cxi_job::{IdSet, NicProblem, Node};
 use cxi_mock::{MockNode, NicConfig};
 
@@ -89,8 +89,8 @@ fn why_a_nic_cannot_be_used() {
     let mock = MockNode::new([NicConfig::new(), chip, down, NicConfig::new()]).unwrap();
     let mut devices = crate::support::devices(&mock);
     devices.truncate(3);
-    let silent = Fault::new(open(&mock.nics()[3]));
-    silent.inject(Injection::errno(Errno::EIO));
+    let silent = Faulty::new(open(&mock.nics()[3]));
+    silent.inject(Fault::errno(Errno::EIO));
     devices.push(Device::with_transport(cxi(3), Arc::new(silent)));
     let node = Node::from_devices(devices);
     let problems = |nic| node.nic(cxi(nic)).unwrap().problems().to_vec();

@@ -4,19 +4,20 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cxi::{Device, Member, ServiceSpec, VniRange};
-use cxi_ioctl::{Errno, Injection, Opcode};
+use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::proc::ProcFs;
 use cxi_job::release::{Outcome, Waiting};
 use cxi_job::{Filter, JobRequest, NicPolicy, ReleaseOptions, ReleaseStatus};
 
 use crate::support::{
-    FakeClock, Faulty, allocate, cxi, devices, faulty, id, ids, job, mock, node, user_services, vni,
+    FakeClock, FaultyFile, allocate, cxi, devices, faulty, id, ids, job, mock, node, user_services,
+    vni,
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
 
-fn busy(fault: &Faulty, times: u64) {
-    let injection = Injection::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
+fn busy(fault: &FaultyFile, times: u64) {
+    let injection = Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
     fault.inject(injection.times(times));
 }
 
@@ -204,17 +205,11 @@ fn one_failure_stops_nothing_else() {
     let (node, faults) = faulty(&mock);
     allocate(&node, job(1000, 1024));
     allocate(&node, job(1000, 1024).adopt(false));
-    faults[0].inject(
-        Injection::errno(Errno::EPERM)
-            .on(Opcode::SVC_DESTROY)
-            .times(1),
-    );
+    faults[0].inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).times(1));
     // The driver destroys it, and its answer gets lost.
-    let lost = Injection::errno(Errno::EINTR)
-        .on(Opcode::SVC_DESTROY)
-        .times(1);
-    faults[1].inject(lost.after_the_command());
-    faults[2].inject(Injection::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
+    let lost = Fault::errno(Errno::EINTR).on(Opcode::SVC_DESTROY).times(1);
+    faults[1].inject(lost.carried_out());
+    faults[2].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
     let release = node.release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());
     assert_eq!(release.status(), ReleaseStatus::Failed);
     assert_eq!(
@@ -240,7 +235,7 @@ fn a_nic_that_disappears_while_it_is_waited_for() {
         allocate(&node, job(1000, 1024));
         busy(&faults[0], 3);
         faults[0].clear();
-        faults[0].inject(Injection::errno(Errno::EIO).skip(k));
+        faults[0].inject(Fault::errno(Errno::EIO).after(k));
         busy(&faults[0], 3);
         let clock = FakeClock::default();
         let options = ReleaseOptions::until(MINUTES).clock(&clock);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::{Resource, TrafficClasses};
-use cxi_ioctl::{DriverRelease, Errno, Injection, Opcode};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Opcode};
 use cxi_job::limits::Mode;
 use cxi_job::{AuditOptions, CleanPolicy, Filter, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{MockNode, NicConfig};
@@ -60,7 +60,7 @@ fn a_job_is_granted_adopted_and_released() {
 fn a_failed_allocation_leaves_nothing() {
     for_each_release(|mock, release| {
         let (node, faults) = faulty(mock);
-        let refuse = Injection::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC);
+        let refuse = Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC);
         faults[1].inject(refuse.times(1));
         let request = job(1000, 4034).build().unwrap();
         let error = node.allocate(&request).unwrap_err();
@@ -73,7 +73,7 @@ fn a_busy_service_is_waited_for() {
     for_each_release(|mock, release| {
         let (node, faults) = faulty(mock);
         allocate(&node, job(1000, 4034));
-        let busy = Injection::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
+        let busy = Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY);
         faults[0].inject(busy.times(3));
         let clock = FakeClock::default();
         let options = ReleaseOptions::until(Duration::from_secs(60)).clock(&clock);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Vni;
-use cxi_ioctl::{Errno, Injection, Opcode};
+use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
 use cxi_job::{
     CleanPolicy, FileLock, Filter, IdSet, JobId, JobRequest, Node, ReleaseOptions, ReleaseStatus,
@@ -76,11 +76,11 @@ impl Scene {
                     2 => (Opcode::SVC_ALLOC, Errno::EFAULT),
                     _ => (Opcode::SVC_LIST_GET, Errno::ENOMEM),
                 };
-                let injection = Injection::errno(errno).on(opcode).skip(dice.roll(2));
+                let injection = Fault::errno(errno).on(opcode).after(dice.roll(2));
                 let lost = errno == Errno::EFAULT;
                 let injection = injection.times(1);
                 fault.inject(if lost {
-                    injection.after_the_command()
+                    injection.carried_out()
                 } else {
                     injection
                 });

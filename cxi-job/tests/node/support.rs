@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
-use cxi_ioctl::{Errno, Fault, Mapping, Request, Transport};
+use cxi_ioctl::{Errno, Faulty, Mapping, Request, Transport};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
 use cxi_job::{Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
@@ -43,17 +43,17 @@ pub(crate) fn devices(mock: &MockNode) -> Vec<Device> {
         .collect()
 }
 
-pub(crate) type Faulty = Arc<Fault<InProcess>>;
+pub(crate) type FaultyFile = Arc<Faulty<InProcess>>;
 
 /// A node whose NICs can be made to fail.
-pub(crate) fn faulty(mock: &MockNode) -> (Node, Vec<Faulty>) {
-    let faults: Vec<Faulty> = mock
+pub(crate) fn faulty(mock: &MockNode) -> (Node, Vec<FaultyFile>) {
+    let faults: Vec<FaultyFile> = mock
         .nics()
         .iter()
-        .map(|nic| Arc::new(Fault::new(open(nic))))
+        .map(|nic| Arc::new(Faulty::new(open(nic))))
         .collect();
     let devices = faults.iter().zip(0..).map(|(fault, number)| {
-        let transport: Arc<dyn Transport> = Arc::<Fault<InProcess>>::clone(fault);
+        let transport: Arc<dyn Transport> = Arc::<Faulty<InProcess>>::clone(fault);
         Device::with_transport(cxi(number), transport)
     });
     (Node::from_devices(devices), faults)

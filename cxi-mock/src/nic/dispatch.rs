@@ -72,8 +72,12 @@ pub(super) fn write(
     if nic.faults.is_removed() {
         return Err(Errno::EIO);
     }
-    if let Some(errno) = nic.faults.strike(opcode) {
-        return Err(errno);
+    let strike = nic.faults.strike(opcode);
+    if let Some(strike) = strike.filter(|strike| !strike.carried_out) {
+        if let Some(response) = strike.response {
+            memory.respond(response.as_bytes())?;
+        }
+        return Err(strike.errno);
     }
     if function.is_some() {
         if !device.rules.vf_relay && !is_local(opcode) {
@@ -94,7 +98,10 @@ pub(super) fn write(
     if let Err(errno) = answer.deliver(memory) {
         nic.device().undo(opcode, file, &answer, errno)?;
     }
-    result.map(|()| command.len())
+    match strike {
+        Some(strike) => Err(strike.errno),
+        None => result.map(|()| command.len()),
+    }
 }
 
 /// Commands that a virtual function answers itself.

@@ -14,7 +14,7 @@ use cxi::{
     Device, DeviceId, DeviceMemory, DriverRelease, Errno, Error, LnisPerRgid, Member, Resource,
     ServiceSpec, TrafficClass,
 };
-use cxi_ioctl::{Fault, Injection, Opcode};
+use cxi_ioctl::{Fault, Faulty, Opcode};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
 
 /// An LNI of root, who may do everything.
@@ -26,9 +26,9 @@ fn root_lni(nic: &Arc<Nic>, number: u16) -> Lni {
 }
 
 /// An LNI of a device whose commands can be made to fail.
-fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Fault<InProcess>>) {
+fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Faulty<InProcess>>) {
     let file = nic.open().unwrap().transport(Credentials::root());
-    let fault = Arc::new(Fault::new(file));
+    let fault = Arc::new(Faulty::new(file));
     let device = Device::with_transport(DeviceId::new(0), Arc::clone(&fault));
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let service = device.services().create(&spec).unwrap();
@@ -181,7 +181,7 @@ fn an_errno_without_a_known_meaning_is_passed_on() {
         Opcode::PTE_MAP,
         Opcode::CT_ALLOC,
     ] {
-        fault.inject(Injection::errno(Errno::ENOMEM).on(opcode).times(1));
+        fault.inject(Fault::errno(Errno::ENOMEM).on(opcode).times(1));
         let (errno, text) = match opcode {
             Opcode::LNI_ALLOC => said(lni.device().alloc_lni(service)),
             Opcode::CP_ALLOC => said(lni.alloc_cp(vni(1024), TrafficClass::BestEffort)),
@@ -202,11 +202,7 @@ fn what_is_busy_is_named() {
     let (lni, fault) = faulty_lni(&nic);
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let memory = Arc::new(DeviceMemory::new(4096).unwrap());
-    fault.inject(
-        Injection::errno(Errno::EBUSY)
-            .on(Opcode::ATU_UNMAP)
-            .times(1),
-    );
+    fault.inject(Fault::errno(Errno::EBUSY).on(Opcode::ATU_UNMAP).times(1));
     for opcode in [
         Opcode::CP_FREE,
         Opcode::DOMAIN_FREE,
@@ -216,7 +212,7 @@ fn what_is_busy_is_named() {
         Opcode::PTE_FREE,
         Opcode::WAIT_FREE,
     ] {
-        fault.inject(Injection::errno(Errno::EBUSY).on(opcode).times(1));
+        fault.inject(Fault::errno(Errno::EBUSY).on(opcode).times(1));
     }
     /// Closes it twice: the first time it is busy.
     macro_rules! busy {

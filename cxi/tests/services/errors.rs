@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::common::{ALL, modest, nic, root, user, vni, with};
 use cxi::{
-    Backoff, Clock, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses,
+    Backoff, Clock, Device, DeviceId, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec,
+    TrafficClasses,
 };
-use cxi_ioctl::{DriverRelease, Errno, Opcode};
-use cxi_mock::Fault;
+use cxi_ioctl::{DriverRelease, Errno, Faulty, Opcode};
+use cxi_mock::{Credentials, Fault};
 
 #[test]
 fn specifications_are_checked_before_anything_is_sent() {
@@ -395,4 +396,23 @@ fn unlimited_and_limited_differ() {
     let spec = modest(5).limits(limits).build().unwrap();
     assert_eq!(spec.limits().unwrap()[Resource::Acs].max(), 1);
     assert_eq!(spec.with_limits(None).limits(), None);
+}
+
+#[test]
+fn an_injected_shortage_says_what_is_short() {
+    let wanted = with(5, Resource::Txqs, 128, 128);
+    let said = |device: Device| {
+        let error = device.services().create(&wanted).unwrap_err();
+        assert_eq!(error.errno(), Errno::ENOSPC);
+        error.to_string()
+    };
+    let text = "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available";
+    let mock = nic(DriverRelease::Main);
+    let file = Faulty::new(mock.open().unwrap().transport(Credentials::root()));
+    file.inject(Fault::shortage(Resource::Txqs, 96));
+    assert_eq!(said(Device::with_transport(DeviceId::new(0), file)), text);
+    mock.faults()
+        .add(Fault::shortage(Resource::Txqs, 96).times(1));
+    assert_eq!(said(root(&mock)), text);
+    assert!(root(&mock).services().create(&wanted).is_ok());
 }

@@ -1,7 +1,7 @@
 //! Commands and answers that have two forms, and drivers that know a third one.
 
 use cxi::ErrorKind;
-use cxi_ioctl::{DriverRelease, Errno, Injection, LniForm, Opcode};
+use cxi_ioctl::{DriverRelease, Errno, Fault, LniForm, Opcode};
 
 use crate::calls;
 use crate::stage::{Plan, Run, nic, run};
@@ -52,7 +52,7 @@ fn each_release_gets_the_forms_that_it_knows() {
 #[test]
 fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_service() {
     for release in DriverRelease::ALL {
-        let refuse = Injection::errno(Errno::EINVAL).on(Opcode::LNI_ALLOC);
+        let refuse = Fault::errno(Errno::EINVAL).on(Opcode::LNI_ALLOC);
         let run = run_named(release, "Device::alloc_lni", Plan::Fail(refuse));
         let lengths: Vec<usize> = sent(&run, Opcode::LNI_ALLOC)
             .iter()

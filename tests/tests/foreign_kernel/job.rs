@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Service, ServiceId};
-use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode, Trace, TraceLog};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode, Trace, TraceLog};
 use cxi_job::audit::Code;
 use cxi_job::release::Outcome;
 use cxi_job::{
@@ -31,7 +31,7 @@ const ERRNOS: [Errno; 5] = [
 struct Stage {
     mock: MockNode,
     node: Node,
-    fault: Arc<Fault<Arc<Twisted<InProcess>>>>,
+    fault: Arc<Faulty<Arc<Twisted<InProcess>>>>,
     log: TraceLog,
 }
 
@@ -42,7 +42,7 @@ impl Stage {
             let file = mock.nics()[nic].open().unwrap();
             file.transport(Credentials::root())
         };
-        let fault = Arc::new(Fault::new(Arc::new(Twisted::new(open(0)))));
+        let fault = Arc::new(Faulty::new(Arc::new(Twisted::new(open(0)))));
         let (traced, log) = Trace::logging(Arc::clone(&fault));
         let node = Node::from_devices([
             Device::with_transport(STRANGE, Arc::new(traced)),
@@ -99,7 +99,7 @@ impl Change {
     fn make(&self, stage: &Stage) {
         match self {
             Self::Refuses(opcode, errno) => {
-                stage.fault.inject(Injection::errno(*errno).on(*opcode));
+                stage.fault.inject(Fault::errno(*errno).on(*opcode));
             }
             Self::Answers(opcode, len) => {
                 stage.fault.inner().plan(*opcode, Twist::Length(*len));
@@ -286,7 +286,7 @@ fn each_moment(operate: impl Fn(&Stage, &str, &mut Problems)) {
         for k in 0.. {
             let stage = Stage::new(DriverRelease::Main);
             stage.allocate(false);
-            let injection = Injection::errno(errno).skip(k);
+            let injection = Fault::errno(errno).after(k);
             stage.fault.inject(if errno == Errno::EIO {
                 injection
             } else {

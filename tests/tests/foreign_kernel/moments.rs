@@ -3,7 +3,7 @@
 
 use cxi::lni::{EventQueueOptions, TxqOptions};
 use cxi::{ErrorKind, TrafficClass};
-use cxi_ioctl::{DriverRelease, Errno, Injection};
+use cxi_ioctl::{DriverRelease, Errno, Fault};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
@@ -20,7 +20,7 @@ fn a_nic_that_goes_away_at_each_command_is_reported_and_nothing_is_lost() {
         for call in calls::all() {
             for k in 0.. {
                 let case = format!("{release}: {}: gone at command {k}", call.name);
-                let injection = Injection::errno(Errno::EIO).skip(k);
+                let injection = Fault::errno(Errno::EIO).after(k);
                 let Some(run) = run(&nic, call, Plan::Fail(injection)) else {
                     break;
                 };
@@ -53,7 +53,7 @@ fn what_passes_is_reported_and_everything_else_is_given_back() {
         for errno in PASSING {
             for k in 0..u64::try_from(fine.log.len()).unwrap() {
                 let case = format!("{release}: {}: {errno} at command {k}", call.name);
-                let injection = Injection::errno(errno).skip(k).times(1);
+                let injection = Fault::errno(errno).after(k).times(1);
                 let run = run(nic, call, Plan::Fail(injection)).unwrap();
                 problems.check_made(&run, &case);
                 match &run.result {

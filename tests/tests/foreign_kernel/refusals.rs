@@ -1,7 +1,7 @@
 //! A kernel that does not know a command, or not in this form.
 
 use cxi::ErrorKind;
-use cxi_ioctl::{Errno, Injection};
+use cxi_ioctl::{Errno, Fault};
 
 use crate::problems::Problems;
 use crate::stage::{Plan, each_call, run};
@@ -34,7 +34,7 @@ fn a_command_that_is_always_refused_gives_an_error_with_its_errno_or_is_not_need
         for opcode in opcodes {
             for errno in ERRNOS {
                 let case = format!("{release}: {}: {opcode} gives {errno}", call.name);
-                let injection = Injection::errno(errno).on(opcode);
+                let injection = Fault::errno(errno).on(opcode);
                 let run = run(nic, call, Plan::Fail(injection)).unwrap();
                 problems.check_made(&run, &case);
                 match &run.result {

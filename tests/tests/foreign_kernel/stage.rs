@@ -8,7 +8,7 @@ use cxi::{
     Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Vni, VniRange,
 };
-use cxi_ioctl::{DriverRelease, Errno, Fault, Injection, Opcode, Trace, TraceEntry, TraceLog};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode, Trace, TraceEntry, TraceLog};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig, NicState};
 
 use crate::calls::{self, Call};
@@ -20,7 +20,7 @@ pub(crate) enum Plan {
     /// Nothing.
     Fine,
     /// Commands fail.
-    Fail(Injection),
+    Fail(Fault),
     /// The answers to a command differ.
     Twist(Opcode, Twist),
     /// Windows of device memory cannot be mapped.
@@ -54,14 +54,14 @@ pub(crate) struct Run {
     pub(crate) clean: bool,
 }
 
-type Faulty = Fault<Arc<Twisted<InProcess>>>;
+type FaultyFile = Faulty<Arc<Twisted<InProcess>>>;
 
 /// A NIC, and an open file of it that goes wrong when it is armed.
 pub(crate) struct Stage {
     pub(crate) device: Device,
     /// Another open file, with which nothing is wrong.
     pub(crate) upkeep: Device,
-    fault: Arc<Faulty>,
+    fault: Arc<FaultyFile>,
     log: TraceLog,
     plan: Plan,
     made: RefCell<Vec<ServiceId>>,
@@ -129,7 +129,7 @@ pub(crate) fn spec() -> ServiceSpecBuilder {
 impl Stage {
     fn new(nic: &Arc<Nic>, plan: Plan) -> Self {
         let open = || nic.open().unwrap().transport(Credentials::root());
-        let fault = Arc::new(Fault::new(Arc::new(Twisted::new(open()))));
+        let fault = Arc::new(Faulty::new(Arc::new(Twisted::new(open()))));
         let (traced, log) = Trace::logging(Arc::clone(&fault));
         Self {
             device: Device::with_transport(DEVICE, Arc::new(traced)),
