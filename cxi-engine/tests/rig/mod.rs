@@ -8,11 +8,15 @@
     clippy::missing_panics_doc
 )]
 
+mod client;
+mod command;
 pub mod memory;
 
+pub use client::*;
+pub use command::*;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cxi_engine::{
     CommunicationProfile, Counter, CounterDoorbell, Engine, EntryPool, EventBuffer, EventFlags,
@@ -20,13 +24,11 @@ use cxi_engine::{
     TransmitQueue, UpdatePolicy, WriteBack,
 };
 use cxi_hw::{
-    CState, Class, CommandByte, CqStatus, CtCommand, CtOp, CtWriteback, DmaFlags, DmaOp, EqState,
-    EventSize, EventType, FabricAddress, FullDma, IdcHeader, IdcMessage, InitiatorShort, List,
-    MatchId, PtlteState, ReturnCode, SetState, StateChange, TargetCommand, TargetFlags, TargetLong,
-    TargetOp, TargetShort, command_ring,
+    CtOp, CtWriteback, EqState, EventType, FullDma, PtlteState, ReturnCode, SetState,
+    TargetCommand, TargetOp,
 };
 
-use memory::{Memory, Ring, Word};
+use memory::{Memory, Word};
 
 pub const NID: u32 = 0x21;
 pub const VNI: u16 = 1;
@@ -45,138 +47,6 @@ pub const BUFFER: u64 = 0x10_0000;
 pub const BUFFER_LEN: usize = 0x40_0000;
 /// Where a process keeps event rings and write-backs.
 const PRIVATE: u64 = 0x1000_0000;
-
-/// An event as it was in the ring.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Event(pub Vec<u8>);
-
-impl Event {
-    pub fn kind(&self) -> EventType {
-        EventType((self.0[14] >> 2) & 31)
-    }
-
-    pub fn code(&self) -> ReturnCode {
-        ReturnCode(self.0[self.0.len() - 1] & 63)
-    }
-
-    pub fn initiator(&self) -> InitiatorShort {
-        InitiatorShort::decode(self.0.as_slice().try_into().unwrap())
-    }
-
-    pub fn long(&self) -> TargetLong {
-        TargetLong::decode(self.0.as_slice().try_into().unwrap())
-    }
-
-    pub fn short(&self) -> TargetShort {
-        TargetShort::decode(self.0.as_slice().try_into().unwrap())
-    }
-
-    pub fn state(&self) -> StateChange {
-        StateChange::decode(self.long().initiator.0)
-    }
-}
-
-impl std::fmt::Debug for Event {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} {:?} ({})", self.kind(), self.code(), self.0.len())
-    }
-}
-
-/// A program's side of a command queue.
-pub struct Commands {
-    pub ring: Ring,
-    slot: u32,
-    count: u32,
-}
-
-impl Commands {
-    fn new(count: u32) -> Self {
-        let ring = Ring(Arc::new(Mutex::new(vec![0; count as usize * 64])));
-        let status = CqStatus {
-            rd_ptr: 4,
-            return_code: ReturnCode::OK,
-            ..CqStatus::default()
-        };
-        ring.0.lock().unwrap()[..8].copy_from_slice(&status.encode());
-        Self {
-            ring,
-            slot: command_ring::FIRST_SLOT,
-            count,
-        }
-    }
-
-    /// Appends a command, with no-ops before it up to a boundary of its size.
-    pub fn push(&mut self, command: &[u8]) {
-        let bytes = match command[0] {
-            0 => 32,
-            first => CommandByte(first).bytes(),
-        };
-        for _ in 0..command_ring::padding(self.slot, u32::try_from(bytes / 32).unwrap()) {
-            self.store(&[0; 32], 32);
-        }
-        self.store(command, bytes);
-    }
-
-    fn store(&mut self, command: &[u8], bytes: usize) {
-        let at = self.slot as usize * 32;
-        let mut ring = self.ring.0.lock().unwrap();
-        ring[at..at + bytes].fill(0);
-        ring[at..at + command.len()].copy_from_slice(command);
-        self.slot += u32::try_from(bytes / 32).unwrap();
-        if self.slot >= self.count * 2 {
-            self.slot = command_ring::FIRST_SLOT;
-        }
-    }
-
-    pub fn write_pointer(&mut self) -> u64 {
-        if !self.slot.is_multiple_of(2) {
-            self.store(&[0; 32], 32);
-        }
-        u64::from(self.slot / 2)
-    }
-
-    pub fn status(&self) -> CqStatus {
-        CqStatus::decode(self.ring.0.lock().unwrap()[..8].try_into().unwrap())
-    }
-}
-
-/// A program's side of an event queue.
-pub struct Reader {
-    pub memory: Arc<Memory>,
-    pub va: u64,
-    pub blocks: u64,
-    pub read: u64,
-    pub word: Word,
-    pub state: EqState,
-}
-
-impl Reader {
-    /// The event at the read pointer, without taking it.
-    pub fn peek(&self) -> Option<Event> {
-        let block = self.memory.bytes(self.va + self.read * 64, 64);
-        let size = EventSize(block[14] & 3).bytes();
-        (size > 0).then(|| Event(block[..size].to_vec()))
-    }
-
-    /// Takes an event, clears its block and acknowledges it.
-    pub fn next(&mut self, engine: &mut Engine, number: u16) -> Option<Event> {
-        let event = self.peek()?;
-        self.memory.put(self.va + self.read * 64, &[0; 64]);
-        self.read += 1;
-        if self.read >= self.blocks {
-            self.read = 1;
-        }
-        self.state.rd_ptr = u32::try_from(self.read).unwrap();
-        self.store(engine, number);
-        Some(event)
-    }
-
-    pub fn store(&self, engine: &mut Engine, number: u16) {
-        let word = u64::from_le_bytes(self.state.encode());
-        self.word.0.store(word, Ordering::Release);
-        engine.ring_event_queue(number);
-    }
-}
 
 /// A NIC and the process that uses it.
 pub struct Rig {
@@ -444,166 +314,5 @@ impl Rig {
     pub fn ring_counter(&mut self, ct: u16, doorbell: CounterDoorbell, value: u64) {
         self.engine.ring_counter(ct, doorbell, value);
         self.engine.run_until_idle();
-    }
-}
-
-pub fn target(op: TargetOp) -> CommandByte {
-    CommandByte::new(Class::CQ, 1, op.0)
-}
-
-pub fn dma(op: DmaOp) -> CommandByte {
-    CommandByte::new(Class::DMA, 1, op.0)
-}
-
-pub fn counter(op: CtOp, ct: u16) -> CtCommand {
-    CtCommand {
-        command: CommandByte::new(Class::CT, 1, op.0),
-        ct,
-        ..CtCommand::default()
-    }
-}
-
-pub fn padded(command: &[u8], bytes: usize) -> Vec<u8> {
-    let mut padded = command.to_vec();
-    padded.resize(bytes, 0);
-    padded
-}
-
-/// An entry of the priority list of [`PORTAL`] that takes puts from anybody.
-pub fn entry(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
-    TargetCommand {
-        command: target(TargetOp::APPEND),
-        ptl_list: List::PRIORITY,
-        ptlte_index: PORTAL,
-        flags: TargetFlags::OP_PUT,
-        buffer_id,
-        lac: LAC,
-        start,
-        length,
-        match_id: MatchId::ANY,
-        ..TargetCommand::default()
-    }
-}
-
-pub fn unlink(list: List, buffer_id: u16) -> TargetCommand {
-    TargetCommand {
-        command: target(TargetOp::UNLINK),
-        ptl_list: list,
-        ptlte_index: PORTAL,
-        buffer_id,
-        ..TargetCommand::default()
-    }
-}
-
-pub fn search(op: TargetOp, buffer_id: u16, match_bits: u64) -> TargetCommand {
-    TargetCommand {
-        command: target(op),
-        ptl_list: List::UNEXPECTED,
-        ptlte_index: PORTAL,
-        buffer_id,
-        match_id: MatchId::ANY,
-        match_bits,
-        length: 0xffff_ffff,
-        ..TargetCommand::default()
-    }
-}
-
-/// A DMA command to portal index 0 of PID 0 of a NIC.
-pub fn message(op: DmaOp, nid: u32, local_addr: u64, len: u32) -> FullDma {
-    let (dfa, index_ext) = FabricAddress::unicast(nid, 0, 0, 9);
-    FullDma {
-        command: dma(op),
-        index_ext,
-        lac: LAC,
-        flags: DmaFlags::EVENT_SEND_DISABLE,
-        dfa,
-        local_addr,
-        request_len: len,
-        eq: EQ,
-        initiator: MatchId::new(0, nid, 9),
-        user_ptr: 0xfeed,
-        ..FullDma::default()
-    }
-}
-
-pub fn put(len: u32) -> FullDma {
-    message(DmaOp::PUT, NID, BUFFER, len)
-}
-
-pub fn get(len: u32) -> FullDma {
-    message(DmaOp::GET, NID, BUFFER, len)
-}
-
-/// An immediate command of the smallest size that holds head and payload.
-pub fn immediate(op: DmaOp, head: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut command = [head, payload].concat();
-    let len = command.len();
-    let least = if op == DmaOp::SMALL_MESSAGE { 64 } else { 32 };
-    let bytes = len.next_power_of_two().max(least);
-    command.resize(bytes, 0);
-    command[0] = CommandByte::new(Class::IDC, u8::try_from(bytes.ilog2() - 5).unwrap(), op.0).0;
-    command[1] = u8::try_from(len).unwrap();
-    command
-}
-
-pub fn idc_put(payload: &[u8]) -> Vec<u8> {
-    let (dfa, _) = FabricAddress::unicast(NID, 0, 0, 9);
-    let head = IdcHeader {
-        dfa,
-        ..IdcHeader::default()
-    };
-    immediate(DmaOp::PUT, &head.encode(), payload)
-}
-
-pub fn idc_message(match_bits: u64, payload: &[u8]) -> Vec<u8> {
-    let (dfa, _) = FabricAddress::unicast(NID, 0, 0, 9);
-    let head = IdcMessage {
-        dfa,
-        match_bits,
-        header_data: 0xdada,
-        user_ptr: 0xbeef,
-        ..IdcMessage::default()
-    };
-    immediate(DmaOp::SMALL_MESSAGE, &head.encode(), payload)
-}
-
-pub fn c_state(flags: DmaFlags) -> CState {
-    CState {
-        command: CommandByte::new(Class::IDC, 0, DmaOp::CSTATE.0),
-        length: 32,
-        write_lac: LAC,
-        flags,
-        initiator: MatchId::new(0, NID, 9),
-        user_ptr: 0xcafe,
-        eq: EQ,
-        ..CState::default()
-    }
-}
-
-/// An entry of the overflow list that takes what nobody asked for.
-pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
-    TargetCommand {
-        ptl_list: List::OVERFLOW,
-        flags: TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::NO_TRUNCATE,
-        ignore_bits: u64::MAX,
-        ..entry(buffer_id, start, length)
-    }
-}
-
-/// Changes of a command.
-pub trait With {
-    #[must_use]
-    fn with_match_bits(self, match_bits: u64) -> Self;
-}
-
-impl With for TargetCommand {
-    fn with_match_bits(self, match_bits: u64) -> Self {
-        Self { match_bits, ..self }
-    }
-}
-
-impl With for FullDma {
-    fn with_match_bits(self, match_bits: u64) -> Self {
-        Self { match_bits, ..self }
     }
 }

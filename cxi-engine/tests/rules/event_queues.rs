@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cxi_engine::{Effect, EventBuffer, EventFlags, PortalOptions, Thresholds};
 use cxi_hw::{
-    DmaFlags, EqState, EqStatus, EventSize, EventType, FullDma, PtlteState, ReturnCode,
-    StateReason, TargetCommand, TargetFlags,
+    DmaFlags, EqStatus, EventSize, EventType, FullDma, PtlteState, ReturnCode, StateReason,
+    TargetCommand, TargetFlags,
 };
 
 use crate::rig::*;
@@ -301,89 +301,6 @@ fn rule_3_10_a_full_queue_refuses_without_flow_control() {
     rig.event(TARGET_EQ);
     rig.put(&put(1));
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
-}
-
-#[test]
-fn rule_3_11_a_resize_switches_buffers() {
-    let mut rig = quiet();
-    rig.put(&FullDma {
-        user_ptr: 1,
-        ..put(1)
-    });
-    let va = rig.private(8192);
-    let buffer = EventBuffer {
-        memory: Arc::clone(&rig.memory) as _,
-        va,
-        len: 8192,
-    };
-    rig.engine.resize_event_queue(EQ, buffer);
-    rig.put(&FullDma {
-        user_ptr: 2,
-        ..put(1)
-    });
-    assert_eq!(rig.event(EQ).initiator().user_ptr, 1);
-    let switch = rig.event(EQ);
-    assert_eq!((switch.kind(), switch.0.len()), (EventType::EQ_SWITCH, 16));
-    assert_eq!(rig.try_event(EQ), None);
-    let reader = rig.readers.get_mut(&EQ).unwrap();
-    (reader.va, reader.blocks, reader.read) = (va, 128, 1);
-    reader.state = EqState {
-        rd_ptr: 1,
-        reading_buffer_b: true,
-        ..EqState::default()
-    };
-    assert_eq!(rig.event(EQ).initiator().user_ptr, 2);
-    // 126 of them fit.
-    for user_ptr in 0..126 {
-        rig.put(&FullDma { user_ptr, ..put(1) });
-    }
-    assert_eq!(rig.events(EQ).len(), 126);
-}
-
-/// Read pointers that were stored for the old buffer do not count for the new one.
-#[test]
-fn rule_3_11_the_new_buffer_is_unread_until_the_client_says_so() {
-    let mut rig = quiet();
-    rig.add_eq(5, 64, EventFlags::empty());
-    for _ in 0..40 {
-        rig.put(&FullDma { eq: 5, ..put(1) });
-        rig.event(5);
-    }
-    let va = rig.private(4096);
-    let buffer = EventBuffer {
-        memory: Arc::clone(&rig.memory) as _,
-        va,
-        len: 4096,
-    };
-    rig.engine.resize_event_queue(5, buffer);
-    for user_ptr in 0..63 {
-        rig.put(&FullDma {
-            eq: 5,
-            user_ptr,
-            ..put(1)
-        });
-    }
-    assert!(rig.memory.bytes(va + 62 * 64, 64)[14] != 0);
-    assert_eq!(rig.memory.bytes(va + 63 * 64, 64), [0; 64]);
-}
-
-#[test]
-fn rule_3_11_the_switch_waits_for_room() {
-    let mut rig = quiet();
-    rig.add_eq(5, 64, EventFlags::empty());
-    for _ in 0..62 {
-        rig.put(&FullDma { eq: 5, ..put(1) });
-    }
-    let va = rig.private(4096);
-    let buffer = EventBuffer {
-        memory: Arc::clone(&rig.memory) as _,
-        va,
-        len: 4096,
-    };
-    rig.engine.resize_event_queue(5, buffer);
-    assert_eq!(rig.event(5).kind(), EventType::ACK);
-    let kinds: Vec<_> = rig.events(5).into_iter().map(|event| event.0).collect();
-    assert_eq!(kinds.last(), Some(&EventType::EQ_SWITCH));
 }
 
 #[test]

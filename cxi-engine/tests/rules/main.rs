@@ -9,12 +9,14 @@ mod counters;
 mod entries;
 mod event_queues;
 mod events;
+mod immediate;
 mod memory;
 mod messages;
 mod objects;
 mod order;
 mod queues;
 mod rendezvous;
+mod resize;
 mod search;
 mod software;
 mod states;
@@ -47,12 +49,14 @@ fn every_rule_has_a_test() {
         include_str!("entries.rs"),
         include_str!("event_queues.rs"),
         include_str!("events.rs"),
+        include_str!("immediate.rs"),
         include_str!("memory.rs"),
         include_str!("messages.rs"),
         include_str!("objects.rs"),
         include_str!("order.rs"),
         include_str!("queues.rs"),
         include_str!("rendezvous.rs"),
+        include_str!("resize.rs"),
         include_str!("search.rs"),
         include_str!("software.rs"),
         include_str!("states.rs"),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cxi_engine::{PortalOptions, TransmitQueue, UpdatePolicy};
 use cxi_hw::{
-    CState, Class, CommandByte, CommandFailure, CqCommand, CqOp, CtOp, DmaFlags, DmaOp, EventType,
-    FullDma, NomatchDma, ReturnCode, TargetFlags, TargetOp,
+    Class, CommandByte, CommandFailure, CqCommand, CqOp, CtOp, DmaFlags, DmaOp, EventType, FullDma,
+    NomatchDma, ReturnCode, TargetFlags, TargetOp,
 };
 
 use crate::rig::*;
@@ -184,86 +184,6 @@ fn rule_2_9_low_latency_windows() {
     assert_eq!(rig.event(EQ).initiator().mlength, 90);
     rig.engine.ring_window(TXQ, 8);
     assert!(!rig.engine.run_until_idle());
-}
-
-/// The state of a queue is zero at first and stays as it was set.
-#[test]
-fn rule_2_10_immediate_commands_take_what_the_state_says() {
-    let mut rig = matching();
-    rig.submit(TXQ, &[&idc_put(&[1; 8])]);
-    // Without a state there is no event queue.
-    assert_eq!(rig.events(EQ), []);
-    assert_eq!(rig.event(TARGET_EQ).short().initiator.0, 0);
-    let state = CState {
-        initiator: cxi_hw::MatchId(0x77),
-        ..c_state(DmaFlags::EVENT_SEND_DISABLE)
-    };
-    rig.submit(
-        TXQ,
-        &[&state.encode(), &idc_put(&[1; 8]), &idc_put(&[1; 4])],
-    );
-    for len in [8, 4] {
-        let ack = rig.event(EQ).initiator();
-        assert_eq!((ack.user_ptr, ack.mlength), (0xcafe, len));
-        assert_eq!(rig.event(TARGET_EQ).short().initiator.0, 0x77);
-    }
-}
-
-#[test]
-fn rule_2_11_immediate_puts_and_messages() {
-    let mut rig = matching();
-    let state = c_state(DmaFlags::EVENT_SEND_DISABLE);
-    let payload: Vec<u8> = (0..192).collect();
-    rig.submit(TXQ, &[&state.encode(), &idc_put(&payload[..100])]);
-    let event = rig.event(TARGET_EQ).short();
-    assert_eq!(
-        (event.match_bits, event.header_data, event.length),
-        (0, 0, 100)
-    );
-    assert_eq!(rig.memory.bytes(BUFFER + 4096, 100), payload[..100]);
-    assert_eq!(rig.event(EQ).initiator().user_ptr, 0xcafe);
-    rig.append(&entry(8, BUFFER, 4096).with_match_bits(0x55));
-    rig.event(TARGET_EQ);
-    rig.submit(TXQ, &[&idc_message(0x55, &payload)]);
-    let event = rig.event(TARGET_EQ).short();
-    assert_eq!(
-        (event.match_bits, event.header_data, event.length),
-        (0x55, 0xdada, 192)
-    );
-    assert_eq!(event.buffer_id, 8);
-    assert_eq!(rig.memory.bytes(BUFFER, 192), payload);
-    assert_eq!(rig.event(EQ).initiator().user_ptr, 0xbeef);
-}
-
-#[test]
-fn rule_2_11_payload_limits() {
-    for (flags, len, fits) in [
-        (DmaFlags::empty(), 192, true),
-        (DmaFlags::empty(), 193, false),
-        (DmaFlags::RESTRICTED, 224, true),
-        (DmaFlags::RESTRICTED, 225, false),
-    ] {
-        let mut rig = matching();
-        rig.submit(
-            TXQ,
-            &[&c_state(flags | DmaFlags::EVENT_SEND_DISABLE).encode()],
-        );
-        rig.submit(TXQ, &[&idc_put(&vec![1; len])]);
-        let kind = if fits {
-            EventType::ACK
-        } else {
-            EventType::COMMAND_FAILURE
-        };
-        assert_eq!(rig.event(EQ).kind(), kind, "{flags:?} {len}");
-    }
-    // A length that is shorter than the head, or longer than the command.
-    for length in [15, 200] {
-        let mut rig = matching();
-        let mut command = idc_put(&[1; 8]);
-        command[1] = length;
-        rig.submit(TXQ, &[&command]);
-        assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
-    }
 }
 
 #[test]

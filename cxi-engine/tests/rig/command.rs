@@ -1,0 +1,169 @@
+//! Commands as programs write them.
+
+use cxi_hw::{
+    CState, Class, CommandByte, CtCommand, CtOp, DmaFlags, DmaOp, FabricAddress, FullDma,
+    IdcHeader, IdcMessage, List, MatchId, TargetCommand, TargetFlags, TargetOp,
+};
+
+use super::{BUFFER, EQ, LAC, NID, PORTAL};
+
+pub fn target(op: TargetOp) -> CommandByte {
+    CommandByte::new(Class::CQ, 1, op.0)
+}
+
+pub fn dma(op: DmaOp) -> CommandByte {
+    CommandByte::new(Class::DMA, 1, op.0)
+}
+
+pub fn counter(op: CtOp, ct: u16) -> CtCommand {
+    CtCommand {
+        command: CommandByte::new(Class::CT, 1, op.0),
+        ct,
+        ..CtCommand::default()
+    }
+}
+
+pub fn padded(command: &[u8], bytes: usize) -> Vec<u8> {
+    let mut padded = command.to_vec();
+    padded.resize(bytes, 0);
+    padded
+}
+
+/// An entry of the priority list of [`PORTAL`] that takes puts from anybody.
+pub fn entry(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
+    TargetCommand {
+        command: target(TargetOp::APPEND),
+        ptl_list: List::PRIORITY,
+        ptlte_index: PORTAL,
+        flags: TargetFlags::OP_PUT,
+        buffer_id,
+        lac: LAC,
+        start,
+        length,
+        match_id: MatchId::ANY,
+        ..TargetCommand::default()
+    }
+}
+
+pub fn unlink(list: List, buffer_id: u16) -> TargetCommand {
+    TargetCommand {
+        command: target(TargetOp::UNLINK),
+        ptl_list: list,
+        ptlte_index: PORTAL,
+        buffer_id,
+        ..TargetCommand::default()
+    }
+}
+
+pub fn search(op: TargetOp, buffer_id: u16, match_bits: u64) -> TargetCommand {
+    TargetCommand {
+        command: target(op),
+        ptl_list: List::UNEXPECTED,
+        ptlte_index: PORTAL,
+        buffer_id,
+        match_id: MatchId::ANY,
+        match_bits,
+        length: 0xffff_ffff,
+        ..TargetCommand::default()
+    }
+}
+
+/// A DMA command to portal index 0 of PID 0 of a NIC.
+pub fn message(op: DmaOp, nid: u32, local_addr: u64, len: u32) -> FullDma {
+    let (dfa, index_ext) = FabricAddress::unicast(nid, 0, 0, 9);
+    FullDma {
+        command: dma(op),
+        index_ext,
+        lac: LAC,
+        flags: DmaFlags::EVENT_SEND_DISABLE,
+        dfa,
+        local_addr,
+        request_len: len,
+        eq: EQ,
+        initiator: MatchId::new(0, nid, 9),
+        user_ptr: 0xfeed,
+        ..FullDma::default()
+    }
+}
+
+pub fn put(len: u32) -> FullDma {
+    message(DmaOp::PUT, NID, BUFFER, len)
+}
+
+pub fn get(len: u32) -> FullDma {
+    message(DmaOp::GET, NID, BUFFER, len)
+}
+
+/// An immediate command of the smallest size that holds head and payload.
+pub fn immediate(op: DmaOp, head: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut command = [head, payload].concat();
+    let len = command.len();
+    let least = if op == DmaOp::SMALL_MESSAGE { 64 } else { 32 };
+    let bytes = len.next_power_of_two().max(least);
+    command.resize(bytes, 0);
+    command[0] = CommandByte::new(Class::IDC, u8::try_from(bytes.ilog2() - 5).unwrap(), op.0).0;
+    command[1] = u8::try_from(len).unwrap();
+    command
+}
+
+pub fn idc_put(payload: &[u8]) -> Vec<u8> {
+    let (dfa, _) = FabricAddress::unicast(NID, 0, 0, 9);
+    let head = IdcHeader {
+        dfa,
+        ..IdcHeader::default()
+    };
+    immediate(DmaOp::PUT, &head.encode(), payload)
+}
+
+pub fn idc_message(match_bits: u64, payload: &[u8]) -> Vec<u8> {
+    let (dfa, _) = FabricAddress::unicast(NID, 0, 0, 9);
+    let head = IdcMessage {
+        dfa,
+        match_bits,
+        header_data: 0xdada,
+        user_ptr: 0xbeef,
+        ..IdcMessage::default()
+    };
+    immediate(DmaOp::SMALL_MESSAGE, &head.encode(), payload)
+}
+
+pub fn c_state(flags: DmaFlags) -> CState {
+    CState {
+        command: CommandByte::new(Class::IDC, 0, DmaOp::CSTATE.0),
+        length: 32,
+        write_lac: LAC,
+        flags,
+        initiator: MatchId::new(0, NID, 9),
+        user_ptr: 0xcafe,
+        eq: EQ,
+        ..CState::default()
+    }
+}
+
+/// An entry of the overflow list that takes what nobody asked for.
+pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
+    TargetCommand {
+        ptl_list: List::OVERFLOW,
+        flags: TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::NO_TRUNCATE,
+        ignore_bits: u64::MAX,
+        ..entry(buffer_id, start, length)
+    }
+}
+
+/// Changes of a command.
+pub trait With {
+    #[must_use]
+    fn with_match_bits(self, match_bits: u64) -> Self;
+}
+
+impl With for TargetCommand {
+    fn with_match_bits(self, match_bits: u64) -> Self {
+        Self { match_bits, ..self }
+    }
+}
+
+impl With for FullDma {
+    fn with_match_bits(self, match_bits: u64) -> Self {
+        Self { match_bits, ..self }
+    }
+}

@@ -1,0 +1,103 @@
+//! 3.11: another buffer for an event queue.
+
+use std::sync::Arc;
+
+use cxi_engine::{EventBuffer, EventFlags, PortalOptions};
+use cxi_hw::{EqState, EventType, FullDma, TargetCommand, TargetFlags};
+
+use crate::rig::*;
+
+/// A portal that takes restricted puts and says nothing, so that only the initiator reports.
+fn quiet() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&TargetCommand {
+        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
+        ..entry(7, BUFFER + 4096, 4096)
+    });
+    rig.event(TARGET_EQ);
+    rig
+}
+
+#[test]
+fn rule_3_11_a_resize_switches_buffers() {
+    let mut rig = quiet();
+    rig.put(&FullDma {
+        user_ptr: 1,
+        ..put(1)
+    });
+    let va = rig.private(8192);
+    let buffer = EventBuffer {
+        memory: Arc::clone(&rig.memory) as _,
+        va,
+        len: 8192,
+    };
+    rig.engine.resize_event_queue(EQ, buffer);
+    rig.put(&FullDma {
+        user_ptr: 2,
+        ..put(1)
+    });
+    assert_eq!(rig.event(EQ).initiator().user_ptr, 1);
+    let switch = rig.event(EQ);
+    assert_eq!((switch.kind(), switch.0.len()), (EventType::EQ_SWITCH, 16));
+    assert_eq!(rig.try_event(EQ), None);
+    let reader = rig.readers.get_mut(&EQ).unwrap();
+    (reader.va, reader.blocks, reader.read) = (va, 128, 1);
+    reader.state = EqState {
+        rd_ptr: 1,
+        reading_buffer_b: true,
+        ..EqState::default()
+    };
+    assert_eq!(rig.event(EQ).initiator().user_ptr, 2);
+    // 126 of them fit.
+    for user_ptr in 0..126 {
+        rig.put(&FullDma { user_ptr, ..put(1) });
+    }
+    assert_eq!(rig.events(EQ).len(), 126);
+}
+
+/// Read pointers that were stored for the old buffer do not count for the new one.
+#[test]
+fn rule_3_11_the_new_buffer_is_unread_until_the_client_says_so() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::empty());
+    for _ in 0..40 {
+        rig.put(&FullDma { eq: 5, ..put(1) });
+        rig.event(5);
+    }
+    let va = rig.private(4096);
+    let buffer = EventBuffer {
+        memory: Arc::clone(&rig.memory) as _,
+        va,
+        len: 4096,
+    };
+    rig.engine.resize_event_queue(5, buffer);
+    for user_ptr in 0..63 {
+        rig.put(&FullDma {
+            eq: 5,
+            user_ptr,
+            ..put(1)
+        });
+    }
+    assert!(rig.memory.bytes(va + 62 * 64, 64)[14] != 0);
+    assert_eq!(rig.memory.bytes(va + 63 * 64, 64), [0; 64]);
+}
+
+#[test]
+fn rule_3_11_the_switch_waits_for_room() {
+    let mut rig = quiet();
+    rig.add_eq(5, 64, EventFlags::empty());
+    for _ in 0..62 {
+        rig.put(&FullDma { eq: 5, ..put(1) });
+    }
+    let va = rig.private(4096);
+    let buffer = EventBuffer {
+        memory: Arc::clone(&rig.memory) as _,
+        va,
+        len: 4096,
+    };
+    rig.engine.resize_event_queue(5, buffer);
+    assert_eq!(rig.event(5).kind(), EventType::ACK);
+    let kinds: Vec<_> = rig.events(5).into_iter().map(|event| event.0).collect();
+    assert_eq!(kinds.last(), Some(&EventType::EQ_SWITCH));
+}
