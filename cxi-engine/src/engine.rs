@@ -87,6 +87,13 @@ impl Engine {
         self.settings = settings;
     }
 
+    /// Takes the NIC from its fabric to another one. Packets that wait for it are lost.
+    pub fn set_fabric(&mut self, fabric: Fabric) {
+        self.fabric.detach(self.settings.nid);
+        fabric.attach(self.settings.nid);
+        self.fabric = fabric;
+    }
+
     /// What an LCID of an RGID sends with from now on; `None` takes it away.
     pub fn set_profile(&mut self, rgid: u16, lcid: u8, profile: Option<CommunicationProfile>) {
         match profile {

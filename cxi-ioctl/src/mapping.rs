@@ -94,6 +94,16 @@ impl Mapping {
         Ok(())
     }
 
+    /// Puts a 64-bit word at `offset` and returns what was there, in one step: what a device does
+    /// with a doorbell that it polls.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mapping::read_u64`].
+    pub fn swap_u64(&self, offset: usize, value: u64) -> Result<u64, Errno> {
+        Ok(self.words.at(offset)?.swap(value, Ordering::Relaxed))
+    }
+
     /// Writes one 64-byte command slot as eight words in ascending order.
     ///
     /// The device may look at the slot before the last word has arrived: tell it about the slot

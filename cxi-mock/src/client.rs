@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cxi_ioctl::{Errno, Mapping};
 
-use crate::{Credentials, InProcess, Nic};
+use crate::data_path::OwnMemory;
+use crate::{ClientMemory, Credentials, InProcess, Nic};
 
 /// The memory of a caller, as far as one command reaches it.
 pub trait CallerMemory {
@@ -29,6 +30,13 @@ pub trait CallerMemory {
     ///
     /// EFAULT if the caller's memory cannot be written.
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno>;
+
+    /// The memory of the caller's process, for all that the NIC does on its own: what the command
+    /// hands over is read and written as long as the object lives. Without a front end it is all
+    /// [`DeviceMemory`](cxi_ioctl::DeviceMemory) of this process.
+    fn process_memory(&self) -> Arc<dyn ClientMemory> {
+        Arc::new(OwnMemory)
+    }
 
     /// Whether there is memory behind all of a range that the caller wants pinned (ATU_MAP,
     /// EQ_ALLOC). A front end that cannot see it says yes.

@@ -105,6 +105,7 @@ impl<'a> Hardware<'a> {
     pub fn set_nid(&self, nid: u32) {
         self.nic
             .with_registers(|registers| registers.nid = Some(nid));
+        self.nic.set_up_data_path(|settings| settings.nid = nid);
     }
 
     /// The address of the NIC on the fabric.
@@ -119,6 +120,8 @@ impl<'a> Hardware<'a> {
     pub fn set_rdzv_get_en(&self, enabled: bool) {
         self.nic
             .with_registers(|registers| registers.rdzv_get_en = Some(enabled));
+        self.nic
+            .set_up_data_path(|settings| settings.rendezvous_gets = enabled);
     }
 
     /// Whether rendezvous gets are on.

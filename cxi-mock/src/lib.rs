@@ -51,6 +51,7 @@ struct Readme;
 mod client;
 mod config;
 mod credentials;
+mod data_path;
 mod fault;
 mod fault_spec;
 mod hardware;
@@ -68,13 +69,14 @@ mod transport;
 pub use client::{CallerMemory, Client};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
+pub use cxi_engine::{ClientMemory, MemoryFault};
 pub use cxi_ioctl::Fault;
 pub use fault::Faults;
 pub use fault_spec::{BadFault, FaultSpec};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;
-pub use nic::Nic;
+pub use nic::{Nic, Wake};
 pub use node::MockNode;
 pub use snapshot::{
     AccessSnapshot, HeldSnapshot, Inconsistency, NicSnapshot, NodeSnapshot, RxProfileSnapshot,

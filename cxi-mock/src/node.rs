@@ -6,7 +6,7 @@ use cxi_ioctl::Errno;
 
 use crate::{Credentials, InProcess, LoadError, Nic, NicConfig};
 
-/// A node with NICs `cxi0`, `cxi1` and so on. The NICs share nothing.
+/// A node with NICs `cxi0`, `cxi1` and so on. They share the fabric and nothing else.
 #[derive(Debug)]
 pub struct MockNode {
     nics: Vec<Arc<Nic>>,
@@ -39,13 +39,17 @@ impl MockNode {
         let nics = configs
             .into_iter()
             .map(Nic::new)
-            .collect::<Result<_, _>>()?;
-        Ok(Self { nics })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::from_nics(nics))
     }
 
     /// A node of these NICs, for instance restored ones.
     #[must_use]
     pub fn from_nics(nics: Vec<Arc<Nic>>) -> Self {
+        let wire = Arc::default();
+        for nic in &nics {
+            nic.connect(&wire);
+        }
         Self { nics }
     }
 

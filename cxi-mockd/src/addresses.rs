@@ -1,5 +1,7 @@
 //! Where in a command a caller put the addresses of its buffers.
 
+use std::sync::Arc;
+
 use nix::unistd::Pid;
 
 use cxi_ioctl::abi::portal::PteStatusCmd;
@@ -7,8 +9,9 @@ use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
 use cxi_ioctl::{Command, DriverRelease, Errno, Opcode, Pointers};
 
+use super::process::ProcessMemory;
 use super::{memory, pages};
-use cxi_mock::CallerMemory;
+use cxi_mock::{CallerMemory, ClientMemory};
 
 /// Where most commands have the address of their response.
 const RESPONSE: Pointers = Pointers {
@@ -55,6 +58,10 @@ impl RemoteBuffers {
 }
 
 impl CallerMemory for RemoteBuffers {
+    fn process_memory(&self) -> Arc<dyn ClientMemory> {
+        Arc::new(ProcessMemory::of(self.pid))
+    }
+
     fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {
         memory::write(self.pid, self.response.ok_or(Errno::EFAULT)?, response)
     }

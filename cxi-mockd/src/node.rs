@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use fuser::{Config, Session, SessionACL};
 
+use super::data_path;
 use super::error::{Doing, ServeError};
 use super::files::Files;
 use super::mount::{self, LinkDirectory, Places, Stage};
@@ -37,6 +38,7 @@ impl Node {
         answer(Arc::clone(&server), fuse)?;
         let places = Places::lay(&stage)?;
         drop(stage);
+        data_path::start(&server).doing(|| "start the data path".to_owned())?;
         if cleanup {
             clean_up_regularly(Arc::clone(&server))?;
         }

@@ -16,6 +16,7 @@ pub mod counted;
 pub mod decode;
 pub mod device;
 pub mod encode;
+pub mod endpoint;
 pub mod fuse_file;
 pub mod library;
 pub mod mock;

@@ -3,6 +3,8 @@
 //!
 //! The memory of a caller may make whoever writes to it wait, and for ever if the caller wants it.
 
+use std::sync::Arc;
+
 use cxi_ioctl::abi::counter::CtAllocResp;
 use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::LniAllocResp;
@@ -16,7 +18,8 @@ use zerocopy::FromBytes;
 
 use super::Device;
 use super::window::PAGE;
-use crate::CallerMemory;
+use crate::data_path::OwnMemory;
+use crate::{CallerMemory, ClientMemory};
 
 /// Frees what a file has by its handle.
 type Free = fn(&mut Device, u32, u32) -> Result<(), Errno>;
@@ -148,6 +151,21 @@ impl Device {
             file.windows.free(window);
         }
         Ok(())
+    }
+}
+
+/// The memory of the caller's process, for the commands that hand some of it over: to find it
+/// costs more than most commands.
+pub(super) fn handed_over(command: &[u8], memory: &dyn CallerMemory) -> Arc<dyn ClientMemory> {
+    let number = u32::read_from_prefix(command).map_or(0, |(number, _)| number);
+    match Opcode::from_number(number) {
+        Opcode::ATU_MAP
+        | Opcode::CQ_ALLOC_BUF
+        | Opcode::CT_ALLOC
+        | Opcode::CT_WB_UPDATE
+        | Opcode::EQ_ALLOC
+        | Opcode::EQ_RESIZE => memory.process_memory(),
+        _ => Arc::new(OwnMemory),
     }
 }
 

@@ -114,6 +114,9 @@ impl Device {
         self.atu.mds.put(md.id, descriptor);
         self.hold_lni(lni);
         self.file_mut(caller.file)?.mds.insert(md.id);
+        let rgid = self.lni_of(caller.file, lni)?.rgid;
+        self.data_path
+            .add_region(rgid, &md, mapping.flags, caller.memory);
         Ok(md)
     }
 
@@ -214,6 +217,7 @@ impl Device {
             return Err(Errno::EBUSY);
         }
         self.atu.mds.remove(id);
+        self.data_path.remove_region(id);
         self.atu.md_ids.free(id);
         self.unhold_lni(lni);
         self.file_mut(file)?.mds.remove(&id);

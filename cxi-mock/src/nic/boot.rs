@@ -24,6 +24,7 @@ use super::queue::Cqs;
 use super::registers::Registers;
 use super::rgid::Rgids;
 use super::table::Table;
+use crate::data_path::DataPath;
 use crate::rules::{Rules, UnrestrictedMeans};
 use crate::{LoadError, NicConfig, Totals};
 
@@ -70,6 +71,7 @@ impl Device {
             ptes: Ptes::new(config.totals.ptes),
             atu: Atu::new(config.totals.acs),
             hazards: Vec::new(),
+            data_path: DataPath::new(config),
             params: config.params.clone(),
             rules,
         })

@@ -49,7 +49,7 @@ impl Device {
         lni: u32,
         wb: u64,
     ) -> Result<(u32, Mminfo), Errno> {
-        let svc = self.lni_of(caller.file, lni)?.svc;
+        let Lni { svc, rgid, .. } = *self.lni_of(caller.file, lni)?;
         if !wb.is_multiple_of(WRITE_BACK_ALIGN) {
             return Err(Errno::EINVAL);
         }
@@ -72,7 +72,17 @@ impl Device {
         };
         self.cts.table.put(id, ct);
         self.hold_lni(lni);
-        self.file_mut(caller.file)?.cts.insert(id);
+        let file = self.file_mut(caller.file)?;
+        file.cts.insert(id);
+        match file.windows.map_all(doorbell) {
+            Ok(page) => self
+                .data_path
+                .add_counter((id, rgid), caller.memory, wb, page),
+            Err(errno) => {
+                self.ct_free(caller.file, id)?;
+                return Err(errno);
+            }
+        }
         Ok((id, doorbell))
     }
 
@@ -85,6 +95,7 @@ impl Device {
     pub(super) fn ct_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let Ct { lni, doorbell, .. } = *self.ct_of(file, id)?;
         self.cts.table.remove(id);
+        self.data_path.remove_counter(id);
         self.unhold_lni(lni);
         let file = self.file_mut(file)?;
         file.cts.remove(&id);
@@ -96,10 +107,13 @@ impl Device {
     }
 
     /// CT_WB_UPDATE: unlike CT_ALLOC it wants an address, and does not look at its alignment.
-    /// Counters do not count, so there is nothing to write back.
-    pub(super) fn ct_wb_update(&self, file: u32, id: u32, wb: u64) -> Result<(), Errno> {
-        self.ct_of(file, id)?;
-        (wb != 0).then_some(()).ok_or(Errno::EINVAL)
+    pub(super) fn ct_wb_update(&self, caller: &Caller<'_>, id: u32, wb: u64) -> Result<(), Errno> {
+        self.ct_of(caller.file, id)?;
+        if wb == 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.data_path.set_write_back(id, caller.memory, wb);
+        Ok(())
     }
 
     /// Gives back what an LNI holds of counters.

@@ -8,7 +8,7 @@ use cxi_ioctl::abi::profile::{
     TC_LOW_LATENCY, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED,
 };
 
-use super::cp_table::Traffic;
+use super::cp_table::{Cp, Traffic};
 use super::profile::{Lookup, Profile, Tx};
 use super::rgid::{LCIDS, Lcid};
 use super::{Caller, Device, descriptor};
@@ -207,7 +207,19 @@ impl Device {
             cp,
             handles: 1,
         });
+        self.wire_lcid(rgid, lcid);
         Ok(Some((rgid, lcid)))
+    }
+
+    /// Tells the data path what an LCID sends with.
+    fn wire_lcid(&self, rgid: u32, index: usize) {
+        let lcid = self.rgids.get(rgid).and_then(|rgid| rgid.lcids[index]);
+        let cp = lcid.and_then(|lcid| self.cps.table.get(lcid.cp));
+        let sends = cp.map(|Cp { traffic, .. }| {
+            let high_rate = traffic.tc_type == TC_TYPE_HRP;
+            (traffic.vni, traffic.tc, high_rate)
+        });
+        self.data_path.set_profile(rgid, index, sends);
     }
 
     /// An LCID of the RGID that stands for the same traffic already, if it may be used again.
@@ -268,6 +280,7 @@ impl Device {
             if lcid.handles == 0 {
                 let cp = lcid.cp;
                 entry.lcids[index] = None;
+                self.wire_lcid(rgid, index);
                 self.leave_cp(cp);
             }
         }

@@ -16,7 +16,7 @@ use cxi_ioctl::abi::service::{
 use cxi_ioctl::{Errno, Opcode, Privilege, RequestLen};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use super::answer::Answer;
+use super::answer::{Answer, handed_over};
 use super::cp::{CpKind, CpRequest};
 use super::{Caller, Device, Nic};
 use crate::rules::Rules;
@@ -58,6 +58,7 @@ pub(super) fn write(
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
     let mut answer = Answer::new(command, memory);
+    let process = handed_over(command, memory);
     let mut device = nic.device();
     let (opcode, privilege) = admit(&device.rules, command)?;
     let function = device
@@ -89,7 +90,11 @@ pub(super) fn write(
     }
     let mut call = Call {
         nic,
-        caller: Caller { file, credentials },
+        caller: Caller {
+            file,
+            credentials,
+            memory: &process,
+        },
         command,
         memory: &mut answer,
     };

@@ -17,6 +17,11 @@ use crate::rules::{FailedReserve, PrivateRxProfile, VniAuthority};
 /// Bits of a PID and its PtlTE offset together.
 const INDEX_BITS: u32 = 17;
 
+/// PtlTE offsets for each PID.
+pub(super) const fn pid_granule(pid_bits: u32) -> u32 {
+    1 << (INDEX_BITS - pid_bits)
+}
+
 /// Whose PIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PidsOf {
@@ -26,6 +31,16 @@ pub(crate) enum PidsOf {
     Vni(u16),
 }
 
+impl PidsOf {
+    /// The number that the data path has for it.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Profile(id) => id,
+            Self::Vni(vni) => 1 << 31 | u32::from(vni),
+        }
+    }
+}
+
 /// A domain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Domain {
@@ -33,7 +48,7 @@ pub(crate) struct Domain {
     pub(crate) lni: u32,
     pub(crate) vni: u16,
     pub(crate) pid: u32,
-    pids: PidsOf,
+    pub(crate) pids: PidsOf,
     /// PtlTEs mapped into it.
     pub(crate) mapped: u32,
 }
@@ -79,7 +94,7 @@ impl Domains {
 
     /// PtlTE offsets for each PID.
     pub(crate) fn pid_granule(&self) -> u32 {
-        1 << (INDEX_BITS - self.pid_bits)
+        pid_granule(self.pid_bits)
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Domain> {
@@ -125,6 +140,12 @@ impl Device {
         let id = self.domains.ids.alloc().ok_or(Errno::ENOSPC)?;
         self.domains.by_pid.insert((vni, pid), id);
         self.domains.table.put(id, domain);
+        let vnis = match pids {
+            PidsOf::Profile(rx) => self.rx.get(rx).map(|rx| rx.vni..=rx.last()),
+            PidsOf::Vni(vni) => Some(vni..=vni),
+        };
+        let vnis = vnis.unwrap_or(vni..=vni);
+        self.data_path.add_receive_profile(pids.number(), vnis);
         self.file_mut(caller.file)?.domains.insert(id);
         self.hold_lni(lni);
         Ok((id, pid))
@@ -251,6 +272,10 @@ impl Device {
         self.domains.ids.free(id);
         if let Some(pids) = self.pids_mut(domain.pids) {
             pids.give(domain.pid);
+        }
+        let shares = |(_, other): (u32, &Domain)| other.pids == domain.pids;
+        if !self.domains.table.iter().any(shares) {
+            self.data_path.remove_receive_profile(domain.pids.number());
         }
         self.drop_pids_user(domain.pids);
         self.file_mut(file)?.domains.remove(&id);

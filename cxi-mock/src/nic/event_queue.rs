@@ -1,5 +1,7 @@
 //! Event queues.
 
+use std::sync::Arc;
+
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAttr};
@@ -11,6 +13,7 @@ use super::table::Table;
 use super::window::PAGE;
 use super::{Caller, Device, Slot};
 use crate::HazardKind;
+use crate::data_path::NewEvents;
 
 /// Bytes of the smallest slot of an event buffer.
 const SLOT_BYTES: u64 = 64;
@@ -166,7 +169,32 @@ impl Device {
         }
         self.hold_lni(new.lni);
         self.file_mut(file)?.eqs.insert(id);
+        if let Err(errno) = self.wire_events(caller, new, (id, csr)) {
+            self.eq_free(file, id)?;
+            return Err(errno);
+        }
         Ok((id, csr))
+    }
+
+    /// Tells the data path of a new queue.
+    fn wire_events(
+        &mut self,
+        caller: &Caller<'_>,
+        new: &NewEq,
+        (id, csr): (u32, Mminfo),
+    ) -> Result<(), Errno> {
+        let rgid = self.lni_of(caller.file, new.lni)?.rgid;
+        let page = self.file_mut(caller.file)?.windows.map_all(csr)?;
+        let wait = |wait: u32| u64::from(caller.file) << 32 | u64::from(wait);
+        self.data_path.add_event_queue(NewEvents {
+            id,
+            rgid,
+            attr: &new.attr,
+            waits: new.waits.map(|id| (id != 0).then(|| wait(id))),
+            memory: Arc::clone(caller.memory),
+            page,
+        });
+        Ok(())
     }
 
     /// A number: the oldest that the LNI holds, or a new one with a credit. Says whether the
@@ -245,6 +273,7 @@ impl Device {
             return Err(Errno::EBUSY);
         }
         self.eqs.table.remove(id);
+        self.data_path.remove_event_queue(id);
         self.file_mut(file)?.windows.free(eq.csr);
         if self.eqs.pct == Some(id) {
             self.eqs.pct = None;
@@ -269,12 +298,13 @@ impl Device {
     /// reservation is not looked at.
     pub(super) fn eq_resize(
         &mut self,
-        file: u32,
+        caller: &Caller<'_>,
         id: u32,
         md: u32,
         queue: u64,
         len: u64,
     ) -> Result<(), Errno> {
+        let file = caller.file;
         let eq = self.eq_of(file, id)?;
         if eq.resize.is_some() {
             return Err(Errno::EINVAL);
@@ -289,6 +319,8 @@ impl Device {
         if let Some(eq) = self.eqs.table.get_mut(id) {
             eq.resize = Some((buffer, len / SLOT_BYTES));
         }
+        self.data_path
+            .resize_event_queue(id, caller.memory, queue, len);
         Ok(())
     }
 
@@ -324,6 +356,7 @@ impl Device {
         if let Some(eq) = self.eqs.table.get_mut(id) {
             eq.reserved = reserved;
         }
+        self.data_path.set_reserved_slots(id, reserved);
         i32::try_from(reserved).map_err(|_| Errno::EINVAL)
     }
 

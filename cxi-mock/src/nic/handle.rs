@@ -69,7 +69,7 @@ impl Device {
             }
             Opcode::CT_WB_UPDATE => {
                 let command: CtWbUpdateCmd = call.command()?;
-                self.ct_wb_update(file, command.ctn, command.wb)
+                self.ct_wb_update(&call.caller, command.ctn, command.wb)
             }
             Opcode::WAIT_ALLOC => {
                 let command: WaitAllocCmd = call.command()?;
@@ -134,7 +134,7 @@ impl Device {
                     queue_md,
                     ..
                 } = call.command()?;
-                self.eq_resize(file, eq_hndl, queue_md, queue, queue_len)
+                self.eq_resize(&call.caller, eq_hndl, queue_md, queue, queue_len)
             }
             Opcode::EQ_RESIZE_COMPLETE => {
                 let command: EqResizeCompleteCmd = call.command()?;
@@ -195,7 +195,10 @@ impl Device {
                 let command: PteStatusCmd = call.command()?;
                 let read =
                     |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
-                let status = self.pte_status(file, command.pte_index, read)?;
+                let (status, offsets) = self.pte_status(file, command.pte_index, read)?;
+                if status.ule_offsets != 0 && !offsets.is_empty() {
+                    call.memory.write_list(offsets.as_bytes());
+                }
                 call.respond(&status)
             }
             Opcode::PTE_TRANSITION_SM => {

@@ -9,6 +9,7 @@ use zerocopy::FromZeros;
 
 use super::Device;
 use super::dispatch::Call;
+use super::domain::pid_granule;
 use crate::NicConfig;
 
 /// Shift of the minimum free space of a list entry. libfabric refuses a NIC with another one.
@@ -17,6 +18,11 @@ const MIN_FREE_SHIFT: u32 = 0;
 const RDZV_GET_IDX_FROM_END: u32 = 1;
 /// Bytes of the part description that are told.
 const FRU_BYTES: usize = 14;
+
+/// The PtlTE offset that a NIC gets the rest of a rendezvous put from.
+pub(crate) fn rendezvous_index(pid_bits: u32) -> u32 {
+    pid_granule(pid_bits) - RDZV_GET_IDX_FROM_END
+}
 
 impl Device {
     /// DEV_INFO_GET.
@@ -29,7 +35,7 @@ impl Device {
         info.pid_count = self.domains.pid_count();
         info.pid_granule = self.domains.pid_granule();
         info.min_free_shift = MIN_FREE_SHIFT;
-        info.rdzv_get_idx = info.pid_granule - RDZV_GET_IDX_FROM_END;
+        info.rdzv_get_idx = rendezvous_index(self.params.pid_bits);
         info.vendor_id = identity.vendor_id;
         info.device_id = identity.device_id;
         info.device_rev = identity.device_rev;
@@ -67,7 +73,7 @@ impl Device {
         info.pid_count = self.domains.pid_count();
         info.pid_granule = self.domains.pid_granule();
         info.min_free_shift = MIN_FREE_SHIFT;
-        info.rdzv_get_idx = info.pid_granule - RDZV_GET_IDX_FROM_END;
+        info.rdzv_get_idx = rendezvous_index(self.params.pid_bits);
         info.rsrcs = self.accounting.totals();
         info.device_rev = identity.device_rev;
         info.device_proto = identity.device_proto;

@@ -39,13 +39,16 @@ mod window;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use cxi_engine::Settings;
 use cxi_ioctl::{Errno, Mapping};
 
+use crate::data_path::{DataPath, Wire};
 use crate::rules::Rules;
 use crate::{
-    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, HazardKind, LoadError,
-    ModuleParameters, NicConfig, NicState,
+    CallerMemory, Client, ClientMemory, Credentials, Faults, Hardware, Hazard, HazardKind,
+    LoadError, ModuleParameters, NicConfig, NicState,
 };
 use accounting::{Accounting, Slot};
 use atu::Atu;
@@ -56,6 +59,7 @@ use event_queue::Eqs;
 use file::Files;
 use group::Groups;
 use ids::Ids;
+pub(crate) use info::rendezvous_index;
 use lni::Lni;
 use pools::Pools;
 use profile::{Profiles, Rx, Tx};
@@ -73,6 +77,7 @@ pub struct Nic {
     config: NicConfig,
     faults: Faults,
     device: Mutex<Device>,
+    data_path: Arc<DataPath>,
 }
 
 impl Nic {
@@ -90,6 +95,7 @@ impl Nic {
         Arc::new(Self {
             config,
             faults: Faults::default(),
+            data_path: Arc::clone(&device.data_path),
             device: Mutex::new(device),
         })
     }
@@ -204,6 +210,57 @@ impl Nic {
         Some(file.waits.iter().map(|(id, _)| id).collect())
     }
 
+    /// Puts the NIC on a wire with others.
+    pub(crate) fn connect(&self, wire: &Arc<Wire>) {
+        self.data_path.connect(wire);
+    }
+
+    pub(crate) fn set_up_data_path(&self, change: impl FnOnce(&mut Settings)) {
+        self.data_path.set_up(change);
+    }
+
+    /// Looks at the doorbells of all queues and does some of what there is to do, also what that
+    /// makes other NICs of the node do. Says whether there was anything.
+    ///
+    /// The data path runs only in this and [`run_until_idle`](Self::run_until_idle).
+    pub fn step(&self) -> bool {
+        self.data_path.step()
+    }
+
+    /// Executes all commands that were rung, and what follows from them. Says whether there was
+    /// anything.
+    pub fn run_until_idle(&self) -> bool {
+        let mut worked = false;
+        while self.step() {
+            worked = true;
+        }
+        worked
+    }
+
+    /// Wait objects whose interrupt has come since the last call.
+    #[must_use]
+    pub fn take_wakes(&self) -> Vec<Wake> {
+        let wakes = self.data_path.take_wakes();
+        if wakes.is_empty() {
+            return Vec::new();
+        }
+        let device = self.device();
+        let wake = |wake: u64| {
+            let file = device.files.get(u32::try_from(wake >> 32).ok()?)?;
+            Some(Wake {
+                virtual_function: file.virtual_function,
+                client: file.number,
+                wait: u32::try_from(wake & u64::from(u32::MAX)).ok()?,
+            })
+        };
+        wakes.into_iter().filter_map(wake).collect()
+    }
+
+    /// Waits until there are queues or counters, or for that long.
+    pub fn wait_for_queues(&self, most: Duration) {
+        self.data_path.wait_for_doorbells(most);
+    }
+
     pub(crate) fn with_registers<T>(&self, change: impl FnOnce(&mut Registers) -> T) -> T {
         change(&mut self.device().registers)
     }
@@ -213,11 +270,24 @@ impl Nic {
     }
 }
 
+/// A wait object whose interrupt has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wake {
+    /// Function of the open file; `None` for the physical one.
+    pub virtual_function: Option<u32>,
+    /// Number of the open file.
+    pub client: u32,
+    /// Number of the wait object.
+    pub wait: u32,
+}
+
 /// Who makes a call, on which open file.
 #[derive(Clone, Copy, Debug)]
 struct Caller<'a> {
     file: u32,
     credentials: &'a Credentials,
+    memory: &'a Arc<dyn ClientMemory>,
 }
 
 /// Everything the driver of a NIC keeps.
@@ -247,6 +317,7 @@ struct Device {
     ptes: Ptes,
     atu: Atu,
     hazards: Vec<Hazard>,
+    data_path: Arc<DataPath>,
 }
 
 impl Device {

@@ -262,6 +262,7 @@ impl Device {
             return Err(Inconsistency::Limits { service: id });
         }
         self.restore_pools(saved)?;
+        self.wire_pools(saved.le_pools, saved.tle_pool, &desc.limits);
         let mut profiles = [ProfilePair::default(); 4];
         for (pair, (tx, rx)) in profiles.iter_mut().zip(&saved.profiles) {
             let there = |profile| self.tx.get(profile).is_some();

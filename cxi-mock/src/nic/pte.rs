@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
-use cxi_ioctl::abi::portal::{PTLTE_DISABLED, PTLTE_SOFTWARE_MANAGED, PtOptions, PteStatus};
+use cxi_ioctl::abi::portal::{PtOptions, PteStatus};
 use cxi_ioctl::abi::service::RSRC_LE;
 use zerocopy::FromZeros;
 
@@ -12,6 +12,7 @@ use super::lni::Lni;
 use super::pools::LePools;
 use super::table::Table;
 use super::{Caller, Device, Slot};
+use crate::data_path::NewPortal;
 
 /// Offsets that a multicast address can have.
 const MULTICAST_OFFSETS: u32 = 1 << 18;
@@ -32,7 +33,6 @@ pub(crate) struct Pte {
     counted: bool,
     /// A command that failed still refers to it: it goes with the file.
     leaked: bool,
-    state: u32,
 }
 
 /// A mapping of a portal table entry into a domain, or to a multicast address.
@@ -41,7 +41,8 @@ struct PteMap {
     file: u32,
     pte: u32,
     domain: u32,
-    multicast: Option<u32>,
+    offset: u32,
+    multicast: bool,
 }
 
 /// All portal table entries.
@@ -90,7 +91,7 @@ impl Device {
         eq: u32,
         options: u64,
     ) -> Result<u32, Errno> {
-        let svc = self.lni_of(caller.file, lni)?.svc;
+        let Lni { svc, rgid, .. } = *self.lni_of(caller.file, lni)?;
         if eq != 0 {
             self.eq_of(caller.file, eq)?;
         }
@@ -124,12 +125,19 @@ impl Device {
                 multicast: false,
                 counted,
                 leaked: false,
-                state: PTLTE_DISABLED,
             },
         );
         self.hold_eq(eq);
         self.hold_lni(lni);
         self.file_mut(caller.file)?.ptes.insert(id);
+        let group = self.groups.get(svc);
+        self.data_path.add_portal(NewPortal {
+            id,
+            rgid,
+            eq,
+            options: options.bits(),
+            pools: group.and_then(|group| group.le_pools).unwrap_or_default(),
+        });
         Ok(id)
     }
 
@@ -145,6 +153,7 @@ impl Device {
             return Err(Errno::EBUSY);
         }
         self.ptes.table.remove(id);
+        self.data_path.remove_portal(id);
         self.ptes.counted -= u32::from(pte.counted);
         self.unhold_eq(pte.eq);
         self.unhold_lni(pte.lni);
@@ -195,7 +204,8 @@ impl Device {
             file,
             pte,
             domain,
-            multicast: multicast.then_some(offset),
+            offset,
+            multicast,
         };
         self.ptes.maps.put(id, map);
         self.file_mut(file)?.maps.insert(id);
@@ -205,6 +215,10 @@ impl Device {
         }
         if let Some(domain) = self.domains.get_mut(domain) {
             domain.mapped += 1;
+            if !multicast {
+                let (profile, pid) = (domain.pids.number(), domain.pid);
+                self.data_path.map_portal(profile, pid, offset, map.pte);
+            }
         }
         Ok(id)
     }
@@ -215,21 +229,26 @@ impl Device {
         let PteMap {
             pte,
             domain,
+            offset,
             multicast,
             ..
         } = *map.ok_or(Errno::EINVAL)?;
         self.ptes.maps.remove(id);
         self.ptes.map_ids.free(id);
         self.file_mut(file)?.maps.remove(&id);
-        if let Some(address) = multicast {
-            self.ptes.multicast.remove(&address);
+        if multicast {
+            self.ptes.multicast.remove(&offset);
         }
         if let Some(pte) = self.ptes.table.get_mut(pte) {
             pte.mapped = pte.mapped.saturating_sub(1);
-            pte.multicast &= multicast.is_none();
+            pte.multicast &= !multicast;
         }
         if let Some(domain) = self.domains.get_mut(domain) {
             domain.mapped = domain.mapped.saturating_sub(1);
+            if !multicast {
+                let (profile, pid) = (domain.pids.number(), domain.pid);
+                self.data_path.unmap_portal(profile, pid, offset);
+            }
         }
         Ok(())
     }
@@ -240,20 +259,11 @@ impl Device {
     }
 
     /// PTE_TRANSITION_SM: matching goes on in software, if the caller knows of all messages
-    /// that were dropped: none. Once software has it, nothing is looked at.
-    pub(super) fn pte_transition(
-        &mut self,
-        file: u32,
-        id: u32,
-        drop_count: u32,
-    ) -> Result<(), Errno> {
-        if self.pte_of(file, id)?.state != PTLTE_SOFTWARE_MANAGED && drop_count != 0 {
-            return Err(Errno::EAGAIN);
-        }
-        if let Some(pte) = self.ptes.table.get_mut(id) {
-            pte.state = PTLTE_SOFTWARE_MANAGED;
-        }
-        Ok(())
+    /// that were dropped. Once software has it, nothing is looked at.
+    pub(super) fn pte_transition(&self, file: u32, id: u32, drop_count: u32) -> Result<(), Errno> {
+        self.pte_of(file, id)?;
+        let transition = self.data_path.transition(id, drop_count);
+        transition.map_err(|_| Errno::EAGAIN)
     }
 
     /// PTE_STATUS: changes what the caller left in its buffer. If that cannot be read, the
@@ -263,7 +273,7 @@ impl Device {
         file: u32,
         id: u32,
         read: impl FnOnce(&mut PteStatus) -> Result<(), Errno>,
-    ) -> Result<PteStatus, Errno> {
+    ) -> Result<(PteStatus, Vec<u64>), Errno> {
         let pte = *self.pte_of(file, id)?;
         let mut status = PteStatus::new_zeroed();
         if let Err(errno) = read(&mut status) {
@@ -280,13 +290,18 @@ impl Device {
         let (pools, limits) = own.unwrap_or((LePools::default(), &totals));
         let allocated = self.registers.les_allocated.iter().zip(pools);
         let allocated = allocated.filter_map(|(element, pool)| element.get(usize::from(pool)));
-        status.drop_count = 0;
-        status.state = u8::try_from(pte.state).unwrap_or(0);
+        let portal = self.data_path.portal_status(id);
+        status.drop_count = portal.drop_count;
+        status.state = portal.state;
         status.les_reserved = limits.types[RSRC_LE].res;
         status.les_max = limits.types[RSRC_LE].max;
-        status.les_allocated = allocated.copied().max().unwrap_or(0);
-        status.ule_count = 0;
-        Ok(status)
+        let set = allocated.copied().max().unwrap_or(0);
+        status.les_allocated = set.max(portal.les_allocated);
+        let room = usize::from(status.ule_count);
+        let mut offsets = portal.unexpected;
+        status.ule_count = u16::try_from(offsets.len()).unwrap_or(u16::MAX);
+        offsets.truncate(room);
+        Ok((status, offsets))
     }
 
     /// Gives back what an LNI holds of portal table entries.

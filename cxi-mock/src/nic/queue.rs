@@ -1,5 +1,7 @@
 //! Command queues.
 
+use std::sync::Arc;
+
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{
@@ -7,10 +9,12 @@ use cxi_ioctl::abi::queue::{
 };
 
 use super::ids::Ids;
+use super::lni::Lni;
 use super::table::Table;
 use super::window::PAGE;
 use super::{Caller, Device, Slot};
 use crate::Totals;
+use crate::data_path::{NewQueue, Ring};
 
 /// Number of the first target queue.
 const FIRST_TGQ: u32 = 1024;
@@ -156,12 +160,53 @@ impl Device {
         self.hold_eq(eq);
         self.hold_lni(lni);
         self.file_mut(caller.file)?.cqs.insert(id);
-        Ok(NewCq {
+        let new = NewCq {
             id,
             count,
             cmds,
             wp_addr,
-        })
+        };
+        if let Err(errno) = self.wire_queue(caller, (lni, eq), &new, buffer) {
+            self.cq_free(caller.file, id)?;
+            return Err(errno);
+        }
+        Ok(new)
+    }
+
+    /// Tells the data path of a new queue.
+    fn wire_queue(
+        &mut self,
+        caller: &Caller<'_>,
+        (lni, eq): (u32, u32),
+        new: &NewCq,
+        buffer: &CqAllocOptsBuf,
+    ) -> Result<(), Errno> {
+        let Lni { rgid, svc, .. } = *self.lnis.get(lni).ok_or(Errno::EINVAL)?;
+        let pool = self.groups.get(svc).and_then(|group| group.tle_pool);
+        let windows = &mut self.file_mut(caller.file)?.windows;
+        let ring = if buffer.buf == 0 {
+            Ring::Window(windows.map_all(new.cmds)?)
+        } else {
+            Ring::Client(Arc::clone(caller.memory), buffer.buf)
+        };
+        let launch = windows.map_all(new.wp_addr)?;
+        let opts = &buffer.opts;
+        let triggered = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
+        self.data_path.add_queue(NewQueue {
+            id: new.id,
+            rgid,
+            eq,
+            count: new.count,
+            policy: opts.policy,
+            transmit: (opts.flags & CQ_IS_TX != 0).then_some((
+                opts.lcid,
+                triggered,
+                pool.unwrap_or(0),
+            )),
+            ring,
+            launch,
+        });
+        Ok(())
     }
 
     /// A number and a credit. When there is no credit, for whatever reason, the LNI's own freed
@@ -202,6 +247,7 @@ impl Device {
         if let Some(cq) = self.cqs.table.get_mut(id) {
             cq.freed = true;
         }
+        self.data_path.remove_queue(id);
         self.unhold_eq(eq);
         self.unhold_lni(lni);
         let file = self.file_mut(file)?;
@@ -240,6 +286,12 @@ impl Device {
     /// CQ_ACK_COUNTER: commands in flight.
     pub(super) fn cq_ack_counter(&self, file: u32, id: u32) -> Result<u32, Errno> {
         self.cq_of(file, id)?;
-        Ok(self.registers.in_flight.get(&id).copied().unwrap_or(0))
+        Ok(self
+            .registers
+            .in_flight
+            .get(&id)
+            .copied()
+            .unwrap_or_default()
+            + self.data_path.commands_in_flight(id))
     }
 }

@@ -177,7 +177,24 @@ impl Device {
                 return Err(Errno::ENOSPC);
             }
         }
+        self.wire_pools(reservation.le_pools, reservation.tle_pool, limits);
         Ok(())
+    }
+
+    /// Tells the data path what a service has of list entries.
+    pub(super) fn wire_pools(
+        &self,
+        le_pools: Option<LePools>,
+        tle_pool: Option<u8>,
+        limits: &RsrcLimits,
+    ) {
+        if let Some(pools) = le_pools {
+            self.data_path.set_entry_pools(pools, limits.types[RSRC_LE]);
+        }
+        if let Some(pool) = tle_pool {
+            let limit = limits.types[RSRC_TLE];
+            self.data_path.set_triggered_pool(pool, limit);
+        }
     }
 
     fn give_back(
@@ -193,9 +210,11 @@ impl Device {
             && !leak
         {
             self.pools.give_le(pools);
+            self.data_path.free_entry_pools(pools);
         }
         if let Some(pool) = reservation.tle_pool {
             self.pools.give_tle(pool);
+            self.data_path.free_triggered_pool(pool);
         }
     }
 
@@ -222,9 +241,11 @@ impl Device {
         self.accounting.release(&mut group.entries);
         if let Some(pools) = group.le_pools {
             self.pools.give_le(pools);
+            self.data_path.free_entry_pools(pools);
         }
         if let Some(pool) = group.tle_pool {
             self.pools.give_tle(pool);
+            self.data_path.free_triggered_pool(pool);
         }
         Ok(())
     }

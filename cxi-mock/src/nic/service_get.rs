@@ -66,11 +66,13 @@ impl Device {
         match (self.rules.le_usage, group.le_pools) {
             (LeUsage::Zero, _) => 0,
             (LeUsage::Hardware, None) => NOT_APPLICABLE,
-            (LeUsage::Hardware, Some(pools)) => pools
-                .iter()
+            (LeUsage::Hardware, Some(pools)) => (0..)
+                .zip(pools)
                 .zip(&self.registers.les_allocated)
-                .filter_map(|(pool, element)| element.get(usize::from(*pool)))
-                .copied()
+                .filter_map(|((element, pool), set)| {
+                    let set = *set.get(usize::from(pool))?;
+                    Some(set.max(self.data_path.entries_in_use(element, pool)))
+                })
                 .max()
                 .unwrap_or(0),
         }
@@ -79,7 +81,8 @@ impl Device {
     fn tles_in_use(&self, group: &Group) -> u16 {
         let pool = |pool: u8| {
             let tles = self.registers.tles_in_use.get(usize::from(pool));
-            tles.copied().unwrap_or(0)
+            let set = tles.copied().unwrap_or(0);
+            set.max(self.data_path.triggered_in_use(pool))
         };
         match (group.tle_pool, self.rules.tle_usage_without_pool) {
             (Some(own), _) => pool(own),

@@ -82,6 +82,12 @@ impl Windows {
         self.memory.as_ref().ok_or(Errno::ENOMEM)
     }
 
+    /// Maps a window for the NIC.
+    pub(crate) fn map_all(&mut self, window: Mminfo) -> Result<Mapping, Errno> {
+        let len = usize::try_from(window.size).map_err(|_| Errno::ENOMEM)?;
+        self.map(window.offset, len)
+    }
+
     /// Maps a window, or a part of one.
     pub(crate) fn map(&mut self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         let bytes = u64::try_from(len).map_err(|_| Errno::EINVAL)?;

@@ -1,0 +1,161 @@
+//! The data path of a NIC: an engine, and what the control plane tells it.
+
+mod events;
+mod memory;
+mod pages;
+mod portals;
+mod queues;
+mod traffic;
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use cxi_engine::{Effect, Engine, Fabric, Settings};
+
+pub(crate) use events::NewEvents;
+pub(crate) use memory::OwnMemory;
+pub(crate) use portals::NewPortal;
+pub(crate) use queues::{NewQueue, Ring};
+
+use crate::NicConfig;
+use crate::nic::rendezvous_index;
+
+/// Pieces of work that the engine is held for: a command of the control plane waits no longer.
+const TURN: usize = 64;
+/// The second generation of the NIC, as device information has it.
+const CASSINI_2: u32 = 2;
+
+/// NICs that reach each other.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    fabric: Fabric,
+    ends: Mutex<Vec<Weak<DataPath>>>,
+}
+
+impl Wire {
+    fn ends(&self) -> MutexGuard<'_, Vec<Weak<DataPath>>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The data path of a NIC. Its lock is below the control plane's, and nobody holds two.
+#[derive(Debug)]
+pub(crate) struct DataPath {
+    state: Mutex<State>,
+    /// There are queues.
+    busy: Condvar,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) engine: Engine,
+    wire: Arc<Wire>,
+    /// Command queues and counters, which have doorbells.
+    doorbells: usize,
+}
+
+impl DataPath {
+    /// A NIC on a wire of its own.
+    pub(crate) fn new(config: &NicConfig) -> Arc<Self> {
+        let wire = Arc::<Wire>::default();
+        let identity = &config.identity;
+        let settings = Settings {
+            nid: identity.nid,
+            pid_bits: config.params.pid_bits,
+            rendezvous_index: rendezvous_index(config.params.pid_bits),
+            rendezvous_gets: config.params.rdzv_get_en_default,
+            counts_first_drop: u32::from(identity.cassini_version) >= CASSINI_2,
+        };
+        let state = State {
+            engine: Engine::new(settings, wire.fabric.clone()),
+            wire: Arc::clone(&wire),
+            doorbells: 0,
+        };
+        let path = Arc::new(Self {
+            state: Mutex::new(state),
+            busy: Condvar::new(),
+        });
+        wire.ends().push(Arc::downgrade(&path));
+        path
+    }
+
+    /// Takes the NIC from its wire to another one.
+    pub(crate) fn connect(self: &Arc<Self>, wire: &Arc<Wire>) {
+        let mut state = self.state();
+        state.engine.set_fabric(wire.fabric.clone());
+        state.wire = Arc::clone(wire);
+        drop(state);
+        let mut ends = wire.ends();
+        ends.retain(|end| end.strong_count() > 0);
+        ends.push(Arc::downgrade(self));
+    }
+
+    /// Changes how the NIC is set up.
+    pub(crate) fn set_up(&self, change: impl FnOnce(&mut Settings)) {
+        let mut state = self.state();
+        let mut settings = *state.engine.settings();
+        change(&mut settings);
+        state.engine.set_settings(settings);
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the doorbells and does some of what there is to do, and what it makes other NICs
+    /// do. Says whether there was anything.
+    pub(crate) fn step(&self) -> bool {
+        let mut state = self.state();
+        state.engine.poll();
+        let mut worked = state.turn();
+        let wire = Arc::clone(&state.wire);
+        drop(state);
+        while !wire.fabric.waiting().is_empty() {
+            let ends: Vec<_> = wire.ends().iter().filter_map(Weak::upgrade).collect();
+            if !ends.iter().fold(false, |any, end| end.state().turn() | any) {
+                break;
+            }
+            worked = true;
+        }
+        worked
+    }
+
+    /// Waits until there are doorbells to look at, or for that long.
+    pub(crate) fn wait_for_doorbells(&self, most: Duration) {
+        let state = self.state();
+        if state.doorbells == 0 {
+            let waited = self.busy.wait_timeout(state, most);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Wait objects to wake, as the numbers that event queues were added with.
+    pub(crate) fn take_wakes(&self) -> Vec<u64> {
+        let effects = self.state().engine.take_effects();
+        let wakes = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Wake(wait) => Some(wait),
+            _ => None,
+        });
+        wakes.collect()
+    }
+
+    fn add_doorbell(&self, state: &mut State) {
+        state.doorbells += 1;
+        self.busy.notify_all();
+    }
+}
+
+impl State {
+    fn turn(&mut self) -> bool {
+        let mut steps = 0;
+        while steps < TURN && self.engine.step() {
+            steps += 1;
+        }
+        steps > 0
+    }
+}
+
+/// A number of the driver as the engine has it; 0, which stands for none, if it is too large.
+fn small(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(0)
+}

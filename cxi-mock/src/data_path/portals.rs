@@ -1,0 +1,102 @@
+//! Portal table entries, and pools of what they hold.
+
+use cxi_engine::{EntryPool, NoTransition, PoolLimits, Portal, PortalOptions, PortalStatus};
+use cxi_ioctl::abi::service::Limits;
+
+use super::{DataPath, small};
+
+/// Processing elements of a NIC.
+const ELEMENTS: u8 = 4;
+
+/// What a pool has that is nobody's.
+const NOTHING: Limits = Limits { max: 0, res: 0 };
+
+/// A portal table entry that PTE_ALLOC has made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPortal {
+    pub(crate) id: u32,
+    pub(crate) rgid: u32,
+    pub(crate) eq: u32,
+    pub(crate) options: u64,
+    /// The pool of each processing element.
+    pub(crate) pools: [u8; ELEMENTS as usize],
+}
+
+fn limits(limit: Limits) -> PoolLimits {
+    PoolLimits {
+        reserved: limit.res,
+        max: limit.max,
+    }
+}
+
+impl DataPath {
+    /// PTE_ALLOC. Entries go to the processing elements in turn.
+    pub(crate) fn add_portal(&self, new: NewPortal) {
+        let element = new.id.to_le_bytes()[0] % ELEMENTS;
+        let portal = Portal {
+            rgid: small(new.rgid),
+            eq: small(new.eq),
+            options: PortalOptions::from_bits_truncate(new.options),
+            pool: EntryPool {
+                element,
+                pool: new.pools[usize::from(element)],
+            },
+        };
+        self.state().engine.add_portal(small(new.id), portal);
+    }
+
+    /// PTE_FREE.
+    pub(crate) fn remove_portal(&self, id: u32) {
+        self.state().engine.remove_portal(small(id));
+    }
+
+    /// PTE_STATUS.
+    pub(crate) fn portal_status(&self, id: u32) -> PortalStatus {
+        let mut state = self.state();
+        state.engine.poll();
+        while state.turn() {}
+        state.engine.portal_status(small(id)).unwrap_or_default()
+    }
+
+    /// PTE_TRANSITION_SM.
+    pub(crate) fn transition(&self, id: u32, drop_count: u32) -> Result<(), NoTransition> {
+        let mut state = self.state();
+        state.engine.transition_to_software(small(id), drop_count)
+    }
+
+    /// What a service has of list entries, on each processing element.
+    pub(crate) fn set_entry_pools(&self, pools: [u8; ELEMENTS as usize], limit: Limits) {
+        let mut state = self.state();
+        for (element, pool) in (0..).zip(pools) {
+            let pool = EntryPool { element, pool };
+            state.engine.set_entry_pool(pool, limits(limit));
+        }
+    }
+
+    /// What a service has of entries for triggered commands.
+    pub(crate) fn set_triggered_pool(&self, pool: u8, limit: Limits) {
+        let mut state = self.state();
+        state.engine.set_triggered_pool(pool, limits(limit));
+    }
+
+    /// Pools that no service has.
+    pub(crate) fn free_entry_pools(&self, pools: [u8; ELEMENTS as usize]) {
+        self.set_entry_pools(pools, NOTHING);
+    }
+
+    /// A pool that no service has.
+    pub(crate) fn free_triggered_pool(&self, pool: u8) {
+        self.set_triggered_pool(pool, NOTHING);
+    }
+
+    /// List entries in use in a pool of a processing element.
+    pub(crate) fn entries_in_use(&self, element: u8, pool: u8) -> u16 {
+        let pool = EntryPool { element, pool };
+        self.state().engine.entries_in_use(pool)
+    }
+
+    /// Entries for triggered commands in use.
+    pub(crate) fn triggered_in_use(&self, pool: u8) -> u16 {
+        self.state().engine.triggered_in_use(pool)
+    }
+}

@@ -1,0 +1,87 @@
+//! Command queues.
+
+use std::sync::Arc;
+
+use cxi_engine::{ClientMemory, TargetQueue, TransmitQueue, UpdatePolicy};
+use cxi_ioctl::Mapping;
+use cxi_ioctl::abi::queue::CQ_UPDATE_ALWAYS;
+
+use super::pages::{Commands, QueuePages};
+use super::{DataPath, small};
+
+/// Where the commands of a new queue are.
+#[derive(Debug)]
+pub(crate) enum Ring {
+    /// In a window of the file.
+    Window(Mapping),
+    /// At an address in the memory of the caller.
+    Client(Arc<dyn ClientMemory>, u64),
+}
+
+/// A command queue that CQ_ALLOC has made.
+#[derive(Debug)]
+pub(crate) struct NewQueue {
+    pub(crate) id: u32,
+    pub(crate) rgid: u32,
+    pub(crate) eq: u32,
+    pub(crate) count: u32,
+    pub(crate) policy: u32,
+    /// LCID, whether triggered commands are allowed, and their pool.
+    pub(crate) transmit: Option<(u32, bool, u8)>,
+    pub(crate) ring: Ring,
+    pub(crate) launch: Mapping,
+}
+
+impl DataPath {
+    /// CQ_ALLOC.
+    pub(crate) fn add_queue(&self, new: NewQueue) {
+        let commands = match new.ring {
+            Ring::Window(ring) => Commands::Window(ring),
+            Ring::Client(memory, va) => Commands::Client(memory, va),
+        };
+        let pages = Box::new(QueuePages::new(commands, new.launch));
+        let policy = if new.policy == CQ_UPDATE_ALWAYS {
+            UpdatePolicy::Always
+        } else {
+            UpdatePolicy::WhenEmpty
+        };
+        let (number, rgid, eq, count) = (small(new.id), small(new.rgid), small(new.eq), new.count);
+        let mut state = self.state();
+        if let Some((lcid, triggered, tle_pool)) = new.transmit {
+            let queue = TransmitQueue {
+                rgid,
+                lcid: u8::try_from(lcid).unwrap_or(0),
+                triggered,
+                eq,
+                count,
+                policy,
+                pages,
+                tle_pool,
+            };
+            state.engine.add_transmit_queue(number, queue);
+        } else {
+            let queue = TargetQueue {
+                rgid,
+                eq,
+                count,
+                policy,
+                pages,
+            };
+            state.engine.add_target_queue(number, queue);
+        }
+        self.add_doorbell(&mut state);
+    }
+
+    /// CQ_FREE. What was rung is looked at for a last time.
+    pub(crate) fn remove_queue(&self, id: u32) {
+        let mut state = self.state();
+        state.engine.poll();
+        state.engine.remove_queue(small(id));
+        state.doorbells = state.doorbells.saturating_sub(1);
+    }
+
+    /// CQ_ACK_COUNTER.
+    pub(crate) fn commands_in_flight(&self, id: u32) -> u32 {
+        self.state().engine.commands_in_flight(small(id))
+    }
+}

@@ -1,0 +1,71 @@
+//! The threads that run the data path, one for each NIC.
+//!
+//! Nobody tells a NIC of a store to a doorbell: the thread looks. While there is traffic it looks
+//! all the time, then less and less often.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use cxi_mock::Nic;
+
+use super::server::Server;
+
+/// Looks without traffic after which the thread lets others run after each.
+const SPIN: u32 = 64;
+/// Looks after which it sleeps after each.
+const YIELD: u32 = 1024;
+/// The shortest and the longest pause.
+const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+/// How long a thread waits for queues before it looks whether it was told of them.
+const PARKED: Duration = Duration::from_mins(1);
+
+/// Starts the threads of a server's NICs.
+pub(crate) fn start(server: &Arc<Server>) -> io::Result<()> {
+    for function in server.functions.iter().filter(|it| it.vf.is_none()) {
+        let (server, nic) = (Arc::clone(server), Arc::clone(&function.nic));
+        thread::Builder::new()
+            .name(format!("nic{}", function.number))
+            .spawn(move || run(&server, &nic))?;
+    }
+    Ok(())
+}
+
+fn run(server: &Server, nic: &Nic) {
+    let mut idle = 0_u32;
+    let mut pause = PAUSE.0;
+    loop {
+        if nic.step() {
+            (idle, pause) = (0, PAUSE.0);
+            wake_all(server);
+            continue;
+        }
+        idle = idle.saturating_add(1);
+        if idle < SPIN {
+            std::hint::spin_loop();
+        } else if idle < YIELD {
+            thread::yield_now();
+        } else {
+            // What the control plane has the data path tell.
+            wake_all(server);
+            nic.wait_for_queues(PARKED);
+            thread::sleep(pause);
+            pause = PAUSE.1.min(pause * 2);
+        }
+    }
+}
+
+/// Wakes the wait objects whose interrupts have come, of all NICs: one makes others work.
+fn wake_all(server: &Server) {
+    for function in server.functions.iter().filter(|it| it.vf.is_none()) {
+        for wake in function.nic.take_wakes() {
+            let of_nic = |other: &&super::server::Function| {
+                Arc::ptr_eq(&other.nic, &function.nic) && other.vf == wake.virtual_function
+            };
+            if let Some(of) = server.functions.iter().find(of_nic) {
+                server.interrupts.wake((of.number, wake.client, wake.wait));
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The memory of a process, for as long as the NIC uses it.
+
+use std::fs;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use cxi_mock::{ClientMemory, MemoryFault};
+
+/// A process, which its number may outlive.
+#[derive(Debug)]
+pub(crate) struct ProcessMemory {
+    pid: Pid,
+    /// Readable once the process has ended; none if it had ended before.
+    alive: Option<OwnedFd>,
+}
+
+impl ProcessMemory {
+    /// The process of a thread that waits for an answer.
+    pub(crate) fn of(thread: Pid) -> Self {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+        let process = process.and_then(|process| process.trim().parse().ok());
+        let pid = process.unwrap_or_default();
+        let alive = rustix::process::Pid::from_raw(pid);
+        Self {
+            pid: Pid::from_raw(pid),
+            alive: alive.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
+        }
+    }
+
+    /// The number, if the process has not ended.
+    fn pid(&self) -> Result<Pid, MemoryFault> {
+        let alive = self.alive.as_ref().ok_or(MemoryFault)?;
+        let mut ended = [PollFd::new(alive.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut ended, PollTimeout::ZERO) {
+            Ok(0) => Ok(self.pid),
+            _ => Err(MemoryFault),
+        }
+    }
+}
+
+fn remote(va: u64, len: usize) -> Result<RemoteIoVec, MemoryFault> {
+    let base = usize::try_from(va).map_err(|_| MemoryFault)?;
+    Ok(RemoteIoVec { base, len })
+}
+
+/// Fewer bytes than asked means that a page further on is bad.
+fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), MemoryFault> {
+    match moved {
+        Ok(moved) if moved == wanted => Ok(()),
+        _ => Err(MemoryFault),
+    }
+}
+
+impl ClientMemory for ProcessMemory {
+    fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        let len = into.len();
+        if len == 0 {
+            return Ok(());
+        }
+        let from = [remote(va, len)?];
+        let into = &mut [IoSliceMut::new(into)];
+        complete(process_vm_readv(self.pid()?, into, &from), len)
+    }
+
+    fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
+        let parts = parts.iter().filter(|(_, part)| !part.is_empty());
+        let (mut from, mut to, mut len) = (Vec::new(), Vec::new(), 0);
+        for (va, part) in parts {
+            from.push(IoSlice::new(part));
+            to.push(remote(*va, part.len())?);
+            len += part.len();
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        complete(process_vm_writev(self.pid()?, &from, &to), len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use cxi_ioctl::DeviceMemory;
+
+    use super::*;
+
+    #[test]
+    fn parts_arrive_and_bad_addresses_are_faults() {
+        let memory = ProcessMemory::of(nix::unistd::gettid());
+        let own = DeviceMemory::new(4096).unwrap();
+        let va = own.address();
+        memory.write(&[(va + 8, &[1; 8]), (va, &[2; 8])]).unwrap();
+        assert_eq!(own.read_u64(0), Ok(0x0202_0202_0202_0202));
+        let mut bytes = [0; 16];
+        memory.read(va, &mut bytes).unwrap();
+        assert_eq!(bytes[8..], [1; 8]);
+        assert_eq!(memory.read(16, &mut bytes), Err(MemoryFault));
+        assert_eq!(memory.write(&[(u64::MAX, &[1])]), Err(MemoryFault));
+        assert_eq!(memory.write(&[]), Ok(()));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_memory() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let memory = ProcessMemory::of(Pid::from_raw(child.id().try_into().unwrap()));
+        assert!(memory.pid().is_ok());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(memory.read(4096, &mut [0]), Err(MemoryFault));
+        let gone = ProcessMemory::of(memory.pid);
+        assert_eq!(gone.write(&[(4096, &[1])]), Err(MemoryFault));
+    }
+}

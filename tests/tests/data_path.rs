@@ -1,0 +1,198 @@
+//! The data path of the mock in one process: what one client sends arrives at another, and at
+//! nobody else.
+
+use std::sync::Arc;
+
+use cxi::{
+    Device, DeviceId, DeviceMemory, DriverRelease, Limit, Resource, ResourceMap, ServiceId,
+    ServiceSpec, Vni,
+};
+use cxi_hw::{DmaOp, EventType, ReturnCode};
+use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_tests::endpoint::{BUFFER_BYTES, Endpoint, Operation};
+
+const HELLO: &[u8] = b"hello from the other side";
+
+fn device(node: &MockNode, nic: usize) -> Device {
+    let file = node.nics()[nic].open().unwrap();
+    let transport = Arc::new(file.transport(Credentials::root()));
+    Device::with_transport(DeviceId::new(0), transport)
+}
+
+fn service(node: &MockNode, nic: usize, vni: u16) -> ServiceId {
+    let spec = ServiceSpec::builder().vni(Vni::new(vni).unwrap());
+    let spec = spec.build().unwrap();
+    device(node, nic).services().create(&spec).unwrap()
+}
+
+/// An endpoint with an open file of its own.
+fn endpoint(node: &MockNode, nic: usize, service: ServiceId, vni: u16, pid: u32) -> Endpoint {
+    let nid = node.nics()[nic].hardware().nid();
+    let vni = Vni::new(vni).unwrap();
+    let mut endpoint = Endpoint::new(&device(node, nic), service, vni, nid, pid).unwrap();
+    run(node);
+    let ready = [EventType::STATE_CHANGE, EventType::LINK];
+    for event in ready {
+        assert_eq!(endpoint.event().unwrap(), Some((event, ReturnCode::OK)));
+    }
+    endpoint
+}
+
+fn run(node: &MockNode) {
+    while node.nics().iter().fold(false, |any, nic| nic.step() | any) {}
+}
+
+fn operation(op: DmaOp, from: &Endpoint, to: &Endpoint) -> Operation {
+    Operation {
+        op,
+        to: to.address(),
+        offset: 64,
+        local: from.local_iova(),
+        len: u32::try_from(HELLO.len()).unwrap(),
+    }
+}
+
+fn bytes(memory: &DeviceMemory, offset: usize) -> Vec<u8> {
+    let mut bytes = vec![0; HELLO.len()];
+    memory.copy_out(offset, &mut bytes).unwrap();
+    bytes
+}
+
+/// Two endpoints on NICs of a node, with a VNI each.
+fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
+    let node = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let here = service(&node, nics[0], vnis[0]);
+    let there = match (vnis[0] == vnis[1]) && (nics[0] == nics[1]) {
+        true => here,
+        false => service(&node, nics[1], vnis[1]),
+    };
+    let one = endpoint(&node, nics[0], here, vnis[0], 3);
+    let two = endpoint(&node, nics[1], there, vnis[1], 4);
+    (node, [one, two])
+}
+
+#[test]
+fn puts_and_gets_move_bytes_between_clients() {
+    for nics in [[0, 0], [0, 1]] {
+        let (node, [mut one, mut two]) = pair([1024, 1024], nics);
+        one.local.copy_in(0, HELLO).unwrap();
+        one.send(&operation(DmaOp::PUT, &one, &two)).unwrap();
+        assert_eq!(bytes(&two.buffer, 64), [0; HELLO.len()], "nobody ran");
+        run(&node);
+        assert_eq!(bytes(&two.buffer, 64), HELLO);
+        assert_eq!(one.event().unwrap(), Some((EventType::ACK, ReturnCode::OK)));
+        assert_eq!(two.event().unwrap(), Some((EventType::PUT, ReturnCode::OK)));
+
+        let local = one.local_iova() + 4096;
+        let get = operation(DmaOp::GET, &one, &two);
+        one.send(&Operation { local, ..get }).unwrap();
+        run(&node);
+        assert_eq!(bytes(&one.local, 4096), HELLO);
+        let reply = Some((EventType::REPLY, ReturnCode::OK));
+        assert_eq!(one.event().unwrap(), reply);
+        assert_eq!(two.event().unwrap(), Some((EventType::GET, ReturnCode::OK)));
+        assert_eq!((one.event().unwrap(), two.event().unwrap()), (None, None));
+    }
+}
+
+#[test]
+fn rings_and_event_queues_wrap() {
+    let (node, [mut one, mut two]) = pair([1024, 1024], [0, 1]);
+    for round in 0..3000_u64 {
+        one.local.write_u64(0, round).unwrap();
+        let mut put = operation(DmaOp::PUT, &one, &two);
+        (put.offset, put.len) = (round % 512 * 8, 8);
+        one.send(&put).unwrap();
+        run(&node);
+        let at = usize::try_from(put.offset).unwrap();
+        assert_eq!(two.buffer.read_u64(at), Ok(round));
+        assert_eq!(one.event().unwrap(), Some((EventType::ACK, ReturnCode::OK)));
+        assert_eq!(two.event().unwrap(), Some((EventType::PUT, ReturnCode::OK)));
+    }
+}
+
+#[test]
+fn a_nic_reaches_registered_memory_only() {
+    let (node, [mut one, mut two]) = pair([1024, 1024], [0, 0]);
+    let secret = DeviceMemory::new(4096).unwrap();
+    secret.copy_in(0, HELLO).unwrap();
+    let put = operation(DmaOp::PUT, &one, &two);
+    // Memory of the process that nobody registered, what another client registered, no memory.
+    for local in [secret.address(), two.local_iova(), 1 << 40] {
+        one.send(&Operation { local, ..put }).unwrap();
+        run(&node);
+        let refused = Some((EventType::ACK, ReturnCode::NO_TRANSLATION));
+        assert_eq!(one.event().unwrap(), refused, "{local:#x}");
+        assert_eq!(bytes(&two.buffer, 64), [0; HELLO.len()]);
+    }
+    let get = operation(DmaOp::GET, &one, &two);
+    let local = secret.address();
+    one.send(&Operation { local, ..get }).unwrap();
+    run(&node);
+    assert_eq!(bytes(&secret, 0), HELLO);
+    let beyond = Operation {
+        offset: BUFFER_BYTES as u64 - 8,
+        ..put
+    };
+    while two.event().unwrap().is_some() {}
+    one.send(&beyond).unwrap();
+    run(&node);
+    assert_eq!(two.buffer.read_u64(BUFFER_BYTES - 8), Ok(0));
+}
+
+#[test]
+fn packets_of_another_vni_find_nobody() {
+    let (node, [mut one, mut two]) = pair([1024, 2048], [0, 0]);
+    one.local.copy_in(0, HELLO).unwrap();
+    one.send(&operation(DmaOp::PUT, &one, &two)).unwrap();
+    run(&node);
+    let refused = one.event().unwrap();
+    assert_eq!(refused, Some((EventType::ACK, ReturnCode::PTLTE_NOT_FOUND)));
+    assert_eq!(two.event().unwrap(), None);
+    assert_eq!(bytes(&two.buffer, 64), [0; HELLO.len()]);
+}
+
+#[test]
+fn a_client_that_dies_is_not_found() {
+    let (node, [mut one, two]) = pair([1024, 1024], [0, 1]);
+    let (put, buffer) = (operation(DmaOp::PUT, &one, &two), Arc::clone(&two.buffer));
+    one.local.copy_in(0, HELLO).unwrap();
+    one.send(&put).unwrap();
+    drop(two);
+    run(&node);
+    let (kind, code) = one.event().unwrap().unwrap();
+    assert_eq!(kind, EventType::ACK);
+    assert_ne!(code, ReturnCode::OK);
+    assert_eq!(bytes(&buffer, 64), [0; HELLO.len()]);
+    for nic in node.nics() {
+        assert_eq!(nic.hazards(), []);
+    }
+    drop(one);
+    for nic in node.nics() {
+        let stats = nic.state().stats;
+        assert_eq!((stats.lni, stats.md), (0, 0));
+    }
+}
+
+#[test]
+fn list_entries_in_use_are_counted() {
+    let config = NicConfig::new().release(DriverRelease::Main);
+    let node = MockNode::with_nics(1, &config).unwrap();
+    let limits = ResourceMap::from_fn(|resource| match resource {
+        Resource::Tles => Limit::NONE,
+        Resource::Les => Limit::new(8, 64).unwrap(),
+        _ => Limit::at_most(64),
+    });
+    let spec = ServiceSpec::builder().vni(Vni::new(1024).unwrap());
+    let spec = spec.limits(limits).build().unwrap();
+    let service = device(&node, 0).services().create(&spec).unwrap();
+    let les = || {
+        let usage = device(&node, 0).services().usage(service).unwrap();
+        usage.in_use[Resource::Les]
+    };
+    assert_eq!(les(), Some(0));
+    let endpoint = endpoint(&node, 0, service, 1024, 3);
+    assert_eq!(les(), Some(1));
+    drop(endpoint);
+    assert_eq!(les(), Some(0));
+}
