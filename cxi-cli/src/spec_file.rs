@@ -170,6 +170,7 @@ limits:
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn refusals_say_where_and_what() {
         for (text, message) in [
             (

@@ -178,8 +178,8 @@ fn commands_that_are_killed_lose_nothing() {
 
 #[test]
 fn a_replay_beside_other_commands_loses_none_of_them() {
-    let pool = Pool::new();
     const JOBS: usize = 24;
+    let pool = Pool::new();
     scope(|scope| {
         let reserving = scope.spawn(|| {
             for job in 0..JOBS {

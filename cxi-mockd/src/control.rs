@@ -84,7 +84,7 @@ impl Control {
                     let _ = thread::Builder::new()
                         .name("control".to_owned())
                         .spawn(move || match admit(&connection, taken) {
-                            Ok(()) => served.answer_all(connection),
+                            Ok(()) => served.answer_all(&connection),
                             Err(error) => {
                                 let _ = message::send(&connection, &Err(error), &[]);
                             }
@@ -136,8 +136,8 @@ struct Served {
 
 impl Served {
     /// One order a line, one answer a line.
-    fn answer_all(&self, connection: UnixStream) {
-        let mut orders = BufReader::new(&connection);
+    fn answer_all(&self, connection: &UnixStream) {
+        let mut orders = BufReader::new(connection);
         loop {
             let mut line = String::new();
             match (&mut orders).take(LONGEST_ORDER).read_line(&mut line) {
@@ -153,7 +153,7 @@ impl Served {
                 Ok(order) => (self.node.obey(&order), Vec::new()),
                 Err(error) => (Err(error), Vec::new()),
             };
-            let sent = message::send(&connection, &answer, &fds);
+            let sent = message::send(connection, &answer, &fds);
             if sent.is_err() || !line.ends_with('\n') {
                 return;
             }

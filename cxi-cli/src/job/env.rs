@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cxi::{Service, TrafficClasses, Vni, VniAccess};
+use cxi::{Service, TrafficClasses, Vni};
 use cxi_job::SlingshotEnv;
 use cxi_job::environment::{CLEAR, EnvironmentError, JobService};
 use serde::Serialize;
@@ -44,11 +44,7 @@ pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure>
 }
 
 fn vnis(service: &Service) -> Vec<Vni> {
-    match service.vnis() {
-        VniAccess::List(list) => list.iter().collect(),
-        VniAccess::Range(range) => range.iter().collect(),
-        _ => Vec::new(),
-    }
+    service.vnis().iter().collect()
 }
 
 fn told(environment: &SlingshotEnv) -> Report {

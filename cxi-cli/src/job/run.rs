@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cxi::{Vni, VniAccess};
+use cxi::Vni;
 use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
 use cxi_job::{Filter, Grant, IdSet, JobId, JobRequest, NodeName, ReleaseOptions};
 use nix::sys::signal::{self, Signal};
@@ -92,13 +92,7 @@ fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
     for device in node.nics.nics().iter().filter_map(|nic| nic.device()) {
         let services = device.services().list();
         for service in services.map_err(|error| of_device(&error))? {
-            match service.vnis() {
-                VniAccess::List(list) => seen.extend(list.iter().map(Vni::get)),
-                VniAccess::Range(range) => {
-                    seen.insert_range(range.first().get()..=range.last().get());
-                }
-                _ => {}
-            }
+            seen.extend(service.vnis().iter().map(Vni::get));
         }
     }
     let refused = |error: &dyn std::fmt::Display| {

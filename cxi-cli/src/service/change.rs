@@ -45,7 +45,7 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     if disabled_for_it {
         services.set_enabled(id, false)?;
     }
-    let changed = changes
+    let applied = changes
         .exclusive_cp
         .map_or(Ok(()), |exclusive| services.set_exclusive_cp(id, exclusive))
         .and_then(|()| match changes.netns {
@@ -53,17 +53,18 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
             None => Ok(()),
         });
     let is_enabled = was_enabled && !disabled_for_it;
-    let enabled = if changed.is_ok() {
+    let enabled = if applied.is_ok() {
         enabled
     } else {
         was_enabled
     };
-    let switched = match enabled == is_enabled {
-        true => Ok(()),
-        false => services.set_enabled(id, enabled),
+    let switched = if enabled == is_enabled {
+        Ok(())
+    } else {
+        services.set_enabled(id, enabled)
     };
     // Why it cannot be changed matters more than why it cannot be enabled after that.
-    changed.and(switched)
+    applied.and(switched)
 }
 
 pub(crate) fn destroy(node: &Node, ids: &[ServiceId], wait: u32) -> Report {

@@ -35,7 +35,7 @@ pub(crate) struct StateFile {
     path: PathBuf,
     /// The file that is replaced, if there is one: the new one has its mode and owner.
     before: Option<Metadata>,
-    _lock: LockGuard,
+    lock: LockGuard,
 }
 
 /// A new state that is on the disk, but not in force.
@@ -61,7 +61,7 @@ impl StateFile {
             before: replaceable(kind, &path)?,
             kind,
             path,
-            _lock: guard,
+            lock: guard,
         };
         file.share_lock();
         Ok(file)
@@ -72,11 +72,8 @@ impl StateFile {
         let Some(like) = &self.before else { return };
         let writers = like.mode() & 0o222;
         // Only the owner of the lock file can do this, and need do it once.
-        let _ = fchmod(
-            &self._lock,
-            Mode::from_bits_truncate(writers | writers << 1),
-        );
-        let _ = owned_like(&self._lock, like);
+        let _ = fchmod(&self.lock, Mode::from_bits_truncate(writers | writers << 1));
+        let _ = owned_like(&self.lock, like);
     }
 
     /// Where the file is, with symbolic links resolved.
@@ -197,9 +194,9 @@ pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Optio
         .custom_flags(O_NONBLOCK)
         .open(path)
         .and_then(|file| Ok((file.metadata()?.is_file(), file)));
-    let text = opened.and_then(|(regular, file)| match regular {
-        true => input::bounded(file, kind.holds, LONGEST).map(Some),
-        false => Ok(None),
+    let text = opened.and_then(|(regular, file)| {
+        let bounded = || input::bounded(file, kind.holds, LONGEST);
+        regular.then(bounded).transpose()
     });
     let text = match text {
         Ok(Some(text)) => text,

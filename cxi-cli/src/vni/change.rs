@@ -204,13 +204,7 @@ pub(super) fn reconcile(
         None => reading(common, |nics| {
             let mut seen = IdSet::new();
             for (_, listed) in crate::service::all(nics.devices())? {
-                match listed.service.vnis() {
-                    cxi::VniAccess::List(list) => seen.extend(list.iter().map(Vni::get)),
-                    cxi::VniAccess::Range(range) => {
-                        seen.insert_range(range.first().get()..=range.last().get());
-                    }
-                    _ => {}
-                }
+                seen.extend(listed.service.vnis().iter().map(Vni::get));
             }
             compare(arguments, &node, &seen)
         }),

@@ -121,15 +121,11 @@ impl AllocateError {
     /// line of its own.
     #[must_use]
     pub fn remains(&self) -> String {
-        let left: String = self
-            .left()
-            .iter()
-            .map(|left| format!("\n  {left}"))
-            .collect();
+        let left: Vec<String> = self.left().iter().map(ToString::to_string).collect();
         if left.is_empty() {
             return "The job has no service on any NIC.".to_owned();
         }
-        format!("Left behind:{left}")
+        format!("Left behind:\n  {}", left.join("\n  "))
     }
 }
 

@@ -149,9 +149,10 @@ fn nothing_is_destroyed_if_nobody_says_who_lives() {
     assert_eq!(error.unwrap_err().to_string(), "no records");
     // Nor if they cannot be told any more.
     let first = AtomicBool::new(true);
-    let live = || match first.swap(false, Ordering::SeqCst) {
-        true => Ok(IdSet::new()),
-        false => Err(io::Error::other("no records")),
+    let live = || {
+        let first = first.swap(false, Ordering::SeqCst);
+        let live = first.then(IdSet::new);
+        live.ok_or_else(|| io::Error::other("no records"))
     };
     let clean = node.clean(&pool().live(&live), &ReleaseOptions::once());
     let release = clean.unwrap().release.unwrap();

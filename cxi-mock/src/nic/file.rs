@@ -63,7 +63,7 @@ impl File {
 #[derive(Debug)]
 pub(crate) struct Files {
     ids: Ids,
-    files: Table<File>,
+    open: Table<File>,
     /// Numbers of each function's files.
     numbers: BTreeMap<Option<u32>, Ids>,
 }
@@ -72,7 +72,7 @@ impl Files {
     pub(crate) fn new() -> Self {
         Self {
             ids: Ids::new(1, u32::MAX),
-            files: Table::default(),
+            open: Table::default(),
             numbers: BTreeMap::new(),
         }
     }
@@ -83,12 +83,12 @@ impl Files {
         let numbers = numbers.or_insert_with(|| Ids::new(1, u32::MAX));
         let number = numbers.alloc().ok_or(Errno::EMFILE)?;
         let id = self.ids.alloc().ok_or(Errno::EMFILE)?;
-        self.files.put(id, File::new(virtual_function, number));
+        self.open.put(id, File::new(virtual_function, number));
         Ok(id)
     }
 
     fn remove(&mut self, id: u32) {
-        let Some(file) = self.files.remove(id) else {
+        let Some(file) = self.open.remove(id) else {
             return;
         };
         self.ids.free(id);
@@ -98,11 +98,11 @@ impl Files {
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&File> {
-        self.files.get(id)
+        self.open.get(id)
     }
 
     pub(crate) fn of_function(&self, virtual_function: Option<u32>) -> Vec<u32> {
-        self.files
+        self.open
             .iter()
             .filter(|(_, file)| file.virtual_function == virtual_function)
             .map(|(_, file)| file.number)
@@ -111,7 +111,7 @@ impl Files {
 
     /// The file with a number among those of a function.
     pub(crate) fn numbered(&self, virtual_function: Option<u32>, number: u32) -> Option<&File> {
-        let mut files = self.files.iter().map(|(_, file)| file);
+        let mut files = self.open.iter().map(|(_, file)| file);
         files.find(|file| (file.virtual_function, file.number) == (virtual_function, number))
     }
 }
@@ -119,7 +119,7 @@ impl Files {
 impl Device {
     /// EIO for a file that is closed, which no caller can have.
     pub(super) fn file_mut(&mut self, id: u32) -> Result<&mut File, Errno> {
-        self.files.files.get_mut(id).ok_or(Errno::EIO)
+        self.files.open.get_mut(id).ok_or(Errno::EIO)
     }
 
     /// Whether a file is one of a virtual function.

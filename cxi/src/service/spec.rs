@@ -34,6 +34,10 @@ const POOL_SHIFT: u8 = 6;
     derive(serde::Serialize, serde::Deserialize),
     serde(into = "super::json::Template", try_from = "super::json::Template")
 )]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own"
+)]
 pub struct ServiceSpec {
     pub(super) members: Option<Members>,
     pub(super) vnis: VniAccess,

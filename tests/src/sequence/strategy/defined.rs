@@ -56,7 +56,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
             let second_pct = asked.flags & PCT != 0 && state.has_pct();
             // The driver calls back for the one that had the number before.
             let oldest = spares.and_then(|spares| spares.front());
-            let stale = oldest.is_some_and(|spare| {
+            let calls_back = oldest.is_some_and(|spare| {
                 [0, 1]
                     .into_iter()
                     .any(|wait| spare.callbacks[wait] && waits[wait] == 0)
@@ -65,7 +65,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
             (ignored || md.is_none_or(|md| md.lni == asked.lni))
                 && waits.iter().all(own)
                 && !(second_pct && many)
-                && !stale
+                && !calls_back
         }
         Command::EqResize { eq, md, .. } => {
             let lni = |md: &u32| state.mds.get(md).map(|md| md.lni);
