@@ -12,6 +12,7 @@ use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use cxi_ioctl::abi::service::SvcListGetCmd;
 use cxi_ioctl::{CharDev, Command, DriverRelease, Errno, Opcode, Pointers, Request, Transport};
 use cxi_mock::Credentials;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities, set_thread_groups,
@@ -99,6 +100,7 @@ pub struct Answer {
 ///
 /// The conversation broke down.
 pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<(), String> {
+    provide_memory().map_err(|errno| format!("provide the memory of scenarios: {errno}"))?;
     let mut files = BTreeMap::new();
     let mut next = 0;
     for line in input.lines() {
@@ -146,6 +148,24 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<(), String> 
             .map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// Has memory wherever a scenario may have its own: none was recorded without.
+fn provide_memory() -> rustix::io::Result<()> {
+    let (start, end) = (1_usize << 16, 1 << 46);
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+    // SAFETY: nothing is replaced that is mapped already, and nobody uses what is new.
+    let at = unsafe {
+        mmap_anonymous(
+            std::ptr::without_provenance_mut(start),
+            end - start,
+            ProtFlags::READ | ProtFlags::WRITE,
+            flags,
+        )
+    }?;
+    (at.addr() == start)
+        .then_some(())
+        .ok_or(rustix::io::Errno::EXIST)
 }
 
 /// Does something on a thread that is somebody else: Linux has credentials by thread.
