@@ -1,7 +1,8 @@
 //! Programs that are linked with libcxi, from a directory that `CXI_TEST_LIBCXI_BIN` names.
 
-mod node;
 #![allow(clippy::print_stdout, reason = "says what each program did")]
+
+mod node;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
