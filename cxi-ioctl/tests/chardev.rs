@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use cxi_ioctl::abi::counter::CtAllocCmd;
 use cxi_ioctl::abi::device::DevInfoGetCmd;
-use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags};
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd, MapFlags};
 use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
 use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
 use cxi_ioctl::memory::read_at;
 use cxi_ioctl::{
     CharDev, Command, CommandError, DeviceMemory, Errno, Opcode, Pointers, Request, Transport,
-    atu_map, ct_alloc, execute, fetch_list,
+    atu_map, atu_update_md, ct_alloc, execute, fetch_list,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -189,6 +189,21 @@ fn memory_of_a_refused_command_is_given_back() {
     ct_alloc(&device, &memory, &CtAllocCmd::new()).unwrap_err();
     drop(memory);
     assert_eq!(read_at(address, &mut [0; 8]), Err(Errno::EFAULT));
+}
+
+#[test]
+fn a_part_that_is_not_in_the_memory_is_not_sent() {
+    let (mut reader, device) = piped();
+    let memory = Arc::new(DeviceMemory::new(8192).unwrap());
+    for part in [0..0, 4096..4096, 4096..8193] {
+        let error = atu_update_md(&device, &memory, part, &AtuUpdateMdCmd::new()).unwrap_err();
+        assert_eq!(error.errno(), Errno::EINVAL);
+    }
+    atu_update_md(&device, &memory, 4096..8192, &AtuUpdateMdCmd::new()).unwrap();
+    drop(device);
+    let sent: AtuUpdateMdCmd = received(&mut reader);
+    assert_eq!((sent.va, sent.len), (memory.address() + 4096, 4096));
+    assert_eq!(reader.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]

@@ -261,6 +261,16 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
     assert_eq!(error.errno(), Errno::EPROTO);
     let message = device.divergence().unwrap().to_string();
     assert!(message.contains("list 0 bytes"), "{message}");
+
+    let longer = "cxi-recording 1\ncommand 1d00000004000000 ok response 00000000 list -\n";
+    let device = Replay::new(longer.parse().unwrap());
+    let error = execute(&device, &destroy(4)).unwrap_err();
+    assert_eq!(error.errno(), Errno::EPROTO);
+    assert_eq!(
+        device.divergence().unwrap().to_string(),
+        "step 1 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 4, \
+         list 0 bytes), came SVC_DESTROY (8 bytes: 1d00000004000000; response 0, list 0 bytes)"
+    );
 }
 
 #[test]

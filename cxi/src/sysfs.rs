@@ -164,3 +164,17 @@ pub(crate) fn malformed(path: &Path, reason: String) -> Error {
 pub(crate) fn class(sysfs: &Path) -> PathBuf {
     sysfs.join("class/cxi_user")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_is_read_whole_about_a_page() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for len in [PAGE - 1, PAGE, PAGE + 1] {
+            fs::write(file.path(), vec![b'7'; len]).unwrap();
+            assert_eq!(attribute(file.path()).unwrap().len(), len);
+        }
+    }
+}

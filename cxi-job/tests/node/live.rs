@@ -305,6 +305,21 @@ fn an_enabled_service_with_all_vnis_is_left_alone() {
 }
 
 #[test]
+fn a_disabled_service_with_vnis_outside_the_pool_is_left_alone() {
+    let mock = mock(1);
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni(9));
+    let services = devices(&mock)[0].services();
+    services
+        .create(&spec.enabled(false).build().unwrap())
+        .unwrap();
+    let policy = pool().unfinished(Some(Duration::ZERO));
+    let clean = node(&mock).clean(&policy, &ReleaseOptions::once()).unwrap();
+    assert_eq!(clean.orphans, []);
+    assert_eq!(clean.spared[1].why, Spared::OutsidePool);
+    assert_eq!(user_services(&mock).len(), 1);
+}
+
+#[test]
 fn a_lock_that_cannot_be_had_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let lock = FileLock::new(directory.path().join("node.lock")).wait(Duration::from_millis(1));

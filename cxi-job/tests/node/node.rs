@@ -115,7 +115,9 @@ fn a_node_is_found_by_its_files() {
     let (dev, sysfs) = (root.path().join("dev"), root.path().join("sys"));
     let host = Host::with_roots(&dev, &sysfs);
     assert!(Node::discover(&host).unwrap().nics().is_empty());
-    fs::create_dir_all(sysfs.join("class/cxi_user/cxi1")).unwrap();
+    for nic in ["cxi1", "cxi10"] {
+        fs::create_dir_all(sysfs.join("class/cxi_user").join(nic)).unwrap();
+    }
     fs::create_dir_all(&dev).unwrap();
     // It takes no command.
     fs::write(dev.join("cxi10"), "").unwrap();

@@ -182,6 +182,8 @@ fn queues_are_checked_before_they_are_asked_for() {
     assert_eq!((queue.slots(), queue.ack_counter().unwrap()), (128, 0));
     queue.commands().unwrap().write_slot(64, &[7; 64]).unwrap();
     queue.write_pointer().unwrap().ring(0, 1).unwrap();
+    let largest = lni.alloc_txq(&plain, &TxqOptions::new(65_536)).unwrap();
+    assert_eq!(largest.slots(), 65_536);
 }
 
 #[test]
@@ -348,5 +350,9 @@ fn counters_have_their_own_memory() {
         (value.success, value.failure, value.written_back),
         (12, 3, true)
     );
+    // Failures have seven bits; the eight above are reserved.
+    memory.write_u64(0, (0xff << 55) | (0x7f << 48)).unwrap();
+    let value = counter.value();
+    assert_eq!((value.success, value.failure), (0, 127));
     counter.doorbell().unwrap().ring(0, 1).unwrap();
 }

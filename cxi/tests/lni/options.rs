@@ -11,7 +11,7 @@ use cxi::lni::{
     TxqOptions, UpdatePolicy,
 };
 use cxi::{Device, DeviceId, DeviceMemory, DriverRelease, TrafficClass};
-use cxi_ioctl::abi::memory::AtuMapCmd;
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{PteLeInvalidateCmd, PteMapCmd, PteStatus};
 use cxi_ioctl::abi::profile::{CpAllocCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
@@ -130,6 +130,24 @@ fn profiles_are_asked_for_as_described() {
 }
 
 #[test]
+fn a_profile_on_a_vni_of_its_own_service_takes_no_look_at_the_others() {
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let listed = || {
+        let exchanges = record.recording().exchanges;
+        let opcodes = exchanges.iter().filter_map(Exchange::opcode);
+        opcodes
+            .filter(|opcode| *opcode == Opcode::SVC_LIST_GET)
+            .count()
+    };
+    let before = listed();
+    lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
+    assert_eq!(listed(), before);
+    lni.alloc_cp(vni(1025), TrafficClass::BestEffort)
+        .unwrap_err();
+    assert_eq!(listed(), before + 1);
+}
+
+#[test]
 fn memory_is_registered_as_described() {
     let (lni, record) = recorded(&nic(DriverRelease::Main));
     let memory = Arc::new(DeviceMemory::new(8192).unwrap());
@@ -142,6 +160,64 @@ fn memory_is_registered_as_described() {
     assert_eq!((sent.hints.page_shift, sent.hints.huge_shift), (12, 21));
     // The mock translates an address to itself.
     assert_eq!(md.iova(), memory.address());
+}
+
+#[test]
+fn a_part_of_memory_is_faulted_in_where_it_starts() {
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let memory = Arc::new(DeviceMemory::new(8192).unwrap());
+    let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::ALLOC_MD);
+    let md = lni.map_memory(&memory, &on_demand).unwrap();
+    md.update(4096..8192).unwrap();
+    let sent = last::<AtuUpdateMdCmd>(&record);
+    assert_eq!((sent.va, sent.len), (memory.address() + 4096, 4096));
+    let before = record.recording().exchanges.len();
+    for (part, range) in [(4096..4096, "4096 to 4096"), (4096..8193, "4096 to 8193")] {
+        assert_eq!(
+            md.update(part).unwrap_err().to_string(),
+            format!(
+                "cxi0: ATU_UPDATE_MD: bytes {range}: expected a part of the 8192 that are registered"
+            )
+        );
+    }
+    let pinned = lni.map_memory(&memory, &MapOptions::new()).unwrap();
+    assert_eq!(
+        pinned.update(0..4096).unwrap_err().to_string(),
+        "cxi0: ATU_UPDATE_MD: the memory is pinned: its pages are always there"
+    );
+    assert_eq!(
+        record.recording().exchanges.len(),
+        before + 1,
+        "the ATU_MAP"
+    );
+}
+
+#[test]
+fn what_a_queue_works_with_is_freed_after_it() {
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let [for_events, for_status] = [(); 2].map(|()| lni.alloc_wait().unwrap());
+    let options = EventQueueOptions::new(4096)
+        .event_wait(&for_events)
+        .status_wait(&for_status);
+    let events = lni.alloc_eq(&options).unwrap();
+    let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
+    let options = TxqOptions::new(64).event_queue(&events);
+    let queue = lni.alloc_txq(&profile, &options).unwrap();
+    let before = record.recording().exchanges.len();
+    drop((for_events, for_status, events, profile));
+    assert_eq!(record.recording().exchanges.len(), before);
+    drop(queue);
+    let freed = record.recording().exchanges.split_off(before);
+    let at = |wanted: Opcode| -> Vec<usize> {
+        let found = freed.iter().enumerate();
+        let found = found.filter(|(_, exchange)| exchange.opcode() == Some(wanted));
+        found.map(|(index, _)| index).collect()
+    };
+    assert_eq!(at(Opcode::CQ_FREE), [0]);
+    assert_eq!(at(Opcode::CP_FREE).len(), 1);
+    let (events, waits) = (at(Opcode::EQ_FREE), at(Opcode::WAIT_FREE));
+    assert_eq!((events.len(), waits.len()), (1, 2));
+    assert!(waits.iter().all(|wait| *wait > events[0]));
 }
 
 #[test]

@@ -49,6 +49,19 @@ fn an_event_queue_does_not_follow_one_with_a_wait_object() {
 }
 
 #[test]
+fn an_event_queue_does_not_follow_one_whose_status_was_waited_for() {
+    let nic = nic(DriverRelease::Main);
+    let (_, lni) = lni_with(&nic, 1024, all(100));
+    let wait = lni.alloc_wait().unwrap();
+    let plain = EventQueueOptions::new(4096);
+    drop(lni.alloc_eq(&plain.status_wait(&wait)).unwrap());
+    let quirk = quirk_of(lni.alloc_eq(&plain.event_wait(&wait)));
+    assert_eq!(quirk, Some(Quirks::REUSED_EVENT_QUEUE));
+    drop(lni.alloc_eq(&plain.status_wait(&wait)).unwrap());
+    assert_eq!(hazards(&nic), []);
+}
+
+#[test]
 fn another_lni_is_free_to_have_an_event_queue_without_one() {
     let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));

@@ -175,6 +175,27 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
 }
 
 #[test]
+fn an_unrestricted_service_lends_what_it_lists() {
+    let nic = nic(DriverRelease::Shs13_0);
+    let file = nic.open().unwrap().transport(Credentials::root());
+    let mut command = SvcAllocCmd::new();
+    command.svc_desc.num_vld_vnis = 1;
+    command.svc_desc.vnis[0] = 90;
+    execute(&file, &command).unwrap();
+    let device = root(&nic);
+    let id = device
+        .services()
+        .create(&modest(81).build().unwrap())
+        .unwrap();
+    let lni = device.alloc_lni(id).unwrap();
+    let class = TrafficClass::BestEffort;
+    drop(lni.alloc_cp(vni(90), class).unwrap());
+    let refused = lni.alloc_cp(vni(4242), class).unwrap_err();
+    assert_eq!(refused.errno(), Errno::ENOENT);
+    assert_eq!(nic.hazards(), []);
+}
+
+#[test]
 fn who_insists_on_a_profile_of_uid_0_gets_it() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let device = root(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
