@@ -71,7 +71,7 @@ fn every_kind_of_answer_is_met() {
     let mut met: BTreeMap<String, u32> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     let sequences = <Model as ReferenceStateMachine>::sequential_strategy(LENGTH);
-    for _ in 0..120 {
+    for _ in 0..240 {
         let (mut model, operations, _) = sequences.new_tree(&mut runner).unwrap().current();
         for operation in &operations {
             let before = model.clone();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cxi::lni::{EventQueueOptions, LeList, MapOptions, PtOptions, TgqOptions, TxqOptions};
+use cxi::lni::{
+    EventQueueOptions, LeList, MapFlags, MapOptions, PtOptions, TgqOptions, TxqOptions,
+};
 use cxi::{
     Device, DeviceMemory, Error, ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource,
     ResourceMap, ServiceBuffer, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni,
@@ -293,8 +295,9 @@ fn memory(place: &Place) -> cxi::Result<()> {
     with_service(device, spec(some()).vni(place.vni(5)), |id| {
         let lni = device.alloc_lni(id)?;
         let buffer = Arc::new(DeviceMemory::new(8192).unwrap());
-        let first = lni.map_memory(&buffer, &MapOptions::new())?;
-        let second = lni.map_memory(&buffer, &MapOptions::new())?;
+        let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::WRITE);
+        let first = lni.map_memory(&buffer, &on_demand)?;
+        let second = lni.map_memory(&buffer, &on_demand)?;
         assert_eq!(first.lac(), second.lac());
         first.update(0..4096)?;
         drop(lni);

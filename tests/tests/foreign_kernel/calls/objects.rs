@@ -1,7 +1,9 @@
 //! What is done with objects, and their end.
 
 use cxi::TrafficClass;
-use cxi::lni::{LeList, MapOptions, NotClosed, PtOptions, PteStatus, TgqOptions, TxqOptions};
+use cxi::lni::{
+    LeList, MapFlags, MapOptions, NotClosed, PtOptions, PteStatus, TgqOptions, TxqOptions,
+};
 
 use super::Call;
 use super::lni::{events, memory};
@@ -87,10 +89,8 @@ pub(super) const CALLS: &[Call] = &[
     })
     .like(&["cxil_pte_transition_sm"]),
     Call::new("Md::update", |stage| {
-        let md = stage
-            .lni()
-            .map_memory(&memory(), &MapOptions::new())
-            .unwrap();
+        let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::WRITE);
+        let md = stage.lni().map_memory(&memory(), &on_demand).unwrap();
         stage.arm();
         md.update(0..4096).map(shown)
     })
