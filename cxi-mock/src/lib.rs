@@ -69,7 +69,7 @@ mod transport;
 pub use client::{CallerMemory, Client};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
-pub use cxi_engine::{ClientMemory, MemoryFault};
+pub use cxi_engine::{ClientMemory, MemoryFault, Telemetry};
 pub use cxi_ioctl::Fault;
 pub use fault::Faults;
 pub use fault_spec::{BadFault, FaultSpec};

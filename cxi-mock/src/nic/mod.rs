@@ -41,7 +41,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cxi_engine::Settings;
+use cxi_engine::{Settings, Telemetry};
 use cxi_ioctl::{Errno, Mapping};
 
 use crate::data_path::{DataPath, Wire};
@@ -254,6 +254,12 @@ impl Nic {
             })
         };
         wakes.into_iter().filter_map(wake).collect()
+    }
+
+    /// What the data path has counted.
+    #[must_use]
+    pub fn telemetry(&self) -> Telemetry {
+        *self.data_path.state().engine.telemetry()
     }
 
     /// Waits until there are queues or counters, or for that long.

@@ -64,7 +64,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
         let text = names.fold(String::new(), |text, name| text + name + " 0\n");
         tree.text(&format!("aer_dev_{severity}"), move || text.clone());
     }
-    telemetry(tree);
+    telemetry(tree, nic);
 }
 
 /// The port, as drivers for Cassini 1 and for Cassini 2 show it.
@@ -93,14 +93,23 @@ fn port(tree: &mut Tree, nic: &Arc<Nic>) {
     }
 }
 
-/// Nothing moves on a mock: all counters stand at zero, now.
-fn telemetry(tree: &mut Tree) {
+/// What the data path counts; all other counters stand at zero, now.
+fn telemetry(tree: &mut Tree, nic: &Arc<Nic>) {
     for counter in TELEMETRY.lines() {
-        tree.value(&format!("telemetry/{counter}"), || {
+        let nic = Arc::clone(nic);
+        tree.value(&format!("telemetry/{counter}"), move || {
+            let counted = nic.telemetry();
+            let value = match counter {
+                "hni_hrp_ack" => counted.high_rate_acks,
+                "ixe_dmawr_flush_reqs" => counted.flush_requests,
+                "ixe_rx_ptl_restricted_pkt" => counted.restricted_packets,
+                "lpe_plec_hits" => counted.fast_path_hits,
+                _ => 0,
+            };
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();
-            format!("0@{}.{:09}", now.as_secs(), now.subsec_nanos())
+            format!("{value}@{}.{:09}", now.as_secs(), now.subsec_nanos())
         });
     }
 }
