@@ -171,7 +171,7 @@ abi! {
     }
 
     /// Tells the state of a PtlTE. The driver reads `ule_offsets` and `ule_count` from the
-    /// response buffer first: use [`execute_inout`](crate::execute_inout).
+    /// response buffer first: use [`pte_status`](crate::pte_status).
     ///
     /// Request of PTE_STATUS; open to everyone. libcxi: `cxil_pte_status`.
     ///

@@ -12,7 +12,7 @@ use crate::{ServiceId, VniAccess};
 impl Services {
     /// Writes the specification over that of a service (SVC_UPDATE).
     ///
-    /// Only [`enabled`](ServiceSpec::enabled) is certain to be applied. From SHS 13.0 on the
+    /// Only [`enabled`](ServiceSpec::is_enabled) is certain to be applied. From SHS 13.0 on the
     /// driver takes other members, VNIs and traffic classes and merely notes them: lists show
     /// them, and in force stays what the service was made with. So a specification that changes
     /// one of them is refused here. Limits are not even noted. To change a service, destroy it

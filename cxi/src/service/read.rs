@@ -106,7 +106,7 @@ impl Service {
     }
 
     /// The limits in force: what is reserved, and what it may have at most. Without
-    /// [own limits](Self::limited) those are the totals of the NIC and 8 reserved TLEs.
+    /// [own limits](Self::is_limited) those are the totals of the NIC and 8 reserved TLEs.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits::from_kernel(&self.desc.limits)
