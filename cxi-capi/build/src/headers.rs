@@ -5,12 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::install::at;
+use crate::link::{LIBCXI, Product};
 use crate::tool::Result;
 
 /// What our headers say of themselves.
 const OURS: &str = "cxi-capi";
 
-const LIBCXI: &str = include_str!("../../include/libcxi/libcxi.h");
+const HPES: &str = include_str!("../../include/libcxi/libcxi.h");
+const JOB: &str = include_str!("../../../cxi-job-capi/include/cxi_job.h");
 const OWN: &str = include_str!("../../include/libcxi/cxi_rs.h");
 
 /// Numbers and names of the counters, one a line.
@@ -19,19 +21,26 @@ const COUNTERS: &str = include_str!("../../src/counters.txt");
 /// From this number on counters are named for Cassini 1, as Cassini 2 has others there.
 const FIRST_OF_CASSINI_1: u32 = 1664;
 
-/// Writes the headers to `libcxi` below a directory that `-I` is to name; returns those written. A
-/// header of HPE's that is there already stays: it has more.
+/// Writes the headers of a library below a directory that `-I` is to name, those of libcxi to
+/// `libcxi` in there; returns those written. A header of HPE's that is there already stays: it has
+/// more.
 ///
 /// # Errors
 ///
 /// A file cannot be written.
-pub fn write_headers(include: &Path) -> Result<Vec<PathBuf>> {
+pub fn write_headers(product: &Product, include: &Path) -> Result<Vec<PathBuf>> {
+    if product.name != LIBCXI.name {
+        let path = include.join("cxi_job.h");
+        fs::create_dir_all(include).map_err(|error| at(include, &error))?;
+        fs::write(&path, JOB).map_err(|error| at(&path, &error))?;
+        return Ok(vec![path]);
+    }
     let directory = include.join("libcxi");
     fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
     let counters = counters();
     let mut written = Vec::new();
     for (name, text) in [
-        ("libcxi.h", LIBCXI),
+        ("libcxi.h", HPES),
         ("cxi_rs.h", OWN),
         ("cxi_counters.h", &counters),
     ] {

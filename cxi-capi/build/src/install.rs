@@ -4,11 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::headers::write_headers;
-use crate::link::{Library, make_links, private_libraries};
+use crate::link::{Library, Product, make_links, private_libraries};
 use crate::tool::Result;
-
-/// Of HPE's library of the development branch, which programs ask pkg-config for.
-const VERSION: &str = "1.9.0";
 
 /// Directories of an installation.
 #[derive(Clone, Debug)]
@@ -37,8 +34,8 @@ impl Places {
     }
 }
 
-/// Installs libraries, `libcxi.pc` and headers; returns the files. A header of HPE's that is there
-/// already stays: it has more.
+/// Installs a library with its file for pkg-config and its headers; returns the files. A header of
+/// HPE's that is there already stays: it has more.
 ///
 /// # Errors
 ///
@@ -50,15 +47,15 @@ pub fn install(library: &Library, places: &Places) -> Result<Vec<PathBuf>> {
         let name = file.file_name().ok_or("a library without a name")?;
         installed.push(copy(&file, &libraries.join(name))?);
     }
-    make_links(&libraries)?;
+    make_links(library.product(), &libraries)?;
     let pc = places
         .installed(&places.libdir.join("pkgconfig"))?
-        .join("libcxi.pc");
-    fs::write(&pc, pkg_config(places)).map_err(|error| at(&pc, &error))?;
+        .join(format!("lib{}.pc", library.product().name));
+    fs::write(&pc, pkg_config(library.product(), places)).map_err(|error| at(&pc, &error))?;
     installed.push(pc);
 
     let headers = places.installed(Path::new("include"))?;
-    installed.extend(write_headers(&headers)?);
+    installed.extend(write_headers(library.product(), &headers)?);
     Ok(installed)
 }
 
@@ -71,12 +68,15 @@ fn copy(from: &Path, to: &Path) -> Result<PathBuf> {
     Ok(to.to_owned())
 }
 
-fn pkg_config(places: &Places) -> String {
+fn pkg_config(product: &Product, places: &Places) -> String {
     format!(
         "prefix={prefix}\nexec_prefix=${{prefix}}\nlibdir=${{exec_prefix}}/{libdir}\n\
          includedir=${{prefix}}/include\n\n\
-         Name: libcxi\nDescription: User space CXI interface library\nVersion: {VERSION}\n\
-         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -lcxi\nLibs.private: {private}\n",
+         Name: lib{name}\nDescription: {description}\nVersion: {version}\n\
+         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -l{name}\nLibs.private: {private}\n",
+        name = product.name,
+        description = product.description,
+        version = product.version,
         prefix = places.prefix.display(),
         libdir = places.libdir.display(),
         private = private_libraries(),

@@ -1,4 +1,5 @@
-//! Makes `libcxi.so.1` and `libcxi.a` from the archive of cxi-capi, with a C compiler as linker.
+//! Makes `libcxi.so.1` from the archive of cxi-capi and `libcxi_job.so.0` from that of
+//! cxi-job-capi, and archives for C, with a C compiler as linker.
 //!
 //! rustc cannot: it has a version script of its own, and a library without HPE's symbol versions
 //! is none that programs of theirs start with.
@@ -12,5 +13,5 @@ mod tool;
 
 pub use headers::write_headers;
 pub use install::{Places, install};
-pub use link::{Library, SONAME};
+pub use link::{LIBCXI, LIBCXI_JOB, Library, Product, SONAME};
 pub use tool::{Result, compiler};

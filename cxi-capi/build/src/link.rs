@@ -10,10 +10,68 @@ use crate::tool::{Result, compiler, run};
 /// What programs ask the loader for, the same in all releases.
 pub const SONAME: &str = "libcxi.so.1";
 
-/// The file, named as that of HPE's library of the development branch.
-const FILE: &str = "libcxi.so.1.7.0";
+/// One of the libraries that are made.
+#[derive(Debug)]
+pub struct Product {
+    /// `cxi`, for `-lcxi` and `libcxi.pc`.
+    pub name: &'static str,
+    /// What programs ask the loader for.
+    pub soname: &'static str,
+    /// The package, in whose directory the version script is.
+    pub package: &'static str,
+    pub(crate) file: &'static str,
+    pub(crate) description: &'static str,
+    /// What programs ask pkg-config for.
+    pub(crate) version: &'static str,
+}
 
-const VERSION_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../libcxi.map");
+/// HPE's library. File and version are those of the development branch.
+pub const LIBCXI: Product = Product {
+    name: "cxi",
+    soname: SONAME,
+    package: "cxi-capi",
+    file: "libcxi.so.1.7.0",
+    description: "User space CXI interface library",
+    version: "1.9.0",
+};
+
+/// The scheduler layer.
+pub const LIBCXI_JOB: Product = Product {
+    name: "cxi_job",
+    soname: "libcxi_job.so.0",
+    package: "cxi-job-capi",
+    file: concat!("libcxi_job.so.", env!("CARGO_PKG_VERSION")),
+    description: "Services of jobs on Slingshot NICs",
+    version: env!("CARGO_PKG_VERSION"),
+};
+
+impl Product {
+    /// What cargo makes: `libcxi_capi.a`.
+    #[must_use]
+    pub fn cargo_archive(&self) -> String {
+        format!("lib{}.a", self.package.replace('-', "_"))
+    }
+
+    fn version_script(&self) -> String {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        format!("{root}/{}/lib{}.map", self.package, self.name)
+    }
+
+    /// The names of the API: those that the version script exports.
+    ///
+    /// # Errors
+    ///
+    /// The version script cannot be read.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let path = self.version_script();
+        let script = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let names = script
+            .lines()
+            .filter_map(|line| line.trim().strip_suffix(';'))
+            .filter(|name| name.starts_with("cxi"));
+        Ok(names.map(str::to_owned).collect())
+    }
+}
 
 /// What the standard library of Rust needs besides libc, and libc itself.
 const SYSTEM: [&str; 3] = ["-lgcc_s", "-lpthread", "-ldl"];
@@ -21,19 +79,21 @@ const SYSTEM: [&str; 3] = ["-lgcc_s", "-lpthread", "-ldl"];
 /// The libraries, made in a directory.
 #[derive(Clone, Debug)]
 pub struct Library {
+    product: &'static Product,
     directory: PathBuf,
 }
 
 impl Library {
-    /// Makes `libcxi.so.1.7.0` with its two links, and `libcxi.a`, from what cargo made of
-    /// cxi-capi.
+    /// Makes the shared library with its two links, and the archive, from what cargo made of the
+    /// package.
     ///
     /// # Errors
     ///
     /// A C compiler or a tool of binutils is missing or fails.
-    pub fn make(archive: &Path, directory: &Path) -> Result<Self> {
-        let names = names()?;
+    pub fn make(product: &'static Product, archive: &Path, directory: &Path) -> Result<Self> {
+        let names = product.names()?;
         let library = Self {
+            product,
             directory: directory.to_owned(),
         };
         library.link_shared(archive, &names)?;
@@ -41,16 +101,21 @@ impl Library {
         Ok(library)
     }
 
+    /// Which one.
+    pub(crate) fn product(&self) -> &'static Product {
+        self.product
+    }
+
     /// The shared library.
     #[must_use]
     pub fn shared(&self) -> PathBuf {
-        self.directory.join(FILE)
+        self.directory.join(self.product.file)
     }
 
     /// The archive.
     #[must_use]
     pub fn archive(&self) -> PathBuf {
-        self.directory.join("libcxi.a")
+        self.directory.join(format!("lib{}.a", self.product.name))
     }
 
     fn link_shared(&self, archive: &Path, names: &[String]) -> Result<()> {
@@ -59,8 +124,11 @@ impl Library {
             .arg(self.shared())
             .args(names.iter().map(|name| format!("-Wl,-u,{name}")))
             .arg(archive)
-            .arg(format!("-Wl,--version-script={VERSION_SCRIPT}"))
-            .arg(format!("-Wl,-soname,{SONAME}"))
+            .arg(format!(
+                "-Wl,--version-script={}",
+                self.product.version_script()
+            ))
+            .arg(format!("-Wl,-soname,{}", self.product.soname))
             .args([
                 "-Wl,--gc-sections",
                 "-Wl,-z,relro,-z,now",
@@ -69,13 +137,13 @@ impl Library {
             .arg("-Wl,--no-undefined")
             .arg("-s")
             .args(SYSTEM))?;
-        make_links(&self.directory)
+        make_links(self.product, &self.directory)
     }
 
     /// One object that has no names but those of the API: what else is in there must not clash
     /// with another library of Rust in the same program.
     fn link_static(&self, archive: &Path, names: &[String]) -> Result<()> {
-        let object = self.directory.join("libcxi.o");
+        let object = self.directory.join(format!("lib{}.o", self.product.name));
         run(Command::new(compiler())
             .args(["-r", "-nostdlib", "-o"])
             .arg(&object)
@@ -109,8 +177,12 @@ pub(crate) fn private_libraries() -> String {
 }
 
 /// The links that the loader and the linker look for.
-pub(crate) fn make_links(directory: &Path) -> Result<()> {
-    for (link, target) in [(SONAME, FILE), ("libcxi.so", SONAME)] {
+pub(crate) fn make_links(product: &Product, directory: &Path) -> Result<()> {
+    let plain = format!("lib{}.so", product.name);
+    for (link, target) in [
+        (product.soname, product.file),
+        (plain.as_str(), product.soname),
+    ] {
         let link = directory.join(link);
         if fs::symlink_metadata(&link).is_ok() {
             fs::remove_file(&link).map_err(|error| format!("{}: {error}", link.display()))?;
@@ -118,15 +190,4 @@ pub(crate) fn make_links(directory: &Path) -> Result<()> {
         symlink(target, &link).map_err(|error| format!("{}: {error}", link.display()))?;
     }
     Ok(())
-}
-
-/// The names of the API: those that the version script exports.
-fn names() -> Result<Vec<String>> {
-    let script =
-        fs::read_to_string(VERSION_SCRIPT).map_err(|error| format!("{VERSION_SCRIPT}: {error}"))?;
-    let names = script
-        .lines()
-        .filter_map(|line| line.trim().strip_suffix(';'))
-        .filter(|name| name.starts_with("cxi"));
-    Ok(names.map(str::to_owned).collect())
 }

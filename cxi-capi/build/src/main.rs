@@ -1,4 +1,4 @@
-//! The command that makes and installs `libcxi.so.1`.
+//! The command that makes and installs `libcxi.so.1` and `libcxi_job.so.0`.
 
 #![forbid(unsafe_code)]
 
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Args, Parser, Subcommand};
-use cxi_capi_build::{Library, Places, Result, install};
+use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Places, Product, Result, install};
 
-/// Make libcxi.so.1 in Rust, and install it.
+/// Make libcxi.so.1 and libcxi_job.so.0 in Rust, and install them.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -18,12 +18,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make libcxi.so.1 and libcxi.a in a directory
+    /// Make them in a directory, with libcxi.a and libcxi_job.a
     Make {
         /// The directory
         directory: PathBuf,
     },
-    /// Make them, and install them with libcxi.pc and the headers
+    /// Make them, and install them with their headers and files for pkg-config
     Install(Install),
 }
 
@@ -53,28 +53,30 @@ fn main() -> ExitCode {
 
 #[allow(clippy::print_stdout, reason = "this is a command")]
 fn run(what: &What) -> Result<()> {
-    let archive = compile()?;
-    match what {
-        What::Make { directory } => {
-            std::fs::create_dir_all(directory)
-                .map_err(|error| format!("{}: {error}", directory.display()))?;
-            let library = Library::make(&archive, directory)?;
-            println!(
-                "{}\n{}",
-                library.shared().display(),
-                library.archive().display()
-            );
-        }
-        What::Install(arguments) => {
-            let places = Places {
-                destdir: arguments.destdir.clone(),
-                prefix: arguments.prefix.clone(),
-                libdir: arguments.libdir.clone(),
-            };
-            let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-            let library = Library::make(&archive, directory.path())?;
-            for file in install(&library, &places)? {
-                println!("{}", file.display());
+    for product in [&LIBCXI, &LIBCXI_JOB] {
+        let archive = compile(product)?;
+        match what {
+            What::Make { directory } => {
+                std::fs::create_dir_all(directory)
+                    .map_err(|error| format!("{}: {error}", directory.display()))?;
+                let library = Library::make(product, &archive, directory)?;
+                println!(
+                    "{}\n{}",
+                    library.shared().display(),
+                    library.archive().display()
+                );
+            }
+            What::Install(arguments) => {
+                let places = Places {
+                    destdir: arguments.destdir.clone(),
+                    prefix: arguments.prefix.clone(),
+                    libdir: arguments.libdir.clone(),
+                };
+                let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+                let library = Library::make(product, &archive, directory.path())?;
+                for file in install(&library, &places)? {
+                    println!("{}", file.display());
+                }
             }
         }
     }
@@ -82,10 +84,10 @@ fn run(what: &What) -> Result<()> {
 }
 
 /// Has cargo make the archive, optimised; where it is.
-fn compile() -> Result<PathBuf> {
+fn compile(product: &Product) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--release", "--package", "cxi-capi"])
+        .args(["build", "--release", "--package", product.package])
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
@@ -93,7 +95,7 @@ fn compile() -> Result<PathBuf> {
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
-        return Err("cargo could not build cxi-capi".into());
+        return Err(format!("cargo could not build {}", product.package));
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     messages
@@ -103,6 +105,6 @@ fn compile() -> Result<PathBuf> {
         .filter_map(|files| files.as_array().cloned())
         .flatten()
         .filter_map(|file| file.as_str().map(PathBuf::from))
-        .find(|file| file.ends_with("libcxi_capi.a"))
-        .ok_or_else(|| "cargo made no libcxi_capi.a".into())
+        .find(|file| file.ends_with(product.cargo_archive()))
+        .ok_or_else(|| format!("cargo made no {}", product.cargo_archive()))
 }

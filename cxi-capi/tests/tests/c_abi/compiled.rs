@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use cxi_capi_build::{Library, compiler, write_headers};
+use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Product, compiler, write_headers};
 use lzma_rust2::XzReader;
 use tempfile::TempDir;
 
@@ -27,6 +27,8 @@ pub(crate) fn skip(why: &str) {
 pub(crate) struct Bench {
     directory: TempDir,
     pub(crate) library: Library,
+    /// That of the scheduler layer.
+    pub(crate) job: Library,
 }
 
 /// Leaves a test if there is no C compiler here.
@@ -49,17 +51,27 @@ pub(crate) fn bench() -> Option<&'static Bench> {
 fn make() -> Option<Bench> {
     Command::new(compiler()).arg("--version").output().ok()?;
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let library = Library::make(&archive(), directory.path()).expect("the library is made");
-    write_headers(&directory.path().join("include")).expect("the headers are written");
+    let make = |product| {
+        write_headers(product, &directory.path().join("include")).expect("headers are written");
+        Library::make(product, &archive(product), directory.path()).expect("the library is made")
+    };
+    let library = make(&LIBCXI);
+    let job = make(&LIBCXI_JOB);
     let unpacked = directory.path().join("cases");
     tar::Archive::new(XzReader::new(CASES, true))
         .unpack(unpacked)
         .expect("the cases are whole");
-    Some(Bench { directory, library })
+    Some(Bench {
+        directory,
+        library,
+        job,
+    })
 }
 
-/// What cargo made of cxi-capi for this test: the newest one beside it.
-fn archive() -> PathBuf {
+/// What cargo made of a package for this test: the newest one beside it.
+fn archive(product: &Product) -> PathBuf {
+    let stem = product.cargo_archive();
+    let stem = format!("{}-", stem.trim_end_matches(".a"));
     let test = std::env::current_exe().expect("a path");
     let directory = test.parent().expect("a directory");
     let made = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
@@ -68,10 +80,10 @@ fn archive() -> PathBuf {
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("libcxi_capi-") && name.ends_with(".a")
+            name.starts_with(&stem) && name.ends_with(".a")
         })
         .max_by_key(|path| made(path))
-        .expect("cargo has made an archive of cxi-capi")
+        .expect("cargo has made an archive")
 }
 
 impl Bench {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use cxi_capi_build::{compiler, write_headers};
+use cxi_capi_build::{LIBCXI, compiler, write_headers};
 
 use crate::compiled::{Bench, printed, skip};
 use crate::need_bench;
@@ -137,7 +137,7 @@ fn hpes_header_is_not_written_over() {
     fs::create_dir_all(include.join("libcxi")).expect("a directory");
     let theirs = include.join("libcxi/libcxi.h");
     fs::write(&theirs, "/* HPE's */\n").expect("a file");
-    let written = write_headers(&include).expect("the others are written");
+    let written = write_headers(&LIBCXI, &include).expect("the others are written");
     assert_eq!(written.len(), 2);
     assert_eq!(fs::read_to_string(theirs).expect("a file"), "/* HPE's */\n");
 }

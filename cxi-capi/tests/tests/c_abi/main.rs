@@ -5,11 +5,13 @@ mod callers;
 mod compiled;
 mod explained;
 mod headers;
+mod job;
 mod life;
 mod recorded;
 mod symbols;
 mod tools;
 mod vectors;
 
-// Linked for its archive.
+// Linked for their archives.
 use cxi_capi as _;
+use cxi_job_capi as _;

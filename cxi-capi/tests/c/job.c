@@ -1,0 +1,168 @@
+/* job DIRECTORY: what C programs do with libcxi_job, and what they should not. Needs two NICs. */
+#include <assert.h>
+#include <cxi_job.h>
+#include <errno.h>
+#include <libcxi/libcxi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cxil_alloc_lni(struct cxil_dev *dev, void **lni, unsigned int svc_id);
+int cxil_destroy_lni(void *lni);
+
+static cxi_job_node *node;
+
+static void says(const char *text)
+{
+	if (!strstr(cxi_job_last_error(), text)) {
+		printf("expected \"%s\" in \"%s\"\n", text, cxi_job_last_error());
+		exit(1);
+	}
+}
+
+static void has(char *json, const char *text)
+{
+	if (!json || !strstr(json, text)) {
+		printf("expected %s in %s\n", text, json);
+		exit(1);
+	}
+	free(json);
+}
+
+static void refused(void)
+{
+	char *text = NULL, **list = NULL;
+	const char *wrong[] = { "", "[", "null", "{\"uid\": 1}", "{\"uid\": 1, \"vnis\": [0]}",
+		"{\"uid\": 1, \"vnis\": [5], \"colour\": 1}", "{\"vnis\": [5]}", "\xff" };
+
+	assert(!*cxi_job_last_error());
+	assert(cxi_job_explain(&text) == -ENOENT);
+	assert(cxi_job_explain(NULL) == -EINVAL);
+	assert(cxi_job_node_open(NULL, NULL) == -EINVAL);
+	says("node is NULL");
+	assert(cxi_job_node_open("{\"look\": 1}", &node) == -EINVAL);
+	says("unknown field `look`");
+	assert(cxi_job_node_close(NULL) == -EINVAL);
+	assert(cxi_job_allocate(NULL, "{}", &text) == -EINVAL);
+	assert(cxi_job_release(NULL, "{}", 0, &text) == -EINVAL);
+	assert(cxi_job_clean(NULL, "{}", 0, &text) == -EINVAL);
+	assert(cxi_job_audit(NULL, NULL, &text) == -EINVAL);
+	assert(cxi_job_environment(NULL, &list) == -EINVAL);
+	assert(cxi_job_environment("{}", NULL) == -EINVAL);
+	assert(cxi_job_environment("{}", &list) == -EINVAL);
+	assert(!cxi_job_node_open(NULL, &node));
+	assert(cxi_job_allocate(node, NULL, &text) == -EINVAL);
+	assert(cxi_job_allocate(node, "{\"uid\": 1, \"vnis\": [5]}", NULL) == -EINVAL);
+	assert(cxi_job_release(node, NULL, 0, &text) == -EINVAL);
+	assert(cxi_job_release(node, "{}", 0, &text) == -EINVAL);
+	assert(cxi_job_clean(node, NULL, 0, &text) == -EINVAL);
+	assert(cxi_job_clean(node, "{}", 0, &text) == -EINVAL);
+	assert(cxi_job_audit(node, NULL, NULL) == -EINVAL);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert(cxi_job_allocate(node, wrong[i], &text) == -EINVAL);
+	says("expected UTF-8");
+	assert(!text && !list);
+	assert(!cxi_job_node_close(node));
+	assert(cxi_job_node_close(node) == -EINVAL);
+	assert(cxi_job_allocate(node, "{\"uid\": 1, \"vnis\": [5]}", &text) == -EINVAL);
+	says("not open");
+}
+
+/* What NIC 1 lacks, NIC 0 does not get either. */
+static void all_or_none(void)
+{
+	struct cxil_dev *dev;
+	struct cxi_svc_desc desc;
+	struct cxi_svc_fail_info fail;
+	char *text;
+	int svc;
+
+	memset(&desc, 0, sizeof desc);
+	desc.restricted_vnis = desc.num_vld_vnis = desc.enable = desc.resource_limits = 1;
+	desc.vnis[0] = 2000;
+	desc.limits.txqs.max = desc.limits.txqs.res = 1000;
+	assert(!cxil_open_device(1, &dev));
+	svc = cxil_alloc_svc(dev, &desc, &fail);
+	assert(svc > 0);
+	assert(cxi_job_allocate(node, "{\"uid\": 1000, \"vnis\": [1024], \"cores\": 64}", &text) == -ENOSPC);
+	says("cxi1");
+	assert(!cxi_job_explain(&text));
+	has(strdup(text), "\"errno\":28");
+	has(strdup(text), "\"left\":[]");
+	has(text, "\"holders\":[{\"service\":");
+	assert(!cxi_job_clean(node, "{\"pool\": \"1024-1999\", \"dry_run\": true}", 0, &text));
+	has(text, "\"orphans\":[]");
+	assert(!cxil_destroy_svc(dev, svc));
+	cxil_close_device(dev);
+}
+
+static void life(void)
+{
+	struct cxil_dev *dev;
+	char *grant, *text, **list;
+	void *lni;
+
+	assert(!cxi_job_allocate(node, "{\"uid\": 0, \"vnis\": [1024], \"cores\": 2}", &grant));
+	assert(!cxi_job_environment(grant, &list));
+	assert(!strcmp(list[0], "SLINGSHOT_VNIS=1024"));
+	assert(!strcmp(list[1], "SLINGSHOT_DEVICES=cxi0,cxi1"));
+	free(list);
+	assert(!cxi_job_audit(node, "{\"pool\": \"5000-6000\"}", &text));
+	has(text, "\"outside_pool\"");
+	/* One that is in use stays, and the report says so; the other NIC's does not. */
+	assert(!cxil_open_device(1, &dev));
+	assert(!cxil_alloc_lni(dev, &lni, 2));
+	assert(cxi_job_release(node, grant, 50, &text) == -EBUSY);
+	says("still in use");
+	has(strdup(text), "\"still_busy\"");
+	has(text, "\"destroyed\"");
+	assert(!cxil_destroy_lni(lni));
+	cxil_close_device(dev);
+	assert(!cxi_job_release(node, grant, 1000, NULL));
+	assert(!cxi_job_release(node, grant, 0, &text));
+	has(text, "\"services\":[]");
+	free(grant);
+	/* What nobody releases is cleaned up, but not what lives. */
+	assert(!cxi_job_allocate(node, "{\"uid\": 1, \"vnis\": [1025]}", &text));
+	free(text);
+	assert(!cxi_job_clean(node, "{\"pool\": \"1024-1999\", \"live\": \"1025\"}", 0, &text));
+	has(text, "\"alive\"");
+	assert(!cxi_job_clean(node, "{\"pool\": \"1024-1999\"}", 0, &text));
+	has(text, "\"in_pool\"");
+}
+
+static void *worker(void *arg)
+{
+	char request[64], *grant;
+
+	snprintf(request, sizeof request, "{\"uid\": 1000, \"vnis\": [%d]}", 1100 + *(int *)arg);
+	for (int i = 0; i < 4; i++) {
+		assert(!cxi_job_allocate(node, request, &grant));
+		assert(!cxi_job_release(node, grant, 1000, NULL));
+		free(grant);
+	}
+	assert(!*cxi_job_last_error());
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[2];
+	int numbers[2] = { 0, 1 };
+	char options[4200];
+
+	assert(argc == 2);
+	refused();
+	snprintf(options, sizeof options, "{\"lock\": \"%s/lock\", \"lock_wait_ms\": 30000}", argv[1]);
+	assert(!cxi_job_node_open(options, &node));
+	all_or_none();
+	life();
+	for (int i = 0; i < 2; i++)
+		assert(!pthread_create(&threads[i], NULL, worker, &numbers[i]));
+	for (int i = 0; i < 2; i++)
+		assert(!pthread_join(threads[i], NULL));
+	assert(!cxi_job_node_close(node));
+	printf("ok\n");
+	return 0;
+}

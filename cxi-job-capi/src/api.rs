@@ -1,0 +1,181 @@
+//! The functions that C calls; `include/cxi_job.h` says what each does.
+
+#![allow(unsafe_code, reason = "names that C finds")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "C passes pointers; their types here cannot be copied"
+)]
+
+use std::ffi::{c_char, c_int};
+use std::time::Duration;
+
+use cxi::Host;
+use cxi_ioctl::Errno;
+use cxi_job::{
+    AuditOptions, CleanPolicy, FileLock, Filter, Grant, Node, ReleaseOptions, ReleaseReport,
+    ReleaseStatus,
+};
+use serde::Serialize;
+
+use crate::failure::{self, Failure, Result};
+use crate::ffi::{Handle, Out, Text, status};
+use crate::{json, nodes};
+
+// SAFETY: each name is this library's own; the version script exports it.
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_node_open(options: Text, node: Out<Handle>) -> c_int {
+    status(|| {
+        let node = node.required("node")?;
+        let text = options.optional("options")?;
+        let options: json::Open = json::read("options", text.unwrap_or("{}"))?;
+        let found = Node::discover(&Host::system())
+            .map_err(|error| Failure::new(error.errno(), error.to_string()))?;
+        if found.nics().is_empty() {
+            return Err(Failure::new(Errno::ENODEV, "this node has no CXI NIC"));
+        }
+        let wait = options.wait();
+        let found = match options.lock.map(FileLock::new) {
+            None => found,
+            Some(lock) => found.with_lock(match wait {
+                None => lock,
+                Some(wait) => lock.wait(wait),
+            }),
+        };
+        node.set_number(nodes::add(found));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_node_close(node: Handle) -> c_int {
+    status(|| nodes::close(node))
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_allocate(
+    node: Handle,
+    request: Text,
+    granted: Out<*mut c_char>,
+) -> c_int {
+    #[derive(Serialize)]
+    struct Granted<'a> {
+        grant: &'a Grant,
+    }
+    status(|| {
+        let granted = granted.required("granted")?;
+        let node = nodes::get(node)?;
+        let request: json::Request = json::read("request", request.required("request")?)?;
+        let grant = node.allocate(&request.build()?)?;
+        let told = json::write(&Granted { grant: &grant }).and_then(|text| granted.set_text(&text));
+        if told.is_err() {
+            // Nobody would know of these services.
+            let mut made = grant;
+            made.services.retain(|entry| !entry.adopted);
+            let _ = node.release(&Filter::for_grant(&made), &ReleaseOptions::once());
+        }
+        told
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_environment(
+    granted: Text,
+    variables: Out<*mut *mut c_char>,
+) -> c_int {
+    status(|| {
+        let variables = variables.required("variables")?;
+        let granted: json::Granted = json::read("granted", granted.required("granted")?)?;
+        let environment = granted.grant.env();
+        let environment = environment.map_err(|error| Failure::invalid("granted", &error))?;
+        let set = environment.vars().into_iter();
+        let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+        variables.set_list(&set)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_release(
+    node: Handle,
+    job: Text,
+    deadline_ms: u64,
+    report: Out<*mut c_char>,
+) -> c_int {
+    status(|| {
+        let node = nodes::get(node)?;
+        let job: json::Job = json::read("job", job.required("job")?)?;
+        let release = node.release(&job.filter()?, &until(deadline_ms));
+        report.set_text(&json::write(&release)?)?;
+        done(&release)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_clean(
+    node: Handle,
+    policy: Text,
+    deadline_ms: u64,
+    report: Out<*mut c_char>,
+) -> c_int {
+    status(|| {
+        let node = nodes::get(node)?;
+        let policy: json::Clean = json::read("policy", policy.required("policy")?)?;
+        let cleaned = CleanPolicy::new(policy.pool)
+            .keep_vnis(&policy.live)
+            .dry_run(policy.dry_run);
+        let clean = node
+            .clean(&cleaned, &until(deadline_ms))
+            .map_err(|error| Failure::new(Errno::EIO, error.to_string()))?;
+        report.set_text(&json::write(&clean)?)?;
+        clean.release.as_ref().map_or(Ok(()), done)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_audit(
+    node: Handle,
+    options: Text,
+    report: Out<*mut c_char>,
+) -> c_int {
+    status(|| {
+        let report = report.required("report")?;
+        let node = nodes::get(node)?;
+        let options: json::Audit =
+            json::read("options", options.optional("options")?.unwrap_or("{}"))?;
+        let mut wanted = AuditOptions::new();
+        if let Some(pool) = options.pool {
+            wanted = wanted.pool(pool);
+        }
+        report.set_text(&json::write(&node.audit(&wanted))?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_explain(explanation: Out<*mut c_char>) -> c_int {
+    status(|| {
+        let explanation = explanation.required("explanation")?;
+        explanation.set_text(&failure::explain()?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_last_error() -> *const c_char {
+    std::panic::catch_unwind(failure::text).unwrap_or(c"".as_ptr())
+}
+
+fn until(deadline_ms: u64) -> ReleaseOptions<'static> {
+    ReleaseOptions::until(Duration::from_millis(deadline_ms))
+}
+
+/// 0 if nothing is left.
+fn done(release: &ReleaseReport) -> Result<()> {
+    let errno = match release.status() {
+        ReleaseStatus::NothingToDo | ReleaseStatus::Done => return Ok(()),
+        ReleaseStatus::StillBusy => Errno::EBUSY,
+        _ => Errno::EIO,
+    };
+    let left = release.left().map(ToString::to_string);
+    let nics = release.nics.iter().map(|nic| nic.reason.clone());
+    let left: Vec<String> = left.chain(nics).collect();
+    Err(Failure::new(errno, left.join("\n")))
+}

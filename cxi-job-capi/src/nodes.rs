@@ -1,0 +1,47 @@
+//! The nodes that C has open, by number: one that is closed is found no more, whoever asks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cxi_ioctl::Errno;
+use cxi_job::Node;
+
+use crate::failure::{Failure, Result};
+use crate::ffi::Handle;
+
+struct Nodes {
+    open: BTreeMap<usize, Arc<Node>>,
+    /// Numbers are not used again.
+    last: usize,
+}
+
+static NODES: Mutex<Nodes> = Mutex::new(Nodes {
+    open: BTreeMap::new(),
+    last: 0,
+});
+
+fn nodes() -> MutexGuard<'static, Nodes> {
+    NODES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn add(node: Node) -> usize {
+    let mut nodes = nodes();
+    nodes.last += 1;
+    let number = nodes.last;
+    nodes.open.insert(number, Arc::new(node));
+    number
+}
+
+pub(crate) fn get(handle: Handle) -> Result<Arc<Node>> {
+    let found = nodes().open.get(&handle.number()).cloned();
+    found.ok_or_else(not_open)
+}
+
+pub(crate) fn close(handle: Handle) -> Result<()> {
+    let closed = nodes().open.remove(&handle.number());
+    closed.map(drop).ok_or_else(not_open)
+}
+
+fn not_open() -> Failure {
+    Failure::new(Errno::EINVAL, "node: NULL, or not open")
+}
