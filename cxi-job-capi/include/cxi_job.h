@@ -6,9 +6,9 @@
  * know; a member that the library does not know is an error.
  *
  * Functions return 0 or a negative errno: -EINVAL for NULL, a node that is not open, or JSON that
- * is not as described. What they hand out is one block of malloc: give it to free(3). A result
- * that is not described as written on failure is left alone then. All functions may be called
- * from several threads, with the same node too.
+ * is not as described. What they hand out is one block of malloc: give it to free(3). On failure
+ * a result is left alone, unless it is said to be written then. All functions may be called from
+ * several threads, with the same node too.
  */
 #ifndef CXI_JOB_H
 #define CXI_JOB_H

@@ -123,14 +123,14 @@ fn block(pointers: usize, texts: &[&str]) -> Result<*mut *mut c_char> {
     let strings = pointers * size_of::<*mut c_char>();
     let len: usize = strings + texts.iter().map(|text| text.len() + 1).sum::<usize>();
     // SAFETY: calloc has no preconditions.
-    let block = unsafe { libc::calloc(1, len) }.cast::<u8>();
+    let block = unsafe { libc::calloc(1, len) }.cast::<*mut c_char>();
     if block.is_null() {
         return Err(Failure::new(Errno::ENOMEM, "out of memory"));
     }
-    let mut place = block.wrapping_add(strings);
+    let mut place = block.cast::<u8>().wrapping_add(strings);
     for (index, text) in texts.iter().enumerate() {
         if index < pointers {
-            let pointer = block.cast::<*mut c_char>().wrapping_add(index);
+            let pointer = block.wrapping_add(index);
             // SAFETY: inside the block, before the strings, and aligned as malloc aligns.
             unsafe { pointer.write(place.cast()) };
         }
@@ -139,5 +139,5 @@ fn block(pointers: usize, texts: &[&str]) -> Result<*mut *mut c_char> {
         unsafe { ptr::copy_nonoverlapping(text.as_ptr(), place, text.len()) };
         place = place.wrapping_add(text.len() + 1);
     }
-    Ok(block.cast())
+    Ok(block)
 }
