@@ -22,8 +22,8 @@ use crate::nic::rendezvous_index;
 
 /// Pieces of work that the engine is held for: a command of the control plane waits no longer.
 const TURN: usize = 64;
-/// The second generation of the NIC, as device information has it.
-const CASSINI_2: u32 = 2;
+/// The first chip of the second generation, as device information has it.
+const CASSINI_2: u32 = 32;
 
 /// NICs that reach each other.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl DataPath {
             pid_bits: config.params.pid_bits,
             rendezvous_index: rendezvous_index(config.params.pid_bits),
             rendezvous_gets: config.params.rdzv_get_en_default,
-            counts_first_drop: u32::from(identity.cassini_version) >= CASSINI_2,
+            counts_first_drop: identity.cassini_version >= CASSINI_2,
         };
         let state = State {
             engine: Engine::new(settings, wire.fabric.clone()),
