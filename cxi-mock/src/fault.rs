@@ -12,7 +12,7 @@ use cxi_ioctl::{Fault, Opcode, Strike};
 /// that a rule refuses is not executed.
 ///
 /// ```
-/// use cxi_ioctl::{Fault, Opcode, Strike};
+/// use cxi_ioctl::{Errno, Opcode};
 /// use cxi_mock::{Fault, Nic, NicConfig};
 ///
 /// let nic = Nic::new(NicConfig::new())?;

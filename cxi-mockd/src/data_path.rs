@@ -19,7 +19,7 @@ const YIELD: u32 = 1024;
 /// The shortest and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 /// How long a thread waits for queues before it looks whether it was told of them.
-const PARKED: Duration = Duration::from_mins(1);
+const PARKED: Duration = Duration::from_secs(60);
 
 /// Starts the threads of a server's NICs.
 pub(crate) fn start(server: &Arc<Server>) -> io::Result<()> {

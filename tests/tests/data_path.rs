@@ -62,9 +62,11 @@ fn bytes(memory: &DeviceMemory, offset: usize) -> Vec<u8> {
 fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
     let node = MockNode::with_nics(2, &NicConfig::new()).unwrap();
     let here = service(&node, nics[0], vnis[0]);
-    let there = match (vnis[0] == vnis[1]) && (nics[0] == nics[1]) {
-        true => here,
-        false => service(&node, nics[1], vnis[1]),
+    let shared = vnis[0] == vnis[1] && nics[0] == nics[1];
+    let there = if shared {
+        here
+    } else {
+        service(&node, nics[1], vnis[1])
     };
     let one = endpoint(&node, nics[0], here, vnis[0], 3);
     let two = endpoint(&node, nics[1], there, vnis[1], 4);

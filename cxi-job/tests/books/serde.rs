@@ -71,7 +71,8 @@ fn a_log_of_json_lines_makes_the_same_pool() {
         "at": 1,
         "change": { "reserved": {
             "job": "ƒ1", "step": null, "tenant": null, "vnis": { "list": [1024, 1025, 1026] }
-        } }
+        } },
+        "sequence": 1
     });
     assert_eq!(first, reserved);
 }
