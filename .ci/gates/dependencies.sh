@@ -10,7 +10,7 @@ dependency_count() {
 }
 
 packages() {
-    cargo package --workspace --exclude cxi-tests --exclude cxi-benches --allow-dirty --no-verify --quiet
+    cargo package "${packages_published[@]}" --allow-dirty --no-verify --quiet
 }
 
 step "dependency count" dependency_count
