@@ -82,10 +82,7 @@ fn allocated(node: &Node, input: &mut Input<'_>) -> Option<Grant> {
 pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
     let Some(node) = node(device) else { return };
     let clock = Hurry::default();
-    let options = || {
-        ReleaseOptions::until(Duration::from_secs(3))
-            .clock(&clock)
-    };
+    let options = || ReleaseOptions::until(Duration::from_secs(3)).clock(&clock);
     match call {
         0 => {
             for nic in node.nics() {
@@ -113,7 +110,9 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
             let policy = CleanPolicy::new(pool)
                 .dry_run(input.flag())
                 .unfinished(input.flag().then_some(Duration::from_secs(1)));
-            let clean = node.clean(&policy, &options()).expect("nobody is asked who lives");
+            let clean = node
+                .clean(&policy, &options())
+                .expect("nobody is asked who lives");
             let json = serde_json::to_string(&clean).expect("a clean-up as JSON");
             assert!(json.len() < 1 << 24);
         }
