@@ -15,6 +15,7 @@ use super::control::{Control, ControlGuard};
 use super::credentials::Authority;
 use super::error::ServeError;
 use super::namespaces::{self, Inside};
+use super::network::Network;
 use super::node::Node;
 use super::order_args::OrderArguments;
 use super::server::Server;
@@ -140,6 +141,9 @@ struct NodeArguments {
     /// Count capabilities in the initial user namespace only, as the driver does
     #[arg(long)]
     strict_admin: bool,
+    /// Give the node a network namespace of its own, in which netlink shows the NICs as hsn0, hsn1...
+    #[arg(long)]
+    network: bool,
     /// Run programs under the own user id, without privileges (ordinary users only)
     #[arg(long)]
     as_user: bool,
@@ -215,14 +219,18 @@ fn print(answer: &serde_json::Value) {
 
 /// A node that is served by this process.
 struct Running {
-    server: Arc<Server>,
+    node: Arc<Node>,
     _control: Option<ControlGuard>,
 }
 
 impl Running {
     /// Writes the state where it lives on.
     fn save(&self) -> Result<(), ServeError> {
-        self.server.state.as_ref().map_or(Ok(()), Saver::save)
+        self.node
+            .server()
+            .state
+            .as_ref()
+            .map_or(Ok(()), Saver::save)
     }
 }
 
@@ -240,6 +248,7 @@ impl NodeArguments {
             Inside::Root
         };
         namespaces::separate(route, inside)?;
+        let network = self.network.then(Network::separate).transpose()?;
         let fuse = privileges::open_fuse()?;
         let authority = if self.strict_admin {
             Authority::strict()
@@ -247,14 +256,13 @@ impl NodeArguments {
             Authority::of_this_process()
         };
         let server = Arc::new(Server::new(model.nics(), authority, trace, state));
-        let node = Node::start(Arc::clone(&server), fuse, !self.manual_cleanup)?;
+        let node = Arc::new(Node::start(server, fuse, !self.manual_cleanup, network)?);
         for fault in &self.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }
-        let control = control.map(|control| control.serve(node)).transpose()?;
         let running = Running {
-            server,
-            _control: control,
+            _control: control.map(|control| control.serve(&node)).transpose()?,
+            node,
         };
         // A file that cannot be written is better noticed before than after the program.
         running.save()?;

@@ -56,12 +56,12 @@ impl Connection {
     /// The node's namespaces.
     pub(crate) fn namespaces(&self) -> Result<Namespaces, ServeError> {
         let (pids, fds) = self.exchange(&Order::Namespaces)?;
-        match (pids.as_u64(), fds.try_into()) {
-            (Some(pids), Ok(fds)) => Ok(Namespaces::of_node(pids, fds)),
-            _ => Err(ServeError::Input(
-                "the node did not hand over its namespaces".to_owned(),
-            )),
-        }
+        let namespaces = pids
+            .as_u64()
+            .and_then(|pids| Namespaces::of_node(pids, fds));
+        namespaces.ok_or_else(|| {
+            ServeError::Input("the node did not hand over its namespaces".to_owned())
+        })
     }
 
     fn exchange(&self, order: &Order) -> Result<(Value, Vec<OwnedFd>), ServeError> {

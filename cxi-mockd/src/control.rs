@@ -69,11 +69,11 @@ impl Control {
     }
 
     /// Answers from now on.
-    pub(crate) fn serve(self, node: Node) -> Result<ControlGuard, ServeError> {
+    pub(crate) fn serve(self, node: &Arc<Node>) -> Result<ControlGuard, ServeError> {
         let guard = ControlGuard { path: self.path };
         let served = Arc::new(Served {
-            node,
-            namespaces: Namespaces::own()?,
+            node: Arc::clone(node),
+            namespaces: node.namespaces()?,
         });
         thread::Builder::new()
             .name("control".to_owned())
@@ -130,7 +130,7 @@ impl Drop for ControlGuard {
 /// What connections are about.
 #[derive(Debug)]
 struct Served {
-    node: Node,
+    node: Arc<Node>,
     namespaces: Namespaces,
 }
 
@@ -146,10 +146,7 @@ impl Served {
             }
             let order = serde_json::from_str(&line).map_err(|error| format!("no order: {error}"));
             let (answer, fds) = match order {
-                Ok(Order::Namespaces) => (
-                    Ok(self.namespaces.pids().into()),
-                    self.namespaces.fds().to_vec(),
-                ),
+                Ok(Order::Namespaces) => (Ok(self.namespaces.pids().into()), self.namespaces.fds()),
                 Ok(order) => (self.node.obey(&order), Vec::new()),
                 Err(error) => (Err(error), Vec::new()),
             };

@@ -23,6 +23,7 @@ mod message;
 mod module;
 mod mount;
 mod namespaces;
+mod network;
 mod node;
 mod order;
 mod order_args;

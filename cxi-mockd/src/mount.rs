@@ -169,16 +169,18 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Lays `/dev` and the directories of links over the real ones. The file system must be answering.
-    pub(crate) fn lay(stage: &Stage) -> Result<Self, ServeError> {
+    /// Lays `/dev` and the directories of links over the real ones. The file system must be
+    /// answering. `own_network`: of the real network devices, loopback alone is there.
+    pub(crate) fn lay(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
         bind(&module, Path::new("/sys/module/cxi_ss1"))?;
         let mut links = Vec::new();
         for directory in LinkDirectory::ALL {
             let real = Path::new(directory.path());
             let ours = stage.directory(&format!("links{}", directory.path()))?;
+            let loopback_only = own_network && directory == LinkDirectory::ClassNet;
             if directory.keeps_real_links() {
-                copy_links(real, &ours)?;
+                copy_links(real, &ours, |name| !loopback_only || name == "lo")?;
             }
             bind(&ours, real)?;
             links.push((directory, open_directory(real)?));
@@ -266,8 +268,11 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn copy_links(from: &Path, to: &Path) -> Result<(), ServeError> {
+fn copy_links(from: &Path, to: &Path, keep: impl Fn(&OsStr) -> bool) -> Result<(), ServeError> {
     for entry in entries(from)? {
+        if !keep(&entry.file_name()) {
+            continue;
+        }
         if let Ok(target) = fs::read_link(entry.path()) {
             let copy = to.join(entry.file_name());
             symlink(target, &copy).doing(|| format!("copy the link {}", entry.path().display()))?;

@@ -64,6 +64,8 @@ fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
 pub(crate) struct Namespaces {
     user: File,
     mounts: File,
+    /// If the node has one of its own.
+    network: Option<File>,
     /// Inode number of the PID namespace, which a process cannot move to.
     pids: u64,
 }
@@ -78,6 +80,7 @@ impl Namespaces {
         Ok(Self {
             user: open("user")?,
             mounts: open("mnt")?,
+            network: None,
             pids: inode(&open("pid")?)?,
         })
     }
@@ -86,17 +89,28 @@ impl Namespaces {
         self.pids
     }
 
-    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
-        [self.user.as_fd(), self.mounts.as_fd()]
+    /// Those of this process with a network namespace of the node's own.
+    pub(crate) fn with_network(mut self, network: BorrowedFd<'_>) -> Result<Self, ServeError> {
+        let network = network.try_clone_to_owned();
+        self.network = Some(network.doing(|| "keep a namespace".to_owned())?.into());
+        Ok(self)
     }
 
-    /// What a node handed over.
-    pub(crate) fn of_node(pids: u64, [user, mounts]: [OwnedFd; 2]) -> Self {
-        Self {
-            user: user.into(),
-            mounts: mounts.into(),
+    pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        let always = [self.user.as_fd(), self.mounts.as_fd()];
+        let network = self.network.as_ref().map(AsFd::as_fd);
+        always.into_iter().chain(network).collect()
+    }
+
+    /// What a node handed over; none if something is missing.
+    pub(crate) fn of_node(pids: u64, fds: Vec<OwnedFd>) -> Option<Self> {
+        let mut fds = fds.into_iter().map(File::from);
+        Some(Self {
+            user: fds.next()?,
+            mounts: fds.next()?,
+            network: fds.next(),
             pids,
-        }
+        })
     }
 
     /// Moves this process there. Call it while there is one thread.
@@ -112,6 +126,9 @@ impl Namespaces {
         let stand = std::env::current_dir();
         if inode(&theirs.user)? != inode(&own.user)? {
             enter(&theirs.user, CloneFlags::CLONE_NEWUSER, "user")?;
+        }
+        if let Some(network) = &theirs.network {
+            enter(network, CloneFlags::CLONE_NEWNET, "network")?;
         }
         enter(&theirs.mounts, CloneFlags::CLONE_NEWNS, "mount")?;
         if !mount::is_mock() {

@@ -11,6 +11,8 @@ use super::data_path;
 use super::error::{Doing, ServeError};
 use super::files::Files;
 use super::mount::{self, LinkDirectory, Places, Stage};
+use super::namespaces::Namespaces;
+use super::network::Network;
 use super::server::{Function, Server};
 use super::sysfs::network_device;
 
@@ -22,6 +24,7 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Node {
     server: Arc<Server>,
     places: Places,
+    network: Option<Network>,
 }
 
 impl Node {
@@ -31,18 +34,23 @@ impl Node {
         server: Arc<Server>,
         fuse: OwnedFd,
         cleanup: bool,
+        network: Option<Network>,
     ) -> Result<Self, ServeError> {
         let stage = Stage::new()?;
         mount::extend_sysfs(&stage)?;
         mount::mount_fuse(&fuse)?;
         answer(Arc::clone(&server), fuse)?;
-        let places = Places::lay(&stage)?;
+        let places = Places::lay(&stage, network.is_some())?;
         drop(stage);
         data_path::start(&server).doing(|| "start the data path".to_owned())?;
         if cleanup {
             clean_up_regularly(Arc::clone(&server))?;
         }
-        let node = Self { server, places };
+        let node = Self {
+            server,
+            places,
+            network,
+        };
         for function in &node.server.functions {
             node.show(function)?;
         }
@@ -55,8 +63,26 @@ impl Node {
         &self.server
     }
 
-    /// Makes a function appear in `/dev` and in the classes.
+    /// The namespaces in which programs see it.
+    pub(crate) fn namespaces(&self) -> Result<Namespaces, ServeError> {
+        let own = Namespaces::own()?;
+        match &self.network {
+            Some(network) => own.with_network(network.namespace()),
+            None => Ok(own),
+        }
+    }
+
+    /// The link of a function comes or goes for users of netlink.
+    pub(crate) fn set_network_link(&self, function: &Function, up: bool) -> Result<(), ServeError> {
+        let network = self.network.as_ref();
+        network.map_or(Ok(()), |network| network.set_link(function, up))
+    }
+
+    /// Makes a function appear in `/dev`, in the classes and in the network.
     pub(crate) fn show(&self, function: &Function) -> Result<(), ServeError> {
+        if let Some(network) = &self.network {
+            network.add(function)?;
+        }
         for (directory, name, target) in links(function) {
             self.places.link(directory, &name, &target)?;
         }
@@ -65,6 +91,9 @@ impl Node {
 
     /// Makes it disappear from there.
     pub(crate) fn hide(&self, function: &Function) -> Result<(), ServeError> {
+        if let Some(network) = &self.network {
+            network.remove(function)?;
+        }
         for (directory, name, _) in links(function) {
             self.places.unlink(directory, &name)?;
         }

@@ -55,7 +55,7 @@ impl Node {
             Order::Plug { nic } => self.plug(*nic)?,
             Order::Tick { nic } => return Ok(self.nic(*nic)?.tick().into()),
             Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
-            Order::Link { nic, up } => self.nic(*nic)?.hardware().set_link(*up),
+            Order::Link { nic, up } => self.set_link(*nic, *up)?,
         }
         Ok(Value::Null)
     }
@@ -153,6 +153,15 @@ impl Node {
         }
         nic.faults().plug();
         self.each_function_of(nic, |function| self.show(function))
+    }
+
+    fn set_link(&self, number: u16, up: bool) -> Result<(), String> {
+        let nic = self.nic(number)?;
+        nic.hardware().set_link(up);
+        if nic.faults().is_removed() {
+            return Ok(());
+        }
+        self.each_function_of(nic, |function| self.set_network_link(function, up))
     }
 
     fn each_function_of(

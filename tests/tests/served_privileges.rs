@@ -34,7 +34,7 @@ fn an_ordinary_user_is_root_inside() {
         return skip("all other tests are about an ordinary user here");
     }
     let script = format!(
-        "/mnt/server run --nics 2 -- sh -euc 'id -u; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
+        "/mnt/server run --nics 2 --network -- sh -euc 'id -u; grep -c hsn /proc/net/dev; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
          /mnt/client windows {DEVICE}; \
          cat /sys/class/cxi_user/cxi1/device/vendor'"
     );
@@ -45,7 +45,7 @@ fn an_ordinary_user_is_root_inside() {
         return skip(&String::from_utf8_lossy(&output.stderr));
     }
     let text = printed(&output);
-    assert_eq!(text, "0\n/dev/cxi0\n/dev/cxi1\nok\nENODEV\n0x1590");
+    assert_eq!(text, "0\n2\n/dev/cxi0\n/dev/cxi1\nok\nENODEV\n0x1590");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse};
 
-pub(crate) use network::network_device;
+pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use properties::switch;
 
 use super::tree::{Item, Tree};

@@ -9,6 +9,9 @@ use super::super::tree::Tree;
 use super::{info, up_or_down};
 use cxi_mock::Nic;
 
+/// Bytes of the largest packet.
+pub(crate) const MTU: u32 = 9000;
+
 /// The network device, without which libfabric takes the link as down.
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: PciAddress) {
     let name = network_device(number);
@@ -16,13 +19,13 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
     let path = |file: &str| format!("{directory}/{file}");
     tree.link(&path("device"), format!("../../../{address}"));
     tree.link(&path("subsystem"), "../../../../../class/net");
-    let index = 1000 + u32::from(number);
+    let index = network_index(number);
     tree.text(&path("uevent"), move || {
         format!("INTERFACE={name}\nIFINDEX={index}\n")
     });
     tree.value(&path("ifindex"), move || index);
     tree.value(&path("type"), || 1);
-    tree.value(&path("mtu"), || 9000);
+    tree.value(&path("mtu"), || MTU);
     tree.value(&path("duplex"), || "full");
     tree.value(&path("addr_assign_type"), || 3);
     tree.value(&path("addr_len"), || 6);
@@ -31,8 +34,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
         tree.value(&path(file), move || value(&info(&nic)));
     };
     add("address", |info| {
-        let [_, high, middle, low] = info.nid.to_be_bytes();
-        format!("02:00:00:{high:02x}:{middle:02x}:{low:02x}")
+        mac_of(info).map(|byte| format!("{byte:02x}")).join(":")
     });
     add("operstate", |info| up_or_down(info).to_owned());
     add("carrier", |info| u8::from(info.link_state != 0).to_string());
@@ -53,6 +55,22 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
     ] {
         tree.value(&path(&format!("statistics/{counter}")), || 0);
     }
+}
+
+/// The locally administered address that belongs to the NIC's address.
+fn mac_of(info: &DevInfoUse) -> [u8; 6] {
+    let [_, high, middle, low] = info.nid.to_be_bytes();
+    [0x02, 0, 0, high, middle, low]
+}
+
+/// The MAC address of a NIC's network device.
+pub(crate) fn mac_address(nic: &Arc<Nic>) -> [u8; 6] {
+    mac_of(&info(nic))
+}
+
+/// The network device's index, beyond those that the kernel gives to others.
+pub(crate) fn network_index(number: u16) -> u32 {
+    1000 + u32::from(number)
 }
 
 /// The network device's name.
