@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cxi_benches::{nic, run};
-use cxi_job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName};
 
 const VNIS: u32 = 64_000;
@@ -28,7 +28,7 @@ fn now(number: u32) -> Timestamp {
 /// A pool with `used` VNIs in use, the free ones spread evenly between them.
 fn filled(used: u32) -> VniPool {
     let mut pool = VniPool::new(config()).expect("a pool");
-    let one = Request::vnis(1);
+    let one = VniRequest::vnis(1);
     for number in 0..VNIS {
         let reserved = pool.reserve(&job(number), &one, now(0));
         black_box(reserved.expect("a VNI").event);
@@ -58,7 +58,7 @@ fn cycle(c: &mut Criterion) {
     for used in run::sizes(&[0_u32, 32_000, 60_000, 63_990]) {
         let mut pool = filled(used);
         let new = JobId::new("new").expect("a job id");
-        for (kind, request) in [("one", Request::vnis(1)), ("four", Request::vnis(4))] {
+        for (kind, request) in [("one", VniRequest::vnis(1)), ("four", VniRequest::vnis(4))] {
             group.bench_function(BenchmarkId::new(kind, used), |b| {
                 b.iter(|| {
                     let reserved = pool.reserve(&new, &request, now(0));
@@ -78,7 +78,12 @@ fn block(c: &mut Criterion) {
     let mut group = c.benchmark_group("vni_pool");
     for size in [2, 256] {
         group.bench_function(BenchmarkId::new("no block", size), |b| {
-            b.iter(|| black_box(pool.reserve(&new, &Request::block(size), now(0)).is_err()));
+            b.iter(|| {
+                black_box(
+                    pool.reserve(&new, &VniRequest::block(size), now(0))
+                        .is_err(),
+                )
+            });
         });
     }
     group.finish();
@@ -88,7 +93,7 @@ fn log(events: u32) -> Vec<Event> {
     let mut pool = VniPool::new(config()).expect("a pool");
     let mut log = Vec::new();
     for number in 0..events / 3 {
-        let reserved = pool.reserve(&job(number), &Request::vnis(1), now(0));
+        let reserved = pool.reserve(&job(number), &VniRequest::vnis(1), now(0));
         log.extend(reserved.expect("a VNI").event);
         // A third of the pool is always in use.
         if let Some(old) = number.checked_sub(VNIS / 3) {

@@ -320,10 +320,10 @@ fn cleaning_spares_what_lives_and_what_is_not_the_schedulers() {
         clean(&["cxi0", "--dry-run"]).done(),
         "Would destroy cxi0: service 3 (uid 1002, VNI 1022): its VNI is in the pool, and no live \
          job has it\n\
-         Spares cxi0: service 1 (default service, VNIs 1,10, disabled): it is the default \
+         Keeps cxi0: service 1 (default service, VNIs 1,10, disabled): it is the default \
          service\n\
-         Spares cxi0: service 2 (uid 1001, VNI 1021): it has no VNI of the pool\n\
-         Spares cxi0: service 4 (uid 1003, VNI 1023): a live job has it\n"
+         Keeps cxi0: service 2 (uid 1001, VNI 1021): none of its VNIs is in the pool\n\
+         Keeps cxi0: service 4 (uid 1003, VNI 1023): it belongs to a live job\n"
     );
     assert_eq!(fs::read(node.file()).unwrap(), before);
     assert_eq!(

@@ -2,7 +2,7 @@
 //! destroyed the first one's services.
 #![allow(clippy::print_stdout)]
 
-use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,25 +15,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "{}: {}",
         first,
-        pool.reserve(&first, &Request::vnis(1), at(0))?.vnis
+        pool.reserve(&first, &VniRequest::vnis(1), at(0))?.vnis
     );
     println!(
         "{}: {}",
         second,
-        pool.reserve(&second, &Request::vnis(1), at(10))?.vnis
+        pool.reserve(&second, &VniRequest::vnis(1), at(10))?.vnis
     );
 
     let third = JobId::new("1003")?;
     pool.release(&first, std::slice::from_ref(&node), at(60_000))?;
     let refused = pool
-        .reserve(&third, &Request::vnis(1), at(60_010))
+        .reserve(&third, &VniRequest::vnis(1), at(60_010))
         .unwrap_err();
     println!("{third}: {refused}");
     pool.confirm(&first, &node, at(60_020))?;
     let rested = at(600_000);
     println!(
         "{third}: {}",
-        pool.reserve(&third, &Request::vnis(1), rested)?.vnis
+        pool.reserve(&third, &VniRequest::vnis(1), rested)?.vnis
     );
     Ok(())
 }

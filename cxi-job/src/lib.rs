@@ -23,7 +23,7 @@
 //! # use std::sync::Arc;
 //! # use cxi::{Device, DeviceId};
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
-//! use cxi_job::pool::{PoolConfig, Request, Timestamp};
+//! use cxi_job::pool::{PoolConfig, VniRequest, Timestamp};
 //! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus, VniPool};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::root());
@@ -33,7 +33,7 @@
 //! // The controller.
 //! let mut pool = VniPool::new(PoolConfig::new("1024-65535".parse()?))?;
 //! let job = JobId::new("4711")?;
-//! let vnis = pool.reserve(&job, &Request::vnis(1), now)?.vnis;
+//! let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.vnis;
 //! // The prolog; on a real node: Node::discover(&Host::system())?.with_lock(…)
 //! let grant = node.allocate(&JobRequest::builder().uid(1000).vnis(vnis.iter()).build()?)?;
 //! // The step.

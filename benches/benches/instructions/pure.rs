@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cxi::{Device, DeviceId, ServiceSpec, Vni};
 use cxi_benches::mock::{Result, device, vni};
 use cxi_job::environment::SlingshotEnv;
-use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{Filter, IdSet, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
@@ -52,7 +52,7 @@ const VARIABLES: [(&str, &str); 4] = [
 fn pool() -> Result<Act> {
     const VNIS: u32 = 4096;
     let mut pool = VniPool::new(PoolConfig::new(format!("1024-{}", 1023 + VNIS).parse()?))?;
-    let (one, node) = (Request::vnis(1), NodeName::new("node1")?);
+    let (one, node) = (VniRequest::vnis(1), NodeName::new("node1")?);
     let nodes = [node.clone()];
     let now = Timestamp::from_millis;
     for number in 0..VNIS / 2 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use cxi::kernel_file;
-use cxi_job::clean::Clean;
+use cxi_job::clean::CleanReport;
 use cxi_job::{CleanPolicy, IdSet, ReleaseOptions};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ struct Cleaned<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     #[serde(flatten)]
-    clean: &'a Clean,
+    clean: &'a CleanReport,
 }
 
 /// Who says which jobs live.
@@ -115,9 +115,9 @@ pub(super) fn run(
             text += nothing;
         }
         text += &clean
-            .spared
+            .kept
             .iter()
-            .map(|spared| format!("Spares {spared}\n"))
+            .map(|kept| format!("Keeps {kept}\n"))
             .collect::<String>();
         let report = Report::new(text, &json);
         return Ok(if clean.orphans.is_empty() {

@@ -51,12 +51,12 @@ pub(crate) enum JobCommand {
     },
     /// Destroy what jobs left behind that have ended (needs CAP_SYS_ADMIN)
     ///
-    /// Exit codes as of `epilog`. The default service and system services are spared.
+    /// Exit codes as of `epilog`. The default service and system services are kept.
     Clean {
         /// VNIs that the scheduler hands out: only services with one of them are destroyed
         #[arg(long, value_name = "VNIS")]
         vni_pool: IdSet,
-        /// VNIs of jobs that live: their services are spared
+        /// VNIs of live jobs: their services are kept
         #[arg(long, value_name = "VNIS")]
         live: Option<IdSet>,
         /// Directory with a file JOB.vnis for each job that lives, which has its VNIs: read after

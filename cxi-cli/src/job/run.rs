@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Vni;
-use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{Filter, Grant, IdSet, JobId, JobRequest, NodeName, ReleaseOptions};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
@@ -109,7 +109,7 @@ fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
     );
     let at = Timestamp::default();
     let _ = pool.reconcile(&this, &seen, at);
-    let reserved = pool.reserve(&job, &Request::vnis(1), at);
+    let reserved = pool.reserve(&job, &VniRequest::vnis(1), at);
     let reserved = reserved.map_err(|error| refused(&error))?;
     let first = reserved.vnis.iter().next();
     first.ok_or_else(|| refused(&"the pool is empty"))

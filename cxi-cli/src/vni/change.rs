@@ -1,7 +1,7 @@
 //! What changes a pool.
 
 use cxi::Vni;
-use cxi_job::pool::{PoolConfig, Request, VniPool};
+use cxi_job::pool::{PoolConfig, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
@@ -66,8 +66,8 @@ fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
     config
 }
 
-pub(super) fn request(count: u8, block: Option<u16>, tenant: Option<TenantName>) -> Request {
-    let request = block.map_or(Request::vnis(count), Request::block);
+pub(super) fn request(count: u8, block: Option<u16>, tenant: Option<TenantName>) -> VniRequest {
+    let request = block.map_or(VniRequest::vnis(count), VniRequest::block);
     match tenant {
         Some(tenant) => request.for_tenant(tenant),
         None => request,
@@ -78,7 +78,7 @@ pub(super) fn reserve(
     arguments: &VniArgs,
     job: &JobId,
     step: Option<&StepId>,
-    request: &Request,
+    request: &VniRequest,
 ) -> Result<Report, Failure> {
     #[derive(Serialize)]
     struct Reserved<'a> {

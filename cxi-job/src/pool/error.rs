@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Allotment, Change, Event, Holder, PoolConfigError, Request};
+use super::{Allotment, Change, Event, Holder, PoolConfigError, VniRequest};
 use crate::{JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
@@ -47,7 +47,7 @@ pub enum ReserveError {
         /// The tenant whose part that is from.
         tenant: Option<TenantName>,
         /// What was asked.
-        asked: Box<Request>,
+        asked: Box<VniRequest>,
     },
     /// The job was released and its services are not destroyed everywhere.
     #[error("job {job} was released and is still draining {vnis} ({}): confirm that first, or give the new run an id of its own", waiting(*nodes))]
@@ -69,7 +69,7 @@ pub enum ReserveError {
 #[non_exhaustive]
 pub struct PoolShortage {
     /// What was asked.
-    pub asked: Request,
+    pub asked: VniRequest,
     /// VNIs that could have been handed out.
     pub available: usize,
     /// VNIs that living jobs have.
@@ -89,7 +89,7 @@ impl fmt::Display for PoolShortage {
             "failed to reserve {}: {} available",
             self.asked, self.available
         )?;
-        if matches!(self.asked.shape, super::request::Shape::Block(_)) && self.available > 0 {
+        if matches!(self.asked.shape, super::allotment::Shape::Block(_)) && self.available > 0 {
             f.write_str(" (no such block among them)")?;
         }
         if self.draining > 0 {

@@ -104,7 +104,7 @@ struct Pass<'a> {
     node: &'a Node,
     device: &'a Device,
     options: &'a ReleaseOptions<'a>,
-    /// VNIs whose services are spared, asked for before each attempt.
+    /// Returns the VNIs whose services are kept; called before each attempt.
     live: &'a (dyn Fn() -> io::Result<IdSet> + Sync),
     start: Duration,
     done: Vec<Released>,
@@ -204,7 +204,7 @@ impl<'a> Pass<'a> {
         };
         for mut one in pending {
             if overlaps(one.service.vnis(), &live) {
-                self.finish(&one.service, Outcome::Spared);
+                self.finish(&one.service, Outcome::Kept);
                 continue;
             }
             // Another service may have the id by now.

@@ -58,8 +58,8 @@ pub enum Outcome {
     Destroyed,
     /// Somebody else was faster: its VNIs are free on this NIC.
     AlreadyGone,
-    /// A clean-up left it: a job that lives has one of its VNIs by now.
-    Spared,
+    /// A clean-up kept it: a live job has had one of its VNIs since.
+    Kept,
     /// It is still in use. Its VNIs must not be given to another job.
     StillBusy {
         /// How long it was tried.
@@ -97,7 +97,7 @@ impl ReleaseReport {
     #[must_use]
     pub fn status(&self) -> ReleaseStatus {
         let services = self.services.iter().map(|released| match released.outcome {
-            Outcome::Destroyed | Outcome::AlreadyGone | Outcome::Spared => ReleaseStatus::Done,
+            Outcome::Destroyed | Outcome::AlreadyGone | Outcome::Kept => ReleaseStatus::Done,
             Outcome::StillBusy { .. } => ReleaseStatus::StillBusy,
             Outcome::Failed { .. } => ReleaseStatus::Failed,
         });
@@ -108,9 +108,9 @@ impl ReleaseReport {
 
     /// The services that should be gone and are still there.
     pub fn left(&self) -> impl Iterator<Item = &Released> {
-        let spared = |released: &Released| released.outcome == Outcome::Spared;
+        let kept = |released: &Released| released.outcome == Outcome::Kept;
         let services = self.services.iter();
-        services.filter(move |released| !released.is_gone() && !spared(released))
+        services.filter(move |released| !released.is_gone() && !kept(released))
     }
 }
 
@@ -137,7 +137,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Destroyed => f.write_str("destroyed"),
             Self::AlreadyGone => f.write_str("already gone"),
-            Self::Spared => f.write_str("spared: a live job has it"),
+            Self::Kept => f.write_str("kept: it belongs to a live job"),
             Self::StillBusy {
                 waited,
                 attempts,

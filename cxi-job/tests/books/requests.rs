@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use cxi::{DeviceId, Vni, VniAccess};
-use cxi_job::pool::{Allotment, PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{Allotment, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{InvalidJobRequest, JobId, JobRequest, NicPolicy};
 
 fn vni(number: u16) -> Vni {
@@ -44,14 +44,14 @@ fn a_job_without_nics_is_none() {
 fn the_same_block_again_is_the_same_and_another_is_refused() {
     let mut pool = pool("1024-1055");
     let job = JobId::new("a").unwrap();
-    let first = pool.reserve(&job, &Request::block(8), NOW).unwrap();
+    let first = pool.reserve(&job, &VniRequest::block(8), NOW).unwrap();
     assert!(first.event.is_some() && !first.vnis.is_empty());
-    let again = pool.reserve(&job, &Request::block(8), NOW).unwrap();
+    let again = pool.reserve(&job, &VniRequest::block(8), NOW).unwrap();
     assert!(again.event.is_none());
     assert_eq!(again.vnis, first.vnis);
     for (other, what) in [
-        (Request::block(4), "a block of 4 VNIs"),
-        (Request::vnis(4), "4 VNIs"),
+        (VniRequest::block(4), "a block of 4 VNIs"),
+        (VniRequest::vnis(4), "4 VNIs"),
     ] {
         assert_eq!(
             pool.reserve(&job, &other, NOW).unwrap_err().to_string(),
@@ -66,12 +66,12 @@ fn a_block_that_is_not_there_is_told_from_no_vnis() {
     let mut pool = pool("1024-1027");
     let refused = |pool: &mut VniPool| {
         let job = JobId::new("b").unwrap();
-        let error = pool.reserve(&job, &Request::block(2), NOW).unwrap_err();
+        let error = pool.reserve(&job, &VniRequest::block(2), NOW).unwrap_err();
         error.to_string()
     };
     let take = |pool: &mut VniPool, name: &str, count| {
         let job = JobId::new(name).unwrap();
-        let _vnis = pool.reserve(&job, &Request::vnis(count), NOW).unwrap();
+        let _vnis = pool.reserve(&job, &VniRequest::vnis(count), NOW).unwrap();
     };
     take(&mut pool, "a", 3);
     assert_eq!(

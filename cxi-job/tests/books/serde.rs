@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cxi::{DeviceId, ResourceMap};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
-use cxi_job::pool::{Event, PoolConfig, Request, Snapshot, Timestamp, VniPool};
+use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde_json::{Value, from_str, json, to_string, to_value};
 
@@ -26,20 +26,20 @@ fn history() -> (VniPool, Vec<Event>) {
     let job = |name: &str| JobId::new(name).unwrap();
     let [n1, n2] = ["n1", "n2"].map(|name| NodeName::new(name).unwrap());
     let at = Timestamp::from_millis;
-    let blue = Request::vnis(1).for_tenant(TenantName::new("blue").unwrap());
+    let blue = VniRequest::vnis(1).for_tenant(TenantName::new("blue").unwrap());
     log.extend(
-        pool.reserve(&job("ƒ1"), &Request::vnis(3), at(1))
+        pool.reserve(&job("ƒ1"), &VniRequest::vnis(3), at(1))
             .unwrap()
             .event,
     );
     log.extend(
-        pool.reserve(&job("ƒ2"), &Request::block(8), at(2))
+        pool.reserve(&job("ƒ2"), &VniRequest::block(8), at(2))
             .unwrap()
             .event,
     );
     log.extend(pool.reserve(&job("ƒ3"), &blue, at(3)).unwrap().event);
     let step = StepId::new("0").unwrap();
-    let (one, shared) = (Request::vnis(1), job("ƒ4"));
+    let (one, shared) = (VniRequest::vnis(1), job("ƒ4"));
     log.extend(pool.share(&shared, &step, &one, at(4)).unwrap().event);
     log.extend(pool.reserve(&shared, &one, at(4)).unwrap().event);
     log.push(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Device, Limits, Member, ServiceSpec, VniRange};
-use cxi_job::clean::{Orphaned, Spared};
+use cxi_job::clean::{KeepReason, OrphanReason};
 use cxi_job::{CleanPolicy, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 
 use crate::support::{
@@ -45,18 +45,18 @@ fn clean_spares_what_is_not_an_orphan() {
         lines,
         ["cxi0: service 2 (uid 1000, VNI 1024): its VNI is in the pool, and no live job has it"]
     );
-    let spared: Vec<Spared> = clean.spared.iter().map(|judged| judged.why).collect();
+    let kept: Vec<KeepReason> = clean.kept.iter().map(|verdict| verdict.reason).collect();
     assert_eq!(
-        spared,
+        kept,
         [
-            Spared::Default,
-            Spared::Alive,
-            Spared::OutsidePool,
-            Spared::System,
-            Spared::Default,
-            Spared::Alive,
-            Spared::Alive,
-            Spared::OutsidePool,
+            KeepReason::Default,
+            KeepReason::Live,
+            KeepReason::OutsidePool,
+            KeepReason::System,
+            KeepReason::Default,
+            KeepReason::Live,
+            KeepReason::Live,
+            KeepReason::OutsidePool,
         ]
     );
     assert_eq!(clean.release.unwrap().status(), ReleaseStatus::Done);
@@ -150,7 +150,7 @@ fn an_unfinished_service_gets_time_to_be_finished() {
     let clean = node(&mock)
         .clean(&policy, &ReleaseOptions::once().clock(&clock))
         .unwrap();
-    assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
+    assert_eq!(clean.orphans[0].reason, OrphanReason::Unfinished);
     assert!(user_services(&mock).is_empty());
 }
 
@@ -180,14 +180,17 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
     let once = ReleaseOptions::once().clock(&clock);
     let clean = node(&mock).clean(&policy, &once).unwrap();
     assert!(clean.orphans.is_empty());
-    let why = clean.spared.iter().find(|judged| judged.service == left);
-    assert_eq!(why.map(|judged| judged.why), Some(Spared::RangeRefused));
+    let kept = clean.kept.iter().find(|verdict| verdict.service == left);
+    assert_eq!(
+        kept.map(|verdict| verdict.reason),
+        Some(KeepReason::RangeRefused)
+    );
     assert!(services.get(left).is_ok());
     assert_eq!(mock.nics()[0].hazards(), []);
 
     // Who accepts the damage may have it.
     let accepting = Node::from_devices([device.allow_quirks(Quirks::REFUSED_RANGE)]);
     let clean = accepting.clean(&policy, &once).unwrap();
-    assert_eq!(clean.orphans[0].why, Orphaned::Unfinished);
+    assert_eq!(clean.orphans[0].reason, OrphanReason::Unfinished);
     assert!(services.get(left).is_err());
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cxi::{Clock, Device, Member, ServiceSpec};
 use cxi_ioctl::{DriverRelease, Errno, Fault, Mapping, Opcode, Request, Transport};
-use cxi_job::clean::{Orphaned, Spared};
+use cxi_job::clean::{KeepReason, OrphanReason};
 use cxi_job::release::Outcome;
 use cxi_job::{CleanPolicy, FileLock, Filter, IdSet, JobRequest, Node, ReleaseOptions};
 use cxi_mock::{InProcess, MockNode, NicConfig};
@@ -134,7 +134,7 @@ fn who_lives_is_asked_before_each_attempt() {
     let options = ReleaseOptions::until(Duration::from_secs(60)).clock(&clock);
     let clean = node.clean(&pool().live(&live), &options).unwrap();
     let release = clean.release.unwrap();
-    assert_eq!(release.services[0].outcome, Outcome::Spared);
+    assert_eq!(release.services[0].outcome, Outcome::Kept);
     assert_eq!(release.left().count(), 0);
     assert_eq!(faults[0].injected(), 1);
 }
@@ -281,14 +281,14 @@ fn without_a_lock_an_unfinished_service_may_be_on_its_way() {
     unfinished(&mock);
     let clean = node(&mock).clean(&pool(), &ReleaseOptions::once()).unwrap();
     assert_eq!(clean.orphans, []);
-    assert_eq!(clean.spared[1].why, Spared::Unfinished);
+    assert_eq!(clean.kept[1].reason, KeepReason::Unfinished);
 
     let directory = tempfile::tempdir().unwrap();
     let lock = FileLock::new(directory.path().join("node.lock"));
     let clock = FakeClock::default();
     let options = ReleaseOptions::once().clock(&clock);
     let clean = node(&mock).with_lock(lock).clean(&pool(), &options);
-    assert_eq!(clean.unwrap().orphans[0].why, Orphaned::Unfinished);
+    assert_eq!(clean.unwrap().orphans[0].reason, OrphanReason::Unfinished);
     assert!(user_services(&mock).is_empty());
 }
 
@@ -300,7 +300,7 @@ fn an_enabled_service_with_all_vnis_is_left_alone() {
     let policy = pool().unfinished(Some(Duration::ZERO));
     let clean = node(&mock).clean(&policy, &ReleaseOptions::once()).unwrap();
     assert_eq!(clean.orphans, []);
-    assert_eq!(clean.spared[1].why, Spared::OutsidePool);
+    assert_eq!(clean.kept[1].reason, KeepReason::OutsidePool);
     assert_eq!(user_services(&mock).len(), 1);
 }
 
@@ -315,7 +315,7 @@ fn a_disabled_service_with_vnis_outside_the_pool_is_left_alone() {
     let policy = pool().unfinished(Some(Duration::ZERO));
     let clean = node(&mock).clean(&policy, &ReleaseOptions::once()).unwrap();
     assert_eq!(clean.orphans, []);
-    assert_eq!(clean.spared[1].why, Spared::OutsidePool);
+    assert_eq!(clean.kept[1].reason, KeepReason::OutsidePool);
     assert_eq!(user_services(&mock).len(), 1);
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cxi::Vni;
 use cxi_ioctl::{Errno, Fault, Opcode};
-use cxi_job::pool::{Event, PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{
     CleanPolicy, FileLock, Filter, IdSet, JobId, JobRequest, Node, ReleaseOptions, ReleaseStatus,
 };
@@ -97,7 +97,7 @@ impl Scene {
         let job = JobId::new(&format!("job{number}")).unwrap();
         let uid = 1000 + u32::try_from(dice.roll(3)).unwrap();
         let vni = self.change(|books| {
-            let reserved = books.pool.reserve(&job, &Request::vnis(1), AT).ok()?;
+            let reserved = books.pool.reserve(&job, &VniRequest::vnis(1), AT).ok()?;
             books.log.extend(reserved.event);
             let vni = reserved.vnis.iter().next()?;
             assert!(books.records.insert(vni.get()), "VNI {vni} is a live job's");

@@ -8,7 +8,7 @@ use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
-use cxi_job::pool::{PoolConfig, Request, Timestamp};
+use cxi_job::pool::{PoolConfig, VniRequest, Timestamp};
 use cxi_job::{
     Filter, IdSet, JobLimits, JobRequest, NicPolicy, Node, ProcFs, ReleaseOptions, VniPool,
 };
@@ -129,9 +129,9 @@ fn pool(add: &mut impl FnMut(u8, String)) {
         }
     };
     for (name, request) in [
-        ("1", Request::vnis(2)),
-        ("2", Request::block(16)),
-        ("3", Request::vnis(1)),
+        ("1", VniRequest::vnis(2)),
+        ("2", VniRequest::block(16)),
+        ("3", VniRequest::vnis(1)),
     ] {
         let Ok(job) = name.parse() else { continue };
         note(

@@ -11,7 +11,7 @@ use cxi_cli::read::{self, Kept};
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::Clean;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
-use cxi_job::pool::{Event, PoolConfig, Request, Snapshot, Timestamp};
+use cxi_job::pool::{Event, PoolConfig, VniRequest, Snapshot, Timestamp};
 use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -145,7 +145,7 @@ fn used(pool: &mut VniPool) {
     };
     let before = pool.metrics(now);
     let _ = format!("{before:?}");
-    for request in [Request::vnis(2), Request::block(16)] {
+    for request in [VniRequest::vnis(2), VniRequest::block(16)] {
         if let Ok(reserved) = pool.reserve(&job, &request, now) {
             assert!(!reserved.vnis.is_empty(), "a job got VNIs");
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::pool::{Phase, PoolConfig, PoolConfigError, PoolError, Request, VniPool};
+use cxi_job::pool::{Phase, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
 use cxi_job::{IdSet, StepId};
 
 use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
@@ -12,7 +12,7 @@ use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
 fn every_node_must_confirm() {
     let mut pool = pool("1024");
     let all = nodes(["n1", "n2", "n3"]);
-    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     assert_eq!(
         pool.confirm(&job("a"), &all[0], seconds(1)).unwrap_err(),
         PoolError::NotReleased { job: job("a") }
@@ -21,7 +21,7 @@ fn every_node_must_confirm() {
     for node in &all[..2] {
         pool.confirm(&job("a"), node, seconds(2)).unwrap();
         assert!(
-            pool.reserve(&job("b"), &Request::vnis(1), seconds(2))
+            pool.reserve(&job("b"), &VniRequest::vnis(1), seconds(2))
                 .is_err()
         );
     }
@@ -39,7 +39,7 @@ fn every_node_must_confirm() {
         "job a has no VNIs in the pool"
     );
     assert_eq!(
-        reserve(&mut pool, "b", &Request::vnis(1), seconds(3)),
+        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(3)),
         "VNI 1024"
     );
 }
@@ -49,7 +49,7 @@ fn without_known_nodes_only_a_word_for_all_frees() {
     let mut pool = pool("1024-1025");
     let [n1] = nodes(["n1"]);
     for name in ["a", "b"] {
-        reserve(&mut pool, name, &Request::vnis(1), seconds(0));
+        reserve(&mut pool, name, &VniRequest::vnis(1), seconds(0));
         pool.release(&job(name), &[], seconds(1)).unwrap();
     }
     assert_eq!(
@@ -66,7 +66,7 @@ fn without_known_nodes_only_a_word_for_all_frees() {
 #[test]
 fn an_operator_cannot_free_what_a_living_job_has() {
     let mut pool = pool("1024-1025");
-    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     let before = pool.clone();
     assert!(pool.operator_release(&job("a"), seconds(1)).is_err());
     assert!(pool.confirm_all(&job("a"), seconds(1)).is_err());
@@ -82,17 +82,17 @@ fn an_operator_cannot_free_what_a_living_job_has() {
 fn confirmed_vnis_rest() {
     let config = PoolConfig::new(ids("1024-1025")).rest(Duration::from_secs(30));
     let mut pool = VniPool::new(config).unwrap();
-    reserve(&mut pool, "a", &Request::vnis(2), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     pool.release(&job("a"), &[], seconds(10)).unwrap();
     pool.confirm_all(&job("a"), seconds(20)).unwrap();
     assert_eq!(
-        refusal(&mut pool, "b", &Request::vnis(1), seconds(49)),
+        refusal(&mut pool, "b", &VniRequest::vnis(1), seconds(49)),
         "failed to reserve 1 VNI: 0 available, 2 resting"
     );
     assert_eq!(pool.metrics(seconds(49)).resting, 2);
     assert_eq!(pool.metrics(seconds(50)).free, 2);
     assert_eq!(
-        reserve(&mut pool, "b", &Request::vnis(1), seconds(50)),
+        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(50)),
         "VNI 1024"
     );
 }
@@ -100,7 +100,7 @@ fn confirmed_vnis_rest() {
 #[test]
 fn steps_share_the_vnis_of_their_job() {
     let mut pool = pool("1024-1030");
-    let (one, a) = (Request::vnis(1), job("a"));
+    let (one, a) = (VniRequest::vnis(1), job("a"));
     let step = |name: &str| StepId::new(name).unwrap();
     let [n1, n2] = nodes(["n1", "n2"]);
     let first = pool.share(&a, &step("0"), &one, seconds(0)).unwrap();
@@ -136,7 +136,7 @@ fn steps_share_the_vnis_of_their_job() {
 #[test]
 fn vnis_of_the_job_itself_outlast_its_steps() {
     let mut pool = pool("1024-1030");
-    let (one, a) = (Request::vnis(1), job("a"));
+    let (one, a) = (VniRequest::vnis(1), job("a"));
     let step = StepId::new("0").unwrap();
     pool.share(&a, &step, &one, seconds(0))
         .unwrap()
@@ -152,8 +152,8 @@ fn vnis_of_the_job_itself_outlast_its_steps() {
 #[test]
 fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     let mut pool = pool("1024-1027");
-    reserve(&mut pool, "a", &Request::vnis(2), seconds(0));
-    reserve(&mut pool, "b", &Request::vnis(1), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
+    reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
     pool.release(&job("b"), &[], seconds(1)).unwrap();
     pool.reconfigure(PoolConfig::new(ids("1025-1026,2000")), seconds(2))
         .unwrap();
@@ -165,7 +165,7 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     pool.confirm_all(&job("a"), seconds(3)).unwrap();
     pool.confirm_all(&job("b"), seconds(3)).unwrap();
     assert_eq!(
-        reserve(&mut pool, "c", &Request::vnis(3), seconds(4)),
+        reserve(&mut pool, "c", &VniRequest::vnis(3), seconds(4)),
         "VNIs 2000,1025,1026"
     );
     let metrics = pool.metrics(seconds(4));
@@ -189,8 +189,8 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
 fn what_a_node_still_shows_is_not_handed_out() {
     let mut pool = pool("1024-1027");
     let [n1, n2] = nodes(["n1", "n2"]);
-    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
-    reserve(&mut pool, "b", &Request::vnis(1), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
+    reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
     pool.release(&job("a"), std::slice::from_ref(&n1), seconds(1))
         .unwrap();
     pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
@@ -206,7 +206,7 @@ fn what_a_node_still_shows_is_not_handed_out() {
         0
     );
     assert_eq!(
-        refusal(&mut pool, "c", &Request::vnis(4), seconds(23)),
+        refusal(&mut pool, "c", &VniRequest::vnis(4), seconds(23)),
         "failed to reserve 4 VNIs: 2 available, 1 draining (oldest VNI 1024 of no known job, 20 s)"
     );
     assert_eq!(
@@ -232,7 +232,7 @@ fn a_released_job_that_is_seen_again_waits_for_that_node() {
     let mut pool = pool("1024-1027");
     let [n1, n2, n3] = nodes(["n1", "n2", "n3"]);
     let a = job("a");
-    reserve(&mut pool, "a", &Request::vnis(2), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     pool.release(&a, &[n1.clone(), n2.clone()], seconds(1))
         .unwrap();
     pool.confirm(&a, &n1, seconds(2)).unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cxi_job::pool::{
-    Allotment, Event, PoolConfig, PoolError, Request, ReserveError, Snapshot, Timestamp, VniPool,
+    Allotment, Event, PoolConfig, PoolError, ReserveError, Snapshot, Timestamp, VniPool, VniRequest,
 };
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use proptest::prelude::*;
@@ -83,11 +83,11 @@ fn config(which: u8) -> PoolConfig {
     }
 }
 
-fn request(which: u8) -> Request {
+fn request(which: u8) -> VniRequest {
     match which {
-        5 => Request::vnis(1).for_tenant(blue()),
-        6 => Request::block(4),
-        count => Request::vnis(count),
+        5 => VniRequest::vnis(1).for_tenant(blue()),
+        6 => VniRequest::block(4),
+        count => VniRequest::vnis(count),
     }
 }
 
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    fn started(&mut self, number: u8, asked: &Request, vnis: &Allotment, usable_before: &IdSet) {
+    fn started(&mut self, number: u8, asked: &VniRequest, vnis: &Allotment, usable_before: &IdSet) {
         let name = job(number);
         for vni in vnis.iter().map(cxi::Vni::get) {
             assert!(![0, 1, 10].contains(&vni), "{vni} handed out");

@@ -2,7 +2,7 @@
 
 use cxi::Vni;
 use cxi_job::NodeName;
-use cxi_job::pool::{Allotment, Change, Event, PoolConfig, Request, VniPool};
+use cxi_job::pool::{Allotment, Change, Event, PoolConfig, VniPool, VniRequest};
 
 use super::support::{ids, job, pool, reserve, seconds};
 
@@ -113,11 +113,11 @@ fn a_log_may_be_older_than_the_range() {
     pool.release(&job("a"), &[], seconds(1)).unwrap();
     pool.confirm_all(&job("a"), seconds(2)).unwrap();
     assert_eq!(
-        reserve(&mut pool, "c", &Request::vnis(1), seconds(3)),
+        reserve(&mut pool, "c", &VniRequest::vnis(1), seconds(3)),
         "VNI 1025"
     );
     assert!(
-        pool.reserve(&job("d"), &Request::vnis(1), seconds(3))
+        pool.reserve(&job("d"), &VniRequest::vnis(1), seconds(3))
             .is_err()
     );
 }
@@ -138,7 +138,7 @@ fn what_a_node_showed_outside_the_range_is_nobodys() {
 fn each_job_that_waits_for_a_node_is_named_once() {
     let mut pool = pool("1024-1030");
     for name in ["a", "b"] {
-        reserve(&mut pool, name, &Request::vnis(2), seconds(0));
+        reserve(&mut pool, name, &VniRequest::vnis(2), seconds(0));
     }
     pool.release(&job("a"), &[node("n1")], seconds(1)).unwrap();
     // Job b lives: nothing is expected of it. Job a has a service on another node still.
@@ -161,7 +161,7 @@ fn each_job_that_waits_for_a_node_is_named_once() {
 #[test]
 fn broken_snapshots_are_refused() {
     let mut pool = pool("1024-1030");
-    reserve(&mut pool, "a", &Request::vnis(1), seconds(0));
+    reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     let good = pool.snapshot();
 
     let mut newer = good.clone();

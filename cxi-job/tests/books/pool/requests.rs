@@ -1,6 +1,6 @@
 //! What is handed out, and refusals in words: blocks, tenants, names.
 
-use cxi_job::pool::{Allotment, PoolConfig, Request, VniPool};
+use cxi_job::pool::{Allotment, PoolConfig, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName, TenantName};
 
 use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
@@ -8,7 +8,7 @@ use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
 #[test]
 fn hands_out_round_robin_and_never_the_default_vnis() {
     let mut pool = pool("0-12");
-    let one = Request::vnis(1);
+    let one = VniRequest::vnis(1);
     let mut given = Vec::new();
     for name in ["a", "b", "c"] {
         given.push(reserve(&mut pool, name, &one, seconds(0)));
@@ -17,15 +17,15 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
     }
     assert_eq!(given, ["VNI 2", "VNI 3", "VNI 4"]);
     assert_eq!(
-        reserve(&mut pool, "d", &Request::vnis(4), seconds(3)),
+        reserve(&mut pool, "d", &VniRequest::vnis(4), seconds(3)),
         "VNIs 5,6,7,8"
     );
     assert_eq!(
-        reserve(&mut pool, "e", &Request::vnis(4), seconds(3)),
+        reserve(&mut pool, "e", &VniRequest::vnis(4), seconds(3)),
         "VNIs 9,11,12,2"
     );
     assert_eq!(
-        reserve(&mut pool, "f", &Request::vnis(2), seconds(3)),
+        reserve(&mut pool, "f", &VniRequest::vnis(2), seconds(3)),
         "VNIs 3,4"
     );
     assert_eq!(pool.metrics(seconds(3)).free, 0);
@@ -34,8 +34,8 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
 #[test]
 fn a_shortage_says_numbers() {
     let mut pool = pool("1024-1028");
-    reserve(&mut pool, "ƒ123", &Request::vnis(3), seconds(0));
-    let four = Request::vnis(4);
+    reserve(&mut pool, "ƒ123", &VniRequest::vnis(3), seconds(0));
+    let four = VniRequest::vnis(4);
     assert_eq!(
         refusal(&mut pool, "ƒ124", &four, seconds(10)),
         "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs"
@@ -59,20 +59,20 @@ fn impossible_requests_are_refused_with_the_reason() {
     let mut pool = pool("1024-2047");
     let now = seconds(0);
     assert_eq!(
-        refusal(&mut pool, "a", &Request::vnis(0), now),
+        refusal(&mut pool, "a", &VniRequest::vnis(0), now),
         "a job can have 1 to 4 VNIs (one service lists no more), not 0"
     );
     assert_eq!(
-        refusal(&mut pool, "a", &Request::vnis(5), now),
+        refusal(&mut pool, "a", &VniRequest::vnis(5), now),
         "a job can have 1 to 4 VNIs (one service lists no more), not 5"
     );
     assert_eq!(
-        refusal(&mut pool, "a", &Request::block(12), now),
+        refusal(&mut pool, "a", &VniRequest::block(12), now),
         "a block of 12 VNIs is impossible: range services take powers of two"
     );
     let red = TenantName::new("red").unwrap();
     assert_eq!(
-        refusal(&mut pool, "a", &Request::vnis(1).for_tenant(red), now),
+        refusal(&mut pool, "a", &VniRequest::vnis(1).for_tenant(red), now),
         "no tenant red in the configuration of the pool (it has none)"
     );
     assert_eq!(pool.jobs().count(), 0);
@@ -82,15 +82,15 @@ fn impossible_requests_are_refused_with_the_reason() {
 fn the_same_request_again_gets_the_same_and_logs_nothing() {
     let mut pool = pool("1024-2047");
     let first = pool
-        .reserve(&job("a"), &Request::vnis(2), seconds(0))
+        .reserve(&job("a"), &VniRequest::vnis(2), seconds(0))
         .unwrap();
     let again = pool
-        .reserve(&job("a"), &Request::vnis(2), seconds(9))
+        .reserve(&job("a"), &VniRequest::vnis(2), seconds(9))
         .unwrap();
     assert!(first.event.is_some());
     assert_eq!((again.vnis, again.event), (first.vnis, None));
     assert_eq!(
-        refusal(&mut pool, "a", &Request::vnis(3), seconds(9)),
+        refusal(&mut pool, "a", &VniRequest::vnis(3), seconds(9)),
         "job a has VNIs 1024,1025, which is not 3 VNIs: release it first"
     );
     let [n1] = nodes(["n1"]);
@@ -101,7 +101,7 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
     );
     assert_eq!(pool.release(&job("a"), &[n1], seconds(11)).unwrap(), None);
     assert_eq!(
-        refusal(&mut pool, "a", &Request::vnis(2), seconds(12)),
+        refusal(&mut pool, "a", &VniRequest::vnis(2), seconds(12)),
         "job a was released and is still draining VNIs 1024,1025 (1 node has not confirmed): \
          confirm that first, or give the new run an id of its own"
     );
@@ -110,13 +110,13 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
 #[test]
 fn blocks_are_aligned_and_step_over_what_is_taken() {
     let mut pool = pool("1000-1100");
-    let block = |size| Request::block(size);
+    let block = |size| VniRequest::block(size);
     assert_eq!(
         reserve(&mut pool, "a", &block(16), seconds(0)),
         "VNIs 1008-1023"
     );
     assert_eq!(
-        reserve(&mut pool, "b", &Request::vnis(1), seconds(0)),
+        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0)),
         "VNI 1024"
     );
     assert_eq!(
@@ -151,19 +151,19 @@ fn blocks_are_aligned_and_step_over_what_is_taken() {
 fn large_blocks_span_words() {
     let mut pool = pool("1-65535");
     assert_eq!(
-        reserve(&mut pool, "a", &Request::block(32_768), seconds(0)),
+        reserve(&mut pool, "a", &VniRequest::block(32_768), seconds(0)),
         "VNIs 32768-65535"
     );
     assert_eq!(
-        reserve(&mut pool, "b", &Request::block(256), seconds(0)),
+        reserve(&mut pool, "b", &VniRequest::block(256), seconds(0)),
         "VNIs 256-511"
     );
     assert_eq!(
-        reserve(&mut pool, "c", &Request::block(64), seconds(0)),
+        reserve(&mut pool, "c", &VniRequest::block(64), seconds(0)),
         "VNIs 512-575"
     );
     assert_eq!(
-        refusal(&mut pool, "d", &Request::block(32_768), seconds(0)),
+        refusal(&mut pool, "d", &VniRequest::block(32_768), seconds(0)),
         "failed to reserve a block of 32768 VNIs: 32445 available (no such block among them), 33088 reserved by jobs"
     );
 }
@@ -177,10 +177,10 @@ fn tenants_have_parts_of_their_own() {
         .tenant(tenant("blue"), ids("1024-1025"))
         .tenant(tenant("red"), ids("1026-1031"));
     let mut pool = VniPool::new(config).unwrap();
-    let blue = Request::vnis(1).for_tenant(tenant("blue"));
+    let blue = VniRequest::vnis(1).for_tenant(tenant("blue"));
     assert_eq!(reserve(&mut pool, "a", &blue, seconds(0)), "VNI 1024");
     assert_eq!(
-        reserve(&mut pool, "b", &Request::vnis(1), seconds(0)),
+        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0)),
         "VNI 1032"
     );
     assert_eq!(reserve(&mut pool, "c", &blue, seconds(0)), "VNI 1025");
@@ -189,7 +189,7 @@ fn tenants_have_parts_of_their_own() {
         "failed to reserve 1 VNI for tenant blue: 0 available, 2 reserved by jobs"
     );
     assert_eq!(
-        refusal(&mut pool, "a", &Request::vnis(1), seconds(0)),
+        refusal(&mut pool, "a", &VniRequest::vnis(1), seconds(0)),
         "job a has VNI 1024 of tenant blue, which is not 1 VNI: release it first"
     );
     let red = tenant("red");

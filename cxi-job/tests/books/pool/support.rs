@@ -1,6 +1,6 @@
 //! Names and pools.
 
-use cxi_job::pool::{PoolConfig, Request, Timestamp, VniPool};
+use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName};
 
 pub(crate) fn ids(text: &str) -> IdSet {
@@ -23,14 +23,24 @@ pub(crate) fn seconds(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
 }
 
-pub(crate) fn reserve(pool: &mut VniPool, name: &str, request: &Request, at: Timestamp) -> String {
+pub(crate) fn reserve(
+    pool: &mut VniPool,
+    name: &str,
+    request: &VniRequest,
+    at: Timestamp,
+) -> String {
     pool.reserve(&job(name), request, at)
         .unwrap_or_else(|error| panic!("{name}: {error}"))
         .vnis
         .to_string()
 }
 
-pub(crate) fn refusal(pool: &mut VniPool, name: &str, request: &Request, at: Timestamp) -> String {
+pub(crate) fn refusal(
+    pool: &mut VniPool,
+    name: &str,
+    request: &VniRequest,
+    at: Timestamp,
+) -> String {
     pool.reserve(&job(name), request, at)
         .expect_err("reserved")
         .to_string()

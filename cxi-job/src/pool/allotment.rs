@@ -12,14 +12,14 @@ pub const MAX_VNIS_PER_JOB: u8 = 4;
 /// What a job asks for: one to four VNIs, or a block for range services.
 ///
 /// ```
-/// use cxi_job::pool::Request;
+/// use cxi_job::pool::VniRequest;
 ///
-/// let two = Request::vnis(2);
-/// let block = Request::block(16).for_tenant("blue".parse()?);
+/// let two = VniRequest::vnis(2);
+/// let block = VniRequest::block(16).for_tenant("blue".parse()?);
 /// # Ok::<(), cxi_job::NameError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct VniRequest {
     pub(super) shape: Shape,
     pub(super) tenant: Option<TenantName>,
 }
@@ -30,7 +30,7 @@ pub(super) enum Shape {
     Block(u16),
 }
 
-impl Request {
+impl VniRequest {
     /// One to four VNIs.
     #[must_use]
     pub const fn vnis(count: u8) -> Self {
@@ -67,7 +67,7 @@ impl Request {
     }
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for VniRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
             Shape::List(1) => f.write_str("1 VNI")?,

@@ -1,0 +1,166 @@
+//! Reserving VNIs for jobs and their steps.
+
+use super::allotment::Shape;
+use super::{
+    Allotment, Change, Event, Holding, Metrics, Phase, PoolShortage, ReserveError, Timestamp,
+    VniPool, VniRequest,
+};
+use crate::{JobId, StepId, TenantName};
+use cxi::{Vni, VniRange};
+
+/// What a job got, and the event to log if that changed anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub struct Reserved {
+    /// The job's VNIs.
+    pub vnis: Allotment,
+    /// To be logged; none if the job had these before.
+    pub event: Option<Event>,
+}
+
+impl VniPool {
+    /// Reserves VNIs for a job. The same request again answers with what the job has.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: an impossible request, too few VNIs, or the job has something else or is draining.
+    pub fn reserve(
+        &mut self,
+        job: &JobId,
+        request: &VniRequest,
+        now: Timestamp,
+    ) -> Result<Reserved, ReserveError> {
+        self.reserve_for(job, None, request, now)
+    }
+
+    /// Reserves VNIs that the steps of a job share: the first step reserves, further ones join, and after the last one left
+    /// ([`VniPool::leave`]) they are draining. If the job itself reserved, they stay until [`VniPool::release`].
+    ///
+    /// # Errors
+    /// As [`VniPool::reserve`].
+    pub fn share(
+        &mut self,
+        job: &JobId,
+        step: &StepId,
+        request: &VniRequest,
+        now: Timestamp,
+    ) -> Result<Reserved, ReserveError> {
+        self.reserve_for(job, Some(step), request, now)
+    }
+
+    fn reserve_for(
+        &mut self,
+        job: &JobId,
+        step: Option<&StepId>,
+        request: &VniRequest,
+        now: Timestamp,
+    ) -> Result<Reserved, ReserveError> {
+        request.check()?;
+        if let Some(held) = self.state.jobs.get(job) {
+            let vnis = held.vnis.clone();
+            let change = rejoin(job, step, request, held)?;
+            let event = change.map(|change| self.commit(change, now)).transpose()?;
+            return Ok(Reserved { vnis, event });
+        }
+        self.check_tenant(request.tenant.as_ref())?;
+        let settled = self.state.settle(now);
+        let Some(vnis) = self.pick(request) else {
+            let shortage = self.shortage(request, now);
+            self.state.unsettle(settled);
+            return Err(ReserveError::Short(shortage));
+        };
+        let change = Change::Reserved {
+            job: job.clone(),
+            step: step.cloned(),
+            tenant: request.tenant.clone(),
+            vnis: vnis.clone(),
+        };
+        let event = self.commit(change, now)?;
+        Ok(Reserved {
+            vnis,
+            event: Some(event),
+        })
+    }
+
+    fn check_tenant(&self, tenant: Option<&TenantName>) -> Result<(), ReserveError> {
+        match tenant {
+            Some(tenant) if self.state.partition(Some(tenant)).is_none() => {
+                Err(ReserveError::UnknownTenant {
+                    tenant: tenant.clone(),
+                    known: self.config().tenants().keys().cloned().collect(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pick(&self, request: &VniRequest) -> Option<Allotment> {
+        let partition = self.state.partition(request.tenant.as_ref())?;
+        match request.shape {
+            Shape::List(count) => {
+                let ids = partition.pick(count)?;
+                let vnis = ids.into_iter().map(|id| Vni::new(id).ok());
+                vnis.collect::<Option<_>>().map(Allotment::List)
+            }
+            Shape::Block(size) => {
+                let first = Vni::new(partition.pick_block(size)?).ok()?;
+                VniRange::new(first, size).ok().map(Allotment::Block)
+            }
+        }
+    }
+
+    fn shortage(&self, request: &VniRequest, now: Timestamp) -> PoolShortage {
+        let part = self.part_metrics(request.tenant.as_ref(), now);
+        let count = |of: fn(&Metrics) -> usize| part.as_ref().map_or(0, of);
+        PoolShortage {
+            asked: request.clone(),
+            available: count(|part| part.free),
+            reserved: count(|part| part.reserved),
+            draining: count(|part| part.draining),
+            resting: count(|part| part.resting),
+            oldest: part.and_then(|part| part.oldest_draining),
+        }
+    }
+}
+
+/// What a further request of a job that has VNIs changes.
+fn rejoin(
+    job: &JobId,
+    step: Option<&StepId>,
+    request: &VniRequest,
+    held: &Holding,
+) -> Result<Option<Change>, ReserveError> {
+    let (by_job, steps) = match &held.phase {
+        Phase::Draining {
+            waiting,
+            nodes_known,
+            ..
+        } => {
+            return Err(ReserveError::Draining {
+                job: job.clone(),
+                vnis: held.vnis.clone(),
+                nodes: nodes_known.then_some(waiting.len()),
+            });
+        }
+        Phase::Reserved { by_job, steps } => (*by_job, steps),
+    };
+    if !held.vnis.answers(request.shape) || held.tenant != request.tenant {
+        return Err(ReserveError::Differs {
+            job: job.clone(),
+            held: held.vnis.clone(),
+            tenant: held.tenant.clone(),
+            asked: Box::new(request.clone()),
+        });
+    }
+    Ok(match step {
+        Some(step) if !steps.contains(step) => Some(Change::Shared {
+            job: job.clone(),
+            step: Some(step.clone()),
+        }),
+        None if !by_job => Some(Change::Shared {
+            job: job.clone(),
+            step: None,
+        }),
+        _ => None,
+    })
+}
