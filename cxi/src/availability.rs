@@ -2,8 +2,7 @@
 
 use crate::driver::Capabilities;
 use crate::error::Result;
-use crate::pools::{LE_POOLS, TLE_POOLS};
-use crate::{Device, Resource, ResourceMap, ServiceBuffer, ServiceId};
+use crate::{Device, ResourceMap, ServiceBuffer, ServiceId};
 
 /// One resource of a NIC, over all services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,39 +62,33 @@ impl Device {
             let entry = usage.iter().find(|usage| usage.service == id)?;
             entry.in_use[resource]
         };
+        let taken = services.reservations(self.le_pool_by_maximum()?);
         let resources = totals.map(|resource, total| {
+            let reserved = u16::try_from(taken.reserved(resource)).unwrap_or(u16::MAX);
             let mut level = ResourceLevel {
                 total,
+                reserved,
+                reservable: total.saturating_sub(reserved),
                 in_use_complete: true,
                 ..ResourceLevel::default()
             };
             for service in services.iter() {
-                let reserved = service.limits()[resource].reserved();
-                level.reserved = level.reserved.saturating_add(reserved);
                 match in_use(service.id(), resource) {
                     Some(count) => {
                         level.in_use = level.in_use.saturating_add(count);
+                        let reserved = service.limits()[resource].reserved();
                         let shared = count.saturating_sub(reserved);
                         level.shared_in_use = level.shared_in_use.saturating_add(shared);
                     }
                     None => level.in_use_complete = false,
                 }
             }
-            level.reservable = total.saturating_sub(level.reserved);
             level
         });
-        let by_maximum = self.le_pool_by_maximum()?;
-        let le_holders = services.iter().filter(|service| {
-            // The default service has the pool that all others share.
-            service.limits()[Resource::Les].takes_le_pool(by_maximum) && !service.id().is_default()
-        });
-        let tle_holders = services
-            .iter()
-            .filter(|service| service.limits()[Resource::Tles].max() > 0);
         Ok(Availability {
             resources,
-            le_pools: LE_POOLS.saturating_sub(le_holders.count()),
-            tle_pools: TLE_POOLS.saturating_sub(tle_holders.count()),
+            le_pools: taken.le_pools_left(),
+            tle_pools: taken.tle_pools_left(),
         })
     }
 

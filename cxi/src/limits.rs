@@ -76,13 +76,6 @@ impl Limit {
         self.max
     }
 
-    /// Whether a service with this limit of LEs takes an LE pool. `by_maximum`: for a driver where
-    /// it takes no reservation.
-    #[must_use]
-    pub const fn takes_le_pool(self, by_maximum: bool) -> bool {
-        self.reserved > 0 || (by_maximum && self.max > 0)
-    }
-
     pub(crate) const fn from_kernel(RawLimit { max, res }: RawLimit) -> Self {
         Self { reserved: res, max }
     }

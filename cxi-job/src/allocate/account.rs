@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::{LeftBehind, LeftBehindReason};
-use super::prepare::{Prepared, as_stored, is_same};
+use super::prepare::{Prepared, is_same};
 use cxi::error::{Error, ErrorKind};
 use cxi::{Service, ServiceId, ServiceSpec, VniAccess};
 use cxi_ioctl::Errno;
@@ -89,7 +89,7 @@ impl Prepared<'_> {
 fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     let same_limits = match spec.limits() {
         None => !service.is_limited(),
-        Some(limits) => service.is_limited() && service.limits() == as_stored(*limits),
+        Some(limits) => service.is_limited() && service.limits() == limits.as_stored(),
     };
     if !same_limits {
         return Likeness::Other;

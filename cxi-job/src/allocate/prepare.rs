@@ -10,7 +10,6 @@ use crate::proc::ProcFs;
 use crate::request::{JobLimits, JobRequest};
 use crate::view::NicView;
 use cxi::error::Error;
-use cxi::pools::MIN_TLES;
 use cxi::{Device, Limit, Limits, Resource, Service, ServiceId, ServiceSpec};
 
 /// One NIC, with the service that it is to get.
@@ -82,7 +81,7 @@ impl<'a> Prepared<'a> {
     pub(super) fn granted(&self, made: Made, request: &JobRequest) -> GrantedService {
         let (granted, cuts) = match &self.adopt {
             Some(adopt) => (adopt.limits, adopt.cuts.clone()),
-            None => (made.limits.map(as_stored), made.cuts),
+            None => (made.limits.map(Limits::as_stored), made.cuts),
         };
         GrantedService {
             device: self.device.id(),
@@ -118,15 +117,6 @@ fn limits(
             Ok((Some(plan.limits), plan.cuts))
         }
     }
-}
-
-/// What the driver makes of limits: it reserves all TLEs, and at least 8.
-pub(super) fn as_stored(mut limits: Limits) -> Limits {
-    let tles = &mut limits[Resource::Tles];
-    if *tles != Limit::NONE {
-        *tles = Limit::exactly(tles.reserved().max(MIN_TLES));
-    }
-    limits
 }
 
 /// Whether a service is for the same job: limits aside, what was asked for.
@@ -168,7 +158,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
     let have = service.limits();
     match &request.limits {
         JobLimits::Unlimited => adopt(None, Vec::new()),
-        JobLimits::Fixed(limits) if as_stored(*limits) == have => adopt(Some(have), Vec::new()),
+        JobLimits::Fixed(limits) if limits.as_stored() == have => adopt(Some(have), Vec::new()),
         JobLimits::Fixed(_) => None,
         JobLimits::Planned { policy, size, mode } => {
             // As it was planned then: without the service itself.
@@ -178,7 +168,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
                 .retain(|other| other.service != service.id());
             let plan = plan(policy, *size, &before, *mode).ok();
             if let Some(plan) = plan
-                && as_stored(plan.limits) == have
+                && plan.limits.as_stored() == have
             {
                 return adopt(Some(have), plan.cuts);
             }
@@ -193,7 +183,7 @@ fn scaled_back(request: &JobRequest, usage: &NicUsage, have: Limits) -> bool {
     let JobLimits::Planned { policy, mode, .. } = &request.limits else {
         return false;
     };
-    let Some(asked) = request.limits.asked(usage).map(as_stored) else {
+    let Some(asked) = request.limits.asked(usage).map(Limits::as_stored) else {
         return false;
     };
     have.iter().all(|(resource, have)| {

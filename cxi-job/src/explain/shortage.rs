@@ -177,8 +177,9 @@ fn tle_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
              without limits has TLEs too.",
         )
         .held_by(holders(view, |_, usage| {
-            let tles = usage.limits[Resource::Tles];
-            (tles != Limit::NONE).then(|| format!("{} TLEs reserved", tles.reserved()))
+            let holds = usage.limits.takes_tle_pool();
+            let tles = usage.limits[Resource::Tles].reserved();
+            holds.then(|| format!("{tles} TLEs reserved"))
         }))
         .advise(
             "Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \

@@ -1,7 +1,6 @@
 //! How many more such jobs a NIC can take.
 
 use super::usage::NicUsage;
-use cxi::pools::{LE_POOLS, TLE_POOLS};
 use cxi::{Limits, Resource};
 
 /// How many more services with the same limits a NIC can take, and what then runs out first.
@@ -42,25 +41,26 @@ pub enum Bottleneck {
 /// ```
 #[must_use]
 pub fn forecast(nic: &NicUsage, limits: &Limits) -> Forecast {
+    let taken = nic.reservations();
     let resources = limits.iter().filter_map(|(resource, limit)| {
         let reserved = u32::from(limit.reserved());
-        let fits = nic.unreserved(resource).checked_div(reserved)?;
+        let left = taken.reservable(resource, nic.totals[resource]);
+        let fits = left.checked_div(reserved)?;
         Some((fits, Bottleneck::Resource(resource)))
     });
-    let pools = |all: usize, taken: usize, kind| {
-        let left = u32::try_from(all.saturating_sub(taken)).unwrap_or(u32::MAX);
-        (left, kind)
+    let pools = |taken: bool, left: usize, kind| {
+        taken.then(|| (u32::try_from(left).unwrap_or(u32::MAX), kind))
     };
-    let tles = (limits[Resource::Tles].max() > 0).then(|| {
-        pools(
-            TLE_POOLS,
-            nic.tle_pool_holders().count(),
-            Bottleneck::TlePools,
-        )
-    });
-    let les = nic
-        .takes_le_pool(limits)
-        .then(|| pools(LE_POOLS, nic.le_pool_holders().count(), Bottleneck::LePools));
+    let tles = pools(
+        limits.takes_tle_pool(),
+        taken.tle_pools_left(),
+        Bottleneck::TlePools,
+    );
+    let les = pools(
+        limits.takes_le_pool(nic.le_pool_by_maximum),
+        taken.le_pools_left(),
+        Bottleneck::LePools,
+    );
     let least = resources
         .chain(tles)
         .chain(les)

@@ -3,7 +3,7 @@
 use super::cut::{Cut, CutReason, PlanError};
 use super::policy::{LimitPolicy, Multiplier, TleRule};
 use super::usage::{HeldBy, NicUsage, ServiceUsage};
-use cxi::pools::{LE_POOLS, MIN_TLES, TLE_POOLS};
+use cxi::pools::MIN_TLES;
 use cxi::{DeviceId, Limit, Limits, Resource};
 
 /// What to do if a job cannot have all that the policy says.
@@ -205,7 +205,7 @@ impl Planner<'_> {
         }
         let least = u32::from(MIN_TLES);
         let raised = bounded.max(least);
-        if self.nic.tle_pool_holders().count() >= TLE_POOLS {
+        if self.nic.reservations().tle_pools_left() == 0 {
             let reason = CutReason::NoTlePool(holders(self.nic.tle_pool_holders(), resource));
             match self.mode {
                 Mode::Strict => self.fail(resource, wanted, 0, reason),
@@ -231,7 +231,7 @@ impl Planner<'_> {
     }
 
     fn le_pools_taken(&self) -> bool {
-        self.nic.le_pool_holders().count() >= LE_POOLS
+        self.nic.reservations().le_pools_left() == 0
     }
 
     fn held(&self, resource: Resource) -> Vec<HeldBy> {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
+use cxi::pools::{Reservations, holds_le_pool};
+use cxi::{DeviceId, Limits, Resource, ResourceMap, ServiceId};
 
 /// One NIC: its totals and its services.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,19 +38,27 @@ impl NicUsage {
         }
     }
 
-    /// What the driver can still reserve: the total without all reservations.
+    /// What the services have taken: the driver's arithmetic.
+    #[must_use]
+    pub fn reservations(&self) -> Reservations {
+        let services = self.services.iter();
+        Reservations::of(
+            services.map(|service| (service.service, service.limits)),
+            self.le_pool_by_maximum,
+        )
+    }
+
+    /// How many of a resource the driver can still reserve.
     #[must_use]
     pub fn unreserved(&self, resource: Resource) -> u32 {
-        let reserved = self.services.iter();
-        reserved.fold(self.totals[resource], |left, service| {
-            left.saturating_sub(service.limits[resource].reserved().into())
-        })
+        self.reservations()
+            .reservable(resource, self.totals[resource])
     }
 
     /// The services that hold a TLE pool.
     pub fn tle_pool_holders(&self) -> impl Iterator<Item = &ServiceUsage> {
         let services = self.services.iter();
-        services.filter(|service| service.limits[Resource::Tles] != Limit::NONE)
+        services.filter(|service| service.limits.takes_tle_pool())
     }
 
     /// The services that hold an LE pool.
@@ -60,13 +69,7 @@ impl NicUsage {
     }
 
     pub(crate) fn holds_le_pool(&self, service: &ServiceUsage) -> bool {
-        // The default service has the pool that all others share.
-        self.takes_le_pool(&service.limits) && !service.service.is_default()
-    }
-
-    /// Whether another service with these limits would take an LE pool.
-    pub(super) fn takes_le_pool(&self, limits: &Limits) -> bool {
-        limits[Resource::Les].takes_le_pool(self.le_pool_by_maximum)
+        holds_le_pool(service.service, &service.limits, self.le_pool_by_maximum)
     }
 }
 

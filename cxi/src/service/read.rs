@@ -7,6 +7,7 @@ use cxi_ioctl::abi::service::{SvcDesc, SvcFlags};
 
 use super::spec::{counter_pool, flags};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pools::Reservations;
 use crate::{Limits, Member, Members, ServiceId, TrafficClass, TrafficClasses, Vni, VniAccess};
 use crate::{VniList, VniRange};
 use cxi_ioctl::Errno;
@@ -200,6 +201,14 @@ impl ServiceBuffer {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    pub(crate) fn reservations(&self, le_pool_by_maximum: bool) -> Reservations {
+        let services = self.services.iter();
+        Reservations::of(
+            services.map(|service| (service.id(), service.limits())),
+            le_pool_by_maximum,
+        )
     }
 }
 

@@ -5,17 +5,14 @@ use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 use super::spec::{effective_limits, flags};
 use super::{ServiceBuffer, Services};
 use crate::error::Shortage;
-use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
+use crate::pools::{Reservations, VNI_SLOTS};
 use crate::{Limit, Resource, ResourceMap};
 
 /// What the list of services shows, while the device is as it was when it refused, or nearly so.
+#[derive(Debug)]
 struct Evidence {
-    /// How many of each resource are not reserved.
-    reservable: ResourceMap<u16>,
-    /// Services that may have LEs.
-    with_les: usize,
-    /// Services that may have TLEs.
-    with_tles: usize,
+    totals: ResourceMap<u16>,
+    taken: Reservations,
     /// Places in the table of VNIs that services hold.
     vni_slots: usize,
     before_13_1: bool,
@@ -44,7 +41,7 @@ impl Services {
             // nothing at all: all zeros. Trust zeros unless the list proves that there is room.
             let nothing_named = fail_info.rsrc_avail == [0; RSRC_COUNT];
             let proven_wrong = evidence.as_ref().is_some_and(|evidence| {
-                evidence.before_13_1 && evidence.reservable[resource] >= limit.reserved()
+                evidence.before_13_1 && evidence.reservable(resource) >= limit.reserved()
             });
             if !(nothing_named && proven_wrong) {
                 return Shortage::Reservation {
@@ -70,7 +67,7 @@ impl Services {
             return None;
         }
         let evidence = self.evidence()?;
-        let available = evidence.reservable[Resource::Tles];
+        let available = evidence.reservable(Resource::Tles);
         if tles.reserved() > available {
             return Some(Shortage::Reservation {
                 resource: Resource::Tles,
@@ -78,7 +75,7 @@ impl Services {
                 available,
             });
         }
-        (evidence.with_tles >= TLE_POOLS).then_some(Shortage::TlePools)
+        (evidence.taken.tle_pools_left() == 0).then_some(Shortage::TlePools)
     }
 
     fn evidence(&self) -> Option<Evidence> {
@@ -86,22 +83,9 @@ impl Services {
         let before_13_1 = self.device.before_13_1().ok()?;
         let mut services = ServiceBuffer::new();
         self.list_without_ranges(&mut services).ok()?;
-        let having = |resource| {
-            let some = |limit: Limit| limit.max() > 0;
-            services
-                .iter()
-                .filter(|service| some(service.limits()[resource]))
-                .count()
-        };
         Some(Evidence {
-            reservable: totals.map(|resource, total| {
-                services
-                    .iter()
-                    .map(|service| service.limits()[resource].reserved())
-                    .fold(total, u16::saturating_sub)
-            }),
-            with_les: having(Resource::Les),
-            with_tles: having(Resource::Tles),
+            totals,
+            taken: services.reservations(self.device.le_pool_by_maximum().ok()?),
             vni_slots: slots(&services, before_13_1),
             before_13_1,
         })
@@ -136,15 +120,21 @@ fn first_short(
 }
 
 impl Evidence {
+    fn reservable(&self, resource: Resource) -> u16 {
+        let left = self
+            .taken
+            .reservable(resource, self.totals[resource].into());
+        u16::try_from(left).unwrap_or(u16::MAX)
+    }
+
     /// What it is that the driver did not name, in the order in which it takes things.
     fn unnamed(&self, wanted: &ResourceMap<Limit>, own_slots: usize) -> Shortage {
         let (les, tles) = (wanted[Resource::Les], wanted[Resource::Tles]);
-        // From 13.1 on the driver says itself that there are no pools. Before, every service that
-        // may have LEs holds one, the default service too.
-        if self.before_13_1 && les.max() > 0 && self.with_les > LE_POOLS {
+        // From 13.1 on the driver itself says that no pool is left.
+        if self.before_13_1 && les.max() > 0 && self.taken.le_pools_left() == 0 {
             return Shortage::LePools;
         }
-        let reservable = self.reservable[Resource::Tles];
+        let reservable = self.reservable(Resource::Tles);
         if tles.reserved() > reservable {
             return Shortage::Reservation {
                 resource: Resource::Tles,
@@ -152,7 +142,7 @@ impl Evidence {
                 available: reservable,
             };
         }
-        if self.before_13_1 && tles.max() > 0 && self.with_tles >= TLE_POOLS {
+        if self.before_13_1 && tles.max() > 0 && self.taken.tle_pools_left() == 0 {
             return Shortage::TlePools;
         }
         if self.vni_slots + own_slots > VNI_SLOTS {
@@ -169,13 +159,14 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ServiceId;
+    use crate::pools::{LE_POOLS, TLE_POOLS};
 
     /// A NIC with room for everything.
     fn room(before_13_1: bool) -> Evidence {
         Evidence {
-            reservable: ResourceMap::from_fn(|_| 100),
-            with_les: 0,
-            with_tles: 0,
+            totals: ResourceMap::from_fn(|_| 100),
+            taken: Reservations::default(),
             vni_slots: 0,
             before_13_1,
         }
@@ -194,30 +185,30 @@ mod tests {
         let tles = wanting(Resource::Tles, tles);
         let none = ResourceMap::default();
         let unclear = Shortage::Unclear { vni_slots: 0 };
-        // The default service may have LEs, and its pool is not one of the fifteen.
-        for (with_les, wanted, old, expected) in [
-            (LE_POOLS, &les, true, &unclear),
-            (LE_POOLS + 1, &les, true, &Shortage::LePools),
-            (LE_POOLS + 1, &les, false, &unclear),
-            (LE_POOLS + 1, &none, true, &unclear),
+        // The default service may have LEs, and its pool is not one of the fifteen; its TLE pool
+        // is one of the four.
+        let full = LE_POOLS + 1;
+        for (having, services, wanted, old, expected) in [
+            (&les, full - 1, &les, true, &unclear),
+            (&les, full, &les, true, &Shortage::LePools),
+            (&les, full, &les, false, &unclear),
+            (&les, full, &none, true, &unclear),
+            (&tles, TLE_POOLS - 1, &tles, true, &unclear),
+            (&tles, TLE_POOLS, &tles, true, &Shortage::TlePools),
+            (&tles, TLE_POOLS, &tles, false, &unclear),
+            (&tles, TLE_POOLS, &none, true, &unclear),
         ] {
+            let ids = (1..).take(services).map(|id| ServiceId::new(id).unwrap());
+            let services = ids.map(|id| (id, *having));
             let evidence = Evidence {
-                with_les,
+                taken: Reservations::of(services, old),
                 ..room(old)
             };
-            assert_eq!(&evidence.unnamed(wanted, 0), expected, "{with_les} {old}");
-        }
-        for (with_tles, wanted, old, expected) in [
-            (TLE_POOLS - 1, &tles, true, &unclear),
-            (TLE_POOLS, &tles, true, &Shortage::TlePools),
-            (TLE_POOLS, &tles, false, &unclear),
-            (TLE_POOLS, &none, true, &unclear),
-        ] {
-            let evidence = Evidence {
-                with_tles,
-                ..room(old)
-            };
-            assert_eq!(&evidence.unnamed(wanted, 0), expected, "{with_tles} {old}");
+            assert_eq!(
+                &evidence.unnamed(wanted, 0),
+                expected,
+                "{evidence:?} {wanted:?}"
+            );
         }
     }
 

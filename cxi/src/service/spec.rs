@@ -1,11 +1,12 @@
 //! What a service is to be.
 
 use cxi_ioctl::abi::profile::TC_COUNT;
-use cxi_ioctl::abi::service::{RSRC_COUNT, RsrcLimits, SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
+use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
 
 use super::{Service, ServiceSpecBuilder};
+use crate::pools::MIN_TLES;
 use crate::{
-    InvalidLimit, InvalidMembers, InvalidVniList, Limits, LnisPerRgid, Members, Resource,
+    InvalidLimit, InvalidMembers, InvalidVniList, Limit, Limits, LnisPerRgid, Members, Resource,
     ResourceMap, TrafficClass, TrafficClasses, VniAccess, VniRange,
 };
 
@@ -207,16 +208,11 @@ pub(super) fn counter_pool(desc: &SvcDesc) -> u8 {
 
 /// What the driver makes of the limits of a specification: what it would reserve.
 pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
-    let unlimited = RsrcLimits {
-        types: [cxi_ioctl::abi::service::Limits { max: 0, res: 0 }; RSRC_COUNT],
-    };
-    let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
-    let mut limits = Limits::from_kernel(if limited { &desc.limits } else { &unlimited });
-    let tles = &mut limits[Resource::Tles];
-    if tles.max() > 0 || !limited {
-        *tles = crate::Limit::exactly(tles.reserved().max(crate::pools::MIN_TLES));
+    if flags(desc).contains(SvcFlags::RESOURCE_LIMITS) {
+        Limits::from_kernel(&desc.limits).as_stored()
+    } else {
+        Limits::none().with(Resource::Tles, Limit::exactly(MIN_TLES))
     }
-    limits
 }
 
 impl TryFrom<&Service> for ServiceSpec {
