@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::control::{Control, ControlGuard};
 use super::credentials::Authority;
 use super::error::ServeError;
+use super::fabric_manager::{self, FabricManagerArguments};
 use super::namespaces::{self, Inside};
 use super::network::Network;
 use super::node::Node;
@@ -77,6 +78,8 @@ enum Command {
         #[command(subcommand)]
         order: OrderArguments,
     },
+    /// Serve a mock fabric manager until SIGTERM; prints where, as JSON
+    FabricManager(FabricManagerArguments),
     /// Watch over a program and end everything that it started
     #[command(hide = true)]
     Guard {
@@ -207,13 +210,14 @@ fn run(command: Command) -> Result<u8, ServeError> {
             }
             Ok(0)
         }
+        Command::FabricManager(arguments) => fabric_manager::run(&arguments),
         Command::Guard { parent, program } => launch::guard(parent, &program.program),
         Command::Start { program } => launch::start(&program.program),
     }
 }
 
 /// Prints for whoever still reads.
-fn print(answer: &serde_json::Value) {
+pub(crate) fn print(answer: &serde_json::Value) {
     let _ = writeln!(io::stdout(), "{answer:#}");
 }
 

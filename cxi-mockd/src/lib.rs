@@ -14,6 +14,7 @@ mod credentials;
 mod data_path;
 mod device;
 mod error;
+mod fabric_manager;
 mod files;
 mod fuse;
 mod interrupts;

@@ -1,0 +1,188 @@
+//! Who may do what: tokens and passwords.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Answer, Request};
+use crate::model::Model;
+
+/// Who a workload manager is with BASIC.
+const USER: &str = "cxi";
+
+/// How callers are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Access {
+    /// The password of user `cxi`.
+    pub password: String,
+    /// Who asks the token endpoint.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: String,
+    /// Where tokens are given.
+    pub token_path: String,
+    /// Seconds that a token is valid.
+    pub token_seconds: u64,
+    /// Requests that a token is valid for, if they are counted.
+    pub token_requests: Option<u32>,
+    /// A gateway is in front: without a valid token it answers 403 and a page of HTML.
+    pub gateway: bool,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            password: "mock-password".to_owned(),
+            client_id: "wlm".to_owned(),
+            client_secret: "mock-secret".to_owned(),
+            token_path: "/token".to_owned(),
+            token_seconds: 300,
+            token_requests: None,
+            gateway: false,
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// The workload manager.
+    Manager,
+    /// Whoever has this job's session token.
+    Session(String),
+    /// Somebody without a valid token.
+    Nobody,
+}
+
+#[derive(Clone, Debug)]
+struct Bearer {
+    until: Duration,
+    requests: Option<u32>,
+}
+
+/// Tokens that were given.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) access: Access,
+    tokens: BTreeMap<String, Bearer>,
+    given: u64,
+}
+
+impl Door {
+    pub(super) const fn new(access: Access) -> Self {
+        Self {
+            access,
+            tokens: BTreeMap::new(),
+            given: 0,
+        }
+    }
+
+    /// Lets no token count any more.
+    pub(super) fn forget(&mut self) {
+        self.tokens.clear();
+    }
+
+    /// Who a request is from.
+    pub(super) fn caller(&mut self, request: &Request, model: &Model, now: Duration) -> Caller {
+        let Some(header) = request.header("authorization") else {
+            return Caller::Nobody;
+        };
+        if let Some(token) = header.strip_prefix("Bearer ") {
+            if let Some(job) = model.session(token) {
+                return Caller::Session(job.to_owned());
+            }
+            let known = self.tokens.get_mut(token);
+            return if known.is_some_and(|bearer| bearer.use_once(now)) {
+                Caller::Manager
+            } else {
+                Caller::Nobody
+            };
+        }
+        let pair = STANDARD.encode(format!("{USER}:{}", self.access.password));
+        if header.strip_prefix("Basic ") == Some(&pair) {
+            Caller::Manager
+        } else {
+            Caller::Nobody
+        }
+    }
+
+    /// Gives a token to a client that knows the secret. Slurm sends the form as it is, without the escapes
+    /// that forms have: both are understood.
+    pub(super) fn token(&mut self, request: &Request, now: Duration) -> Answer {
+        let Access {
+            client_id,
+            client_secret,
+            token_seconds,
+            token_requests,
+            ..
+        } = &self.access;
+        let body = String::from_utf8_lossy(&request.body);
+        let plain = format!(
+            "grant_type=client_credentials&client_id={client_id}&client_secret={client_secret}&scope=openid"
+        );
+        let field = |name: &str| {
+            let mut fields = body.split('&').filter_map(|field| field.split_once('='));
+            let (_, value) = fields.find(|(there, _)| *there == name)?;
+            Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
+        };
+        let has = |name, value: &str| field(name).as_deref() == Some(value);
+        if body != plain {
+            if !has("grant_type", "client_credentials") {
+                return refused(
+                    400,
+                    "unsupported_grant_type",
+                    "expected grant_type=client_credentials",
+                );
+            }
+            if !has("client_id", client_id) || !has("client_secret", client_secret) {
+                return refused(401, "invalid_client", "unknown client, or another secret");
+            }
+        }
+        self.given += 1;
+        let token = format!("token-{:08}", self.given);
+        let bearer = Bearer {
+            until: now + Duration::from_secs(*token_seconds),
+            requests: *token_requests,
+        };
+        self.tokens.retain(|_, bearer| now < bearer.until);
+        let document =
+            json!({ "access_token": token, "expires_in": token_seconds, "token_type": "Bearer" });
+        self.tokens.insert(token, bearer);
+        Answer::json(200, &document)
+    }
+
+    /// The answer to somebody without a valid token.
+    pub(super) fn refusal(&self) -> Answer {
+        if self.access.gateway {
+            Answer::html(403)
+        } else {
+            Answer::error(401, "no valid token")
+        }
+    }
+}
+
+impl Bearer {
+    /// Whether the token counts for one more request.
+    fn use_once(&mut self, now: Duration) -> bool {
+        if now >= self.until || self.requests == Some(0) {
+            return false;
+        }
+        self.requests = self.requests.map(|left| left - 1);
+        true
+    }
+}
+
+fn refused(status: u16, error: &str, message: &str) -> Answer {
+    let document = json!({
+        "error": error, "error_description": message,
+        "message": message, "detail": message, "statusCode": status,
+    });
+    Answer::json(status, &document)
+}

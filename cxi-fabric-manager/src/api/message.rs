@@ -1,0 +1,84 @@
+//! Requests and answers, as HTTP has them.
+
+use serde_json::{Value, json};
+
+/// A request.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "what HTTP has")]
+pub struct Request {
+    /// The method, in capitals.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// The value of a header, whatever the case of its name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let header = headers.find(|(there, _)| there.eq_ignore_ascii_case(name));
+        header.map(|(_, value)| value.as_str())
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The type of the body.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// A document. Its length is no multiple of 4096, which libfabric would read beyond.
+    #[must_use]
+    pub fn json(status: u16, document: &Value) -> Self {
+        let mut body = document.to_string().into_bytes();
+        if !body.is_empty() && body.len().is_multiple_of(4096) {
+            body.push(b' ');
+        }
+        Self {
+            status,
+            content_type: "application/json",
+            body,
+        }
+    }
+
+    /// An error as all clients read it: Slurm's `detail`, libfabric's `message`.
+    #[must_use]
+    pub fn error(status: u16, message: &str) -> Self {
+        let document = json!({ "message": message, "detail": message, "statusCode": status });
+        Self::json(status, &document)
+    }
+
+    /// A page, as gateways answer.
+    #[must_use]
+    pub fn html(status: u16) -> Self {
+        let body =
+            format!("<html><head><title>{status}</title></head><body>{status}</body></html>");
+        Self {
+            status,
+            content_type: "text/html",
+            body: body.into_bytes(),
+        }
+    }
+
+    /// Nothing but a status.
+    #[must_use]
+    pub const fn empty(status: u16) -> Self {
+        Self {
+            status,
+            content_type: "application/json",
+            body: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! From a request to its answer: routes, tokens, faults, journal. No I/O, no clock.
+
+mod access;
+mod endpoint;
+mod fault;
+mod journal;
+mod message;
+mod requests;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use access::Access;
+use access::{Caller, Door};
+pub use endpoint::Endpoint;
+use endpoint::{Route, link, route};
+pub use fault::{Body, Delivery, Effect, Fault};
+pub use journal::Entry;
+use journal::Journal;
+pub use message::{Answer, Request};
+
+use crate::model::{Forget, Model, Refusal, Settings};
+
+/// A fabric manager's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Config {
+    /// What a gateway puts in front of paths, such as `/apis/fabric-manager`.
+    pub prefix: String,
+    /// How callers are known.
+    pub access: Access,
+    /// Sizes, times and choices.
+    pub settings: Settings,
+}
+
+/// A fabric manager without a network.
+#[derive(Debug)]
+pub struct Api {
+    prefix: String,
+    model: Model,
+    door: Door,
+    faults: Vec<Fault>,
+    journal: Journal,
+}
+
+impl Api {
+    /// A fabric manager without reservations.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`], as of [`Model::new`].
+    pub fn new(config: Config) -> Result<Self, Refusal> {
+        Ok(Self {
+            prefix: config.prefix.trim_end_matches('/').to_owned(),
+            model: Model::new(config.settings)?,
+            door: Door::new(config.access),
+            faults: Vec::new(),
+            journal: Journal::default(),
+        })
+    }
+
+    /// The state.
+    #[must_use]
+    pub const fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The state, to change it past the clients.
+    pub const fn model_mut(&mut self) -> &mut Model {
+        &mut self.model
+    }
+
+    /// What a gateway puts in front of paths.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Where tokens are given.
+    pub(crate) fn token_path(&self) -> &str {
+        &self.door.access.token_path
+    }
+
+    /// Lets something go wrong.
+    pub fn inject(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    /// Lets nothing go wrong any more.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
+    }
+
+    /// Lets no workload manager's token count any more.
+    pub fn expire_tokens(&mut self) {
+        self.door.forget();
+    }
+
+    /// Starts again.
+    pub fn restart(&mut self, forget: Forget) {
+        if forget != Forget::Nothing {
+            self.door.forget();
+        }
+        self.model.restart(forget);
+    }
+
+    /// The requests so far, at most the last 100,000.
+    #[must_use]
+    pub fn journal(&self) -> Vec<Entry> {
+        self.journal.entries()
+    }
+
+    /// Forgets the requests so far.
+    pub fn clear_journal(&mut self) {
+        self.journal.clear();
+    }
+
+    /// Answers a request.
+    pub fn handle(&mut self, request: &Request, now: Duration) -> (Answer, Delivery) {
+        let route = route(
+            &request.method,
+            &request.path,
+            &self.prefix,
+            &self.door.access.token_path,
+        );
+        let endpoint = route.as_ref().map(|route| route.endpoint);
+        let effect = endpoint.and_then(|endpoint| fault::due(&mut self.faults, endpoint));
+        let mut answer = if effect.as_ref().is_none_or(Effect::performs) {
+            self.perform(route, request, now)
+        } else {
+            Answer::empty(200)
+        };
+        let delivery = effect
+            .as_ref()
+            .map_or(Delivery::Whole, |effect| effect.apply(&mut answer));
+        self.journal
+            .note(request, endpoint, now, answer.status, effect.is_some());
+        (answer, delivery)
+    }
+
+    fn perform(&mut self, route: Option<Route>, request: &Request, now: Duration) -> Answer {
+        let Some(Route { endpoint, name }) = route else {
+            return self.refused(&Refusal::NoSuchPath(request.path.clone()));
+        };
+        if endpoint == Endpoint::Token {
+            return self.door.token(request, now);
+        }
+        let caller = self.door.caller(request, &self.model, now);
+        let answer = match endpoint {
+            Endpoint::CreateTree => self.create_tree(&caller, request, now),
+            _ if caller == Caller::Nobody => Err(Refusal::Unauthorized),
+            Endpoint::DeleteTree => self.delete_tree(&caller, &name, now),
+            _ => self.jobs(endpoint, &caller, &name, request, now),
+        };
+        match answer {
+            Ok(answer) => answer,
+            Err(Refusal::Unauthorized) => self.door.refusal(),
+            Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal) -> Answer {
+        let status = refusal.status(self.model.settings());
+        Answer::error(status, &refusal.to_string())
+    }
+
+    /// A reservation as clients read it.
+    fn document(&self, job: &str) -> Result<Value, Refusal> {
+        let reserved = self.model.job(job)?;
+        let state = self.model.state();
+        let steps = state.jobs.get(job).map(|job| &job.steps);
+        Ok(json!({
+            "jobID": job,
+            "mcastLimit": reserved.limit(),
+            "sessionToken": reserved.token(),
+            "jobSteps": steps,
+            "documentSelfLink": link(job),
+            "documentVersion": 0,
+        }))
+    }
+}

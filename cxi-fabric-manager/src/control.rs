@@ -1,0 +1,105 @@
+//! Orders to the mock, on a port of their own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::{Answer, Delivery, Fault, Request};
+use crate::model::Forget;
+use crate::server::Shared;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Restart {
+    forget: Forget,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Clock {
+    advance_ms: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listening {
+    listening: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vnis {
+    job: String,
+    vnis: Vec<u16>,
+}
+
+/// Does what an order says.
+pub(crate) fn obey(
+    shared: &Arc<Shared>,
+    address: SocketAddr,
+    order: &Request,
+) -> (Answer, Delivery) {
+    let answer = match execute(shared, address, order) {
+        Ok(answer) => answer,
+        Err(message) => Answer::error(400, &message),
+    };
+    (answer, Delivery::Whole)
+}
+
+fn execute(shared: &Arc<Shared>, address: SocketAddr, order: &Request) -> Result<Answer, String> {
+    match (order.method.as_str(), order.path.as_str()) {
+        ("GET", "/state") => return shown(200, &shared.api().model().state()),
+        ("GET", "/quiet") => {
+            let state = shared.api().model().state();
+            return shown(if state.is_quiet() { 200 } else { 409 }, &state);
+        }
+        ("GET", "/journal") => return shown(200, &shared.api().journal()),
+        ("DELETE", "/journal") => shared.api().clear_journal(),
+        ("POST", "/faults") => {
+            let fault: Fault = read(order)?;
+            shared.api().inject(fault);
+        }
+        ("DELETE", "/faults") => shared.api().clear_faults(),
+        ("POST", "/restart") => {
+            let Restart { forget } = read(order)?;
+            shared.api().restart(forget);
+        }
+        ("POST", "/clock") => {
+            let Clock { advance_ms } = read(order)?;
+            shared.advance(Duration::from_millis(advance_ms));
+        }
+        ("POST", "/expire-tokens") => shared.api().expire_tokens(),
+        ("POST", "/listening") => {
+            let Listening { listening } = read(order)?;
+            Shared::set_listening(shared, address, listening)
+                .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        }
+        ("POST", "/vnis") => {
+            let Vnis { job, vnis } = read(order)?;
+            shared.api().model_mut().expect_vnis(&job, vnis);
+        }
+        (method, path) => {
+            return Ok(Answer::error(
+                404,
+                &format!(
+                    "{method} {path}: expected GET /state, /quiet or /journal, POST /faults, /restart, /clock, \
+                     /expire-tokens, /listening or /vnis, or DELETE /faults or /journal"
+                ),
+            ));
+        }
+    }
+    Ok(Answer::json(200, &json!({})))
+}
+
+fn read<T: DeserializeOwned>(order: &Request) -> Result<T, String> {
+    serde_json::from_slice(&order.body).map_err(|error| format!("{}: {error}", order.path))
+}
+
+fn shown(status: u16, what: &impl serde::Serialize) -> Result<Answer, String> {
+    let what: Value = serde_json::to_value(what).map_err(|error| error.to_string())?;
+    Ok(Answer::json(status, &what))
+}

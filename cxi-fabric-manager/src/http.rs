@@ -1,0 +1,215 @@
+//! HTTP/1.1 as the clients of a fabric manager speak it: one request for each connection.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use crate::api::{Answer, Delivery, Request};
+
+/// Longest head and body of a request.
+const LONGEST_HEAD: u64 = 1 << 16;
+const LONGEST_BODY: u64 = 1 << 24;
+const MOST_HEADERS: usize = 64;
+/// How long to wait for a client that says nothing, and for one that is told nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers the request of a connection, and ends it.
+pub(crate) fn serve(stream: &TcpStream, answer: impl FnOnce(&Request) -> (Answer, Delivery)) {
+    // Whatever the client did to the connection is the client's.
+    let _ = converse(stream, answer);
+}
+
+fn converse(
+    stream: &TcpStream,
+    answer: impl FnOnce(&Request) -> (Answer, Delivery),
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (answer, delivery) = match read(&mut reader, stream) {
+        Ok(request) => answer(&request),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            (Answer::error(400, &error.to_string()), Delivery::Whole)
+        }
+        Err(error) => return Err(error),
+    };
+    deliver(stream, &answer, delivery)?;
+    // The client has time to read before its connection ends.
+    stream.shutdown(Shutdown::Write)?;
+    io::copy(&mut reader.take(LONGEST_BODY), &mut io::sink())?;
+    Ok(())
+}
+
+fn malformed(message: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message.into())
+}
+
+fn read(reader: &mut BufReader<TcpStream>, mut stream: &TcpStream) -> io::Result<Request> {
+    let mut request = read_head(reader)?;
+    if request
+        .header("expect")
+        .is_some_and(|expect| expect.eq_ignore_ascii_case("100-continue"))
+    {
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+    }
+    let chunked = request
+        .header("transfer-encoding")
+        .is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked"));
+    if chunked {
+        request.body = read_chunks(reader)?;
+    } else if let Some(length) = request.header("content-length") {
+        let length: u64 = length.parse().map_err(|_| {
+            malformed(format!(
+                "invalid Content-Length {length:?}: expected a number"
+            ))
+        })?;
+        read_exact(reader, length, &mut request.body)?;
+    }
+    Ok(request)
+}
+
+fn read_head(reader: &mut BufReader<TcpStream>) -> io::Result<Request> {
+    let mut head = Vec::new();
+    let mut lines = reader.take(LONGEST_HEAD);
+    while !head.ends_with(b"\r\n\r\n") {
+        if lines.read_until(b'\n', &mut head)? == 0 {
+            return Err(if head.is_empty() {
+                io::ErrorKind::UnexpectedEof.into()
+            } else {
+                malformed(format!(
+                    "the head of the request does not end within {LONGEST_HEAD} bytes"
+                ))
+            });
+        }
+    }
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    parsed
+        .parse(&head)
+        .map_err(|error| malformed(format!("the head of the request: {error}")))?;
+    let header = |header: &httparse::Header<'_>| {
+        let value = String::from_utf8_lossy(header.value);
+        (header.name.to_owned(), value.trim().to_owned())
+    };
+    Ok(Request {
+        method: parsed.method.unwrap_or_default().to_owned(),
+        path: parsed.path.unwrap_or_default().to_owned(),
+        headers: parsed.headers.iter().map(header).collect(),
+        body: Vec::new(),
+    })
+}
+
+fn read_exact(reader: &mut impl Read, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
+    if body.len() as u64 + length > LONGEST_BODY {
+        return Err(malformed(format!(
+            "the body is longer than {LONGEST_BODY} bytes"
+        )));
+    }
+    if reader.take(length).read_to_end(body)? as u64 == length {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let line = read_line(reader)?;
+        let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(&line) else {
+            return Err(malformed("the size of a chunk is not hexadecimal"));
+        };
+        if size == 0 {
+            // Trailers, and the empty line that ends them.
+            while read_line(reader)? != b"\r\n" {}
+            return Ok(body);
+        }
+        read_exact(reader, size, &mut body)?;
+        if read_line(reader)? != b"\r\n" {
+            return Err(malformed("a chunk is longer than it says"));
+        }
+    }
+}
+
+fn read_line(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    reader.take(LONGEST_HEAD).read_until(b'\n', &mut line)?;
+    if line.ends_with(b"\r\n") {
+        Ok(line)
+    } else {
+        Err(malformed("a line of a chunked body does not end"))
+    }
+}
+
+fn deliver(mut stream: &TcpStream, answer: &Answer, delivery: Delivery) -> io::Result<()> {
+    let body = &answer.body;
+    let (length, sent) = match delivery {
+        Delivery::TooShort(missing) => (body.len() + missing, body.len()),
+        Delivery::Cut(bytes) => (body.len(), bytes.min(body.len())),
+        _ => (body.len(), body.len()),
+    };
+    let head = head(answer, length);
+    match delivery {
+        Delivery::Silence => silence(stream),
+        Delivery::Reset => rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO))
+            .map_err(io::Error::from)
+            .and_then(|()| Err(io::ErrorKind::ConnectionReset.into())),
+        Delivery::HeadOnly => {
+            stream.write_all(head.as_bytes())?;
+            silence(stream)
+        }
+        Delivery::Drip(ms) => head.as_bytes().iter().chain(body).try_for_each(|byte| {
+            thread::sleep(Duration::from_millis(ms));
+            stream.write_all(&[*byte])
+        }),
+        Delivery::After(_) | Delivery::Whole | Delivery::Cut(_) | Delivery::TooShort(_) => {
+            if let Delivery::After(ms) = delivery {
+                thread::sleep(Duration::from_millis(ms));
+            }
+            stream.write_all(&[head.as_bytes(), &body[..sent]].concat())
+        }
+    }
+}
+
+fn head(answer: &Answer, length: usize) -> String {
+    let status = answer.status;
+    let mut head = format!(
+        "HTTP/1.1 {status} {}\r\nConnection: close\r\n",
+        reason(status)
+    );
+    // A 204 has neither.
+    if status != 204 {
+        let _ = write!(
+            head,
+            "Content-Type: {}\r\nContent-Length: {length}\r\n",
+            answer.content_type
+        );
+    }
+    head + "\r\n"
+}
+
+/// Waits until the client gives up.
+fn silence(mut stream: &TcpStream) -> io::Result<()> {
+    while stream.read(&mut [0; 512])? > 0 {}
+    Ok(())
+}
+
+const fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        409 => "Conflict",
+        503 => "Service Unavailable",
+        507 => "Insufficient Storage",
+        _ => "Status",
+    }
+}

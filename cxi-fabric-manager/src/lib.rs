@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod api;
+mod control;
+mod http;
+mod listener;
+pub mod model;
+mod server;
+
+pub use api::{Access, Config, Delivery, Effect, Endpoint, Entry, Fault};
+pub use model::{Forget, Settings, State};
+pub use server::{FabricManager, NotQuiet};

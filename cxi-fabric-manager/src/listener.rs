@@ -1,0 +1,93 @@
+//! A port, and a thread that takes its connections.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Most connections at a time; more are closed at once.
+const MOST_CONNECTIONS: usize = 256;
+
+/// Listens until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Takes connections, each in a thread of its own.
+    pub(crate) fn start(
+        address: SocketAddr,
+        name: &str,
+        serve: impl Fn(TcpStream) + Clone + Send + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || accept(&listener, &stopped, &serve))?;
+        Ok(Self {
+            address,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        // A connection wakes the thread. Without one it stays until the next comes.
+        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(
+    listener: &TcpListener,
+    stop: &AtomicBool,
+    serve: &(impl Fn(TcpStream) + Clone + Send + 'static),
+) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else {
+            // Out of descriptors, for one: others will end.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        if connections.load(Ordering::Relaxed) >= MOST_CONNECTIONS {
+            continue;
+        }
+        connections.fetch_add(1, Ordering::Relaxed);
+        let (serve, ended) = (serve.clone(), Arc::clone(&connections));
+        let thread = thread::Builder::new().spawn(move || {
+            serve(stream);
+            ended.fetch_sub(1, Ordering::Relaxed);
+        });
+        if thread.is_err() {
+            connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

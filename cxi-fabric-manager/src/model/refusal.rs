@@ -1,0 +1,61 @@
+//! What the fabric manager refuses, and with which status.
+
+use super::Settings;
+
+/// Why a request is refused. Of status 507, the two digits in front of the first colon are what libfabric reads.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The request is malformed.
+    #[error("{0}")]
+    Malformed(String),
+    /// There is no valid token or password.
+    #[error("no valid token")]
+    Unauthorized,
+    /// The caller may not do this.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// No such job has a reservation.
+    #[error("job {0} has no reservation")]
+    NoSuchJob(String),
+    /// There is no such tree.
+    #[error("there is no multicast tree {0}")]
+    NoSuchTree(u16),
+    /// There is nothing at this path.
+    #[error("there is nothing at {0}")]
+    NoSuchPath(String),
+    /// The job has a reservation already.
+    #[error("job {0} has a reservation already")]
+    Exists(String),
+    /// The tree is being made or deleted: try again.
+    #[error("the multicast tree is being {0}")]
+    Busy(&'static str),
+    /// The reservations together would have more trees than there are ids.
+    #[error("02: {0} multicast ids are left for reservations")]
+    Overcommitted(u64),
+    /// The job has as many trees as it reserved.
+    #[error("01: the job has all {0} multicast trees that it reserved")]
+    Quota(u32),
+    /// No id is free.
+    #[error("02: no multicast id is free")]
+    NoAddress,
+    /// All NICs are roots.
+    #[error("03: each of the NICs is the root of another multicast tree")]
+    NoRoot,
+}
+
+impl Refusal {
+    /// The HTTP status.
+    #[must_use]
+    pub const fn status(&self, settings: &Settings) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden(_) => 403,
+            Self::NoSuchJob(_) | Self::NoSuchTree(_) | Self::NoSuchPath(_) => 404,
+            Self::Exists(_) | Self::Busy(_) => 409,
+            Self::NoRoot if settings.no_root_is_400 => 400,
+            Self::Overcommitted(_) | Self::Quota(_) | Self::NoAddress | Self::NoRoot => 507,
+        }
+    }
+}

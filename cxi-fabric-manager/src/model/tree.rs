@@ -1,0 +1,245 @@
+//! Multicast trees.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Model, Refusal};
+
+/// Longest time after which a reduction engine gives up, in microseconds.
+const LONGEST_TIMEOUT: u64 = 20_000_000;
+
+/// The 20 bits by which the fabric knows a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NicAddress(u32);
+
+impl NicAddress {
+    /// As the answer names a root: six octets, the first two zero.
+    #[must_use]
+    pub fn six_octets(self) -> String {
+        let [_, high, middle, low] = self.0.to_be_bytes();
+        format!("00:00:00:{high:02X}:{middle:02X}:{low:02X}")
+    }
+}
+
+/// As requests name a NIC: `1:44:33`.
+impl fmt::Display for NicAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [_, high, middle, low] = self.0.to_be_bytes();
+        write!(f, "{high:X}:{middle:02X}:{low:02X}")
+    }
+}
+
+impl Serialize for NicAddress {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromStr for NicAddress {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let octet = |text: &str, digits: usize| {
+            let hexadecimal = text.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let parsed = u32::from_str_radix(text, 16).ok();
+            parsed.filter(|_| hexadecimal && text.len() == digits)
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let address = match parts[..] {
+            [high, middle, low] => {
+                (|| Some(octet(high, 1)? << 16 | octet(middle, 2)? << 8 | octet(low, 2)?))()
+            }
+            _ => None,
+        };
+        address.map(Self).ok_or_else(|| {
+            Refusal::Malformed(format!(
+                "invalid NIC {text:?}: expected three octets such as 1:44:33"
+            ))
+        })
+    }
+}
+
+/// A tree that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "what the request has")]
+pub struct TreeRequest {
+    /// Its job.
+    pub job: String,
+    /// The job's step.
+    pub step: String,
+    /// Its NICs, one for each endpoint.
+    pub nics: Vec<NicAddress>,
+    /// The VNI of its packets.
+    pub vni: u64,
+    /// When reduction engines give up, in microseconds.
+    pub timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Creating(Duration),
+    Active,
+    Deleting(Duration),
+}
+
+/// A multicast tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    request: TreeRequest,
+    root: NicAddress,
+    phase: Phase,
+}
+
+impl Tree {
+    /// What was asked for.
+    #[must_use]
+    pub const fn request(&self) -> &TreeRequest {
+        &self.request
+    }
+
+    /// The NIC that is its root.
+    #[must_use]
+    pub const fn root(&self) -> NicAddress {
+        self.root
+    }
+}
+
+impl TreeRequest {
+    /// Checks its form, before anybody asks who wants it.
+    pub(crate) fn check(&self, model: &Model) -> Result<(), Refusal> {
+        let malformed = |message| Err(Refusal::Malformed(message));
+        let most = model.settings.most_nics;
+        if self.nics.is_empty() || self.nics.len() > most {
+            return malformed(format!("{} NICs: expected 1 to {most}", self.nics.len()));
+        }
+        if model.settings.refuses_repeated_nics {
+            let mut sorted = self.nics.clone();
+            sorted.sort_unstable();
+            let repeated = sorted
+                .iter()
+                .zip(sorted.iter().skip(1))
+                .find(|(one, next)| one == next);
+            if let Some((nic, _)) = repeated {
+                return malformed(format!("NIC {nic} is named twice"));
+            }
+        }
+        let Some(vni) = u16::try_from(self.vni).ok().filter(|vni| *vni > 0) else {
+            return malformed(format!("invalid VNI {}: expected 1 to 65535", self.vni));
+        };
+        if !(1..=LONGEST_TIMEOUT).contains(&self.timeout) {
+            return malformed(format!(
+                "invalid timeout {}: expected 1 to {LONGEST_TIMEOUT} microseconds",
+                self.timeout
+            ));
+        }
+        match model.vnis.get(&self.job) {
+            Some(vnis) if !vnis.contains(&vni) => {
+                malformed(format!("VNI {vni} is none of job {}", self.job))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Model {
+    /// Makes a tree, or goes on with one that is being made. Returns its id.
+    ///
+    /// # Errors
+    /// [`Refusal`]: malformed, no such job, quota, no id, no root, in this order; or it takes its time.
+    pub fn create_tree(&mut self, request: TreeRequest, now: Duration) -> Result<u16, Refusal> {
+        request.check(self)?;
+        let limit = self.job(&request.job)?.limit;
+        if let Some(answer) = self.go_on_creating(&request, now) {
+            return answer;
+        }
+        if self.trees_of(&request.job).count() as u64 >= u64::from(limit) {
+            return Err(Refusal::Quota(limit));
+        }
+        let id = self.free_address(now).ok_or(Refusal::NoAddress)?;
+        let is_root = |nic: &NicAddress| self.trees.values().any(|tree| tree.root == *nic);
+        let root = request.nics.iter().copied().find(|nic| !is_root(nic));
+        let root = root.ok_or(Refusal::NoRoot)?;
+        let creation = self.settings.creation();
+        let phase = if creation.is_zero() {
+            Phase::Active
+        } else {
+            Phase::Creating(now + creation)
+        };
+        let tree = Tree {
+            request,
+            root,
+            phase,
+        };
+        self.trees.insert(id, tree);
+        self.last_address = Some(id);
+        if phase == Phase::Active {
+            Ok(id)
+        } else {
+            Err(Refusal::Busy("made"))
+        }
+    }
+
+    /// The answer for a tree that is being made for an earlier request, which this one repeats.
+    fn go_on_creating(
+        &mut self,
+        request: &TreeRequest,
+        now: Duration,
+    ) -> Option<Result<u16, Refusal>> {
+        self.trees
+            .iter_mut()
+            .find_map(|(id, tree)| match tree.phase {
+                Phase::Creating(until) if tree.request == *request => {
+                    if now < until {
+                        return Some(Err(Refusal::Busy("made")));
+                    }
+                    tree.phase = Phase::Active;
+                    Some(Ok(*id))
+                }
+                _ => None,
+            })
+    }
+
+    /// Deletes a tree, for a job if it is that job's only.
+    ///
+    /// # Errors
+    /// [`Refusal`]: no such tree, another job's, or it takes its time.
+    pub fn delete_tree(&mut self, id: u16, of: Option<&str>, now: Duration) -> Result<(), Refusal> {
+        let deletion = self.settings.deletion();
+        let tree = self.trees.get_mut(&id).ok_or(Refusal::NoSuchTree(id))?;
+        if of.is_some_and(|job| job != tree.request.job) {
+            return Err(Refusal::Forbidden("the multicast tree is another job's"));
+        }
+        match tree.phase {
+            Phase::Deleting(until) if now < until => return Err(Refusal::Busy("deleted")),
+            Phase::Creating(_) | Phase::Active if !deletion.is_zero() => {
+                tree.phase = Phase::Deleting(now + deletion);
+                return Err(Refusal::Busy("deleted"));
+            }
+            _ => {}
+        }
+        self.free(id, now);
+        Ok(())
+    }
+
+    pub(super) fn free(&mut self, id: u16, now: Duration) {
+        self.trees.remove(&id);
+        let rest = self.settings.rest();
+        if !rest.is_zero() {
+            self.resting.insert(id, now + rest);
+        }
+    }
+
+    fn free_address(&mut self, now: Duration) -> Option<u16> {
+        self.resting.retain(|_, until| now < *until);
+        let (first, last) = self.settings.addresses;
+        let free = |id: &u16| !self.trees.contains_key(id) && !self.resting.contains_key(id);
+        let start = match self.last_address {
+            Some(id) if self.settings.round_robin && id < last => id + 1,
+            _ => first,
+        };
+        (start..=last).chain(first..start).find(free)
+    }
+}

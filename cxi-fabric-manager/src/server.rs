@@ -1,0 +1,260 @@
+//! The fabric manager on a port.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::api::{Api, Config, Entry, Fault};
+use crate::listener::Listener;
+use crate::model::{Forget, State};
+use crate::{control, http};
+
+/// A mock fabric manager that answers HTTP until it is dropped.
+#[derive(Debug)]
+pub struct FabricManager {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    control: Option<Listener>,
+}
+
+/// What connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    api: Mutex<Api>,
+    started: Instant,
+    /// Time that was added by hand.
+    ahead: Mutex<Duration>,
+    listener: Mutex<Option<Listener>>,
+}
+
+/// What was left when all should have been gone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("reservations or multicast trees are left: {state:?}")]
+#[non_exhaustive]
+pub struct NotQuiet {
+    /// What is left.
+    pub state: State,
+}
+
+impl FabricManager {
+    /// Starts on a free port of the loopback interface, with the defaults.
+    ///
+    /// # Errors
+    /// As [`FabricManager::bind`].
+    pub fn start() -> io::Result<Self> {
+        Self::bind(Config::default(), (Ipv4Addr::LOCALHOST, 0))
+    }
+
+    /// Starts on an address; port 0 is a free one.
+    ///
+    /// # Errors
+    /// The address cannot be listened on; the configuration is wrong ([`io::ErrorKind::InvalidInput`]).
+    pub fn bind(config: Config, address: impl ToSocketAddrs) -> io::Result<Self> {
+        let api = Api::new(config)
+            .map_err(|refusal| io::Error::new(io::ErrorKind::InvalidInput, refusal))?;
+        let shared = Arc::new(Shared {
+            api: Mutex::new(api),
+            started: Instant::now(),
+            ahead: Mutex::default(),
+            listener: Mutex::default(),
+        });
+        let address = Shared::listen(&shared, resolve(address)?)?;
+        Ok(Self {
+            shared,
+            address,
+            control: None,
+        })
+    }
+
+    /// Takes orders at another address; port 0 is a free one. Whoever reaches it may do everything.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn with_control(mut self, address: impl ToSocketAddrs) -> io::Result<Self> {
+        let (shared, api) = (Arc::clone(&self.shared), self.address);
+        let serve = move |stream: TcpStream| {
+            http::serve(&stream, |order| control::obey(&shared, api, order));
+        };
+        self.control = Some(Listener::start(resolve(address)?, "fm-control", serve)?);
+        Ok(self)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it takes orders.
+    #[must_use]
+    pub fn control_address(&self) -> Option<SocketAddr> {
+        self.control.as_ref().map(Listener::address)
+    }
+
+    /// The address in front of `/fabric/…`, with the prefix of the gateway.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.shared.api().prefix())
+    }
+
+    /// Where tokens are given.
+    #[must_use]
+    pub fn token_url(&self) -> String {
+        format!("http://{}{}", self.address, self.shared.api().token_path())
+    }
+
+    /// Where trees are made: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
+    #[must_use]
+    pub fn multicasts_url(&self) -> String {
+        format!("{}/fabric/collectives/multicasts", self.url())
+    }
+
+    /// Lets something go wrong.
+    pub fn inject(&self, fault: impl Into<Fault>) {
+        self.shared.api().inject(fault.into());
+    }
+
+    /// Lets nothing go wrong any more.
+    pub fn clear_faults(&self) {
+        self.shared.api().clear_faults();
+    }
+
+    /// Stops listening, so that connections are refused, or listens again.
+    ///
+    /// # Errors
+    /// Somebody else listens there now.
+    pub fn set_listening(&self, listening: bool) -> io::Result<()> {
+        Shared::set_listening(&self.shared, self.address, listening)
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.shared.advance(by);
+    }
+
+    /// Starts again.
+    pub fn restart(&self, forget: Forget) {
+        self.shared.api().restart(forget);
+    }
+
+    /// Lets no workload manager's token count any more.
+    pub fn expire_tokens(&self) {
+        self.shared.api().expire_tokens();
+    }
+
+    /// Tells which VNIs a job has: trees with others are refused from now on.
+    pub fn expect_vnis(&self, job: &str, vnis: &[u16]) {
+        self.shared
+            .api()
+            .model_mut()
+            .expect_vnis(job, vnis.to_vec());
+    }
+
+    /// What there is.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.shared.api().model().state()
+    }
+
+    /// The requests so far, at most the last 100,000, without secrets.
+    #[must_use]
+    pub fn journal(&self) -> Vec<Entry> {
+        self.shared.api().journal()
+    }
+
+    /// Forgets the requests so far.
+    pub fn clear_journal(&self) {
+        self.shared.api().clear_journal();
+    }
+
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// [`NotQuiet`]: what is left.
+    pub fn quiet(&self) -> Result<(), NotQuiet> {
+        let state = self.state();
+        if state.is_quiet() {
+            Ok(())
+        } else {
+            Err(NotQuiet { state })
+        }
+    }
+
+    /// Checks that nothing is left, at the end of a test.
+    ///
+    /// # Panics
+    /// A reservation or a tree is left.
+    #[track_caller]
+    pub fn assert_quiet(&self) {
+        if let Err(left) = self.quiet() {
+            panic!("{left}");
+        }
+    }
+}
+
+impl Drop for FabricManager {
+    fn drop(&mut self) {
+        drop(self.shared.take_listener());
+    }
+}
+
+impl Shared {
+    pub(crate) fn api(&self) -> MutexGuard<'_, Api> {
+        self.api.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        *ahead = ahead.saturating_add(by);
+    }
+
+    pub(crate) fn set_listening(
+        shared: &Arc<Self>,
+        address: SocketAddr,
+        listening: bool,
+    ) -> io::Result<()> {
+        let before = shared.take_listener();
+        if !listening {
+            return Ok(());
+        }
+        drop(before);
+        Self::listen(shared, address).map(|_| ())
+    }
+
+    fn now(&self) -> Duration {
+        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        self.started.elapsed().saturating_add(*ahead)
+    }
+
+    fn listen(shared: &Arc<Self>, address: SocketAddr) -> io::Result<SocketAddr> {
+        // Whoever serves a connection does not keep the fabric manager.
+        let manager = Arc::downgrade(shared);
+        let listener = Listener::start(address, "fabric-manager", move |stream| {
+            if let Some(shared) = manager.upgrade() {
+                http::serve(&stream, |request| {
+                    let now = shared.now();
+                    shared.api().handle(request, now)
+                });
+            }
+        })?;
+        let address = listener.address();
+        *shared.listener_slot() = Some(listener);
+        Ok(address)
+    }
+
+    fn take_listener(&self) -> Option<Listener> {
+        self.listener_slot().take()
+    }
+
+    fn listener_slot(&self) -> MutexGuard<'_, Option<Listener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn resolve(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+    let mut addresses = address.to_socket_addrs()?;
+    addresses
+        .next()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"))
+}

@@ -1,0 +1,81 @@
+//! Requests as bytes, and what comes back.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use cxi_fabric_manager::FabricManager;
+use serde_json::Value;
+
+pub(crate) const BASIC: &str = "Basic Y3hpOm1vY2stcGFzc3dvcmQ=";
+
+/// All that a server sends until it closes.
+pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(bytes)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// An answer in parts.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn of(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        Self {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("a JSON body")
+    }
+
+    #[track_caller]
+    pub(crate) fn text(&self, member: &str) -> String {
+        self.json()[member].as_str().expect(member).to_owned()
+    }
+}
+
+/// A request of whoever `authorization` is.
+#[track_caller]
+pub(crate) fn send(manager: &FabricManager, authorization: &str, line: &str, body: &str) -> Answer {
+    Answer::of(&exchange(manager.address(), &request(authorization, line, body)).unwrap())
+}
+
+pub(crate) fn request(authorization: &str, line: &str, body: &str) -> Vec<u8> {
+    format!(
+        "{line} HTTP/1.1\r\nHost: fm\r\nAuthorization: {authorization}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A reservation's session token, ready to be sent.
+#[track_caller]
+pub(crate) fn reserve(manager: &FabricManager, job: &str, limit: u32) -> String {
+    let body = format!(r#"{{"jobID":"{job}","mcastLimit":{limit}}}"#);
+    let answer = send(manager, BASIC, "POST /fabric/collectives/jobs", &body);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    format!("Bearer {}", answer.text("sessionToken"))
+}
+
+pub(crate) fn tree(job: &str, step: &str, nics: &str) -> String {
+    format!(
+        r#"{{"macs":[{nics}],"vni":10,"timeout":20000000,"jobID":"{job}","jobStepID":"{step}"}}"#
+    )
+}

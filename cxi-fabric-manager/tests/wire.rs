@@ -1,0 +1,419 @@
+//! What the known clients send, byte for byte, and what they must get.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use cxi_fabric_manager::{Config, FabricManager, Forget};
+use support::{Answer, BASIC, exchange, reserve, send, tree};
+
+/// Slurm's requests for one job, in the order of the job's life.
+#[test]
+fn a_workload_manager_reserves_ends_a_step_and_releases() {
+    let manager = FabricManager::start().unwrap();
+    let host = manager.address();
+    let secret = "client_id=wlm&client_secret=mock-secret";
+    let form = format!("grant_type=client_credentials&{secret}&scope=openid");
+    let token = Answer::of(
+        &exchange(
+            host,
+            format!(
+                "POST /token HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nContent-Length: {}\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\n\r\n{form}",
+                form.len()
+            )
+            .as_bytes(),
+        )
+        .unwrap(),
+    );
+    assert_eq!(
+        (token.status, token.json()["expires_in"].as_u64()),
+        (200, Some(300))
+    );
+    assert_eq!(token.text("token_type"), "Bearer");
+    let token = token.text("access_token");
+    let head = |line: &str| {
+        format!(
+            "{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nAccept: */*\r\n\
+             Content-Type: application/json\r\n"
+        )
+    };
+    let plain = |line: &str, body: &str| {
+        let length = if body.is_empty() {
+            String::new()
+        } else {
+            format!("Content-Length: {}\r\n", body.len())
+        };
+        let bytes = format!("{}{length}\r\n{body}", head(line));
+        Answer::of(&exchange(host, bytes.as_bytes()).unwrap())
+    };
+    let jobs = "/fabric/collectives/jobs";
+
+    let none = plain(&format!("GET {jobs}/alpha-17"), "");
+    assert_eq!(none.status, 404);
+    assert_eq!(none.text("detail"), none.text("message"));
+    let list = plain(&format!("GET {jobs}/"), "");
+    assert_eq!(
+        (list.status, list.json()["documentLinks"].clone()),
+        (200, serde_json::json!([]))
+    );
+
+    let made = plain(
+        &format!("POST {jobs}"),
+        r#"{"jobID":"alpha-17","mcastLimit":4}"#,
+    );
+    assert_eq!(made.status, 200);
+    let session = made.text("sessionToken");
+    let found = plain(&format!("GET {jobs}/alpha-17"), "");
+    assert_eq!(found.text("sessionToken"), session);
+    let again = plain(
+        &format!("POST {jobs}"),
+        r#"{"jobID":"alpha-17","mcastLimit":4}"#,
+    );
+    assert_eq!(again.status, 409);
+    for path in [
+        "GET /fabric/collectives/jobs/",
+        "GET /fabric/collectives/jobs",
+    ] {
+        let links = plain(path, "").json()["documentLinks"].clone();
+        assert_eq!(
+            links,
+            serde_json::json!(["/fabric/collectives/jobs/alpha-17"])
+        );
+    }
+
+    let session = format!("Bearer {session}");
+    send(
+        &manager,
+        &session,
+        "POST /fabric/collectives/multicasts",
+        &tree("alpha-17", "0", r#""1:44:33""#),
+    );
+    assert_eq!(manager.state().jobs["alpha-17"].steps["0"], [1]);
+    let ended = plain(
+        &format!("PATCH {jobs}/alpha-17"),
+        r#"{"jobSteps":{"0":null}}"#,
+    );
+    assert_eq!(
+        (ended.status, ended.json()["jobSteps"].clone()),
+        (200, serde_json::json!({}))
+    );
+
+    // The chunked deletion, whose body waits to be asked for.
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let delete = head(&format!("DELETE {jobs}/alpha-17"));
+    write!(
+        stream,
+        "{delete}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .unwrap();
+    let mut interim = [0; 25];
+    stream.read_exact(&mut interim).unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"0\r\n\r\n").unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert_eq!(Answer::of(&rest).status, 200);
+    manager.assert_quiet();
+}
+
+/// libfabric's requests for one tree.
+#[test]
+fn a_library_makes_and_deletes_a_tree() {
+    let manager = FabricManager::start().unwrap();
+    let host = manager.address();
+    let session = reserve(&manager, "alpha-17", 2);
+    let body = tree("alpha-17", "3", r#""1:44:33","0:00:01","1:44:33""#);
+    let bytes = format!(
+        "POST /fabric/collectives/multicasts HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\
+         Content-Type: application/json\r\ncharset: utf-8\r\nAuthorization: {session}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let made = Answer::of(&exchange(host, bytes.as_bytes()).unwrap());
+    assert_eq!(made.status, 200);
+    assert_eq!(made.json()["mcastID"].as_u64(), Some(1));
+    assert_eq!(made.text("hwRoot"), "00:00:00:01:44:33");
+    // A NIC is the root of one tree.
+    let second = send(
+        &manager,
+        &session,
+        "POST /fabric/collectives/multicasts",
+        &body,
+    );
+    assert_eq!(second.text("hwRoot"), "00:00:00:00:00:01");
+
+    let bytes = format!(
+        "DELETE /fabric/collectives/multicasts/1 HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\
+         Content-Type: application/json\r\ncharset: utf-8\r\nAuthorization: {session}\r\n\r\n"
+    );
+    assert_eq!(
+        Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status,
+        200
+    );
+    assert_eq!(
+        Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status,
+        404
+    );
+    assert_eq!(manager.quiet().unwrap_err().state.roots.len(), 1);
+}
+
+/// The digits in front of the first colon are what libfabric tells a user by.
+#[test]
+fn what_is_short_has_a_number() {
+    let mut config = Config::default();
+    config.settings.addresses = (7, 8);
+    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let small = reserve(&manager, "a-1", 1);
+    let large = reserve(&manager, "a-2", 9);
+    let make = |session: &str, job: &str, nics: &str| {
+        let body = tree(job, "0", nics);
+        send(
+            &manager,
+            session,
+            "POST /fabric/collectives/multicasts",
+            &body,
+        )
+    };
+    let code = |answer: &Answer| (answer.status, answer.text("message")[..3].to_owned());
+    assert_eq!(
+        make(&small, "a-1", r#""0:00:01""#).json()["mcastID"].as_u64(),
+        Some(7)
+    );
+    assert_eq!(
+        code(&make(&small, "a-1", r#""0:00:02""#)),
+        (507, "01:".to_owned())
+    );
+    assert_eq!(
+        code(&make(&large, "a-2", r#""0:00:01""#)),
+        (507, "03:".to_owned())
+    );
+    assert_eq!(make(&large, "a-2", r#""0:00:02""#).status, 200);
+    assert_eq!(
+        code(&make(&large, "a-2", r#""0:00:03""#)),
+        (507, "02:".to_owned())
+    );
+}
+
+/// Checks come in an order: form, token, job.
+#[test]
+fn requests_are_refused_for_the_first_reason() {
+    let manager = FabricManager::start().unwrap();
+    let own = reserve(&manager, "a-1", 1);
+    let other = reserve(&manager, "a-2", 1);
+    let multicasts = "POST /fabric/collectives/multicasts";
+    let good = tree("a-1", "0", r#""0:00:01""#);
+    let status = |who: &str, line: &str, body: &str| send(&manager, who, line, body).status;
+    for (wrong, what) in [
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+        (&*tree("a-1", "0", ""), "0 NICs: expected 1"),
+        (&*tree("a-1", "0", r#""1:2:3""#), "such as 1:44:33"),
+        (
+            &*good.replace("10", "0"),
+            "invalid VNI 0: expected 1 to 65535",
+        ),
+        (
+            &*good.replace("20000000", "20000001"),
+            "expected 1 to 20000000 microseconds",
+        ),
+        (
+            &*good.replace("jobStepID", "step"),
+            "jobStepID: expected a text",
+        ),
+    ] {
+        let answer = send(&manager, "Bearer nobody", multicasts, wrong);
+        assert_eq!(answer.status, 400, "{wrong}");
+        assert!(answer.text("message").contains(what), "{}", answer.body);
+    }
+    assert_eq!(status("Bearer nobody", multicasts, &good), 401);
+    assert_eq!(status(&other, multicasts, &good), 401);
+    assert_eq!(
+        status(BASIC, multicasts, &tree("a-9", "0", r#""0:00:01""#)),
+        404
+    );
+    assert_eq!(status(&own, multicasts, &good), 200);
+    assert_eq!(
+        status(&other, "DELETE /fabric/collectives/multicasts/1", ""),
+        403
+    );
+    assert_eq!(
+        status(&own, "DELETE /fabric/collectives/multicasts/x", ""),
+        400
+    );
+    // A session's token reads its job and ends its steps, and nothing else.
+    assert_eq!(status(&own, "GET /fabric/collectives/jobs/a-1", ""), 200);
+    assert_eq!(status(&own, "GET /fabric/collectives/jobs/a-2", ""), 403);
+    assert_eq!(status(&own, "GET /fabric/collectives/jobs/", ""), 403);
+    assert_eq!(status(&own, "DELETE /fabric/collectives/jobs/a-1", ""), 403);
+    let patch = "PATCH /fabric/collectives/jobs/a-1";
+    assert_eq!(status(&own, patch, r#"{"jobSteps":{"0":1}}"#), 400);
+    assert_eq!(
+        status(&own, patch, r#"{"jobSteps":{"0":null,"9":null}}"#),
+        200
+    );
+    assert!(manager.state().roots.is_empty());
+    assert_eq!(
+        status("Basic bm9ib2R5", "GET /fabric/collectives/jobs/", ""),
+        401
+    );
+    for limit in ["0", "-1", "1.5", "\"4\"", "null"] {
+        let body = format!(r#"{{"jobID":"a-3","mcastLimit":{limit}}}"#);
+        assert_eq!(
+            status(BASIC, "POST /fabric/collectives/jobs", &body),
+            400,
+            "{limit}"
+        );
+    }
+    manager.expect_vnis("a-1", &[77]);
+    let foreign = send(&manager, &own, multicasts, &good);
+    assert_eq!(foreign.text("message"), "VNI 10 is none of job a-1");
+}
+
+#[test]
+fn a_gateway_has_a_prefix_and_speaks_html() {
+    let mut config = Config::default();
+    "/apis/fabric-manager/".clone_into(&mut config.prefix);
+    config.access.gateway = true;
+    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let base = format!("http://{}/apis/fabric-manager", manager.address());
+    assert_eq!(manager.url(), base);
+    assert_eq!(
+        manager.multicasts_url(),
+        format!("{base}/fabric/collectives/multicasts")
+    );
+    let path = "GET /apis/fabric-manager/fabric/collectives/jobs/";
+    let refused = send(&manager, "Bearer old", path, "");
+    assert_eq!(refused.status, 403);
+    assert!(refused.head.contains("text/html"), "{}", refused.head);
+    let made = send(
+        &manager,
+        BASIC,
+        "POST /apis/fabric-manager/fabric/collectives/jobs",
+        r#"{"jobID":"a-1","mcastLimit":1}"#,
+    );
+    assert_eq!(made.status, 200);
+    let links = send(&manager, BASIC, path, "").json()["documentLinks"].clone();
+    assert_eq!(links, serde_json::json!(["/fabric/collectives/jobs/a-1"]));
+    assert_eq!(
+        send(&manager, BASIC, "GET /fabric/collectives/jobs/", "").status,
+        404
+    );
+}
+
+#[test]
+fn tokens_end_by_time_by_number_and_by_order() {
+    let mut config = Config::default();
+    config.access.client_secret = "a&b=%c".to_owned();
+    config.access.token_requests = Some(2);
+    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let token = |secret: &str| {
+        let form = format!(
+            "grant_type=client_credentials&client_id=wlm&client_secret={secret}&scope=openid"
+        );
+        send(&manager, "none", "POST /token", &form)
+    };
+    assert_eq!(token("wrong").status, 401);
+    assert_eq!(
+        send(&manager, "none", "POST /token", "grant_type=password").status,
+        400
+    );
+    // As Slurm sends it, and as a form is to be sent.
+    for secret in ["a&b=%c", "a%26b%3D%25c"] {
+        let bearer = format!("Bearer {}", token(secret).text("access_token"));
+        let list = || send(&manager, &bearer, "GET /fabric/collectives/jobs/", "").status;
+        assert_eq!([list(), list(), list()], [200, 200, 401]);
+    }
+    let bearer = || format!("Bearer {}", token("a&b=%c").text("access_token"));
+    let list = |bearer: &str| send(&manager, bearer, "GET /fabric/collectives/jobs/", "").status;
+    let late = bearer();
+    manager.advance(Duration::from_secs(300));
+    assert_eq!(list(&late), 401);
+    let forgotten = bearer();
+    manager.expire_tokens();
+    assert_eq!(list(&forgotten), 401);
+    // No secret is in the journal.
+    let journal = format!("{:?}", manager.journal());
+    assert!(
+        !journal.contains("a&b") && !journal.contains(&forgotten),
+        "{journal}"
+    );
+    assert!(journal.contains("Bearer ***"), "{journal}");
+}
+
+#[test]
+fn a_restart_forgets_what_it_is_told_to() {
+    let manager = FabricManager::start().unwrap();
+    let before = reserve(&manager, "a-1", 1);
+    let multicasts = "POST /fabric/collectives/multicasts";
+    assert_eq!(
+        send(
+            &manager,
+            &before,
+            multicasts,
+            &tree("a-1", "0", r#""0:00:01""#)
+        )
+        .status,
+        200
+    );
+    manager.restart(Forget::Nothing);
+    assert_eq!(
+        send(&manager, &before, "GET /fabric/collectives/jobs/a-1", "").status,
+        200
+    );
+    manager.restart(Forget::Tokens);
+    assert_eq!(
+        send(&manager, &before, "GET /fabric/collectives/jobs/a-1", "").status,
+        401
+    );
+    assert_eq!(manager.state().roots.len(), 1);
+    manager.restart(Forget::Everything);
+    manager.assert_quiet();
+}
+
+/// No answer has a length that libfabric reads beyond, unless it is asked for.
+#[test]
+fn no_answer_is_a_multiple_of_a_page() {
+    let manager = FabricManager::start().unwrap();
+    let lengths: Vec<usize> = (1..=120)
+        .map(|job| {
+            reserve(&manager, &format!("cluster-of-some-length-{job:08}"), 1);
+            send(&manager, BASIC, "GET /fabric/collectives/jobs/", "")
+                .body
+                .len()
+        })
+        .collect();
+    assert!(lengths.iter().any(|length| *length > 4096));
+    assert!(
+        lengths.iter().all(|length| length % 4096 != 0),
+        "{lengths:?}"
+    );
+}
+
+#[test]
+fn what_is_no_http_is_answered_or_left() {
+    let manager = FabricManager::start().unwrap();
+    let status =
+        |bytes: &[u8]| exchange(manager.address(), bytes).map(|text| text[9..12].to_owned());
+    assert_eq!(status(b"\x00\x01\r\n\r\n").unwrap(), "400");
+    assert_eq!(
+        status(b"POST /token HTTP/1.1\r\nContent-Length: x\r\n\r\n").unwrap(),
+        "400"
+    );
+    assert_eq!(
+        status(b"POST /token HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n").unwrap(),
+        "400"
+    );
+    assert_eq!(
+        status(b"POST /token HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").unwrap(),
+        "400"
+    );
+    let long = [b"GET /".as_slice(), &[b'a'; 70_000]].concat();
+    assert!(exchange(manager.address(), &long).is_ok_and(|text| text.starts_with("HTTP/1.1 400")));
+    assert_eq!(status(b"BREW /pot HTTP/1.1\r\n\r\n").unwrap(), "404");
+}

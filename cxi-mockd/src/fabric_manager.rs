@@ -1,0 +1,55 @@
+//! `cxi-mock fabric-manager`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use cxi_fabric_manager::{Config, FabricManager};
+use serde_json::json;
+
+use super::cli::print;
+use super::error::{Doing, ServeError};
+use super::launch;
+use super::signals::Signals;
+
+#[derive(Debug, Args)]
+pub(crate) struct FabricManagerArguments {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Address to take orders on: faults, restarts, the journal
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    control: SocketAddr,
+    /// Configuration as JSON: prefix, access, settings
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Serves until a signal ends it.
+pub(crate) fn run(arguments: &FabricManagerArguments) -> Result<u8, ServeError> {
+    let config = arguments.config.as_deref().map(read).transpose()?;
+    // Before there are threads.
+    let signals = Signals::take()?;
+    let manager = FabricManager::bind(config.unwrap_or_default(), arguments.listen)
+        .doing(|| format!("serve a fabric manager on {}", arguments.listen))?
+        .with_control(arguments.control)
+        .doing(|| format!("take orders on {}", arguments.control))?;
+    let control = manager
+        .control_address()
+        .map(|address| format!("http://{address}"));
+    print(&json!({
+        "url": manager.url(),
+        "multicasts_url": manager.multicasts_url(),
+        "token_url": manager.token_url(),
+        "control_url": control,
+    }));
+    launch::until_ended(&signals)?;
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<Config, ServeError> {
+    let text = fs::read_to_string(path).doing(|| format!("read {}", path.display()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))
+}
