@@ -11,8 +11,16 @@ use crate::{Engine, PortalOptions, atomic, request_header};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Return {
     pub(crate) to: u32,
+    pub(crate) life: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
+}
+
+/// The answer to a request, in case that it comes again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    back: Return,
+    reply: Reply,
 }
 
 impl Engine {
@@ -24,16 +32,19 @@ impl Engine {
         };
         let Packet {
             from,
+            life,
             slot,
             sequence,
             body,
             ..
         } = packet;
         match body {
+            Body::Reply(_) if life != self.life => {}
             Body::Reply(reply) => self.answered(slot, sequence, &reply),
             Body::Request(request, data) => {
                 let back = Return {
                     to: from,
+                    life,
                     slot,
                     sequence,
                 };
@@ -47,22 +58,24 @@ impl Engine {
 
     /// Answers a request that came before as before. Says whether it came before.
     fn answer_again(&mut self, back: Return) -> bool {
-        let Some((sequence, reply)) = self.answers.get(&(back.to, back.slot)).copied() else {
+        let Some(Answer { back: last, reply }) = self.answers.get(&(back.to, back.slot)).copied()
+        else {
             return false;
         };
-        // Sequences of a slot only grow.
-        let age = back.sequence.wrapping_sub(sequence).cast_signed();
-        if age == 0 {
+        // Lives of an address and sequences of a slot only grow.
+        let life = back.life.wrapping_sub(last.life).cast_signed();
+        let age = back.sequence.wrapping_sub(last.sequence).cast_signed();
+        if (life, age) == (0, 0) {
             self.send_reply(back, reply);
         }
-        age <= 0
+        (life, age) <= (0, 0)
     }
 
     /// Answers a request.
     pub(crate) fn reply(&mut self, back: Return, reply: Reply) {
         if self.fabric.is_faulty() {
             self.answers
-                .insert((back.to, back.slot), (back.sequence, reply));
+                .insert((back.to, back.slot), Answer { back, reply });
         } else if !self.answers.is_empty() {
             self.answers.remove(&(back.to, back.slot));
         }
@@ -73,6 +86,7 @@ impl Engine {
         self.send(Packet {
             from: self.settings.nid,
             to: back.to,
+            life: back.life,
             slot: back.slot,
             sequence: back.sequence,
             body: Body::Reply(reply),

@@ -5,12 +5,13 @@ use std::ops::RangeInclusive;
 
 use cxi_hw::PtlteState;
 
+use crate::arrival::Answer;
 use crate::command_queue::{Kind, Queue, Queues};
 use crate::counter::{Count, Signals};
 use crate::directory::Directory;
 use crate::event_queue::Events;
 use crate::flight::Flights;
-use crate::packet::{Packet, Reply};
+use crate::packet::Packet;
 use crate::pools::Pools;
 use crate::portal::Portals;
 use crate::transfer::Transfer;
@@ -29,6 +30,8 @@ use crate::{
 pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) fabric: Fabric,
+    /// Which NIC of its address this is.
+    pub(crate) life: u32,
     pub(crate) profiles: BTreeMap<(u16, u8), CommunicationProfile>,
     pub(crate) directory: Directory,
     pub(crate) translation: Translation,
@@ -40,7 +43,7 @@ pub struct Engine {
     /// Packets of this NIC to itself.
     pub(crate) inbox: VecDeque<Packet>,
     /// The last answer to each slot of each initiator, while packets may come twice.
-    pub(crate) answers: BTreeMap<(u32, u32), (u32, Reply)>,
+    pub(crate) answers: BTreeMap<(u32, u32), Answer>,
     /// A copy that is longer than one step.
     pub(crate) transfer: Option<Transfer>,
     /// Where bytes are between two processes.
@@ -52,10 +55,11 @@ impl Engine {
     /// A NIC without objects, attached to a fabric.
     #[must_use]
     pub fn new(settings: Settings, fabric: Fabric) -> Self {
-        fabric.attach(settings.nid);
+        let life = fabric.attach(settings.nid);
         Self {
             settings,
             fabric,
+            life,
             profiles: BTreeMap::new(),
             directory: Directory::default(),
             translation: Translation::default(),
@@ -90,7 +94,7 @@ impl Engine {
     /// Takes the NIC from its fabric to another one. Packets that wait for it are lost.
     pub fn set_fabric(&mut self, fabric: Fabric) {
         self.fabric.detach(self.settings.nid);
-        fabric.attach(self.settings.nid);
+        self.life = fabric.attach(self.settings.nid);
         self.fabric = fabric;
     }
 

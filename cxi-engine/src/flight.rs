@@ -129,6 +129,7 @@ impl Engine {
         let packet = Packet {
             from: self.settings.nid,
             to,
+            life: self.life,
             slot,
             sequence,
             body: Body::Request(request, data),

@@ -13,6 +13,8 @@ pub(crate) const INLINE: usize = cxi_hw::MAX_IDC_PAYLOAD;
 pub(crate) struct Packet {
     pub(crate) from: u32,
     pub(crate) to: u32,
+    /// Which NIC the initiator is of all that had its address.
+    pub(crate) life: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
     pub(crate) body: Body,

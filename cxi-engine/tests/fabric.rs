@@ -301,3 +301,82 @@ fn late_answers_find_nobody() {
     assert_eq!(here.events(EQ), []);
     assert_eq!(here.engine.commands_in_flight(TXQ), 0);
 }
+
+/// Sends a message and says how it ended.
+fn outcome(fabric: &Fabric, here: &mut Rig, there: &mut Rig) -> ReturnCode {
+    here.store(TXQ, &[&to(DmaOp::PUT, 8).encode()]);
+    run(fabric, here, there);
+    let [(EventType::ACK, code)] = here.events(EQ)[..] else {
+        panic!("one answer");
+    };
+    let arrived = usize::from(code == ReturnCode::OK);
+    assert_eq!(there.events(TARGET_EQ).len(), arrived, "{code:?}");
+    code
+}
+
+#[test]
+fn links_and_partitions_stand_between_nics() {
+    const LOST: ReturnCode = ReturnCode::UNDELIVERABLE;
+    let (fabric, mut here, mut there) = pair();
+    for side in [HERE, THERE] {
+        fabric.set_link(side, false);
+        assert!(!fabric.reaches(HERE, THERE) && fabric.reaches(HERE, HERE));
+        assert_eq!(outcome(&fabric, &mut here, &mut there), LOST);
+        fabric.set_link(side, true);
+        assert_eq!(outcome(&fabric, &mut here, &mut there), ReturnCode::OK);
+    }
+    fabric.partition([HERE, 0x30], [0x40]);
+    assert_eq!(outcome(&fabric, &mut here, &mut there), ReturnCode::OK);
+    fabric.partition([THERE], [HERE, 0x30]);
+    assert_eq!(outcome(&fabric, &mut here, &mut there), LOST);
+    fabric.heal();
+    assert_eq!(outcome(&fabric, &mut here, &mut there), ReturnCode::OK);
+}
+
+#[test]
+fn a_port_that_drops_is_overcome_unless_it_drops_all() {
+    let (fabric, mut here, mut there) = pair();
+    fabric.set_port_loss(THERE, 20_000);
+    for _ in 0..20 {
+        assert_eq!(outcome(&fabric, &mut here, &mut there), ReturnCode::OK);
+    }
+    assert!(fabric.now() > 0, "nothing was sent again");
+    fabric.set_port_loss(THERE, u16::MAX);
+    let code = outcome(&fabric, &mut here, &mut there);
+    assert_eq!(code, ReturnCode::UNDELIVERABLE);
+}
+
+/// On an unreliable fabric an operation ends even if it was under way when the target went.
+#[test]
+fn an_operation_under_way_ends_when_its_target_dies() {
+    let fabric = Fabric::unreliable();
+    let mut here = Rig::on(fabric.clone(), HERE, Settings::default());
+    let there = Rig::on(fabric.clone(), THERE, Settings::default());
+    here.store(TXQ, &[&to(DmaOp::PUT, 8).encode()]);
+    here.engine.run_until_idle();
+    assert_eq!(fabric.waiting(), [THERE]);
+    drop(there);
+    while here.engine.awaits_answers() {
+        fabric.tick();
+        here.engine.run_until_idle();
+    }
+    assert_eq!(
+        here.events(EQ),
+        [(EventType::ACK, ReturnCode::UNDELIVERABLE)]
+    );
+}
+
+/// A NIC that comes back counts its operations from the start, under an address whose answers
+/// others still keep.
+#[test]
+fn a_nic_that_comes_back_is_another_one() {
+    let (fabric, mut here, mut there) = pair();
+    fabric.set_link(0x99, false);
+    here.memory.put(BUFFER, &[1; 8]);
+    assert_eq!(outcome(&fabric, &mut here, &mut there), ReturnCode::OK);
+    drop(here);
+    let mut here = Rig::on(fabric.clone(), HERE, Settings::default());
+    here.memory.put(BUFFER, &[2; 8]);
+    assert_eq!(outcome(&fabric, &mut here, &mut there), ReturnCode::OK);
+    assert_eq!(there.memory.bytes(BUFFER, 8), [2; 8]);
+}

@@ -86,6 +86,18 @@ impl NicConfig {
         change(&mut self.identity);
         self
     }
+
+    /// NICs of one node that are alike but for their addresses: the fabric address and the PCI bus
+    /// count up from those of this one.
+    pub(crate) fn alike(&self, count: u8) -> impl Iterator<Item = Self> {
+        (0..count).map(|index| {
+            self.clone().identity(|identity| {
+                identity.nid = identity.nid.wrapping_add(u32::from(index));
+                identity.uc_nic = identity.uc_nic.wrapping_add(i32::from(index));
+                identity.pci_address.bus = identity.pci_address.bus.wrapping_add(index);
+            })
+        })
+    }
 }
 
 impl Default for NicConfig {

@@ -1,10 +1,12 @@
 //! Scripted faults at the device.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use cxi_ioctl::{Fault, Opcode, Strike};
+
+use crate::data_path::DataPath;
 
 /// What goes wrong at a NIC, and when.
 ///
@@ -25,6 +27,8 @@ pub struct Faults {
     /// Whether there are any rules: each command asks, and most NICs have none.
     any: AtomicBool,
     rules: Mutex<Rules>,
+    /// What a NIC that is taken out must not reach.
+    data_path: Weak<DataPath>,
 }
 
 #[derive(Debug, Default)]
@@ -32,15 +36,28 @@ struct Rules {
     faults: Vec<Fault>,
     delays: Vec<(Option<Opcode>, Duration)>,
     removed: bool,
+    /// The node is off: nothing puts the NIC back in.
+    off: bool,
 }
 
 impl Rules {
     fn is_empty(&self) -> bool {
-        self.faults.is_empty() && self.delays.is_empty() && !self.removed
+        self.faults.is_empty() && self.delays.is_empty() && !self.is_removed()
+    }
+
+    fn is_removed(&self) -> bool {
+        self.removed || self.off
     }
 }
 
 impl Faults {
+    pub(crate) fn of(data_path: &Arc<DataPath>) -> Self {
+        Self {
+            data_path: Arc::downgrade(data_path),
+            ..Self::default()
+        }
+    }
+
     /// Adds a fault behind those that are there.
     pub fn add(&self, fault: Fault) {
         self.change(|rules| rules.faults.push(fault));
@@ -73,15 +90,25 @@ impl Faults {
         self.change(|rules| rules.removed = false);
     }
 
+    /// Takes the NIC out for ever.
+    pub(crate) fn power_off(&self) {
+        self.change(|rules| rules.off = true);
+    }
+
     /// Forgets all faults and delays, and puts the NIC back in.
     pub fn clear(&self) {
-        self.change(|rules| *rules = Rules::default());
+        self.change(|rules| {
+            *rules = Rules {
+                off: rules.off,
+                ..Rules::default()
+            };
+        });
     }
 
     /// Whether the NIC has been taken out ([`Self::remove_nic`]).
     #[must_use]
     pub fn is_removed(&self) -> bool {
-        self.rules().is_some_and(|rules| rules.removed)
+        self.rules().is_some_and(|rules| rules.is_removed())
     }
 
     pub(crate) fn strike(&self, opcode: Opcode) -> Option<Strike> {
@@ -100,6 +127,9 @@ impl Faults {
         let mut rules = self.lock();
         change(&mut rules);
         self.any.store(!rules.is_empty(), Ordering::Release);
+        if let Some(data_path) = self.data_path.upgrade() {
+            data_path.set_plugged(!rules.is_removed());
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Rules> {

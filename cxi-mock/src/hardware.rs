@@ -91,6 +91,7 @@ impl<'a> Hardware<'a> {
     pub fn set_link(&self, up: bool) {
         self.nic
             .with_registers(|registers| registers.link_up = Some(up));
+        self.nic.data_path().set_link(up);
     }
 
     /// Whether the link is up.
@@ -105,7 +106,7 @@ impl<'a> Hardware<'a> {
     pub fn set_nid(&self, nid: u32) {
         self.nic
             .with_registers(|registers| registers.nid = Some(nid));
-        self.nic.set_up_data_path(|settings| settings.nid = nid);
+        self.nic.data_path().set_up(|settings| settings.nid = nid);
     }
 
     /// The address of the NIC on the fabric.
@@ -121,7 +122,8 @@ impl<'a> Hardware<'a> {
         self.nic
             .with_registers(|registers| registers.rdzv_get_en = Some(enabled));
         self.nic
-            .set_up_data_path(|settings| settings.rendezvous_gets = enabled);
+            .data_path()
+            .set_up(|settings| settings.rendezvous_gets = enabled);
     }
 
     /// Whether rendezvous gets are on.

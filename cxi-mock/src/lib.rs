@@ -1,7 +1,7 @@
 //! A mock of the CXI kernel device.
 //!
-//! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several; a
-//! [`Client`] is an open file; a command is bytes, as the driver takes them, written by a caller
+//! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several, [`MockCluster`]
+//! nodes on one [`Fabric`]; a [`Client`] is an open file; a command is bytes, as the driver takes them, written by a caller
 //! with [`Credentials`]. It answers as a driver release that [`NicConfig`] chooses, errno by
 //! errno, and keeps its accounting.
 //!
@@ -49,6 +49,7 @@
 struct Readme;
 
 mod client;
+mod cluster;
 mod config;
 mod credentials;
 mod data_path;
@@ -67,9 +68,10 @@ mod state;
 mod transport;
 
 pub use client::{CallerMemory, Client};
+pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
-pub use cxi_engine::{ClientMemory, MemoryFault, Telemetry};
+pub use cxi_engine::{ClientMemory, Fabric, Faults as FabricFaults, MemoryFault, Telemetry};
 pub use cxi_ioctl::Fault;
 pub use fault::Faults;
 pub use fault_spec::{BadFault, FaultSpec};

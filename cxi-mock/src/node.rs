@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cxi_ioctl::Errno;
 
+use crate::data_path::Wire;
 use crate::{Credentials, InProcess, LoadError, Nic, NicConfig};
 
 /// A node with NICs `cxi0`, `cxi1` and so on. They share the fabric and nothing else.
@@ -21,13 +22,7 @@ impl MockNode {
     ///
     /// As [`Nic::new`].
     pub fn with_nics(count: u8, config: &NicConfig) -> Result<Self, LoadError> {
-        Self::new((0..count).map(|index| {
-            config.clone().identity(|identity| {
-                identity.nid = identity.nid.wrapping_add(u32::from(index));
-                identity.uc_nic = identity.uc_nic.wrapping_add(i32::from(index));
-                identity.pci_address.bus = identity.pci_address.bus.wrapping_add(index);
-            })
-        }))
+        Self::new(config.alike(count))
     }
 
     /// A node with these NICs.
@@ -36,19 +31,27 @@ impl MockNode {
     ///
     /// As [`Nic::new`].
     pub fn new(configs: impl IntoIterator<Item = NicConfig>) -> Result<Self, LoadError> {
-        let nics = configs
-            .into_iter()
-            .map(Nic::new)
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self::from_nics(nics))
+        Self::on_wire(configs, &Arc::default())
+    }
+
+    /// A node with these NICs, which share a wire with others.
+    pub(crate) fn on_wire(
+        configs: impl IntoIterator<Item = NicConfig>,
+        wire: &Arc<Wire>,
+    ) -> Result<Self, LoadError> {
+        let nics = configs.into_iter().map(Nic::new);
+        Ok(Self::connected(nics.collect::<Result<_, _>>()?, wire))
     }
 
     /// A node of these NICs, for instance restored ones.
     #[must_use]
     pub fn from_nics(nics: Vec<Arc<Nic>>) -> Self {
-        let wire = Arc::default();
+        Self::connected(nics, &Arc::default())
+    }
+
+    fn connected(nics: Vec<Arc<Nic>>, wire: &Arc<Wire>) -> Self {
         for nic in &nics {
-            nic.connect(&wire);
+            nic.data_path().connect(wire);
         }
         Self { nics }
     }
@@ -69,6 +72,13 @@ impl MockNode {
             .zip(&self.nics)
             .map(|(number, nic)| Ok((number, nic.open()?.transport(caller.clone()))))
             .collect()
+    }
+
+    /// Fabric addresses of the NICs.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<u32> {
+        let nics = self.nics.iter();
+        nics.map(|nic| nic.hardware().nid()).collect()
     }
 
     /// NIC `cxi<index>`.

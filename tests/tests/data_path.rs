@@ -8,7 +8,7 @@ use cxi::{
     ServiceSpec, Vni,
 };
 use cxi_hw::{DmaOp, EventType, ReturnCode};
-use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_mock::{Credentials, FabricFaults, MockCluster, MockNode, NicConfig};
 use cxi_tests::endpoint::{BUFFER_BYTES, Endpoint, Operation};
 
 const HELLO: &[u8] = b"hello from the other side";
@@ -95,6 +95,39 @@ fn puts_and_gets_move_bytes_between_clients() {
         assert_eq!(two.event().unwrap(), Some((EventType::GET, ReturnCode::OK)));
         assert_eq!((one.event().unwrap(), two.event().unwrap()), (None, None));
     }
+}
+
+/// Nodes of a cluster, with a partition between them and one that dies while packets are under way.
+#[test]
+fn puts_go_from_node_to_node_or_end() {
+    let cluster = MockCluster::with_nodes(2, 1, &NicConfig::new()).unwrap();
+    let nodes = [0, 1].map(|node| cluster.node(node).unwrap());
+    let [mut one, two] =
+        [0, 1].map(|at| endpoint(&nodes[at], 0, service(&nodes[at], 0, 1024), 1024, 3));
+    let put = operation(DmaOp::PUT, &one, &two);
+    one.local.copy_in(0, HELLO).unwrap();
+    one.send(&put).unwrap();
+    cluster.run_until_idle();
+    assert_eq!(bytes(&two.buffer, 64), HELLO);
+    assert_eq!(one.event().unwrap(), Some((EventType::ACK, ReturnCode::OK)));
+    let lost = Some((EventType::ACK, ReturnCode::UNDELIVERABLE));
+    cluster.partition(&[0], &[1]);
+    one.send(&put).unwrap();
+    cluster.run_until_idle();
+    assert_eq!(one.event().unwrap(), lost);
+    cluster.fabric().heal();
+    // The answer is lost with the node.
+    cluster.fabric().set_faults(FabricFaults {
+        delay: 50,
+        seed: 1,
+        ..FabricFaults::default()
+    });
+    one.send(&put).unwrap();
+    nodes[0].nics()[0].run_until_idle();
+    assert!(cluster.is_busy());
+    cluster.kill(1);
+    cluster.run_until_idle();
+    assert_eq!(one.event().unwrap(), lost);
 }
 
 #[test]

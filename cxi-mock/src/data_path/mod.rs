@@ -6,16 +6,18 @@ mod pages;
 mod portals;
 mod queues;
 mod traffic;
+mod wire;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cxi_engine::{Effect, Engine, Fabric, Settings};
+use cxi_engine::{Effect, Engine, Settings};
 
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
 pub(crate) use portals::NewPortal;
 pub(crate) use queues::{NewQueue, Ring};
+pub(crate) use wire::Wire;
 
 use crate::NicConfig;
 use crate::nic::rendezvous_index;
@@ -24,19 +26,6 @@ use crate::nic::rendezvous_index;
 const TURN: usize = 64;
 /// The first chip of the second generation, as device information has it.
 const CASSINI_2: u32 = 32;
-
-/// NICs that reach each other.
-#[derive(Debug, Default)]
-pub(crate) struct Wire {
-    fabric: Fabric,
-    ends: Mutex<Vec<Weak<DataPath>>>,
-}
-
-impl Wire {
-    fn ends(&self) -> MutexGuard<'_, Vec<Weak<DataPath>>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The data path of a NIC. Its lock is below the control plane's, and nobody holds two.
 #[derive(Debug)]
@@ -50,6 +39,8 @@ pub(crate) struct DataPath {
 pub(crate) struct State {
     pub(crate) engine: Engine,
     wire: Arc<Wire>,
+    plugged: bool,
+    link_up: bool,
     /// Command queues and counters, which have doorbells.
     doorbells: usize,
 }
@@ -67,27 +58,48 @@ impl DataPath {
             counts_first_drop: identity.cassini_version >= CASSINI_2,
         };
         let state = State {
-            engine: Engine::new(settings, wire.fabric.clone()),
+            engine: Engine::new(settings, wire.fabric().clone()),
             wire: Arc::clone(&wire),
+            plugged: true,
+            link_up: identity.link_up,
             doorbells: 0,
         };
         let path = Arc::new(Self {
             state: Mutex::new(state),
             busy: Condvar::new(),
         });
-        wire.ends().push(Arc::downgrade(&path));
+        path.state().show_link();
+        wire.add(&path);
         path
     }
 
     /// Takes the NIC from its wire to another one.
     pub(crate) fn connect(self: &Arc<Self>, wire: &Arc<Wire>) {
         let mut state = self.state();
-        state.engine.set_fabric(wire.fabric.clone());
+        state.engine.set_fabric(wire.fabric().clone());
         state.wire = Arc::clone(wire);
+        state.show_link();
         drop(state);
-        let mut ends = wire.ends();
-        ends.retain(|end| end.strong_count() > 0);
-        ends.push(Arc::downgrade(self));
+        wire.add(self);
+    }
+
+    /// Takes the link up or down.
+    pub(crate) fn set_link(&self, up: bool) {
+        let mut state = self.state();
+        state.link_up = up;
+        state.show_link();
+    }
+
+    /// Takes the NIC out or puts it back in: out, it reaches nobody.
+    pub(crate) fn set_plugged(&self, plugged: bool) {
+        let mut state = self.state();
+        state.plugged = plugged;
+        state.show_link();
+    }
+
+    /// Whether operations wait for an answer that may have been lost.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.state().engine.awaits_answers()
     }
 
     /// Changes how the NIC is set up.
@@ -96,6 +108,7 @@ impl DataPath {
         let mut settings = *state.engine.settings();
         change(&mut settings);
         state.engine.set_settings(settings);
+        state.show_link();
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -109,15 +122,23 @@ impl DataPath {
         state.engine.poll();
         let mut worked = state.turn();
         let wire = Arc::clone(&state.wire);
+        let waits = state.engine.awaits_answers();
         drop(state);
-        while !wire.fabric.waiting().is_empty() {
-            let ends: Vec<_> = wire.ends().iter().filter_map(Weak::upgrade).collect();
-            if !ends.iter().fold(false, |any, end| end.state().turn() | any) {
-                break;
-            }
-            worked = true;
+        if waits {
+            wire.expect_answers();
         }
+        worked |= wire.run();
         worked
+    }
+
+    /// Does some of what there is to do.
+    fn turn(&self) -> bool {
+        self.state().turn()
+    }
+
+    /// The address of the NIC.
+    fn nid(&self) -> u32 {
+        self.state().engine.settings().nid
     }
 
     /// Waits until there are doorbells to look at, or for that long.
@@ -152,6 +173,13 @@ impl State {
             steps += 1;
         }
         steps > 0
+    }
+
+    /// Tells the fabric whether the NIC has a link.
+    fn show_link(&self) {
+        let nid = self.engine.settings().nid;
+        let up = self.plugged && self.link_up;
+        self.wire.fabric().set_link(nid, up);
     }
 }
 

@@ -101,6 +101,10 @@ impl Files {
         self.open.get(id)
     }
 
+    pub(crate) fn all(&self) -> Vec<u32> {
+        self.open.iter().map(|(id, _)| id).collect()
+    }
+
     pub(crate) fn of_function(&self, virtual_function: Option<u32>) -> Vec<u32> {
         self.open
             .iter()

@@ -41,10 +41,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cxi_engine::{Settings, Telemetry};
+use cxi_engine::Telemetry;
 use cxi_ioctl::{Errno, Mapping};
 
-use crate::data_path::{DataPath, Wire};
+use crate::data_path::DataPath;
 use crate::rules::Rules;
 use crate::{
     CallerMemory, Client, ClientMemory, Credentials, Faults, Hardware, Hazard, HazardKind,
@@ -94,7 +94,7 @@ impl Nic {
     fn with(config: NicConfig, device: Device) -> Arc<Self> {
         Arc::new(Self {
             config,
-            faults: Faults::default(),
+            faults: Faults::of(&device.data_path),
             data_path: Arc::clone(&device.data_path),
             device: Mutex::new(device),
         })
@@ -210,13 +210,19 @@ impl Nic {
         Some(file.waits.iter().map(|(id, _)| id).collect())
     }
 
-    /// Puts the NIC on a wire with others.
-    pub(crate) fn connect(&self, wire: &Arc<Wire>) {
-        self.data_path.connect(wire);
+    /// Takes the NIC from its fabric for ever and closes all its files: its node has lost power.
+    pub(crate) fn power_off(&self) {
+        self.faults.power_off();
+        let mut device = self.device();
+        for file in device.files.all() {
+            device.close(file);
+        }
+        drop(device);
+        self.data_path.connect(&Arc::default());
     }
 
-    pub(crate) fn set_up_data_path(&self, change: impl FnOnce(&mut Settings)) {
-        self.data_path.set_up(change);
+    pub(crate) fn data_path(&self) -> &Arc<DataPath> {
+        &self.data_path
     }
 
     /// Looks at the doorbells of all queues and does some of what there is to do, also what that

@@ -1,0 +1,169 @@
+//! The fabric: packets between NICs, by NIC address.
+
+mod switch;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::packet::Packet;
+use switch::Switch;
+
+/// What may happen to a packet, each with a chance out of 65,536. Nothing, by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Where the random numbers start.
+    pub seed: u64,
+    /// It is lost.
+    pub loss: u16,
+    /// It comes twice.
+    pub duplication: u16,
+    /// It comes before the one before it.
+    pub reordering: u16,
+    /// It comes this many ticks later, from none to the number.
+    pub delay: u16,
+}
+
+impl Faults {
+    fn none(&self) -> bool {
+        let Self {
+            seed: _,
+            loss,
+            duplication,
+            reordering,
+            delay,
+        } = *self;
+        loss == 0 && duplication == 0 && reordering == 0 && delay == 0
+    }
+}
+
+/// What connects the NICs of a node, or of several nodes in one server. Clones are the same fabric.
+///
+/// A packet goes to the NIC whose address it names. Its VNI is the one of the sender's communication
+/// profile, and the receiver takes it only if a domain of it receives that VNI.
+#[derive(Clone, Debug, Default)]
+pub struct Fabric(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// A copy of what the switch knows, to ask without its lock.
+    faulty: AtomicBool,
+    switch: Mutex<Switch>,
+}
+
+impl Fabric {
+    /// A fabric without NICs that loses nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A fabric without NICs that may lose packets at any time, because NICs, links and switches
+    /// come and go: NICs keep what they send until it is answered, so that an operation that is
+    /// under way when something fails ends as well. It takes [`tick`](Self::tick) to notice.
+    #[must_use]
+    pub fn unreliable() -> Self {
+        let fabric = Self::default();
+        fabric.change(|switch| switch.unreliable = true);
+        fabric
+    }
+
+    /// Sets what happens to packets from now on. Unless the fabric is [`unreliable`], operations
+    /// that are under way are not sent again.
+    ///
+    /// [`unreliable`]: Self::unreliable
+    pub fn set_faults(&self, faults: Faults) {
+        self.change(|switch| switch.set_faults(faults));
+    }
+
+    /// Takes the link of a NIC up or down. While it is down, packets from and to other NICs are
+    /// lost; those of the NIC to itself are not.
+    pub fn set_link(&self, nid: u32, up: bool) {
+        self.change(|switch| switch.port(nid).down = !up);
+    }
+
+    /// Lets the switch port of a NIC drop packets in both directions, with a chance out of 65,536.
+    pub fn set_port_loss(&self, nid: u32, loss: u16) {
+        self.change(|switch| switch.port(nid).loss = loss);
+    }
+
+    /// Parts two sets of NIC addresses: packets between them are lost until [`heal`](Self::heal).
+    /// Several partitions may be in force.
+    pub fn partition(
+        &self,
+        one: impl IntoIterator<Item = u32>,
+        other: impl IntoIterator<Item = u32>,
+    ) {
+        let cut = (one.into_iter().collect(), other.into_iter().collect());
+        self.change(|switch| switch.cuts.push(cut));
+    }
+
+    /// Ends all partitions.
+    pub fn heal(&self) {
+        self.change(|switch| switch.cuts.clear());
+    }
+
+    /// Whether a packet from a NIC gets to another one, unless a random fault is in its way.
+    #[must_use]
+    pub fn reaches(&self, from: u32, to: u32) -> bool {
+        let switch = self.switch();
+        switch.is_attached(to) && !switch.is_cut(from, to)
+    }
+
+    /// NIC addresses that have packets, lowest first.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<u32> {
+        self.switch().waiting()
+    }
+
+    /// Whether no packet is on its way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.switch().is_idle()
+    }
+
+    /// Lets time pass, which brings late packets. NICs that wait for an answer see it when they
+    /// run, and send again what was lost.
+    pub fn tick(&self) {
+        self.switch().tick();
+    }
+
+    /// Ticks so far.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.switch().now
+    }
+
+    /// Attaches a NIC. The number is one that no NIC had before: a NIC that comes back under the
+    /// same address is another one.
+    pub(crate) fn attach(&self, nid: u32) -> u32 {
+        self.switch().attach(nid)
+    }
+
+    pub(crate) fn detach(&self, nid: u32) {
+        self.switch().detach(nid);
+    }
+
+    /// Whether packets may get lost or come twice.
+    pub(crate) fn is_faulty(&self) -> bool {
+        self.0.faulty.load(Ordering::Acquire)
+    }
+
+    /// Sends a packet. Says whether there is such a NIC.
+    pub(crate) fn send(&self, packet: Packet) -> bool {
+        self.switch().send(packet)
+    }
+
+    pub(crate) fn receive(&self, nid: u32) -> Option<Packet> {
+        self.switch().receive(nid)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Switch)) {
+        let mut switch = self.switch();
+        change(&mut switch);
+        self.0.faulty.store(switch.is_faulty(), Ordering::Release);
+    }
+
+    fn switch(&self) -> MutexGuard<'_, Switch> {
+        self.0.switch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,162 @@
+//! What a fabric knows: its ports, what waits there, and what goes wrong.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::Faults;
+use crate::packet::Packet;
+
+/// All switches of a fabric as one.
+#[derive(Debug, Default)]
+pub(super) struct Switch {
+    pub(super) unreliable: bool,
+    /// Sets of NIC addresses that do not reach each other.
+    pub(super) cuts: Vec<(BTreeSet<u32>, BTreeSet<u32>)>,
+    pub(super) now: u64,
+    ports: BTreeMap<u32, Port>,
+    attached: u32,
+    faults: Faults,
+    random: u64,
+    /// Packets that are late, by when they come.
+    late: BTreeMap<u64, Vec<Packet>>,
+}
+
+/// Where a NIC is, or was.
+#[derive(Debug, Default)]
+pub(super) struct Port {
+    pub(super) down: bool,
+    pub(super) loss: u16,
+    /// Packets for the NIC; none without one.
+    inbox: Option<VecDeque<Packet>>,
+}
+
+impl Switch {
+    pub(super) fn port(&mut self, nid: u32) -> &mut Port {
+        self.ports.entry(nid).or_default()
+    }
+
+    pub(super) fn attach(&mut self, nid: u32) -> u32 {
+        self.port(nid).inbox.get_or_insert_default();
+        self.attached = self.attached.wrapping_add(1);
+        self.attached
+    }
+
+    pub(super) fn detach(&mut self, nid: u32) {
+        self.port(nid).inbox = None;
+    }
+
+    pub(super) fn is_attached(&self, nid: u32) -> bool {
+        self.ports
+            .get(&nid)
+            .is_some_and(|port| port.inbox.is_some())
+    }
+
+    pub(super) fn set_faults(&mut self, faults: Faults) {
+        self.random = faults.seed;
+        self.faults = faults;
+    }
+
+    pub(super) fn is_faulty(&self) -> bool {
+        self.unreliable
+            || !self.faults.none()
+            || !self.cuts.is_empty()
+            || self.ports.values().any(|port| port.down || port.loss > 0)
+    }
+
+    /// Whether nothing gets from a NIC to another one.
+    pub(super) fn is_cut(&self, from: u32, to: u32) -> bool {
+        let down = |nid| self.ports.get(&nid).is_some_and(|port| port.down);
+        let apart = |(one, other): &(BTreeSet<u32>, BTreeSet<u32>)| {
+            (one.contains(&from) && other.contains(&to))
+                || (one.contains(&to) && other.contains(&from))
+        };
+        from != to && (down(from) || down(to) || self.cuts.iter().any(apart))
+    }
+
+    pub(super) fn waiting(&self) -> Vec<u32> {
+        let waits = |port: &Port| port.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
+        let ports = self.ports.iter();
+        let waiting = ports.filter(|(_, port)| waits(port));
+        waiting.map(|(nid, _)| *nid).collect()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.late.is_empty() && self.waiting().is_empty()
+    }
+
+    pub(super) fn tick(&mut self) {
+        self.now += 1;
+        let later = self.now + 1;
+        let rest = self.late.split_off(&later);
+        let due = std::mem::replace(&mut self.late, rest);
+        for packet in due.into_values().flatten() {
+            self.deliver(packet);
+        }
+    }
+
+    pub(super) fn receive(&mut self, nid: u32) -> Option<Packet> {
+        self.ports.get_mut(&nid)?.inbox.as_mut()?.pop_front()
+    }
+
+    pub(super) fn send(&mut self, packet: Packet) -> bool {
+        if !self.is_attached(packet.to) {
+            return false;
+        }
+        let faults = self.faults;
+        if self.chance(faults.duplication) {
+            self.send_once(packet.clone(), &faults);
+        }
+        self.send_once(packet, &faults);
+        true
+    }
+
+    fn send_once(&mut self, packet: Packet, faults: &Faults) {
+        let (from, to) = (packet.from, packet.to);
+        if self.is_cut(from, to) || self.is_dropped(from, to) || self.chance(faults.loss) {
+            return;
+        }
+        let delay = match faults.delay {
+            0 => 0,
+            most => self.next() % (u64::from(most) + 1),
+        };
+        if delay > 0 {
+            self.late.entry(self.now + delay).or_default().push(packet);
+            return;
+        }
+        let overtakes = self.chance(faults.reordering);
+        self.deliver(packet);
+        if overtakes
+            && let Some(inbox) = &mut self.port(to).inbox
+            && let Some(before) = inbox.len().checked_sub(2)
+        {
+            inbox.swap(before, before + 1);
+        }
+    }
+
+    /// Whether one of the two ports drops a packet.
+    fn is_dropped(&mut self, from: u32, to: u32) -> bool {
+        let mut drops = |nid| {
+            let loss = self.ports.get(&nid).map_or(0, |port| port.loss);
+            self.chance(loss)
+        };
+        from != to && (drops(from) || drops(to))
+    }
+
+    fn deliver(&mut self, packet: Packet) {
+        if let Some(inbox) = &mut self.port(packet.to).inbox {
+            inbox.push_back(packet);
+        }
+    }
+
+    fn chance(&mut self, of: u16) -> bool {
+        of > 0 && self.next() % 65_536 < of.into()
+    }
+
+    /// SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,296 @@
+//! Several nodes on one fabric.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::data_path::Wire;
+use crate::{Fabric, LoadError, MockNode, NicConfig};
+
+/// Nodes whose NICs share a [`Fabric`], for what a scheduler does on several nodes.
+///
+/// Nodes have numbers from 0 on. What goes wrong with a node is said here, with a NIC at the NIC
+/// ([`Faults::remove_nic`](crate::Faults::remove_nic),
+/// [`Hardware::set_link`](crate::Hardware::set_link)), with packets at the [`fabric`](Self::fabric).
+///
+/// ```
+/// use cxi_mock::{Credentials, MockCluster, NicConfig};
+///
+/// let cluster = MockCluster::with_nodes(256, 2, &NicConfig::new())?;
+/// let before = cluster.node(7).unwrap();
+/// let open = before.devices(&Credentials::root())?;
+/// cluster.kill(7);
+/// // Nothing is open any more, and all that was open gives EIO.
+/// assert!(before.nics()[0].clients_of(None).is_empty());
+/// cluster.boot(7)?;
+/// assert!(cluster.node(7).unwrap().devices(&Credentials::root()).is_ok());
+/// # drop(open);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct MockCluster {
+    wire: Arc<Wire>,
+    nodes: Vec<Place>,
+}
+
+/// Where a node stands.
+#[derive(Debug)]
+struct Place {
+    configs: Vec<NicConfig>,
+    node: Mutex<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    node: Arc<MockNode>,
+    up: bool,
+}
+
+impl Place {
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn die(&mut self) {
+        if std::mem::take(&mut self.up) {
+            for nic in self.node.nics() {
+                nic.power_off();
+            }
+        }
+    }
+}
+
+/// Why there is no such cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// Two NICs have the same address.
+    #[error(
+        "NIC {nic} of node {node} has the fabric address {nid:#x}, which NIC {other_nic} of node \
+         {other_node} has: expected an address of its own for each NIC"
+    )]
+    AddressTaken {
+        /// The address.
+        nid: u32,
+        /// Number of the node.
+        node: usize,
+        /// Number of its NIC.
+        nic: usize,
+        /// Number of the node before it.
+        other_node: usize,
+        /// Number of that one's NIC.
+        other_nic: usize,
+    },
+    /// There is no address for a NIC.
+    #[error(
+        "{nodes} nodes with {nics} NICs each from fabric address {first:#x} on do not fit: \
+         expected addresses up to 0xfffff"
+    )]
+    TooManyNics {
+        /// Nodes.
+        nodes: u16,
+        /// NICs of each.
+        nics: u8,
+        /// Address of the first NIC.
+        first: u32,
+    },
+    /// A driver does not load.
+    #[error("the driver of node {node} does not load: {source}")]
+    Load {
+        /// Number of the node.
+        node: usize,
+        /// Why.
+        source: LoadError,
+    },
+    /// There is no such node.
+    #[error("no node {node}: the cluster has {count}, counted from 0")]
+    NoSuchNode {
+        /// Number that was asked for.
+        node: usize,
+        /// Nodes that there are.
+        count: usize,
+    },
+}
+
+/// Fabric addresses have 20 bits.
+const LAST_NID: u32 = 0xf_ffff;
+
+impl MockCluster {
+    /// Nodes with that many NICs each, alike but for their addresses: on the fabric, NICs follow
+    /// each other from the address of `config` on, node by node; on its node, each has the PCI
+    /// address that it has in [`MockNode::with_nics`].
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`]: the addresses do not suffice, or the driver does not load.
+    pub fn with_nodes(nodes: u16, nics: u8, config: &NicConfig) -> Result<Self, ClusterError> {
+        let first = config.identity.nid;
+        let count = u32::from(nodes) * u32::from(nics);
+        if u64::from(first) + u64::from(count) > u64::from(LAST_NID) + 1 {
+            return Err(ClusterError::TooManyNics { nodes, nics, first });
+        }
+        Self::new((0..u32::from(nodes)).map(|node| {
+            let config = config.clone().identity(|identity| {
+                identity.nid += node * u32::from(nics);
+            });
+            config.alike(nics).collect::<Vec<_>>()
+        }))
+    }
+
+    /// Nodes with these NICs.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`]: an address is there twice, or a driver does not load.
+    pub fn new(nodes: impl IntoIterator<Item = Vec<NicConfig>>) -> Result<Self, ClusterError> {
+        let wire = Arc::new(Wire::new(Fabric::unreliable()));
+        let nodes: Vec<_> = nodes.into_iter().collect();
+        let mut taken = BTreeMap::new();
+        for (node, configs) in nodes.iter().enumerate() {
+            for (nic, config) in configs.iter().enumerate() {
+                let nid = config.identity.nid;
+                if let Some((other_node, other_nic)) = taken.insert(nid, (node, nic)) {
+                    return Err(ClusterError::AddressTaken {
+                        nid,
+                        node,
+                        nic,
+                        other_node,
+                        other_nic,
+                    });
+                }
+            }
+        }
+        let place = |(node, configs): (usize, Vec<NicConfig>)| {
+            let slot = Slot {
+                node: load(node, &configs, &wire)?,
+                up: true,
+            };
+            let node = Mutex::new(slot);
+            Ok(Place { configs, node })
+        };
+        let nodes = nodes.into_iter().enumerate().map(place);
+        Ok(Self {
+            nodes: nodes.collect::<Result<_, _>>()?,
+            wire,
+        })
+    }
+
+    /// How many nodes there are, up or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// A node as it was booted last. If it is down, its NICs answer EIO.
+    #[must_use]
+    pub fn node(&self, node: usize) -> Option<Arc<MockNode>> {
+        let place = self.nodes.get(node)?;
+        Some(Arc::clone(&place.slot().node))
+    }
+
+    /// Whether there is such a node and it runs.
+    #[must_use]
+    pub fn is_up(&self, node: usize) -> bool {
+        let place = self.nodes.get(node);
+        place.is_some_and(|place| place.slot().up)
+    }
+
+    /// Lets a node die: all files that are open on its NICs are closed, commands give EIO from now
+    /// on, and nothing of it is on the fabric any more. Nothing happens if it is down.
+    pub fn kill(&self, node: usize) {
+        if let Some(place) = self.nodes.get(node) {
+            place.slot().die();
+        }
+    }
+
+    /// Boots a node, after it has died if it runs: its NICs have the same addresses, a driver that
+    /// was just loaded, no service but the default one, and service ids from the start. What was
+    /// opened before stays dead.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NoSuchNode`].
+    pub fn boot(&self, node: usize) -> Result<Arc<MockNode>, ClusterError> {
+        let count = self.nodes.len();
+        let no_such_node = ClusterError::NoSuchNode { node, count };
+        let place = self.nodes.get(node).ok_or(no_such_node)?;
+        let mut slot = place.slot();
+        slot.die();
+        slot.node = load(node, &place.configs, &self.wire)?;
+        slot.up = true;
+        Ok(Arc::clone(&slot.node))
+    }
+
+    /// What packets go through, and what happens to them there.
+    #[must_use]
+    pub fn fabric(&self) -> &Fabric {
+        self.wire.fabric()
+    }
+
+    /// Parts two sets of nodes until the fabric is healed ([`Fabric::heal`]). Numbers without a
+    /// node part nothing.
+    pub fn partition(&self, one: &[usize], other: &[usize]) {
+        let addresses = |nodes: &[usize]| -> Vec<u32> {
+            let nodes = nodes.iter().filter_map(|node| self.node(*node));
+            nodes.flat_map(|node| node.addresses()).collect()
+        };
+        self.fabric().partition(addresses(one), addresses(other));
+    }
+
+    /// Lets a tick of the fabric's time pass, after which NICs send again what was not answered, or
+    /// give it up.
+    pub fn tick(&self) {
+        self.wire.tick();
+    }
+
+    /// Whether packets are on their way, or operations wait for an answer.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.wire.is_busy()
+    }
+
+    /// Waits until operations wait for an answer, or for that long. Says whether there are any:
+    /// then a front end lets time pass ([`tick`](Self::tick)) while the cluster
+    /// [is busy](Self::is_busy).
+    #[must_use]
+    pub fn wait_for_traffic(&self, most: Duration) -> bool {
+        self.wire.wait_for_traffic(most)
+    }
+
+    /// Executes all commands that were rung on any NIC and what follows from them, with time
+    /// passing until nothing waits for an answer.
+    pub fn run_until_idle(&self) {
+        loop {
+            let nodes = (0..self.len()).filter_map(|node| self.node(node));
+            let worked = nodes.fold(false, |any, node| {
+                let nics = node.nics().iter();
+                nics.fold(any, |any, nic| nic.run_until_idle() | any)
+            });
+            if worked {
+                continue;
+            }
+            if !self.is_busy() {
+                return;
+            }
+            self.tick();
+        }
+    }
+}
+
+fn load(
+    node: usize,
+    configs: &[NicConfig],
+    wire: &Arc<Wire>,
+) -> Result<Arc<MockNode>, ClusterError> {
+    MockNode::on_wire(configs.iter().cloned(), wire)
+        .map(Arc::new)
+        .map_err(|source| ClusterError::Load { node, source })
+}

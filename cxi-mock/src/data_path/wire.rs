@@ -1,0 +1,93 @@
+//! NICs that reach each other.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use cxi_engine::Fabric;
+
+use super::DataPath;
+
+/// A fabric and the NICs on it.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    fabric: Fabric,
+    ends: Mutex<Vec<Weak<DataPath>>>,
+    /// Whether somebody waits for an answer, for which time has to pass.
+    waiting: Mutex<bool>,
+    waits: Condvar,
+}
+
+impl Wire {
+    pub(crate) fn new(fabric: Fabric) -> Self {
+        Self {
+            fabric,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    pub(super) fn add(&self, end: &Arc<DataPath>) {
+        let mut ends = self.lock();
+        ends.retain(|end| end.strong_count() > 0);
+        ends.push(Arc::downgrade(end));
+    }
+
+    fn ends(&self) -> Vec<Arc<DataPath>> {
+        self.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Lets NICs that have packets take them. Says whether any did.
+    pub(super) fn run(&self) -> bool {
+        let mut worked = false;
+        loop {
+            let waiting = self.fabric.waiting();
+            if waiting.is_empty() {
+                return worked;
+            }
+            let ends = self.ends();
+            let addressed = ends.iter().filter(|end| waiting.contains(&end.nid()));
+            if !addressed.fold(false, |any, end| end.turn() | any) {
+                return worked;
+            }
+            worked = true;
+        }
+    }
+
+    /// Lets a tick of the fabric's time pass for all NICs, and what follows from that.
+    pub(crate) fn tick(&self) {
+        self.fabric.tick();
+        for end in self.ends() {
+            end.turn();
+        }
+        self.run();
+    }
+
+    /// Whether packets are on their way, or operations wait for an answer.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.fabric.is_idle() || self.ends().iter().any(|end| end.awaits_answers())
+    }
+
+    pub(super) fn expect_answers(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *waiting, true) {
+            self.waits.notify_all();
+        }
+    }
+
+    /// Waits until somebody waits for an answer, or for that long. Says whether somebody does.
+    pub(crate) fn wait_for_traffic(&self, most: Duration) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .waits
+            .wait_timeout_while(waiting, most, |waiting| !*waiting);
+        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *waiting)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<DataPath>>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
