@@ -11,6 +11,7 @@ use crate::explain::ExplainCommand;
 use crate::job::cli::JobCommand;
 use crate::options::Common;
 use crate::service::cli::ServiceCommand;
+use crate::settings::ConfigCommand;
 use crate::vni::cli::VniArgs;
 
 /// Services and resources of Cassini NICs (HPE Slingshot, CXI).
@@ -50,6 +51,9 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Manage a pool of VNIs: which job has which, and when one may be used again
     Vni(VniArgs),
+    /// The settings of this machine
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Walk through an allocation for a job on a temporary mock node
     Demo,
     /// Print a completion script

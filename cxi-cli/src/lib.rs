@@ -24,6 +24,7 @@ mod options;
 mod output;
 pub mod read;
 mod service;
+mod settings;
 mod spec_file;
 mod state_file;
 mod vni;

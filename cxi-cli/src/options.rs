@@ -10,6 +10,7 @@ use cxi_mock::FaultSpec;
 
 use crate::args::NicChoice;
 use crate::exit::Failure;
+use crate::settings::Settings;
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
@@ -22,6 +23,12 @@ pub(crate) struct Common {
     /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// File with settings; the environment variable CXI_CONFIG can name it, too [default:
+    /// /etc/cxi/cxi.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[arg(skip)]
+    pub(crate) settings: Settings,
     /// Work as root on a mock node. A file keeps its services between calls; the environment
     /// variable CXI_MOCK can name it, too
     #[arg(
@@ -48,9 +55,10 @@ pub(crate) struct Common {
 
 impl Common {
     /// Fills in what the command line leaves out from environment variables, which scripts that
-    /// call `cxi` inherit. An empty variable counts as unset, and faults are ignored unless the
+    /// call `cxi` inherit, and from the settings of this machine. An empty variable counts as unset, and faults are ignored unless the
     /// node is a mock.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
+        self.settings = Settings::load(self.config.as_deref())?;
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         if self.mock.is_none() {
             self.mock = variable("CXI_MOCK").map(|file| Some(file.into()));

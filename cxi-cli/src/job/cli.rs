@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
-use cxi_job::{FileLock, IdSet, ProcFs};
+use cxi_job::{FileLock, IdSet};
 
 use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
+use crate::exit::Failure;
+use crate::settings::{self, Settings};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -54,8 +56,9 @@ pub(crate) enum JobCommand {
     /// Exit codes as of `epilog`. The default service and system services are kept.
     Clean {
         /// VNIs that the scheduler hands out: only services with one of them are destroyed
+        /// [default: setting pool.vnis]
         #[arg(long, value_name = "VNIS")]
-        vni_pool: IdSet,
+        vni_pool: Option<IdSet>,
         /// VNIs of live jobs: their services are kept
         #[arg(long, value_name = "VNIS")]
         live: Option<IdSet>,
@@ -152,9 +155,9 @@ pub(crate) struct SizeArgs {
     /// No limits: it may have all that the NIC has
     #[arg(long)]
     pub(crate) unlimited: bool,
-    /// How much for which size
-    #[arg(long, value_enum, default_value_t = Policy::Hpe)]
-    pub(crate) policy: Policy,
+    /// How much for which size [default: setting job.policy]
+    #[arg(long, value_enum)]
+    pub(crate) policy: Option<Policy>,
     /// Reserve that much of a resource whatever the size (ptes, txqs, tgqs, eqs, cts, les, tles,
     /// acs)
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
@@ -162,12 +165,12 @@ pub(crate) struct SizeArgs {
     /// No TLEs, so that more than three jobs fit a NIC (no triggered operations)
     #[arg(long)]
     pub(crate) no_tles: bool,
-    /// What to do if there is not enough
-    #[arg(long, value_enum, default_value_t = ModeArg::Strict)]
-    pub(crate) mode: ModeArg,
-    /// With --mode=scale-back: not less than for a job of this size
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
-    pub(crate) floor: u32,
+    /// What to do if there is not enough [default: setting job.mode]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeArg>,
+    /// With --mode=scale-back: not less than for a job of this size [default: setting job.floor]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(crate) floor: Option<u32>,
     /// Whose share is taken off before the job gets its own
     #[arg(long, value_enum, default_value_t = SubtractArg::System)]
     pub(crate) subtract: SubtractArg,
@@ -205,8 +208,8 @@ pub(crate) enum SubtractArg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Its services")]
 pub(crate) struct ServiceArgs {
-    /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default:
-    /// low-latency,best-effort]
+    /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default: setting
+    /// job.traffic-classes]
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     pub(crate) tc: Vec<TrafficClass>,
     /// LNIs that may share an RGID, 0 to 8
@@ -220,9 +223,16 @@ pub(crate) struct ServiceArgs {
 /// How long to wait for services that are in use.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// Try that long to destroy services that are in use, such as 5s or 5m
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
-    pub(crate) retry_busy: Duration,
+    /// Try that long to destroy services that are in use, such as 5s or 5m [default: setting
+    /// node.retry-busy]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) retry_busy: Option<Duration>,
+}
+
+impl WaitArgs {
+    pub(crate) fn time(&self, settings: &Settings) -> Result<Duration, Failure> {
+        settings.or(self.retry_busy, &settings::RETRY_BUSY)
+    }
 }
 
 /// What keeps commands that change services of this node from each other.
@@ -230,35 +240,19 @@ pub(crate) struct WaitArgs {
 #[command(next_help_heading = "Other commands on this node")]
 pub(crate) struct LockArgs {
     /// Lock file that all commands on this node share, in a directory that only root can write
-    /// [default: /run/cxi/node.lock]
-    #[arg(long, value_name = "FILE", env = "CXI_LOCK", hide_env_values = true)]
+    /// [default: setting node.lock]
+    #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// How long to wait for them
-    #[arg(
-        long,
-        value_name = "TIME",
-        value_parser = duration,
-        default_value = "1m",
-        env = "CXI_WAIT",
-        hide_env_values = true
-    )]
-    wait: Duration,
-}
-
-/// A user who is not root, or root in a namespace of his own only, can change services of a served
-/// mock at most, which is his.
-fn default_lock() -> PathBuf {
-    let user = nix::unistd::geteuid();
-    if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
-        return "/run/cxi/node.lock".into();
-    }
-    std::env::temp_dir().join(format!("cxi-node-{user}.lock"))
+    /// How long to wait for them [default: setting wait]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    wait: Option<Duration>,
 }
 
 impl LockArgs {
-    pub(crate) fn file(&self) -> FileLock {
-        let path = self.lock.clone().unwrap_or_else(default_lock);
-        FileLock::new(path).wait(self.wait)
+    pub(crate) fn file(&self, settings: &Settings) -> Result<FileLock, Failure> {
+        let path = settings.or(self.lock.clone(), &settings::NODE_LOCK)?;
+        let wait = settings.or(self.wait, &settings::WAIT)?;
+        Ok(FileLock::new(path).wait(wait))
     }
 }
 

@@ -16,6 +16,7 @@ mod which;
 use crate::exit::Failure;
 use crate::options::Common;
 use crate::output::Report;
+use crate::settings;
 use cli::JobCommand;
 
 pub(crate) use node::JobNode;
@@ -32,7 +33,7 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             dry_run,
         } => {
             // What is wrong with the request is said before a NIC is looked for.
-            let request = request::of_arguments(who, size, service)?;
+            let request = request::of_arguments(who, size, service, &common.settings)?;
             if *dry_run {
                 prolog::dry_run(&request, size, common)
             } else {
@@ -44,7 +45,7 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             wait,
             lock,
             dry_run,
-        } => epilog::run(which, wait.retry_busy, lock, *dry_run, common),
+        } => epilog::run(which, wait.time(&common.settings)?, lock, *dry_run, common),
         JobCommand::Clean {
             vni_pool,
             live,
@@ -54,7 +55,15 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             dry_run,
         } => {
             let live = clean::Live::new(live.as_ref(), live_from.as_deref());
-            clean::run(vni_pool, &live, wait.retry_busy, lock, *dry_run, common)
+            let vni_pool = common.settings.or(vni_pool.clone(), &settings::POOL_VNIS)?;
+            clean::run(
+                &vni_pool,
+                &live,
+                wait.time(&common.settings)?,
+                lock,
+                *dry_run,
+                common,
+            )
         }
         JobCommand::Env { which } => env::run(which, common),
         JobCommand::Run(arguments) => run::run(arguments, common),

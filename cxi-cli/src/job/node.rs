@@ -29,7 +29,7 @@ impl JobNode {
         let mut node = Self::open(common, true)?;
         // The lock of a mock node is that of its file.
         if node.mock.is_none() {
-            node.nics = node.nics.with_lock(lock.file());
+            node.nics = node.nics.with_lock(lock.file(&common.settings)?);
         }
         Ok(node)
     }

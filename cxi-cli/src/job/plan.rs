@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure, of_device};
 use crate::options::Common;
 use crate::output::table::Columns;
 use crate::output::{Report, nics};
+use crate::settings::Settings;
 
 #[derive(Serialize)]
 struct Plans {
@@ -39,11 +40,15 @@ struct One {
 
 pub(super) fn run(size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
     let node = JobNode::open(common, false)?;
-    of_node(&node, size)
+    of_node(&node, size, &common.settings)
 }
 
-pub(super) fn of_node(node: &JobNode, size: &SizeArgs) -> Result<Report, Failure> {
-    let Some(planned) = planned(size)? else {
+pub(super) fn of_node(
+    node: &JobNode,
+    size: &SizeArgs,
+    settings: &Settings,
+) -> Result<Report, Failure> {
+    let Some(planned) = planned(size, settings)? else {
         let plans = Plans { plans: Vec::new() };
         return Ok(Report::new(
             "No limits: the job may have what the NIC has. The driver reserves 8 TLEs for it and \

@@ -52,7 +52,7 @@ pub(super) fn dry_run(
     common: &Common,
 ) -> Result<Report, Failure> {
     let node = JobNode::open(common, false)?;
-    let report = plan::of_node(&node, size)?;
+    let report = plan::of_node(&node, size, &common.settings)?;
     let usable: Vec<_> = node.nics.usable().map(cxi_job::NodeNic::id).collect();
     if report.failures().is_empty() {
         return Ok(report.before(&format!(

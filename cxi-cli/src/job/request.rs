@@ -7,11 +7,13 @@ use cxi_job::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPo
 
 use super::cli::{ModeArg, Policy, ServiceArgs, SizeArgs, SubtractArg, WhoArgs};
 use crate::exit::Failure;
+use crate::settings::{self, Settings};
 
 pub(super) fn of_arguments(
     who: &WhoArgs,
     size: &SizeArgs,
     service: &ServiceArgs,
+    settings: &Settings,
 ) -> Result<JobRequest, Failure> {
     let mut builder = JobRequest::builder().vnis(who.vni.iter().copied());
     for member in members(who) {
@@ -20,7 +22,7 @@ pub(super) fn of_arguments(
     if let Some(range) = who.vni_range {
         builder = builder.vni_range(range);
     }
-    finish(builder, size, service)
+    finish(builder, size, service, settings)
 }
 
 pub(super) fn members(who: &WhoArgs) -> impl Iterator<Item = Member> {
@@ -34,11 +36,14 @@ pub(super) fn finish(
     mut builder: JobRequestBuilder,
     size: &SizeArgs,
     service: &ServiceArgs,
+    settings: &Settings,
 ) -> Result<JobRequest, Failure> {
-    builder = builder.limits(limits(size)?);
-    if !service.tc.is_empty() {
-        builder = builder.traffic_classes(service.tc.iter().copied().collect());
-    }
+    builder = builder.limits(limits(size, settings)?);
+    builder = builder.traffic_classes(if service.tc.is_empty() {
+        settings.get(&settings::TRAFFIC_CLASSES)?
+    } else {
+        service.tc.iter().copied().collect()
+    });
     if let Some(count) = service.lnis_per_rgid {
         builder = builder.lnis_per_rgid(count);
     }
@@ -63,15 +68,15 @@ pub(super) struct Planned {
     pub(super) mode: Mode,
 }
 
-fn limits(size: &SizeArgs) -> Result<JobLimits, Failure> {
-    Ok(match planned(size)? {
+fn limits(size: &SizeArgs, settings: &Settings) -> Result<JobLimits, Failure> {
+    Ok(match planned(size, settings)? {
         None => JobLimits::Unlimited,
         Some(Planned { policy, size, mode }) => JobLimits::Planned { policy, size, mode },
     })
 }
 
 /// `None` for no limits.
-pub(super) fn planned(size: &SizeArgs) -> Result<Option<Planned>, Failure> {
+pub(super) fn planned(size: &SizeArgs, settings: &Settings) -> Result<Option<Planned>, Failure> {
     let count = match size {
         SizeArgs {
             cores: Some(cores), ..
@@ -89,7 +94,7 @@ pub(super) fn planned(size: &SizeArgs) -> Result<Option<Planned>, Failure> {
         } => Multiplier::Depth(*depth),
         _ => return Ok(None),
     };
-    let mut policy = match size.policy {
+    let mut policy = match settings.or(size.policy, &settings::POLICY)? {
         Policy::Hpe => LimitPolicy::hpe_recommended(),
         Policy::Slurm => LimitPolicy::slurm(),
     };
@@ -104,7 +109,7 @@ pub(super) fn planned(size: &SizeArgs) -> Result<Option<Planned>, Failure> {
         named.push(given.resource);
         policy = policy.with(given.resource, fixed(given.limit));
     }
-    if size.no_tles {
+    if size.no_tles || !settings.get(&settings::TLES)? {
         policy = policy.tles(TleRule::Never);
     }
     let policy = policy.subtract(match size.subtract {
@@ -112,9 +117,11 @@ pub(super) fn planned(size: &SizeArgs) -> Result<Option<Planned>, Failure> {
         SubtractArg::System => Subtract::System,
         SubtractArg::All => Subtract::All,
     });
-    let mode = match size.mode {
+    let mode = match settings.or(size.mode, &settings::MODE)? {
         ModeArg::Strict => Mode::Strict,
-        ModeArg::ScaleBack => Mode::ScaleBack { floor: size.floor },
+        ModeArg::ScaleBack => Mode::ScaleBack {
+            floor: settings.or(size.floor, &settings::FLOOR)?,
+        },
         ModeArg::BestEffort => Mode::BestEffort,
     };
     Ok(Some(Planned {

@@ -79,7 +79,8 @@ fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant,
     };
     let builder = JobRequest::builder().uid(uid).vnis(vnis);
     // What is there of another job is not adopted: it would be destroyed with this one.
-    let request = request::finish(builder.adopt(false), &arguments.size, &arguments.service)?;
+    let (size, service) = (&arguments.size, &arguments.service);
+    let request = request::finish(builder.adopt(false), size, service, &common.settings)?;
     let result = node.nics.allocate(&request);
     node.save()?;
     let grant = result.map_err(|error| prolog::failure(&error))?;

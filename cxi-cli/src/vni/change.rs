@@ -5,15 +5,15 @@ use cxi_job::pool::{PoolConfig, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
-use super::cli::{ConfigArgs, VniArgs};
-use super::file::Open;
+use super::cli::ConfigArgs;
+use super::file::{Open, PoolFiles};
 use super::{Changed, now, of_config, of_pool, of_reserve};
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
 use crate::options::Common;
 use crate::output::Report;
 
-pub(super) fn configure(arguments: &VniArgs, config: &ConfigArgs) -> Result<Report, Failure> {
+pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Report, Failure> {
     let config = of_arguments(config);
     // A configuration that cannot be used leaves no file behind.
     let new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
@@ -75,7 +75,7 @@ pub(super) fn request(count: u8, block: Option<u16>, tenant: Option<TenantName>)
 }
 
 pub(super) fn reserve(
-    arguments: &VniArgs,
+    arguments: &PoolFiles,
     job: &JobId,
     step: Option<&StepId>,
     request: &VniRequest,
@@ -106,7 +106,7 @@ pub(super) fn reserve(
 }
 
 pub(super) fn release(
-    arguments: &VniArgs,
+    arguments: &PoolFiles,
     job: &JobId,
     nodes: &[NodeName],
     step: Option<&StepId>,
@@ -133,7 +133,7 @@ pub(super) fn release(
 }
 
 pub(super) fn confirm(
-    arguments: &VniArgs,
+    arguments: &PoolFiles,
     job: Option<&JobId>,
     node: Option<&NodeName>,
     stray: Option<Vni>,
@@ -189,7 +189,7 @@ fn free_again(pool: &VniPool) -> String {
 }
 
 pub(super) fn reconcile(
-    arguments: &VniArgs,
+    arguments: &PoolFiles,
     common: &Common,
     node: Option<&NodeName>,
     seen: Option<&IdSet>,
@@ -211,7 +211,7 @@ pub(super) fn reconcile(
     }
 }
 
-fn compare(arguments: &VniArgs, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
     #[derive(Serialize)]
     struct Compared<'a> {
         node: &'a NodeName,

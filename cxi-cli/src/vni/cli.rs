@@ -7,42 +7,46 @@ use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
+use super::file::PoolFiles;
 use crate::args::{TenantArg, duration};
+use crate::exit::Failure;
+use crate::settings::{self, Settings};
 
 #[derive(Debug, Args)]
 pub(crate) struct VniArgs {
-    /// File that keeps the pool
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        default_value = "/var/lib/cxi/vni-pool.json",
-        env = "CXI_VNI_POOL",
-        hide_env_values = true
-    )]
-    pub(crate) pool: PathBuf,
-    /// File that each change is appended to, one JSON object a line; `replay` reads it
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "CXI_VNI_LOG",
-        hide_env_values = true
-    )]
-    pub(crate) log: Option<PathBuf>,
-    /// How long to wait for other commands that use the pool, in the order of arrival
-    #[arg(
-        long,
-        global = true,
-        value_name = "TIME",
-        value_parser = duration,
-        default_value = "1m",
-        env = "CXI_WAIT",
-        hide_env_values = true
-    )]
-    pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
     #[command(subcommand)]
     pub(crate) command: VniCommand,
+}
+
+/// Where the pool is.
+#[derive(Debug, Args)]
+pub(crate) struct PoolArgs {
+    /// File that keeps the pool [default: setting pool.file]
+    #[arg(long, global = true, value_name = "FILE")]
+    pool: Option<PathBuf>,
+    /// File that each change is appended to, one JSON object a line; `replay` reads it [default:
+    /// setting pool.log]
+    #[arg(long, global = true, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// How long to wait for other commands that use the pool, in the order of arrival [default:
+    /// setting wait]
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    wait: Option<Duration>,
+}
+
+impl PoolArgs {
+    pub(crate) fn files(&self, settings: &Settings) -> Result<PoolFiles, Failure> {
+        Ok(PoolFiles {
+            pool: settings.or(self.pool.clone(), &settings::POOL_FILE)?,
+            log: match &self.log {
+                Some(log) => Some(log.clone()),
+                None => settings.get(&settings::POOL_LOG)?,
+            },
+            wait: settings.or(self.wait, &settings::WAIT)?,
+        })
+    }
 }
 
 #[derive(Debug, Subcommand)]

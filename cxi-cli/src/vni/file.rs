@@ -5,15 +5,24 @@
 //! to the log, the new pool replaces the old one. If only the last step is missing, whoever opens
 //! the pool next takes the change over from the log.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cxi_job::VniPool;
 use cxi_job::pool::{Event, ReplayError, Snapshot};
 
-use super::cli::VniArgs;
 use super::log::Log;
 use crate::exit::Failure;
 use crate::state_file::{self, StateFile, VNI_POOL};
+
+/// Where a pool is.
+#[derive(Debug)]
+pub(crate) struct PoolFiles {
+    pub(crate) pool: PathBuf,
+    pub(crate) log: Option<PathBuf>,
+    /// How long to wait for other commands.
+    pub(crate) wait: Duration,
+}
 
 /// A pool that no other `cxi` changes meanwhile.
 pub(super) struct Open {
@@ -57,7 +66,7 @@ fn contradicts(error: &ReplayError) -> Failure {
 }
 
 /// The pool as it is now, to look at.
-pub(super) fn look(arguments: &VniArgs) -> Result<VniPool, Failure> {
+pub(super) fn look(arguments: &PoolFiles) -> Result<VniPool, Failure> {
     let mut pool = existing(&arguments.pool)?;
     let there = arguments.log.as_deref().filter(|log| log.exists());
     let log = there.map(Log::look).transpose()?;
@@ -66,12 +75,12 @@ pub(super) fn look(arguments: &VniArgs) -> Result<VniPool, Failure> {
 }
 
 /// Locks a pool that need not exist.
-pub(super) fn lock(arguments: &VniArgs) -> Result<StateFile, Failure> {
+pub(super) fn lock(arguments: &PoolFiles) -> Result<StateFile, Failure> {
     StateFile::lock(VNI_POOL, &arguments.pool, arguments.wait)
 }
 
 impl Open {
-    pub(super) fn existing(arguments: &VniArgs) -> Result<Self, Failure> {
+    pub(super) fn existing(arguments: &PoolFiles) -> Result<Self, Failure> {
         // Nothing is left behind where no pool is.
         existing(&arguments.pool)?;
         let file = lock(arguments)?;
@@ -80,7 +89,7 @@ impl Open {
     }
 
     /// The pool, and whether there was none: then it is a new one.
-    pub(super) fn or_new(arguments: &VniArgs, new: VniPool) -> Result<(Self, bool), Failure> {
+    pub(super) fn or_new(arguments: &PoolFiles, new: VniPool) -> Result<(Self, bool), Failure> {
         let file = lock(arguments)?;
         if let Some(pool) = load(file.path())? {
             return Ok((Self::new(arguments, file, pool)?, false));
@@ -102,7 +111,7 @@ impl Open {
         Ok((Self { pool, file, log }, true))
     }
 
-    fn new(arguments: &VniArgs, file: StateFile, mut pool: VniPool) -> Result<Self, Failure> {
+    fn new(arguments: &PoolFiles, file: StateFile, mut pool: VniPool) -> Result<Self, Failure> {
         let log = arguments.log.as_deref().map(Log::open).transpose()?;
         if catch_up(&mut pool, log.as_ref())? {
             file.save(&pool.snapshot())?;

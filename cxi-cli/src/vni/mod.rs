@@ -20,8 +20,9 @@ use cli::{VniArgs, VniCommand};
 pub(crate) use log::parse as parse_log;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
+    let files = &arguments.pool.files(&common.settings)?;
     match &arguments.command {
-        VniCommand::Configure(config) => change::configure(arguments, config),
+        VniCommand::Configure(config) => change::configure(files, config),
         VniCommand::Reserve {
             job,
             count,
@@ -30,10 +31,10 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             step,
         } => {
             let request = change::request(*count, *block, tenant.clone());
-            change::reserve(arguments, job, step.as_ref(), &request)
+            change::reserve(files, job, step.as_ref(), &request)
         }
         VniCommand::Release { job, nodes, step } => {
-            change::release(arguments, job, nodes, step.as_ref())
+            change::release(files, job, nodes, step.as_ref())
         }
         VniCommand::Confirm {
             job,
@@ -41,17 +42,17 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             stray,
             operator,
             ..
-        } => change::confirm(arguments, job.as_ref(), node.as_ref(), *stray, *operator),
-        VniCommand::Show { job } => show::run(arguments, job.as_ref()),
+        } => change::confirm(files, job.as_ref(), node.as_ref(), *stray, *operator),
+        VniCommand::Show { job } => show::run(files, job.as_ref()),
         VniCommand::Reconcile { node, seen } => {
-            change::reconcile(arguments, common, node.as_ref(), seen.as_ref())
+            change::reconcile(files, common, node.as_ref(), seen.as_ref())
         }
         VniCommand::Replay {
             from,
             vnis,
             dry_run,
             force,
-        } => replay::run(arguments, from, vnis.as_ref(), *dry_run, *force),
+        } => replay::run(files, from, vnis.as_ref(), *dry_run, *force),
     }
 }
 

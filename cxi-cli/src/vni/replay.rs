@@ -6,14 +6,13 @@ use cxi_job::IdSet;
 use cxi_job::pool::{Change, PoolConfig, VniPool};
 use serde::Serialize;
 
-use super::cli::VniArgs;
-use super::file::{lock, replace};
+use super::file::{PoolFiles, lock, replace};
 use super::{log, now};
 use crate::exit::Failure;
 use crate::output::Report;
 
 pub(super) fn run(
-    arguments: &VniArgs,
+    arguments: &PoolFiles,
     from: &Path,
     vnis: Option<&IdSet>,
     dry_run: bool,

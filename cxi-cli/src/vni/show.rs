@@ -7,8 +7,7 @@ use cxi_job::pool::{Holding, Metrics, Phase, Stray};
 use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
-use super::cli::VniArgs;
-use super::file::look;
+use super::file::{PoolFiles, look};
 use super::now;
 use crate::exit::{Exit, Failure};
 use crate::output::Report;
@@ -41,7 +40,7 @@ struct StrayVni<'a> {
     stray: &'a Stray,
 }
 
-pub(super) fn run(arguments: &VniArgs, job: Option<&JobId>) -> Result<Report, Failure> {
+pub(super) fn run(arguments: &PoolFiles, job: Option<&JobId>) -> Result<Report, Failure> {
     let pool = look(arguments)?;
     let at = now();
     let mut jobs: Vec<(&JobId, &Holding)> = pool

@@ -1,0 +1,179 @@
+//! The settings that there are.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use cxi::TrafficClasses;
+use cxi_job::{IdSet, ProcFs};
+
+use super::{AnyKey, Key};
+use crate::args::{duration, number};
+use crate::job::cli::{ModeArg, Policy};
+
+/// How long a command waits for others, and a prolog for what the controller decided.
+pub(crate) static WAIT: Key<Duration> = Key {
+    name: "wait",
+    variable: "CXI_WAIT",
+    default: || "1m".to_owned(),
+    parse: duration,
+};
+
+/// The lock of a node's prologs, epilogs and clean-ups.
+pub(crate) static NODE_LOCK: Key<PathBuf> = Key {
+    name: "node.lock",
+    variable: "CXI_LOCK",
+    default: || of_user("/run/cxi/node.lock", "cxi-node", ".lock"),
+    parse: path,
+};
+
+/// What a node keeps of its jobs.
+pub(crate) static NODE_RECORDS: Key<PathBuf> = Key {
+    name: "node.records",
+    variable: "CXI_RECORDS",
+    default: || of_user("/run/cxi/jobs", "cxi-jobs", ""),
+    parse: path,
+};
+
+/// How long an epilog tries to destroy services that are in use.
+pub(crate) static RETRY_BUSY: Key<Duration> = Key {
+    name: "node.retry-busy",
+    variable: "CXI_RETRY_BUSY",
+    default: || "0s".to_owned(),
+    parse: duration,
+};
+
+/// The pool's file.
+pub(crate) static POOL_FILE: Key<PathBuf> = Key {
+    name: "pool.file",
+    variable: "CXI_VNI_POOL",
+    default: || "/var/lib/cxi/vni-pool.json".to_owned(),
+    parse: path,
+};
+
+/// The log of the pool's changes.
+pub(crate) static POOL_LOG: Key<Option<PathBuf>> = Key {
+    name: "pool.log",
+    variable: "CXI_VNI_LOG",
+    default: String::new,
+    parse: optional_path,
+};
+
+/// The VNIs that the scheduler hands out, whoever does it.
+pub(crate) static POOL_VNIS: Key<IdSet> = Key {
+    name: "pool.vnis",
+    variable: "CXI_VNIS",
+    default: || "1024-65535".to_owned(),
+    parse: |text| text.parse().map_err(|error| format!("'{text}': {error}")),
+};
+
+/// Where the controller keeps what it decided for each job, for the nodes to read.
+pub(crate) static CONTROLLER_RECORDS: Key<Option<PathBuf>> = Key {
+    name: "controller.records",
+    variable: "CXI_CONTROLLER_RECORDS",
+    default: String::new,
+    parse: optional_path,
+};
+
+/// How long a job waits for VNIs.
+pub(crate) static CONTROLLER_WAIT: Key<Duration> = Key {
+    name: "controller.wait",
+    variable: "CXI_CONTROLLER_WAIT",
+    default: || "1m".to_owned(),
+    parse: duration,
+};
+
+/// How much for which size.
+pub(crate) static POLICY: Key<Policy> = Key {
+    name: "job.policy",
+    variable: "CXI_POLICY",
+    default: || "hpe".to_owned(),
+    parse: word,
+};
+
+/// What to do if there is not enough.
+pub(crate) static MODE: Key<ModeArg> = Key {
+    name: "job.mode",
+    variable: "CXI_MODE",
+    default: || "strict".to_owned(),
+    parse: word,
+};
+
+/// The least size that a job is scaled back to.
+pub(crate) static FLOOR: Key<u32> = Key {
+    name: "job.floor",
+    variable: "CXI_FLOOR",
+    default: || "1".to_owned(),
+    parse: number,
+};
+
+/// Whether jobs get TLEs that ask for none.
+pub(crate) static TLES: Key<bool> = Key {
+    name: "job.tles",
+    variable: "CXI_TLES",
+    default: || "true".to_owned(),
+    parse: |text| {
+        text.parse()
+            .map_err(|_| format!("invalid value '{text}': expected true or false"))
+    },
+};
+
+/// The traffic classes of a job that names none.
+pub(crate) static TRAFFIC_CLASSES: Key<TrafficClasses> = Key {
+    name: "job.traffic-classes",
+    variable: "CXI_TRAFFIC_CLASSES",
+    default: || "low-latency,best-effort".to_owned(),
+    parse: |text| {
+        text.parse()
+            .map_err(|error: cxi::InvalidTrafficClass| error.to_string())
+    },
+};
+
+/// All of them, as the file has them.
+pub(super) static KEYS: [&dyn AnyKey; 14] = [
+    &WAIT,
+    &NODE_LOCK,
+    &NODE_RECORDS,
+    &RETRY_BUSY,
+    &POOL_FILE,
+    &POOL_LOG,
+    &POOL_VNIS,
+    &CONTROLLER_RECORDS,
+    &CONTROLLER_WAIT,
+    &POLICY,
+    &MODE,
+    &FLOOR,
+    &TLES,
+    &TRAFFIC_CLASSES,
+];
+
+/// A user who is not root, or root in a namespace of his own only, can change services of a served
+/// mock at most, which is his.
+fn of_user(root: &str, name: &str, suffix: &str) -> String {
+    let user = nix::unistd::geteuid();
+    if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
+        return root.to_owned();
+    }
+    let file = std::env::temp_dir().join(format!("{name}-{user}{suffix}"));
+    file.display().to_string()
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "one of the parsers")]
+fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    let path = optional_path(text)?;
+    path.ok_or_else(|| "empty: expected a path".to_owned())
+}
+
+fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let words: Vec<String> = T::value_variants()
+            .iter()
+            .filter_map(|value| Some(value.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        format!("invalid value '{text}': expected {}", words.join(" or "))
+    })
+}

@@ -1,0 +1,144 @@
+//! Settings: from the file, overridden by the environment, overridden by options.
+
+mod common;
+
+use common::{MockNode, Said, command};
+
+fn cxi(variables: &[(&str, &str)], arguments: &[&str]) -> Said {
+    let mut command = command(arguments);
+    command.env_clear().envs(variables.iter().copied());
+    command.output().unwrap().into()
+}
+
+fn from(checked: &serde_json::Value, name: &str) -> (String, String) {
+    let settings = checked["settings"].as_array().unwrap();
+    let setting = settings.iter().find(|one| one["name"] == name).unwrap();
+    let value = setting["value"].as_str().unwrap().to_owned();
+    (value, setting["from"].to_string())
+}
+
+#[test]
+fn check_says_what_is_used_and_where_it_comes_from() {
+    let node = MockNode::new();
+    let file = node.write(
+        "cxi.toml",
+        "wait = \"5s\"\n[node]\nlock = \"/run/site.lock\"\n\n[job]\ntles = false\nfloor = 4\n\
+         traffic-classes = [\"low-latency\", \"bulk-data\"]\n",
+    );
+    let variables = [
+        ("CXI_CONFIG", file.as_str()),
+        ("CXI_WAIT", "7s"),
+        ("CXI_LOCK", ""),
+    ];
+    let checked = cxi(&variables, &["--json", "config", "check"]).json();
+    assert_eq!(checked["file"], file.as_str());
+    let expected = [
+        ("wait", "7s", "{\"variable\":\"CXI_WAIT\"}"),
+        ("node.lock", "/run/site.lock", "{\"line\":3}"),
+        ("job.tles", "false", "{\"line\":6}"),
+        ("job.floor", "4", "{\"line\":7}"),
+        (
+            "job.traffic-classes",
+            "low-latency,bulk-data",
+            "{\"line\":8}",
+        ),
+        ("pool.vnis", "1024-65535", "\"default\""),
+    ];
+    for (name, value, place) in expected {
+        assert_eq!(
+            from(&checked, name),
+            (value.to_owned(), place.to_owned()),
+            "{name}"
+        );
+    }
+    let text = cxi(&[], &["--config", &file, "config", "check"]).done();
+    assert!(text.starts_with(&format!("Settings of {file}\n")), "{text}");
+    assert!(
+        text.contains("\nnode.lock            /run/site.lock              line 3\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_its_line() {
+    let node = MockNode::new();
+    let names = "  Expected one of wait, node.lock, node.records, node.retry-busy, pool.file, \
+                 pool.log, pool.vnis, controller.records, controller.wait, job.policy, job.mode, \
+                 job.floor, job.tles, job.traffic-classes.";
+    let cases = [
+        ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n{names}")),
+        ("[node]\n\nvnis = 4\n", format!("line 3: there is no setting node.vnis\n{names}")),
+        (
+            "[node]\nretry-busy = \"soon\"\n",
+            "line 2: node.retry-busy: expected number at 0: expected a time such as 500ms, 30s or 5m"
+                .to_owned(),
+        ),
+        (
+            "[job]\nmode = \"lenient\"\n",
+            "line 2: job.mode: invalid value 'lenient': expected strict or scale-back or \
+             best-effort"
+                .to_owned(),
+        ),
+        (
+            "wait = 1979-05-27\n",
+            "line 1: wait: expected a text, a number, true or false, or a list of these".to_owned(),
+        ),
+        ("wait = \"1m\nfloor = 2\n", "line 1: invalid basic string, expected `\"`".to_owned()),
+        ("wait = \"1m\"\nwait = \"2m\"\n", "line 2: duplicate key".to_owned()),
+    ];
+    for (text, message) in cases {
+        let file = node.write("cxi.toml", text);
+        cxi(&[], &["--config", &file, "config", "check"])
+            .refused(2, &format!("error: {file}: {message}"));
+    }
+    let missing = node.directory().join("none.toml").display().to_string();
+    cxi(&[("CXI_CONFIG", missing.as_str())], &["devices"]).refused(
+        2,
+        &format!("error: {missing}: cannot be read: No such file or directory (os error 2)"),
+    );
+    cxi(&[("CXI_FLOOR", "few")], &["config", "check"]).refused(
+        2,
+        "error: CXI_FLOOR: invalid number 'few': expected 0 to 4294967295",
+    );
+}
+
+#[test]
+fn commands_use_the_settings_and_options_override_them() {
+    let node = MockNode::new();
+    let pool = node.directory().join("pool.json").display().to_string();
+    let file = node.write(
+        "cxi.toml",
+        &format!(
+            "[pool]\nfile = \"{pool}\"\n[job]\ntles = false\npolicy = \"slurm\"\n\
+             traffic-classes = [\"bulk-data\"]\n"
+        ),
+    );
+    let with = ["--config", file.as_str()];
+    cxi(&[], &[&with[..], &["vni", "configure", "1024"]].concat()).done();
+    assert_eq!(
+        cxi(&[], &[&with[..], &["vni", "reserve", "1"]].concat()).done(),
+        "1024\n"
+    );
+    let missing = format!("{pool}.other");
+    let other = ["vni", "--pool", &missing, "show"];
+    assert_eq!(cxi(&[], &[&with[..], &other].concat()).code, 2);
+
+    let prolog = ["job", "prolog", "--uid=7", "--vni=1024", "--cores=4"];
+    let made = |arguments: &[&str]| {
+        let node = MockNode::new();
+        let mock = format!("--mock={}", node.file().display());
+        let all = [&["--json", &mock], arguments, &prolog[..]].concat();
+        let grant = cxi(&[], &all).json();
+        let service = &grant["grant"]["services"][0];
+        let classes = service["traffic_classes"].to_string();
+        (service["granted"]["TLEs"]["max"].to_string(), classes)
+    };
+    assert_eq!(
+        made(&[]),
+        (
+            "8".to_owned(),
+            "[\"LOW_LATENCY\",\"BEST_EFFORT\"]".to_owned()
+        )
+    );
+    assert_eq!(made(&with), ("0".to_owned(), "[\"BULK_DATA\"]".to_owned()));
+}
