@@ -3,9 +3,9 @@
 skipped=()
 failed=()
 
-published=(cxi-ioctl cxi-hw cxi-engine cxi cxi-job cxi-mock cxi-fabric-manager cxi-mockd cxi-cli)
+published=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-job cxi-mock cxi-fabric-manager cxi-mockd cxi-cli)
 # The same as options of cargo, with and without the command.
-packages_libraries=(--package cxi-ioctl --package cxi-hw --package cxi-engine --package cxi --package cxi-job --package cxi-mock --package cxi-fabric-manager)
+packages_libraries=(--package cxi-ioctl --package cxi-hw --package cxi-engine --package cxi --package cxi-data --package cxi-job --package cxi-mock --package cxi-fabric-manager)
 packages_published=("${packages_libraries[@]}" --package cxi-mockd --package cxi-cli)
 
 # What a step's function returns after it skipped itself.

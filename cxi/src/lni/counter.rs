@@ -105,6 +105,13 @@ impl CountingEvent {
         self.write_back().read_u64(0).unwrap_or_default().into()
     }
 
+    /// Sets the value in memory to 0, so that [`CounterValue::written_back`] tells of the next
+    /// write-back. The NIC goes on counting where it was.
+    pub fn clear(&self) {
+        // As above.
+        let _ = self.write_back().write_u64(0, 0);
+    }
+
     /// The counter's doorbell, mapped when first asked for.
     ///
     /// # Errors

@@ -1,0 +1,91 @@
+//! Messages with tags, one of which comes before anybody waits for it.
+#![allow(clippy::print_stdout)]
+
+mod common;
+
+use common::{Node, PATIENCE, Problem, Process};
+use cxi::lni::LeList;
+use cxi_data::{Append, Arrival, Buffer, Event, EventType, Message, Report, SetState, TargetFlags};
+
+/// The next arrival of a kind.
+fn arrival(process: &mut Process, kind: EventType) -> Result<Arrival, Problem> {
+    loop {
+        match process.events.wait(PATIENCE)? {
+            Event::Arrival(arrival) if arrival.kind == kind => {
+                arrival.result?;
+                return Ok(arrival);
+            }
+            Event::Stopped(stopped) => return Err(stopped.failure.into()),
+            _ => {}
+        }
+    }
+}
+
+/// The bytes of a message, wherever they are.
+fn text(buffer: &Buffer, arrival: &Arrival) -> Result<String, Problem> {
+    let start = arrival.start.and_then(|start| buffer.position(start));
+    let mut bytes = vec![0; arrival.length as usize];
+    buffer.read(start.unwrap_or(0), &mut bytes)?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+fn main() -> Result<(), Problem> {
+    let node = Node::new()?;
+    let (mut sender, mut receiver) = (node.process()?, node.process()?);
+
+    // What nobody waits for goes behind one another into the overflow list.
+    let overflow = Buffer::new(&receiver.lni, 1 << 16)?;
+    let entry = Append::new(&receiver.pte, LeList::Overflow, overflow.whole());
+    let entry = entry.match_bits(0, u64::MAX).managed(1024);
+    receiver.target.post(&SetState::enable(&receiver.pte))?;
+    receiver.target.post(&entry.flags(TargetFlags::OP_PUT))?;
+    receiver.expect(2)?;
+
+    let to = receiver.address.portal(0);
+    let early = Message::new(b"early", to).match_bits(1);
+    sender
+        .transmit
+        .post(&early.report(Report::event(&sender.events, 1)))?;
+    let unexpected = arrival(&mut receiver, EventType::PUT)?;
+    println!(
+        "tag {}: unexpected, {} bytes",
+        unexpected.match_bits, unexpected.length
+    );
+
+    // A receive with its tag finds the message, and says where its bytes are.
+    let inbox = Buffer::new(&receiver.lni, 4096)?;
+    let receive = |tag: u16| {
+        let receive = Append::new(&receiver.pte, LeList::Priority, inbox.whole());
+        let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
+        receive
+            .match_bits(tag.into(), 0)
+            .buffer_id(tag)
+            .flags(flags)
+    };
+    let (first, second) = (receive(1), receive(2));
+    receiver.target.post(&first)?;
+    let found = arrival(&mut receiver, EventType::PUT_OVERFLOW)?;
+    assert_eq!(
+        (found.buffer_id, text(&overflow, &found)?.as_str()),
+        (1, "early")
+    );
+    println!("tag 1: found in the overflow list");
+
+    // One that waits gets its message straight into its buffer.
+    receiver.target.post(&second)?;
+    sender
+        .transmit
+        .post(&Message::new(b"in time", to).match_bits(2))?;
+    let expected = arrival(&mut receiver, EventType::PUT)?;
+    assert_eq!(
+        (expected.buffer_id, text(&inbox, &expected)?.as_str()),
+        (2, "in time")
+    );
+    println!("tag 2: straight into its buffer");
+    Ok(())
+}
+
+#[test]
+fn it_runs() {
+    main().unwrap();
+}

@@ -1,0 +1,202 @@
+//! Atomics on memory of a target.
+
+use cxi_hw::{AtomicOp, AtomicType, CState, Class, CommandByte, CompareOp, DmaOp, IdcAtomic};
+
+use crate::kind::Transmit;
+use crate::queue::{Post, Queue};
+use crate::{Error, Report, Result, Slice, Target};
+
+/// A number that an atomic works with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the types of Rust")]
+pub enum Operand {
+    I8(i8),
+    U8(u8),
+    I16(i16),
+    U16(u16),
+    I32(i32),
+    U32(u32),
+    I64(i64),
+    U64(u64),
+    F32(f32),
+    F64(f64),
+    U128(u128),
+}
+
+macro_rules! operands {
+    ($($variant:ident($number:ty) = $code:ident,)*) => {
+        impl Operand {
+            const fn kind(self) -> AtomicType {
+                match self {
+                    $(Self::$variant(_) => AtomicType::$code,)*
+                }
+            }
+
+            /// Bytes of the number.
+            #[must_use]
+            pub const fn size(self) -> usize {
+                match self {
+                    $(Self::$variant(_) => size_of::<$number>(),)*
+                }
+            }
+
+            /// Two words, lower first.
+            fn words(self) -> [u64; 2] {
+                let mut bytes = [0; 16];
+                match self {
+                    $(Self::$variant(number) => {
+                        bytes[..self.size()].copy_from_slice(&number.to_le_bytes());
+                    })*
+                }
+                let value = u128::from_le_bytes(bytes);
+                // Its halves.
+                #[allow(clippy::cast_possible_truncation)]
+                [value as u64, (value >> 64) as u64]
+            }
+        }
+
+        $(impl From<$number> for Operand {
+            fn from(number: $number) -> Self {
+                Self::$variant(number)
+            }
+        })*
+    };
+}
+
+operands! {
+    I8(i8) = INT8_T,
+    U8(u8) = UINT8_T,
+    I16(i16) = INT16_T,
+    U16(u16) = UINT16_T,
+    I32(i32) = INT32_T,
+    U32(u32) = UINT32_T,
+    I64(i64) = INT64_T,
+    U64(u64) = UINT64_T,
+    F32(f32) = FLOAT_T,
+    F64(f64) = DOUBLE_T,
+    U128(u128) = UINT128_T,
+}
+
+/// An operation on a number in the list entry of a target, on a boundary of its size. Its match
+/// bits are 0.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Atomic<'a> {
+    op: AtomicOp,
+    operand: Operand,
+    to: Target,
+    offset: u64,
+    second: Option<(CompareOp, Operand)>,
+    fetch: Option<Slice<'a>>,
+    report: Report,
+}
+
+impl<'a> Atomic<'a> {
+    /// An operation with one operand, such as [`AtomicOp::SUM`] or [`AtomicOp::SWAP`].
+    ///
+    /// What a type does not have ends with
+    /// [`ReturnCode::AMO_INVAL_OP_ERROR`](crate::ReturnCode::AMO_INVAL_OP_ERROR).
+    pub fn new(op: AtomicOp, operand: impl Into<Operand>, to: Target) -> Self {
+        Self {
+            op,
+            operand: operand.into(),
+            to,
+            offset: 0,
+            second: None,
+            fetch: None,
+            report: Report::none(),
+        }
+    }
+
+    /// Stores `new` if `expected` compares to what is there as `how` says, with `expected` on the
+    /// left.
+    pub fn compare_and_swap<T: Into<Operand>>(
+        how: CompareOp,
+        expected: T,
+        new: T,
+        to: Target,
+    ) -> Self {
+        Self {
+            second: Some((how, expected.into())),
+            ..Self::new(AtomicOp::CSWAP, new, to)
+        }
+    }
+
+    /// Stores those bits of `new` that are set in `mask`.
+    pub fn masked_swap<T: Into<Operand>>(mask: T, new: T, to: Target) -> Self {
+        Self {
+            second: Some((CompareOp::EQ, mask.into())),
+            ..Self::new(AtomicOp::AXOR, new, to)
+        }
+    }
+
+    /// Where in the list entry of the target; 0 if not said.
+    pub const fn offset(mut self, offset: u64) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Copies what was there before to the start of a slice.
+    pub const fn fetch(mut self, into: Slice<'a>) -> Self {
+        self.fetch = Some(into);
+        self
+    }
+
+    /// How its end is reported.
+    pub const fn report(mut self, report: Report) -> Self {
+        self.report = report;
+        self
+    }
+}
+
+impl Post<Transmit> for Atomic<'_> {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        if self
+            .fetch
+            .is_some_and(|into| into.len < self.operand.size())
+        {
+            return Err(Error::Operands(
+                "the slice is shorter than the value that is fetched",
+            ));
+        }
+        if matches!(self.op, AtomicOp::CSWAP | AtomicOp::AXOR) && self.second.is_none() {
+            return Err(Error::Operands(
+                "the operation has two operands: one is missing",
+            ));
+        }
+        let (how, second) = self.second.unwrap_or((CompareOp::EQ, Operand::U64(0)));
+        let (dfa, index_ext) = self.to.encode(queue.pid_bits);
+        queue.set_state(CState {
+            flags: self.report.flags,
+            index_ext,
+            write_lac: self.fetch.map_or(0, |into| into.lac),
+            user_ptr: self.report.token,
+            ct: self.report.ct,
+            eq: self.report.eq,
+            ..CState::default()
+        })?;
+        let op = if self.fetch.is_some() {
+            DmaOp::FETCHING_ATOMIC
+        } else {
+            DmaOp::ATOMIC
+        };
+        let [op1_word1, op1_word2] = self.operand.words();
+        let [op2_word1, op2_word2] = second.words();
+        let command = IdcAtomic {
+            command: CommandByte::new(Class::IDC, 1, op.0),
+            // Its own size.
+            length: 64,
+            dfa,
+            remote_offset: self.offset,
+            local_addr: self.fetch.map_or(0, |into| into.iova),
+            atomic_op: self.op,
+            atomic_type: self.operand.kind(),
+            cswap_op: how,
+            op1_word1,
+            op1_word2,
+            op2_word1,
+            op2_word2,
+        };
+        queue.write(&command.encode())
+    }
+}

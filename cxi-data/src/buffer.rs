@@ -1,0 +1,146 @@
+//! Memory that operations use.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+use cxi::lni::{MapOptions, Md};
+use cxi::{DeviceMemory, Lni};
+
+use crate::{Error, Result};
+
+/// Registered memory: the NIC may read and write it at any time, for as long as it is there.
+///
+/// There is no reference to its bytes, only copies in and out, so nothing that the NIC does can
+/// break a promise of Rust's. Dropping it unmaps it before it is freed: what is under way then
+/// fails with [`ReturnCode::NO_TRANSLATION`](crate::ReturnCode::NO_TRANSLATION), and touches nothing.
+#[derive(Debug)]
+pub struct Buffer {
+    md: Md,
+    memory: Arc<DeviceMemory>,
+}
+
+impl Buffer {
+    /// At least `len` bytes, all zero: whole pages (ATU_MAP).
+    ///
+    /// # Errors
+    ///
+    /// As [`Lni::map_memory`]; [`Error::Memory`] when there is no such amount of memory.
+    pub fn new(lni: &Lni, len: usize) -> Result<Self> {
+        let memory = Arc::new(DeviceMemory::new(len)?);
+        let md = lni.map_memory(&memory, &MapOptions::new())?;
+        Ok(Self { md, memory })
+    }
+
+    /// Bytes.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a buffer is never empty")]
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn whole(&self) -> Slice<'_> {
+        self.part(0, self.len())
+    }
+
+    /// A part of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfBounds`].
+    pub fn slice(&self, range: Range<usize>) -> Result<Slice<'_>> {
+        let len = self.len();
+        if range.start > range.end || range.end > len {
+            return Err(Error::OutOfBounds { range, len });
+        }
+        Ok(self.part(range.start, range.end - range.start))
+    }
+
+    fn part(&self, start: usize, len: usize) -> Slice<'_> {
+        Slice {
+            iova: self.md.iova() + start as u64,
+            lac: self.md.lac(),
+            len,
+            buffer: PhantomData,
+        }
+    }
+
+    /// Where in the buffer an address is that an event names, such as
+    /// [`Arrival::start`](crate::Arrival::start).
+    #[must_use]
+    pub fn position(&self, iova: u64) -> Option<usize> {
+        let position = usize::try_from(iova.checked_sub(self.md.iova())?).ok()?;
+        (position < self.len()).then_some(position)
+    }
+
+    /// Copies bytes out. Not in one piece: the NIC may write in between.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfBounds`].
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
+        let len = into.len();
+        let copied = self.memory.copy_out(offset, into);
+        copied.map_err(|_| self.beyond(offset, len))
+    }
+
+    /// Copies bytes in. Not in one piece: the NIC may read in between.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfBounds`].
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let copied = self.memory.copy_in(offset, bytes);
+        copied.map_err(|_| self.beyond(offset, bytes.len()))
+    }
+
+    fn beyond(&self, offset: usize, len: usize) -> Error {
+        Error::OutOfBounds {
+            range: offset..offset.saturating_add(len),
+            len: self.len(),
+        }
+    }
+
+    /// Gives it back to the driver (ATU_UNMAP) and reports how that went; dropping it does the same
+    /// without a report.
+    ///
+    /// # Errors
+    ///
+    /// As [`Md::close`].
+    pub fn close(self) -> Result<()> {
+        self.md.close().map_err(|refused| refused.error.into())
+    }
+}
+
+/// A part of a [`Buffer`], as commands have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<'a> {
+    pub(crate) iova: u64,
+    pub(crate) lac: u8,
+    pub(crate) len: usize,
+    buffer: PhantomData<&'a Buffer>,
+}
+
+impl Slice<'_> {
+    /// Bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The length for a command that moves bytes.
+    pub(crate) fn request_len(&self) -> Result<u32> {
+        u32::try_from(self.len).map_err(|_| Error::TooLong {
+            len: self.len,
+            most: u32::MAX as usize,
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Counters.
+
+use std::time::Duration;
+
+use cxi::lni::{CounterValue, CountingEvent};
+use cxi_hw::{Class, CommandByte, CounterDoorbell, CtCommand, CtOp, SLOT_BYTES};
+
+use crate::kind::{Kind, Transmit, Triggered};
+use crate::queue::{Post, Queue};
+use crate::wait::until;
+use crate::{Error, Result};
+
+/// Counters of a NIC.
+const MOST: u32 = 2047;
+
+/// A counting event: successes and failures of operations.
+///
+/// The NIC counts for itself. It writes the value to memory when a [`CounterCommand::read`] or a
+/// [`Trigger`](crate::Trigger) says so, when a failure counts, and when the counter is set.
+#[derive(Debug)]
+pub struct Counter {
+    event: CountingEvent,
+    id: u16,
+}
+
+impl Counter {
+    /// Puts a counting event to use.
+    ///
+    /// # Errors
+    ///
+    /// Its doorbell cannot be mapped.
+    pub fn new(event: CountingEvent) -> Result<Self> {
+        let number = event.number();
+        let id = u16::try_from(number)
+            .ok()
+            .filter(|id| u32::from(*id) <= MOST);
+        let id = id.ok_or(Error::Number {
+            what: "counter",
+            number,
+            most: MOST,
+        })?;
+        event.doorbell()?;
+        Ok(Self { event, id })
+    }
+
+    pub(crate) const fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// What the NIC wrote last.
+    #[must_use]
+    pub fn value(&self) -> CounterValue {
+        self.event.value()
+    }
+
+    /// Forgets what the NIC wrote last; [`wait`](Self::wait) waits for the next time.
+    pub fn clear(&self) {
+        self.event.clear();
+    }
+
+    /// Waits until the NIC has written the value since it was cleared. Spins, and lets others run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`].
+    pub fn wait(&self, most: Duration) -> Result<CounterValue> {
+        until(most, || {
+            let value = self.value();
+            Ok(value.written_back.then_some(value))
+        })
+    }
+
+    /// Adds successes, without a command queue.
+    ///
+    /// # Errors
+    ///
+    /// The doorbell cannot be mapped.
+    pub fn add(&self, successes: u64) -> Result<()> {
+        self.ring(CounterDoorbell::AddSuccess, successes)
+    }
+
+    /// Sets successes and failures to 0, without a command queue.
+    ///
+    /// # Errors
+    ///
+    /// The doorbell cannot be mapped.
+    pub fn reset(&self) -> Result<()> {
+        self.ring(CounterDoorbell::ResetSuccess, 0)?;
+        self.ring(CounterDoorbell::ResetFailure, 0)
+    }
+
+    fn ring(&self, doorbell: CounterDoorbell, value: u64) -> Result<()> {
+        Ok(self.event.doorbell()?.ring(doorbell.offset(), value)?)
+    }
+}
+
+/// A command for a counter, which any transmit queue takes.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct CounterCommand(CtOp, CtCommand);
+
+impl CounterCommand {
+    fn new(op: CtOp, counter: &Counter) -> Self {
+        let command = CtCommand {
+            ct: counter.id,
+            ..CtCommand::default()
+        };
+        Self(op, command)
+    }
+
+    /// Writes the value to memory, where [`Counter::wait`] sees it.
+    pub fn read(counter: &Counter) -> Self {
+        Self::new(CtOp::GET, counter)
+    }
+
+    /// Sets the successes, and the failures to 0.
+    pub fn set(counter: &Counter, successes: u64) -> Self {
+        let mut command = Self::new(CtOp::SET, counter);
+        command.1.ct_success = successes;
+        (command.1.set_ct_success, command.1.set_ct_failure) = (true, true);
+        command
+    }
+
+    /// Adds successes.
+    pub fn add(counter: &Counter, successes: u64) -> Self {
+        let mut command = Self::new(CtOp::INC, counter);
+        command.1.ct_success = successes;
+        command
+    }
+
+    /// Forgets all triggered commands that wait for the counter.
+    pub fn cancel(counter: &Counter) -> Self {
+        Self::new(CtOp::CANCEL, counter)
+    }
+}
+
+/// The two units of a command for counters.
+pub(crate) fn encode(op: CtOp, size: u8, command: CtCommand) -> [u8; 4 * SLOT_BYTES] {
+    let command = CtCommand {
+        command: CommandByte::new(Class::CT, size, op.0),
+        ..command
+    };
+    let mut bytes = [0; 4 * SLOT_BYTES];
+    bytes[..CtCommand::BYTES].copy_from_slice(&command.encode());
+    bytes
+}
+
+impl CounterCommand {
+    fn put<K: Kind>(&self, queue: &mut Queue<K>) -> Result<()> {
+        let command = encode(self.0, 1, self.1);
+        queue.write(&command[..2 * SLOT_BYTES])
+    }
+}
+
+impl Post<Transmit> for CounterCommand {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        self.put(queue)
+    }
+}
+
+impl Post<Triggered> for CounterCommand {
+    fn write(&self, queue: &mut Queue<Triggered>) -> Result<()> {
+        self.put(queue)
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use cxi::Errno;
+use cxi_hw::ReturnCode;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A command queue has no room for a command until the NIC has read earlier ones.
+    #[error(
+        "the command queue is full: the command takes {needed} slots of 32 bytes, {free} are free"
+    )]
+    Full {
+        /// Slots that the command takes, with those before it that stay empty.
+        needed: u32,
+        /// Slots that are free.
+        free: u32,
+    },
+    /// The NIC has refused a command, and reads no more of this queue.
+    #[error("the command queue has stopped at a command that the NIC refused: {0}")]
+    Stopped(#[source] Failure),
+    /// Events were lost because an event queue was full.
+    #[error("events were lost: the event queue was full")]
+    Overflow,
+    /// Nothing came in time.
+    #[error("nothing came within {0:?}")]
+    TimedOut(Duration),
+    /// A range that is not in a buffer.
+    #[error("bytes {} to {}: expected a range within the {len} bytes of the buffer", .range.start, .range.end)]
+    OutOfBounds {
+        /// The range.
+        range: Range<usize>,
+        /// Bytes of the buffer.
+        len: usize,
+    },
+    /// More bytes than fit into a command.
+    #[error("{len} bytes: expected at most {most}")]
+    TooLong {
+        /// How many there were.
+        len: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Operands of an atomic that do not go together.
+    #[error("{0}")]
+    Operands(&'static str),
+    /// A number of the driver that no command has room for.
+    #[error("{what} {number}: expected at most {most}")]
+    Number {
+        /// What it is a number of.
+        what: &'static str,
+        /// The number.
+        number: u32,
+        /// The highest.
+        most: u32,
+    },
+    /// The event queue holds what is no event.
+    #[error("the event queue holds no event at byte {at}, and is not empty there")]
+    NoEvent {
+        /// Where.
+        at: usize,
+    },
+    /// The driver refused something.
+    #[error(transparent)]
+    Device(#[from] cxi::Error),
+    /// A window or a buffer of another size than the driver said.
+    #[error("memory shared with the NIC is smaller than the driver said: {0}")]
+    Memory(#[from] Errno),
+}
+
+/// How an operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{0}: {reason}", reason = reason(*.0))]
+pub struct Failure(pub ReturnCode);
+
+impl Failure {
+    /// The result that a return code stands for.
+    pub(crate) fn check(code: ReturnCode) -> Result<(), Self> {
+        if code == ReturnCode::OK {
+            Ok(())
+        } else {
+            Err(Self(code))
+        }
+    }
+}
+
+/// What the codes mean that programs meet.
+fn reason(code: ReturnCode) -> &'static str {
+    match code {
+        ReturnCode::UNDELIVERABLE => "the NIC cannot be reached",
+        ReturnCode::PT_DISABLED => "the PtlTE is disabled",
+        ReturnCode::DROPPED => "the message was dropped",
+        ReturnCode::PERM_VIOLATION | ReturnCode::OP_VIOLATION => {
+            "the list entry does not allow the operation, or ends before it"
+        }
+        ReturnCode::NO_MATCH => "nothing matches",
+        ReturnCode::NO_SPACE => "the pool of list entries is empty",
+        ReturnCode::ENTRY_NOT_FOUND => "there is no list entry for it",
+        ReturnCode::VNI_NOT_FOUND => "nobody receives on the VNI",
+        ReturnCode::PTLTE_NOT_FOUND => "no PtlTE is mapped at the PID and portal index",
+        ReturnCode::PTLTE_SW_MANAGED => "software manages the lists of the PtlTE",
+        ReturnCode::NO_TRANSLATION => "the address is not registered",
+        ReturnCode::PAGE_PERM_ERROR => "the memory is not registered for that access",
+        ReturnCode::AMO_INVAL_OP_ERROR => "the type of the operands does not have that operation",
+        ReturnCode::AMO_ALIGN_ERROR => "the target of an atomic is not aligned",
+        ReturnCode::ILLEGAL_OP => "the queue does not take that command",
+        ReturnCode::CMD_INVALID_ARG => "the command names something that it may not use",
+        ReturnCode::CANCELED | ReturnCode::MST_CANCELLED => "the operation was cancelled",
+        _ => "the operation failed",
+    }
+}

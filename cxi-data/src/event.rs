@@ -1,0 +1,249 @@
+//! What events say.
+
+use cxi_hw::{
+    CommandFailure, EventSize, EventType, InitiatorShort, List, PtlteState, ReturnCode,
+    StateChange, StateReason, TargetLong, TargetShort, TriggeredShort,
+};
+
+use crate::{Address, Failure};
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// SEND, ACK or REPLY: an operation of one's own has ended.
+    Completion(Completion),
+    /// PUT, GET, ATOMIC or FETCH_ATOMIC, one of them with OVERFLOW, RENDEZVOUS, MATCH or SEARCH: an
+    /// operation of somebody at one of one's own PtlTEs.
+    Arrival(Arrival),
+    /// LINK or UNLINK: a list entry came or went.
+    Entry(EntryChange),
+    /// STATE_CHANGE.
+    State(StateChanged),
+    /// TRIGGERED_OP: a counter has reached a threshold.
+    Triggered {
+        /// Number of the counter.
+        counter: u16,
+        /// The threshold.
+        threshold: u64,
+    },
+    /// COMMAND_FAILURE: a command queue has stopped.
+    Stopped(Stopped),
+    /// Something that has no meaning here.
+    Other(EventType),
+}
+
+/// How an operation ended at its initiator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Completion {
+    /// SEND, ACK or REPLY.
+    pub kind: EventType,
+    /// That of the [`Report`](crate::Report).
+    pub token: u64,
+    /// Bytes that were moved.
+    pub length: u32,
+    /// The list that it matched.
+    pub list: List,
+    /// How it ended.
+    pub result: Result<(), Failure>,
+}
+
+/// An operation at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Arrival {
+    /// What happened.
+    pub kind: EventType,
+    /// Who did it; of RENDEZVOUS, where the rest of the message is.
+    pub initiator: Address,
+    /// Number of the PtlTE.
+    pub pte: u16,
+    /// The list that it matched.
+    pub list: List,
+    /// That of the list entry; of SEARCH, that of the command.
+    pub buffer_id: u16,
+    /// Its match bits.
+    pub match_bits: u64,
+    /// What the initiator has added.
+    pub header_data: u64,
+    /// Its VNI.
+    pub vni: u16,
+    /// Bytes that were moved.
+    pub length: u32,
+    /// Bytes that were asked for; short events do not say.
+    pub requested: Option<u32>,
+    /// The address of the bytes, for [`Buffer::position`](crate::Buffer::position); short events do
+    /// not say.
+    pub start: Option<u64>,
+    /// The operation has used the list entry up.
+    pub unlinked: bool,
+    /// How it ended.
+    pub result: Result<(), Failure>,
+}
+
+/// A change of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryChange {
+    /// LINK or UNLINK.
+    pub kind: EventType,
+    /// Number of the PtlTE.
+    pub pte: u16,
+    /// The list.
+    pub list: List,
+    /// That of the list entry.
+    pub buffer_id: u16,
+    /// The NIC unlinked it because it was used up.
+    pub used_up: bool,
+    /// How it ended.
+    pub result: Result<(), Failure>,
+}
+
+/// The state of a PtlTE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StateChanged {
+    /// Number of the PtlTE.
+    pub pte: u16,
+    /// The state that it has now.
+    pub state: PtlteState,
+    /// Why, if the NIC changed it.
+    pub reason: Option<StateReason>,
+    /// Whether it is the state that was asked for.
+    pub result: Result<(), Failure>,
+}
+
+/// A command queue that has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Number of the queue, counted in its kind.
+    pub queue: u16,
+    /// It is a target queue.
+    pub is_target: bool,
+    /// Where in the ring, in units of 64 bytes.
+    pub unit: u16,
+    /// What is wrong with the command.
+    pub failure: Failure,
+}
+
+/// The first bytes of a block.
+fn head<const N: usize>(block: &[u8; 64]) -> [u8; N] {
+    std::array::from_fn(|at| block[at])
+}
+
+impl Event {
+    /// The event in the first bytes of a block.
+    pub(crate) fn decode(block: &[u8; 64], size: EventSize, pid_bits: u32) -> Self {
+        let short = InitiatorShort::decode(&head(block));
+        let kind = short.event_type;
+        // The last byte of every event.
+        let code = ReturnCode(block[size.bytes().max(1) - 1] & 0x3f);
+        let result = Failure::check(code);
+        match kind {
+            EventType::SEND | EventType::ACK | EventType::REPLY => Self::Completion(Completion {
+                kind,
+                token: short.user_ptr,
+                length: short.mlength,
+                list: short.ptl_list,
+                result,
+            }),
+            EventType::TRIGGERED_OP => {
+                let event = TriggeredShort::decode(&head(block));
+                Self::Triggered {
+                    counter: event.ct_handle,
+                    threshold: event.threshold,
+                }
+            }
+            EventType::COMMAND_FAILURE => {
+                let event = CommandFailure::decode(&head(block));
+                Self::Stopped(Stopped {
+                    queue: event.cq_id,
+                    is_target: event.is_target,
+                    unit: event.fail_loc,
+                    failure: Failure(code),
+                })
+            }
+            _ if size == EventSize::BYTES_64 => {
+                Self::of_target(&TargetLong::decode(block), pid_bits, result)
+            }
+            EventType::PUT | EventType::GET | EventType::ATOMIC | EventType::FETCH_ATOMIC => {
+                let event = TargetShort::decode(&head(block));
+                Self::Arrival(Arrival {
+                    kind,
+                    initiator: Address::of_initiator(event.initiator, pid_bits),
+                    pte: event.ptlte_index,
+                    list: event.ptl_list,
+                    buffer_id: event.buffer_id,
+                    match_bits: event.match_bits,
+                    header_data: event.header_data,
+                    vni: event.vni,
+                    length: event.length,
+                    requested: None,
+                    start: None,
+                    unlinked: event.auto_unlinked,
+                    result,
+                })
+            }
+            _ => Self::Other(kind),
+        }
+    }
+
+    fn of_target(event: &TargetLong, pid_bits: u32, result: Result<(), Failure>) -> Self {
+        let kind = event.event_type;
+        let pte = event.ptlte_index;
+        match kind {
+            EventType::LINK | EventType::UNLINK => Self::Entry(EntryChange {
+                kind,
+                pte,
+                list: event.ptl_list,
+                buffer_id: event.buffer_id,
+                used_up: event.auto_unlinked,
+                result,
+            }),
+            EventType::STATE_CHANGE => {
+                let change = StateChange::decode(event.initiator.0);
+                Self::State(StateChanged {
+                    pte,
+                    state: change.state,
+                    reason: change.by_nic.then_some(change.reason),
+                    result,
+                })
+            }
+            EventType::PUT
+            | EventType::GET
+            | EventType::ATOMIC
+            | EventType::FETCH_ATOMIC
+            | EventType::PUT_OVERFLOW
+            | EventType::GET_OVERFLOW
+            | EventType::ATOMIC_OVERFLOW
+            | EventType::FETCH_ATOMIC_OVERFLOW
+            | EventType::RENDEZVOUS
+            | EventType::MATCH
+            | EventType::SEARCH => {
+                let initiator = if kind == EventType::RENDEZVOUS {
+                    Address::of_source(event.initiator.0, pid_bits)
+                } else {
+                    Address::of_initiator(event.initiator, pid_bits)
+                };
+                Self::Arrival(Arrival {
+                    kind,
+                    initiator,
+                    pte,
+                    list: event.ptl_list,
+                    buffer_id: event.buffer_id,
+                    match_bits: event.match_bits,
+                    header_data: event.header_data,
+                    vni: event.vni,
+                    length: event.mlength,
+                    requested: Some(event.rlength),
+                    start: Some(event.start),
+                    unlinked: event.auto_unlinked,
+                    result,
+                })
+            }
+            _ => Self::Other(kind),
+        }
+    }
+}

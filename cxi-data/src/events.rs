@@ -1,0 +1,217 @@
+//! Reading an event queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi::lni::EventQueue;
+use cxi::{DeviceInfo, DeviceMemory};
+use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK};
+use cxi_hw::{EqState, EqStatus, EventSize, EventType, InitiatorShort, ReturnCode};
+
+use crate::wait::until;
+use crate::{Error, Event, Result};
+
+const WORD: usize = size_of::<u64>();
+/// The status takes one.
+const BLOCK: usize = EqStatus::BYTES;
+const _: () = assert!(BLOCK as u64 == BLOCK_BYTES);
+/// Where events begin.
+const START: usize = FIRST_BLOCK as usize * BLOCK;
+/// Event queues of a NIC.
+const MOST: u32 = 2047;
+
+/// An event queue that is read.
+#[derive(Debug)]
+pub struct Events {
+    queue: EventQueue,
+    id: u16,
+    memory: Arc<DeviceMemory>,
+    pid_bits: u32,
+    /// Byte of the next event.
+    at: usize,
+    /// Bytes read that the NIC may not write again yet.
+    read: usize,
+    state: EqState,
+}
+
+impl Events {
+    /// Puts a new event queue to use.
+    ///
+    /// # Errors
+    ///
+    /// Its registers cannot be mapped.
+    pub fn new(queue: EventQueue, info: &DeviceInfo) -> Result<Self> {
+        let number = queue.number();
+        let id = u16::try_from(number)
+            .ok()
+            .filter(|id| u32::from(*id) <= MOST);
+        let id = id.ok_or(Error::Number {
+            what: "event queue",
+            number,
+            most: MOST,
+        })?;
+        queue.registers()?;
+        Ok(Self {
+            memory: queue.memory(),
+            queue,
+            id,
+            pid_bits: info.pid_bits,
+            at: START,
+            read: 0,
+            state: EqState {
+                rd_ptr: FIRST_BLOCK,
+                ..EqState::default()
+            },
+        })
+    }
+
+    pub(crate) const fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The queue itself, for what is reported to it.
+    #[must_use]
+    pub const fn queue(&self) -> &EventQueue {
+        &self.queue
+    }
+
+    /// The events that are there. Their room goes back to the NIC when the iterator is dropped, or
+    /// before if there is much of it.
+    ///
+    /// An item is an error when events were lost ([`Error::Overflow`], behind the last one that was
+    /// not), or a resize cannot be completed.
+    pub fn drain(&mut self) -> Drain<'_> {
+        Drain { events: self }
+    }
+
+    /// The next event. Spins, and lets others run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`], and those of [`drain`](Self::drain).
+    pub fn wait(&mut self, most: Duration) -> Result<Event> {
+        until(most, || self.drain().next().transpose())
+    }
+
+    /// Begins to move the queue to a buffer of another size (EQ_RESIZE); reading on ends it.
+    ///
+    /// # Errors
+    ///
+    /// As [`EventQueue::resize`].
+    pub fn resize(&mut self, len: usize) -> Result<()> {
+        self.queue.resize(len)?;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Event>> {
+        loop {
+            let Some((block, size)) = self.look()? else {
+                return self.lost();
+            };
+            self.take(size.bytes())?;
+            match Event::decode(&block, size, self.pid_bits) {
+                Event::Other(EventType::NULL_EVENT) => {}
+                Event::Other(EventType::EQ_SWITCH) => self.switch()?,
+                event => return Ok(Some(event)),
+            }
+        }
+    }
+
+    /// The next event, once all of it is there: its last byte comes last.
+    fn look(&self) -> Result<Option<([u8; BLOCK], EventSize)>> {
+        let mut block = [0; BLOCK];
+        let word = |offset: usize| self.memory.read_u64(self.at + offset);
+        block[WORD..2 * WORD].copy_from_slice(&word(WORD)?.to_le_bytes());
+        let head = std::array::from_fn(|at| block[at]);
+        let size = InitiatorShort::decode(&head).event_size;
+        let bytes = size.bytes();
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if !self.at.is_multiple_of(bytes) {
+            return Err(Error::NoEvent { at: self.at });
+        }
+        let last = word(bytes - WORD)?.to_le_bytes();
+        if last[WORD - 1] & 0x3f == ReturnCode::default().0 {
+            return Ok(None);
+        }
+        for (part, offset) in block[..bytes]
+            .chunks_exact_mut(WORD)
+            .zip((0..).step_by(WORD))
+        {
+            part.copy_from_slice(&word(offset)?.to_le_bytes());
+        }
+        Ok(Some((block, size)))
+    }
+
+    /// Moves on behind an event. What is read is zero before the NIC may write there again.
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        for offset in (0..bytes).step_by(WORD) {
+            self.memory.write_u64(self.at + offset, 0)?;
+        }
+        self.at += bytes;
+        self.read += bytes;
+        if self.at >= self.memory.len() {
+            self.at = START;
+        }
+        if self.read >= self.memory.len() / 2 {
+            self.acknowledge()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the NIC the room of what was read.
+    fn acknowledge(&mut self) -> Result<()> {
+        let block = u32::try_from(self.at / BLOCK).unwrap_or(FIRST_BLOCK);
+        self.read = 0;
+        self.state.rd_ptr = block;
+        let state = u64::from_le_bytes(self.state.encode());
+        Ok(self.queue.registers()?.ring(0, state)?)
+    }
+
+    /// Whether events were lost since this was said last. Then the NIC goes on.
+    fn lost(&mut self) -> Result<Option<Event>> {
+        let mut status = [0; EqStatus::BYTES];
+        status[WORD..2 * WORD].copy_from_slice(&self.memory.read_u64(WORD)?.to_le_bytes());
+        let status = EqStatus::decode(&status);
+        let known = status.event_drop_seq_no == self.state.event_drop_seq_no;
+        if !status.unackd_dropped_event || known {
+            return Ok(None);
+        }
+        self.state.event_drop_seq_no = status.event_drop_seq_no;
+        self.acknowledge()?;
+        Err(Error::Overflow)
+    }
+
+    /// Reads on in the other buffer.
+    fn switch(&mut self) -> Result<()> {
+        self.queue.complete_resize()?;
+        self.memory = self.queue.memory();
+        self.at = START;
+        self.state.reading_buffer_b = !self.state.reading_buffer_b;
+        self.acknowledge()
+    }
+}
+
+/// The events of a queue, until there are none for now.
+#[derive(Debug)]
+pub struct Drain<'a> {
+    events: &'a mut Events,
+}
+
+impl Iterator for Drain<'_> {
+    type Item = Result<Event>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.events.next().transpose()
+    }
+}
+
+impl Drop for Drain<'_> {
+    fn drop(&mut self) {
+        if self.events.read > 0 {
+            // The registers were mapped before.
+            let _ = self.events.acknowledge();
+        }
+    }
+}

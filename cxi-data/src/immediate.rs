@@ -1,0 +1,182 @@
+//! Immediate commands (IDC): bytes travel in the command, and no memory is registered.
+
+use cxi_hw::{
+    CState, Class, CommandByte, DmaFlags, DmaOp, IdcHeader, IdcMessage, MAX_IDC_PAYLOAD, SLOT_BYTES,
+};
+
+use crate::kind::Transmit;
+use crate::queue::{Post, Queue};
+use crate::{Error, Report, Result, Target};
+
+/// Most bytes of a command that is not restricted.
+const MAX_UNRESTRICTED: usize = 192;
+/// Bytes of the longest command.
+const MAX_BYTES: usize = 8 * SLOT_BYTES;
+
+impl Queue<Transmit> {
+    /// Sets what the immediate commands that follow have in common, unless the NIC has it.
+    pub(crate) fn set_state(&mut self, state: CState) -> Result<()> {
+        let state = CState {
+            command: CommandByte::new(Class::IDC, 0, DmaOp::CSTATE.0),
+            // Its own size.
+            length: 32,
+            initiator: self.kind.initiator,
+            ..state
+        };
+        if self.kind.state != state {
+            self.write(&state.encode())?;
+            self.kind.state = state;
+        }
+        Ok(())
+    }
+
+    /// Writes a head and the bytes behind it as the shortest command that has room.
+    fn write_immediate(&mut self, op: DmaOp, head: &[u8], bytes: &[u8], most: usize) -> Result<()> {
+        let (len, end) = (bytes.len(), head.len() + bytes.len());
+        let mut command = [0; MAX_BYTES];
+        if len > most {
+            return Err(Error::TooLong { len, most });
+        }
+        // A message never goes into a single slot.
+        let slots = end.max(head.len() + 1).div_ceil(SLOT_BYTES);
+        let slots = slots.next_power_of_two();
+        command[..head.len()].copy_from_slice(head);
+        command[head.len()..end].copy_from_slice(bytes);
+        let size = u8::try_from(slots.ilog2()).unwrap_or(u8::MAX);
+        command[0] = CommandByte::new(Class::IDC, size, op.0).0;
+        command[1] = u8::try_from(end).unwrap_or(u8::MAX);
+        self.write(&command[..slots * SLOT_BYTES])
+    }
+}
+
+/// A put of a few bytes: at most 192, or 224 if it is restricted. Its match bits are 0.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct ImmediatePut<'a> {
+    bytes: &'a [u8],
+    to: Target,
+    offset: u64,
+    flags: DmaFlags,
+    report: Report,
+}
+
+impl<'a> ImmediatePut<'a> {
+    /// Copies bytes to a target.
+    pub const fn new(bytes: &'a [u8], to: Target) -> Self {
+        Self {
+            bytes,
+            to,
+            offset: 0,
+            flags: DmaFlags::empty(),
+            report: Report::none(),
+        }
+    }
+
+    /// Where in the list entry of the target; 0 if not said.
+    pub const fn offset(mut self, offset: u64) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// As [`Dma::restricted`](crate::Dma::restricted).
+    pub const fn restricted(mut self) -> Self {
+        self.flags = self.flags.union(DmaFlags::RESTRICTED);
+        self
+    }
+
+    /// How its end is reported.
+    pub const fn report(mut self, report: Report) -> Self {
+        self.report = report;
+        self
+    }
+}
+
+impl Post<Transmit> for ImmediatePut<'_> {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        let (dfa, index_ext) = self.to.encode(queue.pid_bits);
+        queue.set_state(CState {
+            flags: self.flags | self.report.flags,
+            index_ext,
+            user_ptr: self.report.token,
+            ct: self.report.ct,
+            eq: self.report.eq,
+            ..CState::default()
+        })?;
+        let head = IdcHeader {
+            dfa,
+            remote_offset: self.offset,
+            ..IdcHeader::default()
+        };
+        let most = if self.flags.contains(DmaFlags::RESTRICTED) {
+            MAX_IDC_PAYLOAD
+        } else {
+            MAX_UNRESTRICTED
+        };
+        queue.write_immediate(DmaOp::PUT, &head.encode(), self.bytes, most)
+    }
+}
+
+/// A put of at most 192 bytes with match bits.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Message<'a> {
+    bytes: &'a [u8],
+    to: Target,
+    match_bits: u64,
+    header_data: u64,
+    report: Report,
+}
+
+impl<'a> Message<'a> {
+    /// Sends bytes to a target.
+    pub const fn new(bytes: &'a [u8], to: Target) -> Self {
+        Self {
+            bytes,
+            to,
+            match_bits: 0,
+            header_data: 0,
+            report: Report::none(),
+        }
+    }
+
+    /// As [`Dma::match_bits`](crate::Dma::match_bits).
+    pub const fn match_bits(mut self, bits: u64) -> Self {
+        self.match_bits = bits;
+        self
+    }
+
+    /// As [`Dma::header_data`](crate::Dma::header_data).
+    pub const fn header_data(mut self, data: u64) -> Self {
+        self.header_data = data;
+        self
+    }
+
+    /// How its end is reported.
+    pub const fn report(mut self, report: Report) -> Self {
+        self.report = report;
+        self
+    }
+}
+
+impl Post<Transmit> for Message<'_> {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        let (dfa, index_ext) = self.to.encode(queue.pid_bits);
+        queue.set_state(CState {
+            flags: self.report.flags,
+            index_ext,
+            ct: self.report.ct,
+            eq: self.report.eq,
+            // The message has its own, so that the state can stay as it is.
+            ..CState::default()
+        })?;
+        let head = IdcMessage {
+            dfa,
+            match_bits: self.match_bits,
+            header_data: self.header_data,
+            user_ptr: self.report.token,
+            ..IdcMessage::default()
+        };
+        let head = head.encode();
+        queue.write_immediate(DmaOp::SMALL_MESSAGE, &head, self.bytes, MAX_UNRESTRICTED)
+    }
+}

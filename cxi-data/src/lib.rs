@@ -1,0 +1,36 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod address;
+mod atomic;
+mod buffer;
+mod counter;
+mod dma;
+mod error;
+mod event;
+mod events;
+mod immediate;
+pub mod kind;
+mod list;
+mod queue;
+mod report;
+mod ring;
+mod triggered;
+mod wait;
+
+pub use address::{Address, Target};
+pub use atomic::{Atomic, Operand};
+pub use buffer::{Buffer, Slice};
+pub use counter::{Counter, CounterCommand};
+pub use cxi_hw::{
+    AtomicOp, CompareOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags,
+};
+pub use dma::{Dma, Nomatch};
+pub use error::{Error, Failure, Result};
+pub use event::{Arrival, Completion, EntryChange, Event, StateChanged, Stopped};
+pub use events::{Drain, Events};
+pub use immediate::{ImmediatePut, Message};
+pub use list::{Append, Search, SetState, Unlink};
+pub use queue::{Batch, Command, Queue, TargetQueue, TransmitQueue, TriggeredQueue};
+pub use report::Report;
+pub use triggered::Trigger;

@@ -1,0 +1,247 @@
+//! Commands for the lists of a PtlTE.
+
+use cxi::lni::{LeList, Pte};
+use cxi_hw::{Class, CommandByte, List, MatchId, PtlteState, TargetCommand, TargetFlags, TargetOp};
+
+use crate::kind::Target;
+use crate::queue::{Post, Queue};
+use crate::{Address, Counter, Result, Slice};
+
+/// A drop count that stands for any.
+const ANY_DROPS: u32 = 0xff_ffff;
+
+const fn byte(op: TargetOp) -> CommandByte {
+    CommandByte::new(Class::CQ, 1, op.0)
+}
+
+/// The number of a PtlTE as commands have it.
+fn index(pte: &Pte) -> u16 {
+    // There are 2048 of them; 0 is none, and stops the queue.
+    u16::try_from(pte.number()).unwrap_or(0)
+}
+
+const fn list(list: LeList) -> List {
+    match list {
+        LeList::Overflow => List::OVERFLOW,
+        LeList::Request => List::REQUEST,
+        LeList::Unexpected => List::UNEXPECTED,
+        _ => List::PRIORITY,
+    }
+}
+
+/// Appends a list entry: memory for what others send, or to be fetched by them.
+///
+/// LINK reports it, unless unexpected messages use the entry up at once.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Append<'a> {
+    memory: Slice<'a>,
+    from: Option<Address>,
+    command: TargetCommand,
+}
+
+impl<'a> Append<'a> {
+    /// An entry at the end of a list. It takes nothing before [`flags`](Self::flags) say what.
+    pub fn new(pte: &Pte, to: LeList, memory: Slice<'a>) -> Self {
+        let command = TargetCommand {
+            command: byte(TargetOp::APPEND),
+            ptl_list: list(to),
+            ptlte_index: index(pte),
+            ..TargetCommand::default()
+        };
+        Self {
+            memory,
+            from: None,
+            command,
+        }
+    }
+
+    /// What it takes, and what it reports: usually [`TargetFlags::OP_PUT`] and more.
+    pub const fn flags(mut self, flags: TargetFlags) -> Self {
+        self.command.flags = self.command.flags.union(flags);
+        self
+    }
+
+    /// A number that events have, and that [`Unlink`] finds it by.
+    pub const fn buffer_id(mut self, id: u16) -> Self {
+        self.command.buffer_id = id;
+        self
+    }
+
+    /// Match bits, of which those count that are not set in `ignore`.
+    pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
+        self.command.match_bits = bits;
+        self.command.ignore_bits = ignore;
+        self
+    }
+
+    /// Takes messages of one process only.
+    pub const fn from(mut self, initiator: Address) -> Self {
+        self.from = Some(initiator);
+        self
+    }
+
+    /// The entry has an offset of its own: messages lie one behind the other, until fewer than
+    /// `min_free` bytes are left.
+    pub const fn managed(mut self, min_free: u32) -> Self {
+        self.command.min_free = min_free;
+        self.flags(TargetFlags::MANAGE_LOCAL)
+    }
+
+    /// Messages count in a counter, successes and failures.
+    pub fn counted(mut self, counter: &Counter) -> Self {
+        self.command.ct = counter.id();
+        self.flags(TargetFlags::EVENT_CT_COMM)
+    }
+
+    /// Appends succeed again after one that failed for want of list entries.
+    pub const fn restart(mut self) -> Self {
+        self.command.restart_seq = true;
+        self
+    }
+}
+
+impl Post<Target> for Append<'_> {
+    fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
+        let from = self.from.map(|from| from.match_id(queue.pid_bits));
+        let command = TargetCommand {
+            lac: self.memory.lac,
+            start: self.memory.iova,
+            length: self.memory.len as u64,
+            match_id: from.unwrap_or(MatchId::ANY),
+            ..self.command
+        };
+        queue.write(&command.encode())
+    }
+}
+
+/// Takes a list entry off its list; UNLINK reports it, or that there is none.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Unlink(TargetCommand);
+
+impl Unlink {
+    /// The first entry of a list with that buffer id.
+    pub fn new(pte: &Pte, from: LeList, buffer_id: u16) -> Self {
+        Self(TargetCommand {
+            command: byte(TargetOp::UNLINK),
+            ptl_list: list(from),
+            ptlte_index: index(pte),
+            buffer_id,
+            ..TargetCommand::default()
+        })
+    }
+}
+
+impl Post<Target> for Unlink {
+    fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
+        queue.write(&self.0.encode())
+    }
+}
+
+/// Looks for unexpected messages.
+///
+/// Each is a SEARCH event, and a SEARCH with [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH)
+/// ends the list. Deleted ones are overflow events.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Search {
+    from: Option<Address>,
+    command: TargetCommand,
+}
+
+impl Search {
+    /// All unexpected messages, for events with a buffer id of one's choice.
+    pub fn new(pte: &Pte, buffer_id: u16) -> Self {
+        let command = TargetCommand {
+            command: byte(TargetOp::SEARCH),
+            ptl_list: List::UNEXPECTED,
+            ptlte_index: index(pte),
+            buffer_id,
+            length: (1 << 56) - 1,
+            ignore_bits: u64::MAX,
+            ..TargetCommand::default()
+        };
+        Self {
+            from: None,
+            command,
+        }
+    }
+
+    /// Match bits, of which those count that are not set in `ignore`.
+    pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
+        self.command.match_bits = bits;
+        self.command.ignore_bits = ignore;
+        self
+    }
+
+    /// Those of one process only.
+    pub const fn from(mut self, initiator: Address) -> Self {
+        self.from = Some(initiator);
+        self
+    }
+
+    /// The oldest only. If there is one, no other event follows.
+    pub const fn first(mut self) -> Self {
+        self.command.flags = self.command.flags.union(TargetFlags::USE_ONCE);
+        self
+    }
+
+    /// Takes what it finds off the list.
+    pub const fn delete(mut self) -> Self {
+        self.command.command = byte(TargetOp::SEARCH_AND_DELETE);
+        self
+    }
+}
+
+impl Post<Target> for Search {
+    fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
+        let from = self.from.map(|from| from.match_id(queue.pid_bits));
+        let command = TargetCommand {
+            match_id: from.unwrap_or(MatchId::ANY),
+            ..self.command
+        };
+        queue.write(&command.encode())
+    }
+}
+
+/// Changes the state of a PtlTE; STATE_CHANGE reports it.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct SetState(cxi_hw::SetState);
+
+impl SetState {
+    /// Messages are taken.
+    pub fn enable(pte: &Pte) -> Self {
+        Self::new(pte, PtlteState::ENABLED)
+    }
+
+    /// Messages are refused, and counted.
+    pub fn disable(pte: &Pte) -> Self {
+        Self::new(pte, PtlteState::DISABLED)
+    }
+
+    /// Any state.
+    pub fn new(pte: &Pte, state: PtlteState) -> Self {
+        Self(cxi_hw::SetState {
+            command: byte(TargetOp::SETSTATE),
+            ptlte_state: state,
+            ptlte_index: index(pte),
+            drop_count: ANY_DROPS,
+            ..cxi_hw::SetState::default()
+        })
+    }
+
+    /// Only if as many messages were dropped; otherwise STATE_CHANGE has
+    /// [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH), and the state stays.
+    pub const fn if_dropped(mut self, count: u32) -> Self {
+        self.0.drop_count = count;
+        self
+    }
+}
+
+impl Post<Target> for SetState {
+    fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
+        queue.write(&self.0.encode())
+    }
+}

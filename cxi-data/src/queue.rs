@@ -1,0 +1,197 @@
+//! Command queues: commands go in one by one, or many behind one doorbell.
+
+use cxi::lni::{Domain, Tgq, Txq};
+use cxi::{DeviceInfo, Mapping};
+use cxi_hw::{CState, Class, CommandByte, CtOp};
+
+use crate::kind::{Kind, Target, Transmit, Triggered};
+use crate::ring::Ring;
+use crate::{Address, Result};
+
+/// A queue for operations on other processes.
+pub type TransmitQueue = Queue<Transmit>;
+/// A queue for counters and for operations that wait for them.
+pub type TriggeredQueue = Queue<Triggered>;
+/// A queue for the lists of one's own PtlTEs.
+pub type TargetQueue = Queue<Target>;
+
+/// A command queue. Commands are read by the NIC in the order in which they were posted.
+#[derive(Debug)]
+pub struct Queue<K: Kind> {
+    pub(crate) kind: K,
+    handle: K::Handle,
+    ring: Ring,
+    pub(crate) pid_bits: u32,
+}
+
+/// A command that queues of a kind take.
+pub trait Command<K: Kind>: Post<K> {}
+
+impl<K: Kind, C: Post<K>> Command<K> for C {}
+
+pub(crate) use sealed::{Post, Windows};
+
+mod sealed {
+    use super::{Kind, Queue};
+    use crate::Result;
+
+    /// Encodes a command and writes it into the ring.
+    pub trait Post<K: Kind> {
+        fn write(&self, queue: &mut Queue<K>) -> Result<()>;
+    }
+
+    /// Windows of a queue.
+    pub trait Windows: std::fmt::Debug {
+        fn commands(&self) -> cxi::Result<&cxi::Mapping>;
+        fn launch(&self) -> cxi::Result<&cxi::Mapping>;
+        fn units(&self) -> u32;
+    }
+}
+
+macro_rules! windows {
+    ($($handle:ident)*) => {$(
+        impl Windows for $handle {
+            fn commands(&self) -> cxi::Result<&Mapping> {
+                $handle::commands(self)
+            }
+
+            fn launch(&self) -> cxi::Result<&Mapping> {
+                self.write_pointer()
+            }
+
+            fn units(&self) -> u32 {
+                self.slots()
+            }
+        }
+    )*};
+}
+
+windows!(Txq Tgq);
+
+/// Does nothing, in one slot.
+const NOOP: CommandByte = CommandByte(0);
+/// Does nothing, in a unit: queues for triggered commands have no shorter ones.
+const COUNTER_NOOP: CommandByte = CommandByte::new(Class::CT, 1, CtOp::NOOP.0);
+
+impl TransmitQueue {
+    /// Puts a new queue to use: operations are a domain's.
+    ///
+    /// # Errors
+    ///
+    /// The windows of the queue cannot be mapped.
+    pub fn new(queue: Txq, info: &DeviceInfo, domain: &Domain) -> Result<Self> {
+        let kind = Transmit {
+            initiator: Address::of(info, domain).match_id(info.pid_bits),
+            state: CState::default(),
+        };
+        Self::with(kind, queue, NOOP, info)
+    }
+}
+
+impl TriggeredQueue {
+    /// Puts a new queue to use that was asked for with
+    /// [`TxqOptions::triggered`](cxi::lni::TxqOptions::triggered).
+    ///
+    /// # Errors
+    ///
+    /// The windows of the queue cannot be mapped.
+    pub fn new(queue: Txq, info: &DeviceInfo, domain: &Domain) -> Result<Self> {
+        let kind = Triggered {
+            initiator: Address::of(info, domain).match_id(info.pid_bits),
+        };
+        Self::with(kind, queue, COUNTER_NOOP, info)
+    }
+}
+
+impl TargetQueue {
+    /// Puts a new queue to use.
+    ///
+    /// # Errors
+    ///
+    /// The windows of the queue cannot be mapped.
+    pub fn new(queue: Tgq, info: &DeviceInfo) -> Result<Self> {
+        Self::with(Target(()), queue, NOOP, info)
+    }
+}
+
+impl<K: Kind> Queue<K> {
+    fn with(kind: K, handle: K::Handle, filler: CommandByte, info: &DeviceInfo) -> Result<Self> {
+        handle.launch()?;
+        let ring = Ring::new(handle.commands()?, handle.units(), filler)?;
+        Ok(Self {
+            kind,
+            handle,
+            ring,
+            pid_bits: info.pid_bits,
+        })
+    }
+
+    /// Posts a command and rings the doorbell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`](crate::Error::Full), and the command can be posted later;
+    /// [`Error::Stopped`](crate::Error::Stopped), noticed when the queue seems full; what the command
+    /// says.
+    pub fn post(&mut self, command: &impl Command<K>) -> Result<()> {
+        self.batch().push(command)
+    }
+
+    /// Commands that the NIC is told of together, when the batch is dropped.
+    ///
+    /// ```no_run
+    /// # fn f(queue: &mut cxi_data::TransmitQueue, puts: &[cxi_data::Dma<'_>]) -> cxi_data::Result<()> {
+    /// let mut batch = queue.batch();
+    /// for put in puts {
+    ///     batch.push(put)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn batch(&mut self) -> Batch<'_, K> {
+        Batch { queue: self }
+    }
+
+    /// Whether the NIC has read all commands. It need not have executed the last ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`](crate::Error::Stopped) if the NIC has refused a command.
+    pub fn is_idle(&mut self) -> Result<bool> {
+        self.ring.is_idle(self.handle.commands()?)
+    }
+
+    /// Writes a command of whole slots.
+    pub(crate) fn write(&mut self, command: &[u8]) -> Result<()> {
+        self.ring.push(self.handle.commands()?, command)
+    }
+
+    fn ring(&mut self) -> Result<()> {
+        self.ring
+            .ring(self.handle.commands()?, self.handle.launch()?)
+    }
+}
+
+/// Commands behind one doorbell, which is rung when the batch is dropped.
+#[derive(Debug)]
+pub struct Batch<'a, K: Kind> {
+    queue: &'a mut Queue<K>,
+}
+
+impl<K: Kind> Batch<'_, K> {
+    /// Adds a command.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queue::post`]. What was added before stays in the batch.
+    pub fn push(&mut self, command: &impl Command<K>) -> Result<()> {
+        command.write(self.queue)
+    }
+}
+
+impl<K: Kind> Drop for Batch<'_, K> {
+    fn drop(&mut self) {
+        // The windows were mapped and written before.
+        let _ = self.queue.ring();
+    }
+}

@@ -1,0 +1,119 @@
+//! The ring of a command queue: where the next command goes, and whether there is room.
+
+use cxi::Mapping;
+use cxi_hw::command_ring::{FIRST_SLOT, FIRST_UNIT, UNIT_SLOTS, padding};
+use cxi_hw::{CommandByte, CqStatus, ReturnCode, SLOT_BYTES, launch_page};
+
+use crate::{Error, Failure, Result};
+
+const WORD: usize = size_of::<u64>();
+
+/// The client's side of a ring. The NIC's is in the status word at its start.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    /// Slots in the ring.
+    slots: u32,
+    /// Where the next command goes.
+    write: u32,
+    /// Where the NIC was when it was looked for last.
+    read: u32,
+    /// What the NIC was told last.
+    rung: u32,
+    /// A command that does nothing, where a longer one has to start on a boundary.
+    filler: CommandByte,
+}
+
+impl Ring {
+    /// The ring of a queue that nobody has used yet.
+    pub(crate) fn new(commands: &Mapping, units: u32, filler: CommandByte) -> Result<Self> {
+        let status = CqStatus {
+            rd_ptr: u16::try_from(FIRST_UNIT).unwrap_or(0),
+            return_code: ReturnCode::OK,
+            ..CqStatus::default()
+        };
+        commands.write_u64(0, u64::from_le_bytes(status.encode()))?;
+        Ok(Self {
+            slots: units * UNIT_SLOTS,
+            write: FIRST_SLOT,
+            read: FIRST_SLOT,
+            rung: FIRST_SLOT,
+            filler,
+        })
+    }
+
+    /// Slots that commands may take before the NIC has read more. One unit stays empty, so that a
+    /// full ring is not an empty one.
+    fn free(&self) -> u32 {
+        let round = self.slots - FIRST_SLOT;
+        let used = (self.write + round - self.read) % round;
+        (round - UNIT_SLOTS).saturating_sub(used.next_multiple_of(UNIT_SLOTS))
+    }
+
+    /// Looks how far the NIC has read.
+    fn refresh(&mut self, commands: &Mapping) -> Result<()> {
+        let status = CqStatus::decode(&commands.read_u64(0)?.to_le_bytes());
+        Failure::check(status.return_code).map_err(Error::Stopped)?;
+        let read = u32::from(status.rd_ptr) * UNIT_SLOTS;
+        // Anything else is no place in the ring.
+        if (FIRST_SLOT..self.slots).contains(&read) {
+            self.read = read;
+        }
+        Ok(())
+    }
+
+    /// Whether the NIC has read all that it was told of.
+    pub(crate) fn is_idle(&mut self, commands: &Mapping) -> Result<bool> {
+        self.refresh(commands)?;
+        Ok(self.read == self.rung)
+    }
+
+    /// Writes a command of whole slots, behind as many that do nothing as its boundary wants.
+    pub(crate) fn push(&mut self, commands: &Mapping, command: &[u8]) -> Result<()> {
+        let slots = u32::try_from(command.len() / SLOT_BYTES).unwrap_or(u32::MAX);
+        let gap = padding(self.write, slots);
+        let needed = (gap + slots).next_multiple_of(UNIT_SLOTS);
+        if self.free() < needed {
+            self.refresh(commands)?;
+        }
+        let free = self.free();
+        if free < needed {
+            return Err(Error::Full { needed, free });
+        }
+        self.fill(commands, gap)?;
+        let start = self.write as usize * SLOT_BYTES;
+        for (at, word) in (start..).step_by(WORD).zip(command.as_chunks::<WORD>().0) {
+            commands.write_u64(at, u64::from_le_bytes(*word))?;
+        }
+        self.advance(slots);
+        Ok(())
+    }
+
+    fn fill(&mut self, commands: &Mapping, slots: u32) -> Result<()> {
+        // As long as the filler is, which is a slot or a unit.
+        let step = self.filler.slots();
+        for _ in (0..slots).step_by(step) {
+            let at = self.write as usize * SLOT_BYTES;
+            commands.write_u64(at, self.filler.0.into())?;
+            self.advance(u32::try_from(step).unwrap_or(UNIT_SLOTS));
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, slots: u32) {
+        self.write += slots;
+        if self.write >= self.slots {
+            self.write = FIRST_SLOT;
+        }
+    }
+
+    /// Tells the NIC of everything that was written.
+    pub(crate) fn ring(&mut self, commands: &Mapping, launch: &Mapping) -> Result<()> {
+        self.fill(commands, padding(self.write, UNIT_SLOTS))?;
+        if self.rung != self.write {
+            let unit = self.write / UNIT_SLOTS;
+            launch.ring(launch_page::WRITE_POINTER, unit.into())?;
+            self.rung = self.write;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! Waiting for something in memory.
+
+use std::time::{Duration, Instant};
+
+use crate::{Error, Result};
+
+/// Looks before others are let run after each.
+const SPIN: u32 = 256;
+
+/// Looks until there is something.
+pub(crate) fn until<T>(most: Duration, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let start = Instant::now();
+    let mut looks = 0_u32;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if start.elapsed() >= most {
+            return Err(Error::TimedOut(most));
+        }
+        looks = looks.saturating_add(1);
+        if looks < SPIN {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What a message costs the program that sends it.
+
+use allocation_counter::{measure, opt_out};
+use cxi_data::{
+    Atomic, AtomicOp, Buffer, Counter, CounterCommand, Dma, ImmediatePut, Message, Report,
+};
+
+use crate::scene::{OPEN, Scene};
+
+#[test]
+fn no_message_allocates() {
+    let mut scene = Scene::new();
+    let _there = scene.exposed(OPEN);
+    let here = Buffer::new(&scene.one.lni, 4096).unwrap();
+    let counter = Counter::new(scene.one.lni.alloc_ct().unwrap()).unwrap();
+    let to = scene.two.address.portal(0);
+    let mut seen = 0;
+    let allocations = measure(|| {
+        for token in 0..1000 {
+            let report = Report::event(&scene.one.events, token).counted(&counter);
+            here.write(0, &token.to_le_bytes()).unwrap();
+            let slice = here.slice(0..8).unwrap();
+            let mut batch = scene.one.transmit.batch();
+            batch.push(&Dma::put(slice, to).report(report)).unwrap();
+            batch.push(&Dma::get(slice, to).report(report)).unwrap();
+            batch
+                .push(&Message::new(b"message", to).report(report))
+                .unwrap();
+            batch
+                .push(&ImmediatePut::new(b"put", to).report(report))
+                .unwrap();
+            let atomic = Atomic::new(AtomicOp::SUM, token, to).fetch(slice);
+            batch.push(&atomic.report(report)).unwrap();
+            batch.push(&CounterCommand::read(&counter)).unwrap();
+            drop(batch);
+            // What the mock does is not the program's.
+            opt_out(|| scene.run());
+            for process in [&mut scene.one, &mut scene.two] {
+                seen += process.events.drain().map(Result::unwrap).count();
+            }
+            assert_eq!(counter.value().success, 5 * (token + 1));
+        }
+    });
+    assert_eq!(seen, 10 * 1000);
+    assert_eq!(allocations.count_total, 0);
+}

@@ -1,0 +1,91 @@
+//! Two processes on a NIC that works only when it is told to.
+
+use cxi::lni::{EventQueueOptions, LeList};
+use cxi::{ServiceSpec, Vni};
+use cxi_data::{Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, TargetFlags};
+use cxi_mock::{MockNode, NicConfig};
+
+use crate::common::{Process, device};
+
+/// Takes puts and gets.
+pub(crate) const OPEN: TargetFlags = TargetFlags::OP_PUT.union(TargetFlags::OP_GET);
+/// Bytes of a buffer.
+pub(crate) const LEN: usize = 1 << 16;
+
+pub(crate) struct Scene {
+    node: MockNode,
+    pub(crate) one: Process,
+    pub(crate) two: Process,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let node = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+        let spec = ServiceSpec::builder().vni(Vni::new(1024).unwrap());
+        let services = device(&node).unwrap();
+        let service = services.services().create(&spec.build().unwrap()).unwrap();
+        let process = || Process::new(&device(&node).unwrap(), service).unwrap();
+        let (one, two) = (process(), process());
+        Self { node, one, two }
+    }
+
+    /// Has the NIC do everything that there is to do.
+    pub(crate) fn run(&self) {
+        self.node.nics()[0].run_until_idle();
+    }
+
+    /// A buffer of the second process, exposed on its priority list.
+    pub(crate) fn exposed(&mut self, flags: TargetFlags) -> Buffer {
+        let buffer = Buffer::new(&self.two.lni, LEN).unwrap();
+        let entry = Append::new(&self.two.pte, LeList::Priority, buffer.whole());
+        let enable = SetState::enable(&self.two.pte);
+        self.two.target.post(&enable).unwrap();
+        self.two
+            .target
+            .post(&entry.buffer_id(7).flags(flags))
+            .unwrap();
+        self.run();
+        assert_eq!(events(&mut self.two.events).len(), 2);
+        buffer
+    }
+}
+
+/// An event queue of the first process with room for `blocks` events.
+pub(crate) fn small_events(process: &Process, bytes: usize) -> Events {
+    let queue = process
+        .lni
+        .alloc_eq(&EventQueueOptions::new(bytes))
+        .unwrap();
+    Events::new(queue, &process.info).unwrap()
+}
+
+/// All events that are there.
+pub(crate) fn events(events: &mut Events) -> Vec<Event> {
+    events.drain().map(Result::unwrap).collect()
+}
+
+/// Tokens and results of completions, of which there are no other events.
+pub(crate) fn completions(of: &mut Events) -> Vec<(u64, Result<u32, ReturnCode>)> {
+    let completion = |event| match event {
+        Event::Completion(it) => (it.token, it.result.map(|()| it.length).map_err(|it| it.0)),
+        other => panic!("{other:?}"),
+    };
+    events(of).into_iter().map(completion).collect()
+}
+
+pub(crate) fn word(buffer: &Buffer, offset: usize) -> u64 {
+    let mut bytes = [0; 8];
+    buffer.read(offset, &mut bytes).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+pub(crate) fn is_full(error: &Error) -> bool {
+    matches!(error, Error::Full { .. })
+}
+
+pub(crate) fn stopped(error: &Error) -> Option<ReturnCode> {
+    match error {
+        Error::Stopped(Failure(code)) => Some(*code),
+        _ => None,
+    }
+}
