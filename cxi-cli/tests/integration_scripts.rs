@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use common::{MockNode, Said};
 use nix::unistd::geteuid;
@@ -244,4 +246,38 @@ fn slurm_health_check_spares_jobs_that_run() {
     fs::remove_dir_all(node.mock.directory().join("run")).unwrap();
     node.run("health-check.sh", &[], &[]).done();
     assert_eq!(node.services(), 2);
+}
+
+/// A script does not try again when it gets code 4: its commands wait, in the order of arrival, as
+/// long as `CXI_WAIT` says.
+#[test]
+fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
+    let shared = MockNode::new();
+    let pool = shared.directory().join("pool.json");
+    let option = format!("--pool={}", pool.display());
+    shared
+        .cxi(&["vni", &option, "configure", "1024-1027"])
+        .done();
+    let lock = fs::File::open(shared.directory().join("pool.json.lock")).unwrap();
+    lock.lock().unwrap();
+    let nodes: Vec<Node> = (0..6).map(|n| slurm(&pool, &format!("n{n}"))).collect();
+    let said = nodes[0].run("prolog.sh", &[], &[("CXI_WAIT", "30ms")]);
+    assert_eq!(said.code, 4, "{}", said.err);
+    assert!(said.err.contains("for 30ms"), "{}", said.err);
+    assert_eq!(nodes[0].services(), 2, "the default ones");
+    thread::scope(|scope| {
+        let run = |node| scope.spawn(move || Node::run(node, "prolog.sh", &[], &[]));
+        let prologs: Vec<_> = nodes.iter().map(run).collect();
+        thread::sleep(Duration::from_millis(200));
+        assert!(!prologs.iter().any(thread::ScopedJoinHandle::is_finished));
+        drop(lock);
+        for prolog in prologs {
+            prolog.join().unwrap().done();
+        }
+    });
+    assert_eq!(
+        free(&shared, &pool),
+        3,
+        "one VNI for all of the job's nodes"
+    );
 }

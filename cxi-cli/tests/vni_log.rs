@@ -3,110 +3,30 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use common::{Said, command};
-use serde_json::Value;
-use tempfile::TempDir;
-
-struct Pool {
-    directory: TempDir,
-}
-
-impl Pool {
-    fn new() -> Self {
-        let pool = Self {
-            directory: TempDir::new().unwrap(),
-        };
-        pool.vni(&["configure", "1024-65535"]).done();
-        pool
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn log(&self) -> String {
-        self.path("pool.log").display().to_string()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = command(&["vni"]);
-        command
-            .args(arguments)
-            .env("CXI_VNI_POOL", self.path("pool.json"))
-            .env("CXI_VNI_LOG", self.log());
-        command
-    }
-
-    fn vni(&self, arguments: &[&str]) -> Said {
-        self.command(arguments).output().unwrap().into()
-    }
-
-    fn reserve(&self, job: &str) -> String {
-        self.vni(&["reserve", job]).done()
-    }
-
-    fn keep(&self) -> [Vec<u8>; 2] {
-        ["pool.json", "pool.log"].map(|name| fs::read(self.path(name)).unwrap())
-    }
-
-    fn put(&self, [pool, log]: &[Vec<u8>; 2]) {
-        fs::write(self.path("pool.json"), pool).unwrap();
-        fs::write(self.path("pool.log"), log).unwrap();
-    }
-
-    /// The jobs and their VNIs, which the log has just as the pool has them.
-    fn jobs(&self) -> Vec<(String, u64)> {
-        let shown = self.vni(&["show", "--json"]).json();
-        let before = self.keep();
-        fs::remove_file(self.path("pool.json")).unwrap();
-        self.vni(&["replay", &self.log()]).done();
-        let replayed = self.vni(&["show", "--json"]).json();
-        self.put(&before);
-        assert_eq!(shown["jobs"], replayed["jobs"], "pool and log");
-        let job = |job: &Value| {
-            let vnis = &job["vnis"]["list"];
-            (
-                job["job"].as_str().unwrap().to_owned(),
-                vnis[0].as_u64().unwrap(),
-            )
-        };
-        let jobs: Vec<(String, u64)> = shown["jobs"].as_array().unwrap().iter().map(job).collect();
-        let different: BTreeSet<u64> = jobs.iter().map(|(_, vni)| *vni).collect();
-        assert_eq!(different.len(), jobs.len(), "a VNI in two jobs: {jobs:?}");
-        jobs
-    }
-
-    /// What is beside the pool and its log.
-    fn others(&self) -> Vec<String> {
-        let names = fs::read_dir(self.directory.path()).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let kept = ["pool.json", "pool.log", "pool.json.lock"];
-        names.filter(|name| !kept.contains(&&**name)).collect()
-    }
-}
+use common::Said;
+use common::vni_pool::Pool;
 
 #[test]
 fn a_change_that_was_logged_and_not_kept_is_taken_over() {
     let pool = Pool::new();
     pool.reserve("job1");
-    let [before, log] = pool.keep();
+    let [before, log] = pool.keep().map(Option::unwrap);
     assert_eq!(pool.reserve("job2"), "1025\n");
-    let [_, whole] = pool.keep();
+    let [_, whole] = pool.keep().map(Option::unwrap);
     let line = whole.len() - log.len();
     for written in (0..=line)
         .step_by(if cfg!(debug_assertions) { 11 } else { 1 })
         .chain([line])
     {
         // Killed while the line was written, or right after it.
-        pool.put(&[before.clone(), whole[..log.len() + written].to_vec()]);
+        let torn = whole[..log.len() + written].to_vec();
+        pool.put(&[Some(before.clone()), Some(torn)]);
         let done = written == line;
         assert_eq!(pool.jobs().len(), if done { 2 } else { 1 }, "{written}");
         assert_eq!(pool.reserve("job3"), if done { "1026\n" } else { "1025\n" });
@@ -125,13 +45,7 @@ fn on_a_full_disk_a_change_is_made_or_not() {
         for job in 0..6 {
             let before = pool.keep();
             let text = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-            let mut limited = Command::new("sh");
-            let inner = pool.command(&["reserve", &format!("job{blocks}-{job}")]);
-            limited.args(["-c", &text, "sh"]).arg(inner.get_program());
-            limited.args(inner.get_args());
-            for (name, value) in inner.get_envs() {
-                limited.env(name, value.unwrap_or_default());
-            }
+            let mut limited = pool.in_shell(&text, &["reserve", &format!("job{blocks}-{job}")]);
             let said = Said::from(limited.output().unwrap());
             if said.code != 0 {
                 refused += 1;
@@ -142,37 +56,6 @@ fn on_a_full_disk_a_change_is_made_or_not() {
         pool.jobs();
     }
     assert!(refused > 0);
-    assert_eq!(pool.others(), Vec::<String>::new());
-}
-
-#[test]
-fn commands_that_are_killed_lose_nothing() {
-    let pool = Pool::new();
-    let mut confirmed = Vec::new();
-    for number in 0..60_u64 {
-        let job = format!("job{number}");
-        let mut child = pool
-            .command(&["reserve", &job])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        sleep(Duration::from_micros(number * 173 % 9_000));
-        child.kill().unwrap();
-        let output = child.wait_with_output().unwrap();
-        if let Ok(vni) = String::from_utf8(output.stdout)
-            .unwrap()
-            .trim()
-            .parse::<u64>()
-        {
-            confirmed.push((job, vni));
-        }
-    }
-    pool.reserve("last");
-    let jobs = pool.jobs();
-    for job in confirmed {
-        assert!(jobs.contains(&job), "{job:?} was told its VNI");
-    }
     assert_eq!(pool.others(), Vec::<String>::new());
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi_job::VniPool;
-use cxi_job::pool::{Event, ReplayError, Snapshot};
+use cxi_job::pool::{Change, Event, ReplayError, Snapshot};
 
 use super::log::Log;
 use crate::exit::Failure;
@@ -95,9 +95,12 @@ impl Open {
             return Ok((Self::new(arguments, file, pool)?, false));
         }
         let log = arguments.log.as_deref().map(Log::open).transpose()?;
-        if let Some(log) = &log
-            && let Some(first) = log.after(0)?.first()
-        {
+        let logged = log.as_ref().map_or(Ok(Vec::new()), |log| log.after(0))?;
+        if let Some(pool) = never_used(&logged) {
+            file.save(&pool.snapshot())?;
+            return Ok((Self { pool, file, log }, false));
+        }
+        if let Some(first) = logged.first() {
             return Err(Failure::bad_input(format!(
                 "{}: there is no pool, and the log has changes of one (the first is number {}): a \
                  new pool would hand out again what its jobs have",
@@ -132,6 +135,17 @@ impl Open {
         log.append(event)?;
         staged.put_in_force().inspect_err(|_| log.undo())?;
         Ok(self.pool)
+    }
+}
+
+/// The pool whose `configure` was killed between log and pool: no job has ever had VNIs of it.
+fn never_used(logged: &[Event]) -> Option<VniPool> {
+    let (first, more) = logged.split_first()?;
+    match &first.change {
+        Change::Reconfigured { config } if more.is_empty() && first.sequence == 1 => {
+            VniPool::replay(config.clone(), logged).ok()
+        }
+        _ => None,
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod vni_pool;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,0 +1,151 @@
+//! A pool of VNIs with its log.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Said, command};
+
+/// The pool and its log.
+const FILES: [&str; 2] = ["pool.json", "pool.log"];
+
+pub(crate) struct Pool {
+    directory: TempDir,
+}
+
+impl Pool {
+    /// A directory without a pool.
+    pub(crate) fn empty() -> Self {
+        Self {
+            directory: TempDir::new().unwrap(),
+        }
+    }
+
+    pub(crate) fn new() -> Self {
+        let pool = Self::empty();
+        pool.vni(&["configure", "1024-65535"]).done();
+        pool
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.path("pool.log").display().to_string()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(&["vni"]);
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("CXI_VNI_POOL", self.path("pool.json"))
+            .env("CXI_VNI_LOG", self.log());
+        command
+    }
+
+    /// The command as a shell starts it that runs a script first.
+    pub(crate) fn in_shell(&self, script: &str, arguments: &[&str]) -> Command {
+        let inner = self.command(arguments);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]).arg(inner.get_program());
+        shell
+            .args(inner.get_args())
+            .current_dir(self.directory.path());
+        for (name, value) in inner.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        shell
+    }
+
+    pub(crate) fn vni(&self, arguments: &[&str]) -> Said {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    pub(crate) fn reserve(&self, job: &str) -> String {
+        self.vni(&["reserve", job]).done()
+    }
+
+    /// Pool and log; of one that is missing nothing.
+    pub(crate) fn keep(&self) -> [Option<Vec<u8>>; 2] {
+        FILES.map(|name| fs::read(self.path(name)).ok())
+    }
+
+    pub(crate) fn put(&self, kept: &[Option<Vec<u8>>; 2]) {
+        for (name, bytes) in FILES.iter().zip(kept) {
+            match bytes {
+                Some(bytes) => fs::write(self.path(name), bytes).unwrap(),
+                None => {
+                    let _ = fs::remove_file(self.path(name));
+                }
+            }
+        }
+    }
+
+    /// What the pool shows, without times; the log has just the same.
+    pub(crate) fn state(&self) -> Value {
+        if !self.path(FILES[0]).exists() {
+            return Value::Null;
+        }
+        let [shown, replayed] = self.shown_and_replayed();
+        assert_eq!(shown, replayed, "pool and log");
+        timeless(shown)
+    }
+
+    fn shown_and_replayed(&self) -> [Value; 2] {
+        let shown = self.vni(&["show", "--json"]).json();
+        let before = self.keep();
+        fs::remove_file(self.path(FILES[0])).unwrap();
+        self.vni(&["replay", &self.log()]).done();
+        let replayed = self.vni(&["show", "--json"]).json();
+        self.put(&before);
+        [shown, replayed]
+    }
+
+    /// The jobs and their VNIs, which the log has just as the pool has them.
+    pub(crate) fn jobs(&self) -> Vec<(String, u64)> {
+        let [shown, replayed] = self.shown_and_replayed();
+        assert_eq!(shown["jobs"], replayed["jobs"], "pool and log");
+        let job = |job: &Value| {
+            let vnis = &job["vnis"]["list"];
+            (
+                job["job"].as_str().unwrap().to_owned(),
+                vnis[0].as_u64().unwrap(),
+            )
+        };
+        let jobs: Vec<(String, u64)> = shown["jobs"].as_array().unwrap().iter().map(job).collect();
+        let different: BTreeSet<u64> = jobs.iter().map(|(_, vni)| *vni).collect();
+        assert_eq!(different.len(), jobs.len(), "a VNI in two jobs: {jobs:?}");
+        jobs
+    }
+
+    /// What is beside the pool and its log.
+    pub(crate) fn others(&self) -> Vec<String> {
+        let names = fs::read_dir(self.directory.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let ours = |name: &str| FILES.contains(&name) || name == "pool.json.lock";
+        names.filter(|name| !ours(name)).collect()
+    }
+}
+
+/// Without times, which are different when a command is run once more.
+fn timeless(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(members) => {
+            members.retain(|name, _| !["reserved_at", "since"].contains(&name.as_str()));
+            members
+                .values_mut()
+                .for_each(|member| *member = timeless(member.take()));
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| *item = timeless(item.take())),
+        _ => {}
+    }
+    value
+}
