@@ -85,6 +85,8 @@ enum Command {
     Guard {
         #[arg(long)]
         parent: i32,
+        #[arg(long)]
+        more: u8,
         #[command(flatten)]
         program: Program,
     },
@@ -211,7 +213,11 @@ fn run(command: Command) -> Result<u8, ServeError> {
             Ok(0)
         }
         Command::FabricManager(arguments) => fabric_manager::run(&arguments),
-        Command::Guard { parent, program } => launch::guard(parent, &program.program),
+        Command::Guard {
+            parent,
+            more,
+            program,
+        } => launch::guard(parent, more, &program.program),
         Command::Start { program } => launch::start(&program.program),
     }
 }

@@ -1,8 +1,8 @@
 //! Runs a program and everything that it starts, and leaves none of it behind.
 //!
-//! Two processes watch over the program. The launcher is what the user started. The guard is its
-//! child, and the program is the guard's. Whichever of the two is killed, the other one ends the
-//! program and all its descendants.
+//! Three processes watch over the program. The launcher is what the user started. A guard is its
+//! child, another guard that one's, and the program is the last guard's. Whichever two of the three
+//! are killed, also at once, the one that is left ends the program and all its descendants.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -42,14 +42,7 @@ pub(crate) fn run(
     variable: Option<(&str, OsString)>,
     lifeline: Option<&UnixStream>,
 ) -> Result<u8, ServeError> {
-    let guard = Command::new(SELF)
-        .arg0("cxi-mock")
-        .args(["guard", "--parent", &getpid().to_string(), "--"])
-        .args(program)
-        .envs(variable)
-        .spawn()
-        .doing(|| "start the guard of the program".to_owned())?;
-    let guard = pid_of(&guard);
+    let guard = spawn(guarding(1, program).envs(variable))?;
     let status = loop {
         match wait(signals, lifeline)? {
             Event::Lifeline => {
@@ -90,23 +83,21 @@ pub(crate) fn until_ended(signals: &Signals) -> Result<(), ServeError> {
     }
 }
 
-/// The guard: runs the program, and ends everything when it ends or when the launcher is gone.
-pub(crate) fn guard(parent: i32, program: &[OsString]) -> Result<u8, ServeError> {
+/// A guard: runs the program, or another guard above it, and ends everything when that ends or when
+/// its parent is gone.
+pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, ServeError> {
     let parent = Pid::from_raw(parent);
     let signals = Signals::take()?;
     adopt_orphans()?;
-    // The death of the launcher arrives as if a child had died.
-    set_pdeathsig(Signal::SIGCHLD).doing(|| "watch the launcher".to_owned())?;
+    // The death of the parent arrives as if a child had died.
+    set_pdeathsig(Signal::SIGCHLD).doing(|| "watch the parent".to_owned())?;
     if getppid() != parent {
         return Ok(EXIT_KILLED);
     }
-    let child = Command::new(SELF)
-        .arg0("cxi-mock")
-        .args(["start", "--"])
-        .args(program)
-        .spawn()
-        .doing(|| "start the program".to_owned())?;
-    let child = pid_of(&child);
+    let child = spawn(&mut match more.checked_sub(1) {
+        Some(more) => guarding(more, program),
+        None => this(&["start"], program),
+    })?;
     let status = loop {
         wait(&signals, None)?;
         let mut ended = None;
@@ -175,6 +166,23 @@ fn wait(signals: &Signals, lifeline: Option<&UnixStream>) -> Result<Event, Serve
     }
 }
 
-fn pid_of(child: &std::process::Child) -> Pid {
-    Pid::from_raw(i32::try_from(child.id()).unwrap_or_default())
+/// This command again, for a program.
+fn this(arguments: &[&str], program: &[OsString]) -> Command {
+    let mut command = Command::new(SELF);
+    command.arg0("cxi-mock").args(arguments);
+    command.arg("--").args(program);
+    command
+}
+
+/// A guard below this process, with as many more below it.
+fn guarding(more: u8, program: &[OsString]) -> Command {
+    let (parent, more) = (getpid().to_string(), more.to_string());
+    this(&["guard", "--parent", &parent, "--more", &more], program)
+}
+
+fn spawn(command: &mut Command) -> Result<Pid, ServeError> {
+    let child = command
+        .spawn()
+        .doing(|| "start what watches over the program".to_owned())?;
+    Ok(Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()))
 }

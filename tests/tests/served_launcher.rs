@@ -86,10 +86,18 @@ impl Tree {
     }
 }
 
+/// Launcher, guard, guard, program: as many of them as there are yet.
+fn watching(launcher: u32) -> Vec<u32> {
+    std::iter::successors(Some(launcher), |pid| children(*pid).first().copied())
+        .take(4)
+        .collect()
+}
+
 #[test]
 fn nothing_is_left_whoever_is_killed() {
     need_node!();
-    for (number, victim) in (0..).zip(["launcher", "guard", "program"]) {
+    let launcher = [0].as_slice();
+    for (number, victims) in (0..).zip([launcher, &[1], &[2], &[3], &[0, 1], &[1, 2], &[0, 2]]) {
         let (tree, script) = Tree::script(number);
         let mut launcher = server(["run", "--", "sh", "-c", &script])
             .stdout(Stdio::piped())
@@ -101,19 +109,18 @@ fn nothing_is_left_whoever_is_killed() {
         eventually("all processes are there", || {
             node::with_argument(&tree.word).len() >= 5
         });
-        let guard = children(launcher.id())[0];
-        let program = children(guard)[0];
-        let pid = match victim {
-            "launcher" => launcher.id(),
-            "guard" => guard,
-            _ => program,
-        };
-        kill("KILL", pid);
-        let status = launcher.wait().expect("the launcher ends");
-        if victim != "launcher" {
-            assert_eq!(status.code(), Some(137), "{victim}");
+        let watching = watching(launcher.id());
+        // Together, as far as anybody can see: none of them does anything before all are killed.
+        for signal in ["STOP", "KILL"] {
+            victims.iter().for_each(|at| kill(signal, watching[*at]));
         }
-        eventually(&format!("{victim}: a process is left"), || tree.is_gone());
+        let status = launcher.wait().expect("the launcher ends");
+        if !victims.contains(&0) {
+            assert_eq!(status.code(), Some(137), "{victims:?}");
+        }
+        eventually(&format!("{victims:?}: a process is left"), || {
+            tree.is_gone()
+        });
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
     assert!(!mounts.contains("cxi-mock"), "{mounts}");
@@ -143,11 +150,9 @@ fn killed_programs_leave_no_lni() {
             .spawn()
             .expect("the server runs");
         std::thread::sleep(Duration::from_micros(u64::from(random >> 16)));
-        // Now the program, now its guard, now its launcher.
-        let guard = children(launcher.id()).first().copied();
-        let program = guard.and_then(|guard| children(guard).first().copied());
-        let victims = [Some(launcher.id()), guard, program];
-        let victim = victims[(random >> 8) as usize % 3].unwrap_or(launcher.id());
+        // Now the program, now one of its guards, now its launcher.
+        let watching = watching(launcher.id());
+        let victim = watching[(random >> 8) as usize % watching.len()];
         kill("KILL", victim);
         launcher.wait().expect("the launcher ends");
     }
@@ -224,7 +229,7 @@ fn a_program_may_outlive_its_launcher() {
     let output = server(enter).arg(script).output().expect("the server runs");
     assert_eq!(printed(&output), "started");
     eventually("all processes are there", || {
-        node::with_argument(&tree.word).len() >= 4
+        node::with_argument(&tree.word).len() >= 5
     });
     for pid in node::with_argument(&tree.word) {
         kill("KILL", pid);
