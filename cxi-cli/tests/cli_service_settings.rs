@@ -110,12 +110,18 @@ fn what_the_driver_can_change_is_changed() {
     };
     node.cxi(&["service", "create", "--vni-range=64-127", "--limit=eqs=1:1"])
         .done();
+    let refused = node.cxi(&["service", "update", "2", "--exclusive-cp"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("use freed memory"), "{}", refused.err);
+    assert_eq!(show("2")["exclusive_cp"], false);
+    assert_eq!(show("2")["enable"], true);
     assert_eq!(
         node.cxi(&[
             "service",
             "update",
             "2",
             "--exclusive-cp",
+            "--force",
             "--lnis-per-rgid=3"
         ])
         .done(),
@@ -131,6 +137,7 @@ fn what_the_driver_can_change_is_changed() {
             "update",
             "2",
             "--exclusive-cp=false",
+            "--force",
             "--disable",
             "--json"
         ])

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, ServiceId, Services};
 use serde::Serialize;
 
@@ -24,6 +25,10 @@ pub(super) fn update(node: &Node, ids: &[ServiceId], changes: &UpdateArgs) -> Re
         updated: Vec<Changed>,
     }
     let (updated, failures) = for_each(node, ids, |device, id| {
+        if changes.force {
+            let device = device.clone().allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP);
+            return apply(&device.services(), id, changes);
+        }
         apply(&device.services(), id, changes)
     });
     let text = sentences("Updated", &updated);

@@ -97,6 +97,10 @@ pub(crate) struct UpdateArgs {
         group = "changes"
     )]
     pub(crate) exclusive_cp: Option<bool>,
+    /// Switch --exclusive-cp although the kernel uses freed memory if anybody has a communication
+    /// profile on the range
+    #[arg(long, requires = "exclusive_cp")]
+    pub(crate) force: bool,
     /// Block of VNIs, for a service that has neither a list nor a block of them yet
     #[arg(long, value_name = "MIN-MAX", group = "changes")]
     pub(crate) vni_range: Option<VniRange>,

@@ -36,6 +36,9 @@ bitflags::bitflags! {
         /// An event queue without a wait object, in an LNI that has freed one that had one: the
         /// kernel follows a null pointer.
         const REUSED_EVENT_QUEUE = 1 << 8;
+        /// `exclusive_cp` switched while a communication profile is there, which nobody can see: the
+        /// kernel keeps that profile in a table after it has freed it (from SHS 13.1 on).
+        const SWITCHED_EXCLUSIVE_CP = 1 << 9;
     }
 }
 
@@ -80,6 +83,11 @@ const WORDS: &[(Quirks, &str)] = &[
         "an event queue without a wait object, allocated after the LNI has freed one that had one, \
          makes the kernel follow a null pointer: give it one too, or take another LNI",
     ),
+    (
+        Quirks::SWITCHED_EXCLUSIVE_CP,
+        "exclusive_cp that is switched under a communication profile, which nobody can see, makes \
+         the kernel use freed memory: make another service that has it from the start",
+    ),
 ];
 
 impl Quirks {
@@ -88,7 +96,7 @@ impl Quirks {
     pub fn for_release(release: DriverRelease) -> Self {
         let all = Self::REUSED_EVENT_QUEUE;
         let from_13_0 = all | Self::ORPHANED_PROFILE | Self::VNI_COUNT;
-        let from_13_1 = from_13_0 | Self::REFUSED_RANGE;
+        let from_13_1 = from_13_0 | Self::REFUSED_RANGE | Self::SWITCHED_EXCLUSIVE_CP;
         match release {
             DriverRelease::Shs12_0 => {
                 all | Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS

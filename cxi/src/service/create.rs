@@ -149,7 +149,7 @@ impl Services {
         }
         if spec.exclusive_cp {
             // Services with a range are disabled up to here, and the driver takes it only then.
-            self.set_exclusive_cp(id, true)?;
+            self.write_exclusive_cp(id, true)?;
         }
         if let Some(netns) = spec.netns() {
             // Only a disabled service takes a namespace; those without a VNI list are.

@@ -7,7 +7,7 @@ use super::presence::Presence;
 use super::{ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
-use crate::{LnisPerRgid, Member, Members, ServiceId};
+use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess};
 
 impl Services {
     /// What would make a service like this one: [`get`](Self::get), and what only commands of
@@ -77,10 +77,15 @@ impl Services {
 
     /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
     /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. For services with a VNI range, while they
-    /// are disabled. From SHS 13.1 on.
+    /// are disabled. From SHS 13.1 on. Say it with
+    /// [`exclusive_cp`](crate::ServiceSpecBuilder::exclusive_cp) instead, which comes before anybody can
+    /// have a profile.
     ///
     /// # Errors
     ///
+    /// - [`ErrorKind::Quirk`], and nothing is sent, where this would change anything: if anybody has a
+    ///   communication profile on the range, the kernel uses freed memory then, and nobody can see
+    ///   whether anybody has.
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - EINVAL: the service lists its VNIs, or has no range.
     /// - [`ErrorKind::Busy`] (EBUSY): the service is enabled.
@@ -89,6 +94,27 @@ impl Services {
     pub fn set_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
         self.device
             .needs(Capabilities::EXCLUSIVE_CPS, SvcSetExclusiveCpCmd::OPCODE)?;
+        if self.would_switch_profiles(id, exclusive)? {
+            let quirk = Quirks::SWITCHED_EXCLUSIVE_CP;
+            self.device.guard(quirk, SvcSetExclusiveCpCmd::OPCODE)?;
+        }
+        self.write_exclusive_cp(id, exclusive)
+    }
+
+    /// Whether the driver would do it, and something would be different then.
+    fn would_switch_profiles(&self, id: ServiceId, exclusive: bool) -> Result<bool> {
+        let service = match self.get(id) {
+            Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => {
+                return Ok(false);
+            }
+            service => service?,
+        };
+        let is_ready = matches!(service.vnis(), VniAccess::Range(_)) && !service.is_enabled();
+        Ok(is_ready && self.exclusive_cp(id)? != exclusive)
+    }
+
+    /// Sets it for a service that nobody can have used yet, or with leave.
+    pub(super) fn write_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
         let command = SvcSetExclusiveCpCmd {
             svc_id: id.get(),
             exclusive_cp: exclusive.into(),

@@ -129,12 +129,10 @@ fn exclusive_profiles_move_to_another_vni() {
     let spec = ServiceSpec::builder()
         .vni_range("1024-1039".parse().unwrap())
         .limits(all(10))
-        .enabled(false)
+        .exclusive_cp(true)
         .build()
         .unwrap();
     let id = services.create(&spec).unwrap();
-    services.set_exclusive_cp(id, true).unwrap();
-    services.set_enabled(id, true).unwrap();
     let lni = user(&nic).alloc_lni(id).unwrap();
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     profile.modify(vni(1030)).unwrap();

@@ -136,10 +136,8 @@ fn a_profile_that_is_moved_is_not_found_under_its_old_vni() {
     let (_, _lni) = lni_with(&nic, 1024, all(100));
     let services = root(&nic).services();
     let spec = ServiceSpec::builder().vni_range(range("512-519"));
-    let spec = spec.limits(all(100)).enabled(false).build().unwrap();
+    let spec = spec.limits(all(100)).exclusive_cp(true).build().unwrap();
     let service = services.create(&spec).unwrap();
-    services.set_exclusive_cp(service, true).unwrap();
-    services.set_enabled(service, true).unwrap();
     let lni = user(&nic).alloc_lni(service).unwrap();
     let class = TrafficClass::BestEffort;
     let moved = lni.alloc_cp(vni(512), class).unwrap();

@@ -323,44 +323,6 @@ fn the_service_of_the_front_page_can_be_used() {
 }
 
 #[test]
-fn exclusive_profiles_belong_to_ranges() {
-    for release in FROM_13_1 {
-        let nic = nic(release);
-        let services = root(&nic).services();
-        let range = ServiceSpec::builder()
-            .vni_range("1024-1039".parse().unwrap())
-            .enabled(false)
-            .build()
-            .unwrap();
-        let id = services.create(&range).unwrap();
-        assert!(!services.get(id).unwrap().is_enabled());
-        assert!(!services.exclusive_cp(id).unwrap());
-        services.set_exclusive_cp(id, true).unwrap();
-        assert!(services.exclusive_cp(id).unwrap());
-        services.set_enabled(id, true).unwrap();
-        assert_eq!(
-            services
-                .set_exclusive_cp(id, false)
-                .unwrap_err()
-                .to_string(),
-            "cxi0: SVC_SET_EXCLUSIVE_CP: service 2 is enabled: it is still in use"
-        );
-        let list = services.create(&modest(5).build().unwrap()).unwrap();
-        assert!(!services.exclusive_cp(list).unwrap());
-        assert_eq!(
-            services
-                .set_exclusive_cp(list, true)
-                .unwrap_err()
-                .to_string(),
-            "cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs (EINVAL)"
-        );
-        let unrestricted = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
-        let bare = services.create(&unrestricted).unwrap();
-        assert!(!services.exclusive_cp(bare).unwrap());
-    }
-}
-
-#[test]
 fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
     let file = nic(DriverRelease::Shs14_0_1).open().unwrap();
     let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));

@@ -5,6 +5,7 @@ mod common;
 
 mod answers;
 mod errors;
+mod exclusive;
 #[cfg(feature = "serde")]
 mod json;
 mod life;

@@ -193,6 +193,7 @@ fn ranges(place: &Place) -> cxi::Result<()> {
     let services = device.services();
     let wanted = spec(Limits::default())
         .vni_range(place.range())
+        .exclusive_cp(true)
         .enabled(false);
     with_service(device, wanted, |id| {
         assert_eq!(services.vni_range(id)?, Some(place.range()));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cxi::driver::Quirks;
 use cxi::lni::{
     EventQueue, EventQueueOptions, LcidChoice, MapOptions, ProfileOptions, PtOptions, TgqOptions,
     TxqOptions,
@@ -63,7 +64,8 @@ pub(super) const CALLS: &[Call] = &[
     .like(&["cxil_alloc_trig_cp"]),
     Call::new("CommunicationProfile::modify", |stage| {
         let service = stage.ranged();
-        let upkeep = stage.upkeep.services();
+        let quirk = Quirks::SWITCHED_EXCLUSIVE_CP;
+        let upkeep = stage.upkeep.clone().allow_quirks(quirk).services();
         upkeep.set_exclusive_cp(service, true).unwrap();
         upkeep.set_enabled(service, true).unwrap();
         let lni = stage.device.alloc_lni(service).unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cxi::driver::Quirks;
 use cxi::{LnisPerRgid, Member, Service, ServiceBuffer, ServiceId, ServiceSpecBuilder};
 use cxi_ioctl::Opcode;
 
@@ -197,6 +198,8 @@ pub(super) const CALLS: &[Call] = &[
         stage.arm();
         stage
             .device
+            .clone()
+            .allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP)
             .services()
             .set_exclusive_cp(id, true)
             .map(shown)
