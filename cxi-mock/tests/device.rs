@@ -122,6 +122,21 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     assert_eq!(send(&root, &destroy), Ok(()));
 }
 
+/// The files of each function are counted from 1, whoever else has files open.
+#[test]
+fn files_are_numbered_for_each_function() {
+    let config = NicConfig::new().release(DriverRelease::Main);
+    let nic = Nic::new(config.virtual_functions(2)).unwrap();
+    let physical = [nic.open().unwrap(), nic.open().unwrap()];
+    let first = nic.open_vf(0).unwrap();
+    let second = [nic.open_vf(1).unwrap(), nic.open_vf(1).unwrap()];
+    assert_eq!(first.number(), 1);
+    assert_eq!(second.each_ref().map(cxi_mock::Client::number), [1, 2]);
+    assert_eq!(nic.clients_of(Some(1)), [1, 2]);
+    drop((physical, first));
+    assert_eq!(nic.open_vf(0).unwrap().number(), 1);
+}
+
 #[test]
 fn virtual_functions() {
     let config = NicConfig::new().virtual_functions(1);

@@ -33,6 +33,24 @@ fn eq_cmd(lni: u32, md: u32) -> EqAllocCmd {
     command
 }
 
+/// The register has 14 bits, however long the queue is.
+#[test]
+fn reserved_slots_have_a_limit_of_their_own() {
+    let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
+    let mut memory = AtuMapCmd::new();
+    (memory.lni, memory.va, memory.len) = (lni, 1 << 20, 2 << 20);
+    memory.flags = 13;
+    let md = send(&root, &memory).unwrap().id;
+    let reserve = |slots: u32| {
+        let mut command = eq_cmd(lni, md);
+        command.attr.queue_len = 2 << 20;
+        command.attr.reserved_slots = slots;
+        send(&root, &command).map(drop)
+    };
+    assert_eq!(reserve(16_384), Err(Errno::EINVAL));
+    assert_eq!(reserve(16_383), Ok(()));
+}
+
 #[test]
 fn event_queue_arguments() {
     let (root, lni) = with_lni(DriverRelease::Shs14_0_1);

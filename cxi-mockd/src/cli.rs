@@ -24,7 +24,7 @@ use super::setup::{self, Setup};
 use super::signals::Signals;
 use super::state_file::{Saver, StateFile};
 use super::trace::Trace;
-use super::{launch, privileges, say};
+use super::{launch, preset, privileges, say};
 use cxi_mock::{MockNode, NicConfig};
 
 /// Where programs find the directory of the node that they run on.
@@ -128,6 +128,10 @@ struct NodeArguments {
     /// Set a parameter of the driver's module
     #[arg(long, value_name = "PARAMETER=VALUE")]
     set: Vec<String>,
+    /// Services that each NIC has from the start: specifications as for `cxi service create --from`,
+    /// with --- between them
+    #[arg(long, value_name = "FILE")]
+    preset: Option<PathBuf>,
     /// Driver release
     #[arg(long, value_name = "RELEASE")]
     release: Option<DriverRelease>,
@@ -282,7 +286,11 @@ impl NodeArguments {
     fn node(&self, state: Option<&StateFile>) -> Result<MockNode, ServeError> {
         let restored = state.map(StateFile::read).transpose()?;
         let Some(node) = restored.flatten() else {
-            return self.fresh_node();
+            let node = self.fresh_node()?;
+            if let Some(path) = &self.preset {
+                preset::make(&node, path)?;
+            }
+            return Ok(node);
         };
         if self.nics.is_some()
             || self.config.is_some()

@@ -31,6 +31,7 @@ mod order_args;
 mod orders;
 mod pages;
 mod place;
+mod preset;
 mod privileges;
 mod process;
 mod server;

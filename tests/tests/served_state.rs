@@ -41,6 +41,30 @@ fn state_lives_on_in_a_file() {
 }
 
 #[test]
+fn a_site_has_services_of_its_own() {
+    need_node!();
+    let directory = Directory::new();
+    let file = directory.join("site.yaml");
+    let site = "is_system_svc: true\nmembers: [{type: uid, id: 0}]\nvnis: [4000]\n---\n\
+                restricted_vnis: 1\nvnis:\n  vni: 4001\n  vni: 4002\n";
+    fs::write(&file, site).expect("the file can be written");
+    let script = format!("{CLIENT} count /dev/cxi1; {CLIENT} allocate {DEVICE} 77 0");
+    let script = [
+        "--nics", "2", "--preset", &file, "--", "sh", "-euc", &script,
+    ];
+    assert_eq!(printed(&run(&script)), "3\n4");
+
+    fs::write(&file, "vnis: [4000]\n---\nvnis: [70000]\n").expect("the file can be written");
+    let output = run(&["--preset", &file, "--", "true"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("site.yaml") && text.contains("line 3"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_state_file_has_one_node_and_survives_its_kill() {
     need_node!();
     let (directory, elsewhere) = (Directory::new(), Directory::new());

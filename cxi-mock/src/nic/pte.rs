@@ -253,7 +253,8 @@ impl Device {
         Ok(())
     }
 
-    /// PTE_LE_INVALIDATE. Lists are empty, so that nothing is ever found to invalidate.
+    /// PTE_LE_INVALIDATE waits for what is still under way to an entry that was unlinked. The data
+    /// path finishes a message before it looks at the next command, so that nothing ever is.
     pub(super) fn pte_le_invalidate(&self, file: u32, id: u32) -> Result<(), Errno> {
         self.pte_of(file, id).map(drop)
     }
