@@ -2,7 +2,7 @@
 
 mod node;
 
-use node::{Directory, printed, run};
+use node::{Directory, printed, run, skip};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_cxi");
@@ -30,6 +30,36 @@ fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
         commands(&["service", "list"]),
         ["cxi0", "cxi1", "cxi2"].map(list)
     );
+}
+
+/// From the device on: what the dynamic linker and the standard library do first is not ours.
+#[test]
+fn a_list_of_one_nic_opens_asks_closes_and_prints() {
+    need_node!();
+    if std::process::Command::new("strace")
+        .arg("-V")
+        .output()
+        .is_err()
+    {
+        return skip("there is no strace(1)");
+    }
+    let directory = Directory::new();
+    let log = directory.join("calls");
+    let node = ["--nics", "8", "--", "strace", "-f", "-o", &log];
+    let output = run(&[&node[..], &[CXI, "service", "list", "-d", "cxi0"]].concat());
+    if !output.status.success() {
+        return skip("ptrace(2) is not possible on a served node here");
+    }
+    let text = std::fs::read_to_string(&log).expect("the log is there");
+    let calls = text
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.trim_start().split_once('('))
+        .skip_while(|(_, arguments)| !arguments.contains("\"/dev/cxi0\""))
+        .map(|(name, _)| name)
+        // The standard library's, in a build with assertions.
+        .filter(|name| *name != "fcntl");
+    let calls: Vec<_> = calls.take_while(|name| *name != "sigaltstack").collect();
+    assert_eq!(calls, ["openat", "write", "close", "ioctl", "write"]);
 }
 
 /// What HPE's `cxi_stat` shows of a NIC that is there and up.
