@@ -118,6 +118,7 @@ struct ServedNode {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches")]
 struct NodeArguments {
     /// Number of NICs [default: 1, or as in the configuration]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
