@@ -94,7 +94,9 @@ fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
 
 /// Allocates an LNI, in the form that the driver understands.
 pub(crate) fn alloc_lni(dev: &Dev, service: u32) -> Result<u32> {
-    with(dev, |device| dev.lnis.alloc(device, service))
+    with(dev, |device| {
+        dev.lnis.alloc(device, service).map(|(lni, _)| lni)
+    })
 }
 
 /// Changes how many slots of an event queue are reserved for flow control.

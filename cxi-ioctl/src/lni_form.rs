@@ -23,7 +23,11 @@ impl LniForm {
     pub const fn for_release(release: DriverRelease) -> Self {
         match release {
             DriverRelease::Main => Self::Long,
-            _ => Self::Short,
+            DriverRelease::Shs12_0
+            | DriverRelease::Shs13_0
+            | DriverRelease::Shs13_1
+            | DriverRelease::Shs14_0_0
+            | DriverRelease::Shs14_0_1 => Self::Short,
         }
     }
 }
@@ -41,8 +45,8 @@ impl LniForm {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let device = CharDev::open("/dev/cxi0")?;
 /// let form = LniAllocForm::new();
-/// let lni = form.alloc(&device, 1)?;
-/// assert!(form.known().is_some());
+/// let (lni, form_understood) = form.alloc(&device, 1)?;
+/// assert_eq!(form.known(), Some(form_understood));
 /// # Ok(())
 /// # }
 /// ```
@@ -73,30 +77,31 @@ impl LniAllocForm {
         }
     }
 
-    /// Allocates an LNI of a service (LNI_ALLOC, `cxil_alloc_lni`); returns its handle.
+    /// Allocates an LNI of a service (LNI_ALLOC, `cxil_alloc_lni`); returns its handle, and the
+    /// form that the driver understood.
     ///
     /// # Errors
     ///
     /// EINVAL for an unknown service, EKEYREVOKED for a disabled one, EPERM if the caller is no
     /// member of it, ENOSPC without a free RGID; else as [`execute`].
-    pub fn alloc(&self, transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
-        match self.known() {
-            Some(LniForm::Long) => long(transport, svc_id),
-            Some(LniForm::Short) => short(transport, svc_id),
-            None => match long(transport, svc_id) {
-                Err(error) if error.errno() == Errno::EINVAL => {
-                    self.settle(SHORT, short(transport, svc_id))
-                }
-                result => self.settle(LONG, result),
-            },
-        }
-    }
-
-    fn settle(&self, form: u8, result: Result<u32, CommandError>) -> Result<u32, CommandError> {
-        if result.is_ok() {
-            self.settled.store(form, Ordering::Relaxed);
-        }
-        result
+    pub fn alloc(
+        &self,
+        transport: &dyn Transport,
+        svc_id: u32,
+    ) -> Result<(u32, LniForm), CommandError> {
+        let first = self.known().unwrap_or(LniForm::Long);
+        let (lni, form) = match alloc(transport, first, svc_id) {
+            Err(error) if error.errno() == Errno::EINVAL && self.known().is_none() => {
+                (alloc(transport, LniForm::Short, svc_id)?, LniForm::Short)
+            }
+            result => (result?, first),
+        };
+        let settled = match form {
+            LniForm::Short => SHORT,
+            LniForm::Long => LONG,
+        };
+        self.settled.store(settled, Ordering::Relaxed);
+        Ok((lni, form))
     }
 }
 
@@ -137,20 +142,24 @@ pub fn eq_adjust_reserved_fc(
     Ok(response?.reserved_fc)
 }
 
-fn long(transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
-    let command = LniAllocCmd {
-        svc_id,
-        ..LniAllocCmd::new()
+fn alloc(transport: &dyn Transport, form: LniForm, svc_id: u32) -> Result<u32, CommandError> {
+    let response = match form {
+        LniForm::Long => execute(
+            transport,
+            &LniAllocCmd {
+                svc_id,
+                ..LniAllocCmd::new()
+            },
+        ),
+        LniForm::Short => execute(
+            transport,
+            &LniAllocCmdV1 {
+                svc_id,
+                ..LniAllocCmdV1::new()
+            },
+        ),
     };
-    Ok(execute(transport, &command)?.lni)
-}
-
-fn short(transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
-    let command = LniAllocCmdV1 {
-        svc_id,
-        ..LniAllocCmdV1::new()
-    };
-    Ok(execute(transport, &command)?.lni)
+    Ok(response?.lni)
 }
 
 #[cfg(test)]
@@ -224,10 +233,10 @@ mod tests {
             let driver = Driver::new(form);
             let lnis = LniAllocForm::new();
             assert_eq!(lnis.known(), None);
-            assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+            assert_eq!(lnis.alloc(&driver, 5), Ok((9, form)));
             assert_eq!(driver.lengths(), first);
             assert_eq!(lnis.known(), Some(form));
-            assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+            assert_eq!(lnis.alloc(&driver, 5), Ok((9, form)));
             assert_eq!(driver.lengths(), then);
         }
     }
@@ -240,7 +249,7 @@ mod tests {
             let error = lnis.alloc(&driver, 6).unwrap_err();
             assert_eq!(error.errno(), Errno::EINVAL);
             assert_eq!((driver.lengths(), lnis.known()), (vec![24, 16], None));
-            assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+            assert_eq!(lnis.alloc(&driver, 5), Ok((9, form)));
             assert_eq!(lnis.known(), Some(form));
         }
     }
@@ -254,7 +263,7 @@ mod tests {
         assert_eq!(error.errno(), Errno::ENOSPC);
         assert_eq!((driver.lengths(), lnis.known()), (vec![24], None));
         *driver.error.lock().unwrap() = None;
-        assert_eq!(lnis.alloc(&driver, 5), Ok(9));
+        assert_eq!(lnis.alloc(&driver, 5), Ok((9, LniForm::Short)));
         assert_eq!(lnis.known(), Some(LniForm::Short));
     }
 

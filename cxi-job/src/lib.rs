@@ -1,5 +1,5 @@
 //! The scheduler layer for HPE Slingshot's Cassini NIC (CXI): what a job needs on every NIC of a
-//! node, and the books behind it.
+//! node, and the pool from which it gets its VNIs.
 //!
 //! # The life of a job
 //!
@@ -13,11 +13,12 @@
 //!                          |                                |
 //!                          | killed                         | killed, or busy for too long
 //!                          v                                v
-//!                       Node::clean: what is left of jobs that do not live any more
+//!                       Node::clean: what ended jobs left behind
 //! ```
 //!
 //! Prolog, epilog and clean-up of one node share a [`lock`]. A refusal is an [`Explanation`]: what
-//! is missing, who has it, and what to do. [`Node::audit`] says what is wrong before a job finds out.
+//! is missing, which services hold it, and what to do. [`Node::audit`] finds problems before a job
+//! does.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -65,6 +66,7 @@ pub mod environment;
 pub mod explain;
 mod grant;
 pub mod idset;
+mod job_request;
 pub mod limits;
 pub mod lock;
 pub mod na;
@@ -74,7 +76,6 @@ mod parallel;
 pub mod pool;
 pub mod proc;
 pub mod release;
-mod request;
 mod view;
 
 #[doc(inline)]
@@ -90,6 +91,7 @@ pub use explain::Explanation;
 pub use grant::{Grant, GrantedService, LeftOut};
 #[doc(inline)]
 pub use idset::{IdSet, ParseIdSetError, ParseIdSetErrorKind};
+pub use job_request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
 #[doc(inline)]
 pub use lock::FileLock;
 pub use name::{JobId, NameError, NodeName, StepId, TenantName};
@@ -101,4 +103,3 @@ pub use pool::VniPool;
 pub use proc::ProcFs;
 #[doc(inline)]
 pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
-pub use request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};

@@ -4,7 +4,7 @@ use crate::driver::Capabilities;
 use crate::error::Result;
 use crate::{Device, ResourceMap, ServiceBuffer, ServiceId};
 
-/// One resource of a NIC, over all services.
+/// One resource of a NIC, summed over all services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -13,41 +13,41 @@ pub struct ResourceLevel {
     pub total: u16,
     /// What services have reserved, in use or not.
     pub reserved: u16,
-    /// What can still be reserved: the rest. A reservation of more is refused (ENOSPC).
+    /// What can still be reserved. A larger reservation is refused with ENOSPC.
     pub reservable: u16,
-    /// What is in use, as far as the driver tells.
+    /// What is in use, as far as the driver reports it.
     pub in_use: u16,
-    /// What is in use beyond reservations: out of the shared part.
+    /// What is in use beyond reservations, taken from the shared part.
     pub shared_in_use: u16,
-    /// Whether the driver told for every service.
+    /// Whether the driver reported the use of every service.
     pub in_use_complete: bool,
 }
 
-/// What a NIC has of everything, over all services.
+/// All resources of a NIC, summed over all services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Availability {
     /// Each resource.
     pub resources: ResourceMap<ResourceLevel>,
-    /// LE pools that services can still get: one for each that reserves LEs. Up to SHS 14.0.0
-    /// each that may have LEs at all takes one, and is counted as if it did where the driver may
-    /// be that old.
+    /// LE pools left for services: each service that reserves LEs takes one. Up to SHS 14.0.0 each
+    /// service that may have LEs at all takes one, and is counted that way if the driver may be
+    /// that old.
     pub le_pools: usize,
-    /// TLE pools that services can still get: one for each with TLEs.
+    /// TLE pools left for services: each service with TLEs takes one.
     pub tle_pools: usize,
 }
 
 impl Device {
-    /// What is reserved and in use, and what can still be reserved (SVC_LIST_GET,
-    /// SVC_RSRC_LIST_GET).
+    /// Returns what is reserved, in use, and still reservable (SVC_LIST_GET, SVC_RSRC_LIST_GET).
     ///
-    /// This is the driver's arithmetic, from the outside: a reservation fits if it is at most
-    /// `reservable`. What a service may *use* is another question: without a reservation it is
-    /// bounded by its maximum and by the total of the NIC, not by what others have reserved, so
-    /// that a reservation is a promise only as long as the others do not use everything up.
+    /// This reproduces the driver's arithmetic from the outside: a reservation fits if it is at
+    /// most `reservable`. What a service may *use* is a different matter. Without a reservation it
+    /// is limited by its maximum and by the NIC's total, not by what others have reserved; a
+    /// reservation is therefore only as good as the others' restraint.
     ///
-    /// The two commands are not one moment: services that come or go in between blur the sums.
+    /// The two commands do not run at the same instant: services that come or go in between distort
+    /// the sums.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl Device {
         })
     }
 
-    /// Whether a service that may have LEs takes an LE pool without a reservation, or may do so:
-    /// that of 14.0.0 cannot always be told from later drivers.
+    /// Whether a service that may have LEs takes an LE pool even without a reservation, or may do
+    /// so: 14.0.0 cannot always be told from later releases.
     ///
     /// # Errors
     ///

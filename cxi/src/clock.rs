@@ -1,25 +1,25 @@
-//! Time, so that tests need not wait.
+//! Time that tests can replace.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What tells the time and sleeps.
+/// A source of time that can also sleep.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// Time since some fixed moment; never goes back.
+    /// Returns the time since some fixed moment; it never goes back.
     fn now(&self) -> Duration;
 
-    /// Waits.
+    /// Sleeps.
     fn sleep(&self, time: Duration);
 }
 
-/// The clock of the system.
+/// The system's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     start: Instant,
 }
 
 impl SystemClock {
-    /// The clock, starting now.
+    /// Returns a clock that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -44,10 +44,10 @@ impl Clock for SystemClock {
     }
 }
 
-/// How long to wait between attempts: twice as long each time, up to a bound.
+/// How long to wait between attempts: twice as long each time, up to a maximum.
 ///
-/// A reader of a service's usage makes it busy for microseconds, a dying process for longer: the
-/// first attempts come quickly.
+/// Reading a service's usage makes it busy for microseconds, a dying process for longer; so the
+/// first attempts follow quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backoff {
@@ -64,7 +64,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// The pauses, without end.
+    /// The pauses; the iterator never ends.
     pub fn pauses(self) -> impl Iterator<Item = Duration> {
         std::iter::successors(Some(self.first.min(self.longest)), move |pause| {
             Some(pause.saturating_mul(2).min(self.longest))

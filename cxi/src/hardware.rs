@@ -1,12 +1,12 @@
-//! What sysfs tells about a NIC's card, its link and its PCI Express connection.
+//! A NIC's card, its link and its PCI Express connection, from sysfs.
 
 use std::collections::BTreeMap;
 
 use crate::Device;
 use crate::sysfs::NicDirectory;
 
-/// What sysfs tells about a NIC's card, its link and its PCI Express connection, in the kernel's
-/// words. What it does not tell is `None`, and all of it where there is no sysfs.
+/// A NIC's card, its link and its PCI Express connection, in the kernel's words. What sysfs does
+/// not have is `None`; without sysfs everything is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -21,8 +21,8 @@ pub struct Hardware {
     pub network_device: Option<String>,
     /// MAC address of its network device.
     pub mac_address: Option<String>,
-    /// Speed of the PCI Express link, such as `16.0 GT/s PCIe`; that of an extended speed mode
-    /// where it is on.
+    /// Speed of the PCI Express link, such as `16.0 GT/s PCIe`, or that of an extended speed mode
+    /// if it is on.
     pub pcie_speed: Option<String>,
     /// Lanes of the PCI Express link.
     pub pcie_width: Option<u32>,
@@ -30,15 +30,15 @@ pub struct Hardware {
     pub link_state: Option<String>,
     /// Speed of the fabric link, such as `BS_200G`.
     pub link_speed: Option<String>,
-    /// What the link runs on, such as `electrical`.
+    /// Medium of the link, such as `electrical`.
     pub link_media: Option<String>,
     /// Link layer retry: `on` or `off`.
     pub link_layer_retry: Option<String>,
-    /// Loopback of the link, such as `off`.
+    /// Loopback mode of the link, such as `off`.
     pub loopback: Option<String>,
-    /// Which kind of pause the link takes and sends.
+    /// Which kind of pause frames the link accepts and sends.
     pub pause: Option<String>,
-    /// PCI Express errors that were corrected, by name; empty without advanced error reporting.
+    /// Corrected PCI Express errors, by name; empty without advanced error reporting.
     pub aer_correctable: BTreeMap<String, u64>,
     /// Fatal PCI Express errors, by name.
     pub aer_fatal: BTreeMap<String, u64>,
@@ -47,8 +47,8 @@ pub struct Hardware {
 }
 
 impl Device {
-    /// What sysfs tells about the card, its link and its PCI Express connection. Asks the driver
-    /// nothing, and reads some twenty files.
+    /// Reads what sysfs has about the card, its link and its PCI Express connection. Sends the
+    /// driver nothing, and reads about twenty files.
     #[must_use]
     pub fn hardware(&self) -> Hardware {
         self.directory().map_or_else(Hardware::default, read)
@@ -57,7 +57,7 @@ impl Device {
 
 fn read(nic: &NicDirectory) -> Hardware {
     let text = |name: &str| nic.attribute(name);
-    // Drivers for Cassini 2 number the ports, older ones have one.
+    // Drivers for Cassini 2 number the ports; older ones have a single one.
     let port = |numbered: &str, single: &str| {
         text(&format!("port/0/{numbered}")).or_else(|| text(&format!("port/{single}")))
     };
@@ -87,7 +87,7 @@ fn read(nic: &NicDirectory) -> Hardware {
     }
 }
 
-/// Lines of a name and a count. The kernel's sums are left out: they are no errors of their own.
+/// Lines of a name and a count. The kernel's totals are left out: they are not errors of their own.
 fn errors(text: Option<String>) -> BTreeMap<String, u64> {
     let text = text.unwrap_or_default();
     let counts = text.lines().filter_map(|line| {

@@ -23,7 +23,7 @@ impl Host {
         Self::with_roots("/dev", "/sys")
     }
 
-    /// Another `/dev` and another `/sys`, such as those of a container or a test.
+    /// Uses another `/dev` and another `/sys`, such as those of a container or a test.
     #[must_use]
     pub fn with_roots(dev: impl Into<PathBuf>, sysfs: impl Into<PathBuf>) -> Self {
         Self {
@@ -59,14 +59,14 @@ impl Host {
         Ok(Device::new(id, Arc::new(file), Some(directory)))
     }
 
-    /// The NICs of the node, by number (`cxi2` before `cxi10`), without opening one.
+    /// Lists the NICs of the node by number (`cxi2` before `cxi10`), without opening them.
     ///
-    /// A NIC is what sysfs (`class/cxi_user`) calls `cxi` and a number. Where sysfs has none, as
-    /// in some containers, it is what the directory of device nodes calls so.
+    /// NICs are the entries of sysfs (`class/cxi_user`) named `cxi` and a number. Where sysfs has
+    /// none, as in some containers, they are such entries in the directory of device nodes.
     ///
     /// # Errors
     ///
-    /// A directory cannot be read although it is there.
+    /// A directory exists but cannot be read.
     pub fn device_ids(&self) -> Result<Vec<DeviceId>> {
         let mut ids = sysfs::names(&sysfs::class(&self.sysfs))?;
         if ids.is_empty() {
@@ -76,9 +76,9 @@ impl Host {
         Ok(ids)
     }
 
-    /// Opens and asks every NIC of the node, as [`device_ids`](Self::device_ids) finds them. One
-    /// that cannot be opened or asked is listed with the reason. A node without NICs gives an
-    /// empty list.
+    /// Opens and queries every NIC of the node, as found by [`device_ids`](Self::device_ids). One
+    /// that cannot be opened or queried is listed with the reason. On a node without NICs the list
+    /// is empty.
     ///
     /// # Errors
     ///
@@ -107,13 +107,13 @@ impl Default for Host {
 ///
 /// # Errors
 ///
-/// A directory cannot be read although it is there.
+/// A directory exists but cannot be read.
 #[doc(alias = "cxil_get_device_list")]
 pub fn devices() -> Result<Vec<FoundDevice>> {
     Host::system().devices()
 }
 
-/// A NIC of the node, open if it can be used.
+/// A NIC of the node, open if it is usable.
 #[derive(Debug)]
 pub struct FoundDevice {
     id: DeviceId,
@@ -121,7 +121,7 @@ pub struct FoundDevice {
 }
 
 impl FoundDevice {
-    /// Which NIC.
+    /// Which NIC this is.
     #[must_use]
     pub fn id(&self) -> DeviceId {
         self.id
@@ -131,25 +131,25 @@ impl FoundDevice {
     ///
     /// # Errors
     ///
-    /// Why it cannot be used.
+    /// Why it is not usable.
     pub fn device(&self) -> Result<&Device, &Error> {
         self.found.as_ref().map(|(device, _)| device)
     }
 
-    /// What the NIC says about itself.
+    /// The NIC's properties.
     ///
     /// # Errors
     ///
-    /// Why it cannot be used.
+    /// Why it is not usable.
     pub fn info(&self) -> Result<&DeviceInfo, &Error> {
         self.found.as_ref().map(|(_, info)| info)
     }
 
-    /// The open NIC and what it says about itself.
+    /// The open NIC and its properties.
     ///
     /// # Errors
     ///
-    /// Why it cannot be used.
+    /// Why it is not usable.
     pub fn into_parts(self) -> Result<(Device, DeviceInfo)> {
         self.found
     }

@@ -1,12 +1,12 @@
-//! Names of things that live on the node: NICs and services.
+//! Identifiers of NICs and services.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-/// A NIC by its number: `cxi0`, `cxi1` and so on.
+/// A NIC, identified by its number: `cxi0`, `cxi1` and so on.
 ///
-/// Ids order by number, so `cxi2` comes before `cxi10`. The numbers of a node may have gaps.
+/// Ids are ordered by number, so `cxi2` comes before `cxi10`. A node's numbers may have gaps.
 ///
 /// ```
 /// use cxi::DeviceId;
@@ -31,7 +31,7 @@ impl DeviceId {
         Self(number)
     }
 
-    /// The number behind `cxi`.
+    /// The number after `cxi`.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
@@ -44,7 +44,7 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// A text that is no device name.
+/// A text that is not a device name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid CXI device '{0}': expected 'cxi' and a number, such as cxi0")]
 pub struct InvalidDeviceId(String);
@@ -52,7 +52,7 @@ pub struct InvalidDeviceId(String);
 impl FromStr for DeviceId {
     type Err = InvalidDeviceId;
 
-    /// Reads `cxi` and a decimal number without sign or leading zeros.
+    /// Parses `cxi` and a decimal number without sign or leading zeros.
     fn from_str(text: &str) -> Result<Self, InvalidDeviceId> {
         text.strip_prefix("cxi")
             .filter(|digits| *digits == "0" || !digits.starts_with('0'))
@@ -91,8 +91,8 @@ impl From<DeviceId> for String {
 
 /// A service of one NIC. Plain data: the service outlives the process that made it.
 ///
-/// Ids are given again after a service is destroyed: together with the [`DeviceId`] an id names
-/// a service only as long as it lives.
+/// Ids are reused after a service is destroyed: with its [`DeviceId`], an id identifies a service
+/// only as long as that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -105,11 +105,11 @@ impl ServiceId {
     /// The default service, which every NIC has.
     pub const DEFAULT: Self = Self(NonZeroU32::MIN);
 
-    /// The service of that number.
+    /// The service with this number.
     ///
     /// # Errors
     ///
-    /// 0 is no service.
+    /// 0 is not a service.
     pub const fn new(number: u32) -> Result<Self, InvalidServiceId> {
         match NonZeroU32::new(number) {
             Some(number) => Ok(Self(number)),
@@ -136,7 +136,7 @@ impl fmt::Display for ServiceId {
     }
 }
 
-/// Something that is no service id.
+/// A value that is not a service id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid service id {0}: expected 1 to 4294967295")]
 pub struct InvalidServiceId(InvalidNumber);

@@ -1,4 +1,4 @@
-//! What a NIC says about itself.
+//! The properties of a NIC.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use crate::error::Result;
 use crate::sysfs::NicDirectory;
 use crate::{Device, DeviceId, PciAddress, ResourceMap};
 
-/// What a NIC says about itself, with what sysfs adds.
+/// The properties of a NIC, as the driver and sysfs report them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// Which NIC.
     pub device: DeviceId,
-    /// Address on the fabric.
+    /// Its address on the fabric.
     pub nid: u32,
-    /// Whether the address has been set; `None` up to SHS 13.0, which does not tell.
+    /// Whether the address has been set; `None` up to SHS 13.0, which does not report it.
     pub nid_configured: Option<bool>,
     /// Version of the chip.
     pub cassini_version: CassiniVersion,
     /// Cassini generations in the system: 1, 2, or 3 for both.
     pub system_type: u32,
-    /// The chip or a simulator.
+    /// Whether it is the chip or a simulator.
     pub platform: Platform,
     /// Revision of the chip.
     pub device_rev: u32,
@@ -36,46 +36,46 @@ pub struct DeviceInfo {
     pub device_id: u32,
     /// Number of the NIC on its card.
     pub uc_nic: i32,
-    /// What the part is called; `None` for a virtual function.
+    /// The name of the part; `None` for a virtual function.
     pub description: Option<String>,
-    /// The link is up.
+    /// Whether the link is up.
     pub link_up: bool,
     /// Speed of the link in Mbit/s.
     pub link_speed: u64,
     /// Largest packet in bytes.
     pub link_mtu: u64,
-    /// Event queue of the retry handler; 0 when none runs.
+    /// Event queue of the retry handler; 0 when none is running.
     pub retry_handler_eq: u32,
     /// Width of a PID in bits.
     pub pid_bits: u32,
     /// Number of PIDs.
     pub pid_count: u32,
-    /// PtlTE offsets of each PID.
+    /// PtlTE offsets per PID.
     pub pid_granule: u32,
-    /// PtlTE offset that rendezvous gets go to.
+    /// PtlTE offset to which rendezvous gets go.
     pub rdzv_get_idx: u32,
-    /// Rendezvous gets are enabled.
+    /// Whether rendezvous gets are enabled.
     pub rdzv_get_enabled: bool,
     /// Shift of the least free space of a list entry.
     pub min_free_shift: u32,
-    /// Atomic that becomes a PCIe fetching add; `None` for none.
+    /// The atomic operation that becomes a PCIe fetching add; `None` for none.
     pub amo_remap_to_pcie_fadd: Option<u32>,
     /// How much of each resource there is; LEs for each processing element.
     pub totals: ResourceMap<u16>,
-    /// Where it sits. From sysfs.
+    /// Its PCI address, from sysfs.
     pub pci_address: Option<PciAddress>,
-    /// Name of the kernel driver. From sysfs.
+    /// Name of the kernel driver, from sysfs.
     pub driver: Option<String>,
-    /// Whether it is a virtual function, on which no service can be changed. From sysfs.
+    /// Whether it is a virtual function, on which services cannot be changed; from sysfs.
     pub virtual_function: Option<bool>,
-    /// NUMA node that it is next to. From sysfs.
+    /// The NUMA node that it is attached to, from sysfs.
     pub numa_node: Option<u32>,
-    /// CPUs that it is next to, as the kernel writes lists. From sysfs.
+    /// The CPUs that it is close to, as the kernel writes lists; from sysfs.
     pub local_cpus: Option<String>,
 }
 
 impl DeviceInfo {
-    /// Whether a retry handler runs, without which lost packets are not sent again.
+    /// Whether a retry handler is running. Without one, lost packets are not sent again.
     #[doc(alias = "cxil_rh_running")]
     #[must_use]
     pub fn is_retry_handler_running(&self) -> bool {
@@ -89,7 +89,7 @@ impl DeviceInfo {
 pub struct CassiniVersion(pub u32);
 
 impl CassiniVersion {
-    /// Generation of the chip, 1 or 2; `None` if it is not known.
+    /// Generation of the chip, 1 or 2; `None` if unknown.
     #[must_use]
     pub fn generation(self) -> Option<u32> {
         match self.0 & !0xf {
@@ -113,7 +113,7 @@ impl fmt::Display for CassiniVersion {
     }
 }
 
-/// What the NIC is made of.
+/// The kind of platform that the NIC is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -151,7 +151,7 @@ impl fmt::Display for Platform {
 }
 
 impl Device {
-    /// What the NIC says about itself (DEV_INFO_GET, GET_DEV_PROPERTIES), with what sysfs adds
+    /// Returns the NIC's properties (DEV_INFO_GET, GET_DEV_PROPERTIES), with those that sysfs adds
     /// where there is one.
     ///
     /// ```

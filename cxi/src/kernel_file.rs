@@ -1,19 +1,19 @@
-//! Files that the kernel writes: a few lines, and not always text.
+//! Reading files that the kernel generates: short, and not always text.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Far more than any file of sysfs or of a process has; what is longer, such as a link to
-/// `/dev/zero`, is none of the kernel's.
+/// Far more than any file of sysfs or of a process has. Anything longer, such as a link to
+/// `/dev/zero`, is not one of the kernel's files.
 const LONGEST: u64 = 1 << 16;
 
-/// Opens a file, and does not wait if it is a pipe that nobody writes to.
+/// Opens a file without blocking, even if it is a pipe that nobody writes to.
 ///
 /// # Errors
 ///
-/// Those of opening.
+/// The errors of opening.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -21,11 +21,13 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Reads a file. What is no text in it, such as a name that a program gave itself, is replaced.
+/// Reads a file. Bytes that are not UTF-8, such as in a name that a program gave itself, are
+/// replaced.
 ///
 /// # Errors
 ///
-/// Those of opening and reading; [`io::ErrorKind::FileTooLarge`] for a file of more than 64 KiB.
+/// The errors of opening and reading; [`io::ErrorKind::FileTooLarge`] for a file of more than 64
+/// KiB.
 pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let length = open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;

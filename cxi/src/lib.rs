@@ -1,10 +1,10 @@
-//! The safe API of HPE Slingshot's Cassini NIC (CXI), straight on the kernel driver `cxi_ss1`:
-//! which NICs there are, who may use which virtual networks and how much of a NIC (*services*),
-//! and everything a process allocates below a service.
+//! A safe API for HPE Slingshot's Cassini NIC (CXI), directly on the kernel driver `cxi_ss1`:
+//! finding NICs, controlling who may use which virtual networks and how much of a NIC (*services*),
+//! and everything that a process allocates within a service.
 //!
-//! For those who write schedulers, container runtimes, administration tools, and tests of all of
-//! these: nothing here needs the hardware, because a [`Device`] also works on the mock of the
-//! crate `cxi-mock`.
+//! It is meant for authors of schedulers, container runtimes and administration tools, and for
+//! tests of all of these. Nothing here needs the hardware: a [`Device`] also works on the mock in
+//! the crate `cxi-mock`.
 //!
 //! # Quick start
 //!
@@ -28,49 +28,48 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What there is
+//! # Overview
 //!
-//! - [`devices`] finds the NICs of a node; [`Device::info`] says what one is,
-//!   [`Device::availability`] how much of it is left.
+//! - [`devices`] finds the NICs of a node; [`Device::info`] describes one, and
+//!   [`Device::availability`] tells how much of it is left.
 //! - [`Device::services`] makes, lists, changes and destroys [services](service).
-//! - [`Device::alloc_lni`] gives an [`Lni`], and that everything below: communication profiles,
-//!   domains, queues, counters, portal table entries, memory ([`lni`]).
+//! - [`Device::alloc_lni`] returns an [`Lni`], which allocates everything else: communication
+//!   profiles, domains, queues, counters, portal table entries, memory ([`lni`]).
 //!
-//! The layer for schedulers (one act over all NICs, pools of VNIs, limits from cores, the
+//! The scheduler layer (one operation over all NICs, pools of VNIs, limits from cores, the
 //! environment of a job) is the crate `cxi-job`.
 //!
 //! # Errors
 //!
-//! Every [`Error`] says in one line which NIC and which command, what was asked for and what there
-//! was: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`. [`Error::kind`] has it for
-//! programs, [`Error::errno`] the driver's number. What can be known to be wrong is found before
-//! anything is sent; what the driver does not say (which resource is short, who has a VNI) is
-//! looked up after it refused. The driver stops at the first short resource, so no more than that
-//! one is ever named.
+//! Every [`Error`] states in one line which NIC and which command failed, what was requested and
+//! what was available: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
+//! [`Error::kind`] has the same for programs, and [`Error::errno`] the driver's errno. Whatever can
+//! be known to be wrong is found before anything is sent. What the driver does not say (which
+//! resource is short, who has a VNI) is looked up after it refuses. The driver stops at the first
+//! short resource, so only that one is ever named.
 //!
-//! No command is sent twice, but for a service that is waited for
-//! ([`Services::destroy_when_idle`], EBUSY alone) and by the layer for jobs when it undoes
-//! something. EINTR, EAGAIN and ENOMEM, which no known driver gives, are reported as they come; what
-//! was made on the way is given back, and the call can be made again. After EIO nothing can be
-//! given back: a service that was made is named ([`Error::leftover`]), everything else goes with
-//! the file.
+//! No command is sent twice, except to wait for a busy service ([`Services::destroy_when_idle`],
+//! only on EBUSY) and when the scheduler layer undoes something. EINTR, EAGAIN and ENOMEM, which no
+//! known driver returns, are reported as they are; whatever the call had made by then is released,
+//! and it can be repeated. After EIO nothing can be released: a service that was made is named
+//! ([`Error::leftover`]), and everything else disappears with the file.
 //!
-//! A driver of a version that this library does not know gives an error or the right value. An
-//! answer of another length is [`ErrorKind::Protocol`], kinds that nobody knows yet survive as
-//! numbers, and a command that is refused is not taken for a service that is not there.
+//! An unknown version of the driver causes an error or a correct value, never a wrong one. A
+//! response of another length is [`ErrorKind::Protocol`], unknown kinds are kept as numbers, and a
+//! refused command is not mistaken for a missing service.
 //!
 //! # Clean-up
 //!
-//! A service belongs to the NIC: it stays when the process ends, and a [`ServiceId`] is plain data.
-//! [`ScopedService`] is for those who want it to go. LNIs and all below belong to the open file:
-//! handles free what they stand for when they are dropped, in any order, quietly; their `close`
-//! reports, and gives the handle back if the driver refuses. When a process dies the driver does
-//! the same.
+//! A service belongs to the NIC: it outlives the process, and a [`ServiceId`] is plain data. Use
+//! [`ScopedService`] for a service that is destroyed on drop. LNIs and everything below belong to
+//! the open file. Their handles free them when dropped, in any order, and ignore errors; `close`
+//! reports the error and gives the handle back if the driver refuses. When a process dies, the
+//! driver frees everything of the file.
 //!
 //! # Threads
 //!
-//! Everything is `Send` and `Sync`. A [`Device`] is an open file, its clones are the same one;
-//! commands of several threads run at once. Nothing is async: a command takes microseconds.
+//! Everything is `Send` and `Sync`. The clones of a [`Device`] share one open file, and commands of
+//! several threads run concurrently. Nothing is async: a command takes microseconds.
 //!
 //! # Privileges
 //!
@@ -78,20 +77,21 @@
 //! | --- | --- |
 //! | reading: devices, services, usage | read and write access to `/dev/cxiN`, which everybody has by default |
 //! | changing services | CAP_SYS_ADMIN in the initial user namespace, on a physical function |
-//! | LNIs and below | to be a member of the service, by effective uid, effective gid or network namespace |
+//! | LNIs and below | to be a member of the service, by effective uid, effective gid or network
+//! namespace |
 //! | Ethernet queues, classes and portal table entries | CAP_NET_RAW |
 //!
 //! # Driver releases
 //!
-//! SHS 12.0 to 14.0.1 and the development branch of mid-2026. The kernel interface has no version:
-//! what differs is found out, and what a driver cannot do is [`ErrorKind::Unsupported`]. The
-//! documentation of a call says where releases differ.
+//! SHS 12.0 to 14.0.1 and the development branch of mid-2026. The kernel interface has no version
+//! number, so differences are detected, and what a driver cannot do is [`ErrorKind::Unsupported`].
+//! The documentation of each call says where releases differ.
 //!
 //! # Features
 //!
-//! `serde`: specifications, services, usage and device information as JSON or YAML; reading goes
-//! through the same checks as building. Off by default.
-// docs.rs says at an item which feature it needs.
+//! `serde`: serializes specifications, services, usage and device information, for JSON or YAML;
+//! deserializing applies the same checks as building. Off by default.
+// docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::{Limits as RawLimit, RSRC_COUNT, RsrcLimits};
 
 use crate::{DeviceInfo, ResourceMap};
 
-/// What a service may have of one resource: so many reserved for it, so many at most.
+/// What a service may have of one resource: how many are reserved for it, and how many it may use.
 ///
 /// ```
 /// use cxi::Limit;
@@ -37,7 +37,7 @@ impl Limit {
         max: 0,
     };
 
-    /// `reserved` for the service alone, `max` at most.
+    /// `reserved` for the service alone, and at most `max` in use.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A limit with more reserved than allowed.
+/// A limit that reserves more than it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reserved} reserved but at most {max}: expected a maximum of at least what is reserved")]
 pub struct InvalidLimit {
@@ -104,13 +104,14 @@ pub struct InvalidLimit {
 
 /// A limit for each kind of resource.
 ///
-/// A kind with [`Limit::NONE`] is one that the service cannot have at all. TLEs come in pools:
-/// if any are asked for, the driver reserves at least 8, and the service gets no more than that.
+/// A service cannot have a resource whose limit is [`Limit::NONE`] at all. TLEs come in pools: if
+/// any are requested, the driver reserves at least 8, and the service gets no more than are
+/// reserved.
 pub type Limits = ResourceMap<Limit>;
 
 impl Limits {
-    /// Nothing of any resource: what is added with [`with`](Self::with) is all that a service can
-    /// have. A process needs at least an AC, an EQ and a PTE besides its queues to receive.
+    /// Nothing of any resource: the service can only have what is added with [`with`](Self::with).
+    /// To receive messages, a process needs at least an AC, an EQ and a PTE besides its queues.
     ///
     /// ```
     /// use cxi::{Limit, Limits, Resource};
@@ -126,10 +127,10 @@ impl Limits {
         Self::default()
     }
 
-    /// All that a NIC has, with nothing reserved but TLEs, which come in pools.
+    /// All that a NIC has, with nothing reserved except TLEs, which come in pools.
     ///
-    /// A service with such limits takes one of the three TLE pools for services, as one without
-    /// limits does.
+    /// A service with these limits takes one of the three TLE pools for services, as does one
+    /// without limits.
     #[must_use]
     pub fn all_of(info: &DeviceInfo) -> Self {
         info.totals.map(|_, total| Limit::at_most(total))
@@ -150,8 +151,8 @@ impl Limits {
 
 /// How many LNIs of a service may share one RGID: 0 to 8.
 ///
-/// With 0 or 1 every LNI has an RGID of its own, of which a NIC has 255. LNIs that share one
-/// share its 8 logical address contexts and 16 communication profiles too.
+/// With 0 or 1 every LNI has an RGID of its own, of which a NIC has 255. LNIs that share an RGID
+/// also share its 8 logical address contexts and 16 communication profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -161,10 +162,10 @@ impl Limits {
 pub struct LnisPerRgid(u32);
 
 impl LnisPerRgid {
-    /// Most LNIs that may share an RGID.
+    /// The most LNIs that may share an RGID.
     pub const MAX: u32 = 8;
 
-    /// That many.
+    /// Creates the number.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl LnisPerRgid {
         Ok(Self(count))
     }
 
-    /// The number; what a driver answers may be more than it accepts.
+    /// The number. A driver may answer with more than it accepts.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::{
     MEMBER_GID, MEMBER_IGNORE, MEMBER_NET_NS, MEMBER_UID, SVC_MAX_MEMBERS, SvcMember,
 };
 
-/// Somebody who may use a service.
+/// A user, group or network namespace that may use a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -16,13 +16,13 @@ use cxi_ioctl::abi::service::{
 pub enum Member {
     /// Processes with this effective user id.
     Uid(u32),
-    /// Processes with this effective group id. SHS 12.0 looks at supplementary groups too.
+    /// Processes with this effective group id. SHS 12.0 also considers supplementary groups.
     Gid(u32),
-    /// Processes in the network namespace with this inode number. From SHS 14.0 on.
+    /// Processes in the network namespace with this inode number. Needs SHS 14.0 or later.
     #[cfg_attr(feature = "serde", serde(alias = "net_ns"))]
     NetNs(u32),
-    /// A kind that this library does not know, as a newer driver answered it. Nothing that can be
-    /// asked for.
+    /// A kind that this library does not know, as a newer driver reported it. It cannot be
+    /// requested.
     #[cfg_attr(feature = "serde", serde(skip_deserializing))]
     Other {
         /// Number of the kind.
@@ -66,7 +66,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// At most two members, none twice. None at all is nobody.
+/// At most two different members. An empty set admits no process.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -78,17 +78,18 @@ pub struct Members {
 }
 
 impl Members {
-    /// Most members that a service can name.
+    /// The most members that a service can name.
     pub const MAX: usize = SVC_MAX_MEMBERS;
 
-    /// These members.
+    /// Creates a set of members.
     ///
-    /// A network namespace stands alone: the driver sets it on a service that names nobody else.
+    /// A network namespace must be the only member: the driver sets it only on a service without
+    /// other members.
     ///
     /// # Errors
     ///
-    /// More than two, one twice, an id of all ones, a namespace beside another member, or a kind
-    /// that is not known.
+    /// More than two, a duplicate, an id of all ones, a namespace beside another member, or an
+    /// unknown kind.
     pub fn new(members: impl IntoIterator<Item = Member>) -> Result<Self, InvalidMembers> {
         let members: Vec<Member> = members.into_iter().collect();
         if members.len() > Self::MAX {
@@ -119,7 +120,7 @@ impl Members {
         Ok(Self::from_kernel(members))
     }
 
-    /// What a driver holds, which may be stranger than [`new`](Self::new) allows.
+    /// What a driver reports, which need not satisfy [`new`](Self::new).
     pub(crate) fn from_kernel(members: impl IntoIterator<Item = Member>) -> Self {
         let mut list = Self::default();
         for (slot, member) in list.slots.iter_mut().zip(members) {
@@ -133,7 +134,7 @@ impl Members {
         self.slots.iter().copied().flatten()
     }
 
-    /// How many.
+    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
@@ -151,7 +152,7 @@ impl Members {
         self.iter().any(|other| other == member)
     }
 
-    /// The network namespace, if a member is one.
+    /// The network namespace, if one is a member.
     #[must_use]
     pub fn netns(&self) -> Option<u32> {
         self.iter().find_map(|member| match member {
@@ -198,7 +199,7 @@ pub enum InvalidMembers {
         /// How many.
         count: usize,
     },
-    /// The same twice.
+    /// A member is named twice.
     #[error("{member} is named twice: name each member once")]
     Twice {
         /// The member.

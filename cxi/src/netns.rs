@@ -9,10 +9,10 @@ use std::path::Path;
 use crate::Member;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The namespace of this process, on the kernel's one file system for namespaces.
+/// The namespace of this process, on the kernel's single file system for namespaces.
 const OWN: &str = "/proc/self/ns/net";
 
-/// What a link in `/proc` to a namespace of another kind starts with.
+/// The prefix of a link in `/proc` to a namespace of another kind.
 const OTHER_KINDS: [&str; 7] = [
     "cgroup:[", "ipc:[", "mnt:[", "pid:[", "time:[", "user:[", "uts:[",
 ];
@@ -27,7 +27,7 @@ impl Member {
         Self::netns_at(OWN)
     }
 
-    /// The network namespace that a file stands for, such as `/proc/1/ns/net` or one of
+    /// The network namespace that a file refers to, such as `/proc/1/ns/net` or one of
     /// `/run/netns`.
     ///
     /// ```
@@ -49,12 +49,12 @@ impl Member {
         member(&path.display(), inode)
     }
 
-    /// The network namespace of an open file, such as one that a container runtime passes on.
+    /// The network namespace of an open file, such as one passed on by a container runtime.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`]: the file is not a network namespace. One of another kind of
-    /// namespace is not noticed.
+    /// [`ErrorKind::InvalidInput`]: the file is not a namespace. A namespace of another kind is not
+    /// noticed.
     pub fn netns_of(file: impl AsFd) -> Result<Self> {
         let metadata = file
             .as_fd()
@@ -64,7 +64,7 @@ impl Member {
     }
 }
 
-/// All namespaces are on one file system of the kernel's, so that a mounted one is known by its
+/// All namespaces are on one file system of the kernel's, so a mounted one is recognized by its
 /// device.
 fn member(name: &dyn std::fmt::Display, found: io::Result<Option<fs::Metadata>>) -> Result<Member> {
     let invalid = |text: String| Error::invalid(ErrorKind::InvalidInput(text.into()));

@@ -1,7 +1,7 @@
 //! What the services of a NIC share, and the driver's arithmetic for when it runs out.
 //!
-//! The driver never says who has what it refuses to another. From a list of services it can be
-//! calculated:
+//! When the driver refuses a reservation, it does not say which services are in the way. That can
+//! be calculated from a list of services:
 //!
 //! ```
 //! use cxi::pools::Reservations;
@@ -69,7 +69,7 @@ pub fn holds_le_pool(service: ServiceId, limits: &Limits, by_maximum: bool) -> b
     !service.is_default() && limits.takes_le_pool(by_maximum)
 }
 
-/// What services have taken of a NIC, in use or not.
+/// What services have reserved on a NIC, in use or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservations {
     reserved: ResourceMap<u32>,

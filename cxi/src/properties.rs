@@ -1,4 +1,4 @@
-//! Switches of a NIC that are files in sysfs.
+//! Settings of a NIC that are files in sysfs.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::unreadable;
 
 impl Device {
-    /// Turns rendezvous gets on or off (`properties/rdzv_get_en`). What is on is in
+    /// Turns rendezvous gets on or off (`properties/rdzv_get_en`). The current state is in
     /// [`DeviceInfo::rdzv_get_enabled`](crate::DeviceInfo::rdzv_get_enabled).
     ///
     /// Needs write access to the file, which root has.
     ///
     /// # Errors
     ///
-    /// What writing the file says; ENOENT if the device has no sysfs.
+    /// The error of writing the file; ENOENT if the device has no sysfs.
     pub fn set_rdzv_get_enabled(&self, enabled: bool) -> Result<()> {
         self.write_property("rdzv_get_en", if enabled { "1" } else { "0" })
     }
@@ -28,7 +28,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What writing the file says; ENOENT if the device has no sysfs.
+    /// The error of writing the file; ENOENT if the device has no sysfs.
     #[doc(alias = "cxil_set_amo_remap_to_pcie_fadd")]
     pub fn set_amo_remap_to_pcie_fadd(&self, atomic: Option<u32>) -> Result<()> {
         let value = atomic.map_or(-1, i64::from).to_string();
@@ -38,7 +38,7 @@ impl Device {
     fn write_property(&self, name: &str, value: &str) -> Result<()> {
         let directory = self.directory().ok_or_else(|| self.without_sysfs())?;
         let path = directory.property(name);
-        // Opened, never created: a file of that name elsewhere would only look like a switch.
+        // Opened, never created: a new file of that name would only look like a setting.
         fs::OpenOptions::new()
             .write(true)
             .truncate(true)

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use cxi_ioctl::abi::service::RSRC_COUNT;
 
-/// A kind of resource, in the order the driver looks at them.
+/// A kind of resource, in the driver's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -49,8 +49,8 @@ impl Resource {
         Self::Acs,
     ];
 
-    /// The order in which the driver looks for room. It fills in what is available of each until the
-    /// first that is short, and leaves zeros behind that. TLEs it does not look at here.
+    /// The order in which the driver checks for room. It reports what is available of each resource
+    /// up to the first that is short, and leaves zeros after that. TLEs are not checked here.
     pub const CHECK_ORDER: [Self; RSRC_COUNT - 1] = [
         Self::Ptes,
         Self::Txqs,
@@ -89,7 +89,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// A text that is no kind of resource.
+/// A text that is not a kind of resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid resource '{0}': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs")]
 pub struct InvalidResource(String);
@@ -97,7 +97,7 @@ pub struct InvalidResource(String);
 impl FromStr for Resource {
     type Err = InvalidResource;
 
-    /// Reads a name in any case, with or without the plural s.
+    /// Parses a name in any case, with or without the plural s.
     fn from_str(text: &str) -> Result<Self, InvalidResource> {
         let singular = |name: &str| name.to_ascii_lowercase().trim_end_matches('s').to_owned();
         let wanted = singular(text);
@@ -141,24 +141,24 @@ impl From<Resource> for String {
 pub struct ResourceMap<T>([T; RSRC_COUNT]);
 
 impl<T> ResourceMap<T> {
-    /// Makes a value for each kind.
+    /// Creates a map with a value for each kind.
     pub fn from_fn(mut value: impl FnMut(Resource) -> T) -> Self {
         Self(Resource::ALL.map(&mut value))
     }
 
-    /// The same with another value for one kind.
+    /// Replaces the value of one kind.
     #[must_use]
     pub fn with(mut self, resource: Resource, value: T) -> Self {
         self[resource] = value;
         self
     }
 
-    /// Kinds and values, in the driver's order.
+    /// Iterates over kinds and values, in the driver's order.
     pub fn iter(&self) -> impl Iterator<Item = (Resource, &T)> {
         Resource::ALL.into_iter().zip(&self.0)
     }
 
-    /// A map with each value changed.
+    /// Returns a map with each value changed.
     pub fn map<U>(self, mut change: impl FnMut(Resource, T) -> U) -> ResourceMap<U> {
         let mut kinds = Resource::ALL.into_iter().cycle();
         ResourceMap(self.0.map(|value| {
@@ -211,7 +211,7 @@ impl<T> IndexMut<Resource> for ResourceMap<T> {
     }
 }
 
-/// Serialised as a map from names to values, in the driver's order.
+/// Serialized as a map from names to values, in the driver's order.
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize> serde::Serialize for ResourceMap<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

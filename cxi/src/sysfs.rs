@@ -1,4 +1,4 @@
-//! What the kernel's sysfs tells about a NIC.
+//! A NIC in sysfs.
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use cxi_ioctl::Errno;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{DeviceId, PciAddress, kernel_file};
 
-/// A PF's first window is at least this large, a VF's is smaller.
+/// A PF's first window is at least this large; a VF's is smaller.
 const PF_WINDOW: u64 = 1 << 31;
 
-/// Length that an attribute of sysfs has at most where pages are smallest.
+/// The longest an attribute of sysfs can be where pages are smallest.
 const PAGE: usize = 4096;
 
 /// The directory of one NIC in sysfs.
@@ -48,7 +48,8 @@ impl NicDirectory {
         &self.parameters
     }
 
-    /// Whether the NIC tells about address translation services; `None` if it tells nothing.
+    /// Whether the NIC has the property of address translation services; `None` without any
+    /// properties.
     pub(crate) fn ats_enabled(&self) -> Option<bool> {
         fs::symlink_metadata(self.property("nid")).ok()?;
         Some(fs::symlink_metadata(self.property("ats_enabled")).is_ok())
@@ -58,7 +59,7 @@ impl NicDirectory {
         self.user.join("device")
     }
 
-    /// The PCI address; `None` if there is no link to such a directory or its name is none.
+    /// The PCI address; `None` if there is no link to a directory with such a name.
     pub(crate) fn pci_address(&self) -> Option<PciAddress> {
         let directory = fs::read_link(self.device()).ok()?;
         directory.file_name()?.to_str()?.parse().ok()
@@ -70,7 +71,7 @@ impl NicDirectory {
         Some(directory.file_name()?.to_str()?.to_owned())
     }
 
-    /// Whether it is a virtual function; `None` if nothing tells.
+    /// Whether it is a virtual function; `None` if sysfs does not show it.
     pub(crate) fn virtual_function(&self) -> Option<bool> {
         let device = self.device();
         if fs::symlink_metadata(device.join("physfn")).is_ok() {
@@ -80,8 +81,7 @@ impl NicDirectory {
         Some(window.len() < PF_WINDOW)
     }
 
-    /// A file in the directory of the PCI device, without blanks around it; `None` if it is not
-    /// there or says nothing.
+    /// A file in the PCI device's directory, trimmed; `None` if it is missing or empty.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let text = attribute(&self.device().join(name)).ok()?;
         let text = text.trim();
@@ -100,14 +100,14 @@ impl NicDirectory {
         self.attribute("numa_node")?.parse().ok()
     }
 
-    /// The CPUs next to the NIC, as the kernel writes lists: `0-15,32-47`.
+    /// The CPUs close to the NIC, as the kernel writes lists: `0-15,32-47`.
     pub(crate) fn local_cpus(&self) -> Option<String> {
         self.attribute("local_cpulist")
     }
 }
 
-/// A file of sysfs. The kernel gives all of it at the first read, so that neither its length is
-/// asked for nor its end looked for.
+/// Reads an attribute. The kernel returns all of it at the first read, so neither its length nor
+/// its end needs to be determined.
 pub(crate) fn attribute(path: &Path) -> io::Result<String> {
     let mut page = [0; PAGE];
     let mut file = kernel_file::open(path)?;
@@ -123,12 +123,12 @@ pub(crate) fn attribute(path: &Path) -> io::Result<String> {
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             Ok(text.to_owned())
         }
-        // Larger pages, or no sysfs.
+        // Larger pages, or not sysfs.
         _ => kernel_file::read(path),
     }
 }
 
-/// The entries of a directory that are called like a NIC; none if it is not there.
+/// The entries of a directory that are named like a NIC; none if it does not exist.
 pub(crate) fn names(directory: &Path) -> Result<Vec<DeviceId>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -137,7 +137,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<DeviceId>> {
     let mut ids = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| unreadable(directory, &error))?;
-        // Other names are other things: `cxi`, `cxi_loopback`.
+        // Other names are unrelated: `cxi`, `cxi_loopback`.
         ids.extend(
             entry
                 .file_name()

@@ -15,7 +15,7 @@ use crate::sysfs::{NicDirectory, attribute, malformed, unreadable};
 pub struct CounterReading {
     /// What was counted.
     pub value: u64,
-    /// When the hardware was read: time since the epoch.
+    /// When the hardware was read: time since the Unix epoch.
     pub time: Duration,
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A traffic class of the fabric.
 ///
-/// Names are read in any case, with or without the prefix `TC_`, with `_`, `-` or a blank
+/// Names are parsed in any case, with or without the prefix `TC_`, and with `_`, `-` or a blank
 /// between words.
 ///
 /// ```
@@ -25,13 +25,13 @@ use std::str::FromStr;
 pub enum TrafficClass {
     /// Bandwidth of its own.
     DedicatedAccess,
-    /// Short messages first.
+    /// Short messages with priority.
     LowLatency,
     /// Large transfers.
     BulkData,
     /// Everything else.
     BestEffort,
-    /// Ethernet frames; nothing for RDMA.
+    /// Ethernet frames; not for RDMA.
     Ethernet,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for TrafficClass {
     }
 }
 
-/// A text that is no traffic class.
+/// A text that is not a traffic class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid traffic class '{0}': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, BEST_EFFORT \
@@ -108,7 +108,7 @@ impl From<TrafficClass> for String {
 bitflags::bitflags! {
     /// A set of traffic classes. Bit `n` is class number `n`, as in `SLINGSHOT_TCS`.
     ///
-    /// Printed as `LOW_LATENCY,BEST_EFFORT`; serialised as a list of names.
+    /// Printed as `LOW_LATENCY,BEST_EFFORT`; serialized as a list of names.
     ///
     /// ```
     /// use cxi::{TrafficClass, TrafficClasses};
@@ -188,7 +188,7 @@ impl fmt::Debug for TrafficClasses {
 impl FromStr for TrafficClasses {
     type Err = InvalidTrafficClass;
 
-    /// Reads class names separated by commas.
+    /// Parses class names separated by commas.
     fn from_str(text: &str) -> Result<Self, InvalidTrafficClass> {
         text.split(',')
             .map(|name| name.trim().parse::<TrafficClass>())

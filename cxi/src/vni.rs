@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 /// A virtual network identifier (VNI): 1 to 65535.
 ///
-/// Only processes on the same VNI can talk to each other. VNIs 1 and 10 belong to the default
-/// service, unless the driver was told otherwise.
+/// Only processes on the same VNI can communicate. VNIs 1 and 10 belong to the default service,
+/// unless the driver is configured otherwise.
 ///
 /// ```
 /// use cxi::Vni;
@@ -28,11 +28,11 @@ use std::str::FromStr;
 pub struct Vni(NonZeroU16);
 
 impl Vni {
-    /// The VNI of that number.
+    /// The VNI with this number.
     ///
     /// # Errors
     ///
-    /// 0 is no VNI.
+    /// 0 is not a VNI.
     pub const fn new(number: u16) -> Result<Self, InvalidVni> {
         match NonZeroU16::new(number) {
             Some(number) => Ok(Self(number)),
@@ -53,14 +53,14 @@ impl fmt::Display for Vni {
     }
 }
 
-/// Something that is no VNI.
+/// A value that is not a VNI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidVni {
     /// The number is 0 or too large.
     #[error("invalid VNI {0}: expected 1 to 65535")]
     Number(u64),
-    /// The text is no number, or 0, or too large.
+    /// The text is not a number, or 0, or too large.
     #[error("invalid VNI '{0}': expected 1 to 65535")]
     Text(String),
 }

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::SVC_MAX_VNIS;
 
 use crate::{Vni, VniRange};
 
-/// Up to four VNIs, in the order they were given, none twice.
+/// Up to four different VNIs, in the given order.
 ///
 /// ```
 /// use cxi::{Vni, VniList};
@@ -26,14 +26,14 @@ pub struct VniList {
 }
 
 impl VniList {
-    /// Most VNIs that a service can list.
+    /// The most VNIs that a service can list.
     pub const MAX: usize = SVC_MAX_VNIS;
 
-    /// The list of these VNIs.
+    /// Creates the list of these VNIs.
     ///
     /// # Errors
     ///
-    /// More than four, or one of them twice.
+    /// More than four, or a duplicate.
     pub fn new(vnis: impl IntoIterator<Item = Vni>) -> Result<Self, InvalidVniList> {
         let vnis: Vec<Vni> = vnis.into_iter().collect();
         if vnis.len() > Self::MAX {
@@ -49,7 +49,7 @@ impl VniList {
         Ok(Self::from_kernel(vnis))
     }
 
-    /// What a driver holds, which may be stranger than [`new`](Self::new) allows.
+    /// What a driver reports, which need not satisfy [`new`](Self::new).
     pub(crate) fn from_kernel(vnis: impl IntoIterator<Item = Vni>) -> Self {
         let mut list = Self::default();
         for (slot, vni) in list.slots.iter_mut().zip(vnis) {
@@ -63,7 +63,7 @@ impl VniList {
         self.slots.iter().copied().flatten()
     }
 
-    /// How many.
+    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
@@ -119,7 +119,7 @@ pub enum InvalidVniList {
         /// How many.
         count: usize,
     },
-    /// The same twice.
+    /// A VNI is listed twice.
     #[error("VNI {vni} is listed twice: name each VNI once")]
     Twice {
         /// The VNI.
@@ -137,10 +137,10 @@ pub enum InvalidVniList {
 pub enum VniAccess {
     /// These VNIs (`restricted_vnis` with a list).
     List(VniList),
-    /// A block of VNIs (`restricted_vnis` off; SVC_SET_VNI_RANGE). From SHS 13.1 on.
+    /// A block of VNIs (`restricted_vnis` off; SVC_SET_VNI_RANGE). Needs SHS 13.1 or later.
     Range(VniRange),
     /// No list (`restricted_vnis` off). Up to SHS 12.0 every VNI; on 13.0 none of its own; from
-    /// 13.1 on such a service waits, disabled, for a range to be set.
+    /// 13.1 on such a service stays disabled until a range is set.
     Unrestricted,
 }
 

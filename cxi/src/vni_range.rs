@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::{InvalidVni, Vni};
 
-/// A block of VNIs as a service can have it: a power of two of them, starting at a multiple of
-/// its size. Printed as `1024-1039`.
+/// A block of VNIs that a service can have: its size is a power of two, and it starts at a multiple
+/// of its size. Printed as `1024-1039`.
 ///
 /// ```
 /// use cxi::{Vni, VniRange};
@@ -31,11 +31,11 @@ pub struct VniRange {
 }
 
 impl VniRange {
-    /// The block of `size` VNIs from `first` on.
+    /// The block of `size` VNIs that starts at `first`.
     ///
     /// # Errors
     ///
-    /// The size is no power of two, or `first` no multiple of it.
+    /// The size is not a power of two, or `first` is not a multiple of it.
     pub fn new(first: Vni, size: u16) -> Result<Self, InvalidVniRange> {
         let error = InvalidVniRange::of(first.get().into(), size.into());
         error.map_or_else(
@@ -49,12 +49,12 @@ impl VniRange {
         )
     }
 
-    /// The block from `first` to `last`, both included.
+    /// The block from `first` to `last`, inclusive.
     ///
     /// # Errors
     ///
-    /// A bound is no VNI, `last` is smaller than `first`, or the block is not of a power of two
-    /// of VNIs at a multiple of its size.
+    /// A bound is not a VNI, `last` is smaller than `first`, or the block's size is not a power of
+    /// two or its start not a multiple of that.
     pub fn from_bounds(first: u64, last: u64) -> Result<Self, InvalidVniRange> {
         let range = Self {
             first: Vni::try_from(first)?,
@@ -78,7 +78,7 @@ impl VniRange {
         self.last
     }
 
-    /// How many VNIs, at most 32768.
+    /// How many VNIs there are, at most 32768.
     #[must_use]
     pub const fn size(self) -> u16 {
         self.last.get() - self.first.get() + 1
@@ -96,14 +96,14 @@ impl VniRange {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// All VNIs of the block, ascending.
+    /// All VNIs of the block, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Vni> {
         (self.first.get()..=self.last.get()).filter_map(|number| Vni::new(number).ok())
     }
 }
 
 impl From<Vni> for VniRange {
-    /// The block of this one VNI.
+    /// The block of this single VNI.
     fn from(vni: Vni) -> Self {
         Self {
             first: vni,
@@ -118,14 +118,14 @@ impl fmt::Display for VniRange {
     }
 }
 
-/// Something that is no block of VNIs.
+/// A value that is not a block of VNIs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidVniRange {
-    /// A bound is no VNI.
+    /// A bound is not a VNI.
     #[error(transparent)]
     Bound(#[from] InvalidVni),
-    /// The last VNI comes before the first.
+    /// The last VNI is smaller than the first.
     #[error("VNI range {first}-{last}: expected the lower VNI first")]
     Reversed {
         /// First VNI.
@@ -133,7 +133,7 @@ pub enum InvalidVniRange {
         /// Last VNI.
         last: u64,
     },
-    /// The size is no power of two.
+    /// The size is not a power of two.
     #[error("VNI range of {size} from {first}: expected a size that is a power of two{}", near(*.size))]
     Size {
         /// First VNI.
@@ -152,7 +152,7 @@ pub enum InvalidVniRange {
         /// Number of VNIs.
         size: u64,
     },
-    /// The text is no range.
+    /// The text is not a range.
     #[error("invalid VNI range '{0}': expected two VNIs, such as 1024-1039")]
     Text(String),
 }
@@ -192,7 +192,7 @@ fn starts(first: u64, size: u64) -> String {
 impl FromStr for VniRange {
     type Err = InvalidVniRange;
 
-    /// Reads `first-last`.
+    /// Parses `first-last`.
     fn from_str(text: &str) -> Result<Self, InvalidVniRange> {
         let (first, last) = text
             .split_once('-')

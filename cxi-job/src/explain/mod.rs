@@ -1,7 +1,8 @@
-//! Why the driver refused, in sentences that an administrator can act on.
+//! Why the driver refused something, in sentences that an administrator can act on.
 //!
-//! An [`Error`] says in one line what went wrong. An [`Explanation`] adds which check it was, who
-//! holds what is wanted, and what to do; for that it asks the NIC and looks into `/proc`.
+//! An [`Error`] states in one line what went wrong. An [`Explanation`] adds which check failed,
+//! which services hold what is wanted, and what to do. To find out, it queries the NIC and reads
+//! `/proc`.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -26,11 +27,11 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod resources;
 mod rights;
-mod shortage;
 mod vni;
 
-pub(super) use shortage::is_idle;
+pub(super) use resources::is_idle;
 
 use std::fmt;
 
@@ -43,33 +44,33 @@ use super::view::NicView;
 use cxi::error::{Error, ErrorKind};
 use cxi::{Device, ServiceId, ServiceSpec};
 
-/// What went wrong, what is behind it, who is in the way, and what to do.
+/// What went wrong, why, which services are in the way, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Explanation {
     /// What went wrong, in one line.
     pub problem: String,
-    /// What is behind it, one sentence or two each.
+    /// The reasons, one or two sentences each.
     pub reasons: Vec<String>,
     /// Services that hold what is wanted.
     pub holders: Vec<Holder>,
-    /// What can be done, one way each.
+    /// The remedies, one in each entry.
     pub advice: Vec<String>,
 }
 
-/// A service that holds what somebody else wants.
+/// A service that holds what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// The service.
     pub service: ServiceId,
-    /// The service, whose it is, and its VNIs: `service 5 (uid 5588, VNI 1024)`.
+    /// The service with its owner and VNIs: `service 5 (uid 5588, VNI 1024)`.
     pub name: String,
     /// What it holds: `96 PTEs reserved`.
     pub holds: String,
-    /// Nothing at all of it is in use, as far as the driver tells.
+    /// Nothing at all of it is in use, as far as the driver reports.
     pub idle: bool,
 }
 
@@ -108,14 +109,14 @@ impl Explanation {
         self
     }
 
-    /// Explains why the limits of a job could not be planned: one explanation for each thing
-    /// that is short. `device` is the NIC that it was planned for.
+    /// Explains why the limits of a job could not be planned: one explanation for each shortage.
+    /// `device` is the NIC that they were planned for.
     #[must_use]
     pub fn of_plan(error: &PlanError, device: &Device) -> Vec<Self> {
         let view = NicView::read(device).ok();
         let short = error.short.iter();
         short
-            .map(|cut| shortage::planned(cut, view.as_ref()))
+            .map(|cut| resources::planned(cut, view.as_ref()))
             .collect()
     }
 }
@@ -144,7 +145,7 @@ impl fmt::Display for Explanation {
 
 /// An error to explain, and what is known about the call that failed.
 ///
-/// The more is known, the more can be said.
+/// The more is known, the more the explanation says.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Inquiry<'a> {
@@ -167,37 +168,37 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// The NIC, which is asked who holds what.
+    /// Sets the NIC, which is queried for who holds what.
     pub fn device(mut self, device: &'a Device) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// What was to be made.
+    /// Sets the specification of the service that was to be made.
     pub fn spec(mut self, spec: &'a ServiceSpec) -> Self {
         self.spec = Some(spec);
         self
     }
 
-    /// The service that was to be destroyed, changed or opened.
+    /// Sets the service that was to be destroyed, changed or opened.
     pub fn service(mut self, service: ServiceId) -> Self {
         self.service = Some(service);
         self
     }
 
-    /// The `/proc` to look for processes in.
+    /// Sets the `/proc` in which to look for processes.
     pub fn proc(mut self, proc: ProcFs) -> Self {
         self.proc = proc;
         self
     }
 
-    /// Says what is behind the error.
+    /// Explains the error.
     #[must_use]
     pub fn explain(self) -> Explanation {
         let explanation = Explanation::new(self.error.to_string());
         match self.error.kind() {
             ErrorKind::NotEnough(shortage) => {
-                shortage::refused(explanation, shortage, self.spec, self.view().as_ref())
+                resources::refused(explanation, shortage, self.spec, self.view().as_ref())
             }
             ErrorKind::VniTaken(conflict) => {
                 vni::taken(explanation, conflict, self.view().as_ref())

@@ -32,7 +32,7 @@ fn what_to_do_about_a_service_that_is_not_there() {
 #[test]
 fn what_to_do_about_a_driver_that_does_not_fit() {
     let unsupported = ErrorKind::Unsupported {
-        what: "a range of VNIs",
+        what: "a range of VNIs".into(),
         needs: DriverRelease::Shs13_1,
         has: DetectedRelease::Unknown,
     };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::usage::HeldBy;
+use super::nic_usage::HeldBy;
 use cxi::{DeviceId, Resource};
 
 /// A reservation that is smaller than the policy says.
@@ -10,15 +10,15 @@ use cxi::{DeviceId, Resource};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Cut {
-    /// On which NIC.
+    /// The NIC.
     pub device: DeviceId,
-    /// Of what.
+    /// The resource.
     pub resource: Resource,
-    /// What the policy says for the job's size.
+    /// What the policy asks for at the job's size.
     pub wanted: u32,
-    /// What there is for the job.
+    /// What is available to the job.
     pub available: u32,
-    /// Why there is not more.
+    /// Why no more is available.
     pub reason: CutReason,
 }
 
@@ -32,7 +32,7 @@ pub enum CutReason {
     PolicyMax,
     /// The device has no more.
     DeviceTotal,
-    /// Services have it.
+    /// Other services hold it.
     Held(Vec<HeldBy>),
     /// All TLE pools are taken.
     NoTlePool(Vec<HeldBy>),
@@ -86,12 +86,12 @@ fn pools(f: &mut fmt::Formatter<'_>, kind: &str, by: &[HeldBy]) -> fmt::Result {
     Ok(())
 }
 
-/// Why there is no plan: what is short, each with who has it.
+/// Why there is no plan: each shortage, with the services that hold what is missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", sentences(short))]
 #[non_exhaustive]
 pub struct PlanError {
-    /// What is short, in the driver's order.
+    /// The shortages, in the driver's order.
     pub short: Vec<Cut>,
 }
 

@@ -1,13 +1,13 @@
 //! How many more such jobs a NIC can take.
 
-use super::usage::NicUsage;
+use super::nic_usage::NicUsage;
 use cxi::{Limits, Resource};
 
-/// How many more services with the same limits a NIC can take, and what then runs out first.
+/// How many more services with the same limits a NIC can take, and what runs out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// How many fit; none if any number does, because nothing is reserved.
+    /// How many fit; `None` if any number does, because nothing is reserved.
     pub fits: Option<u32>,
     /// What runs out first.
     pub first_out: Option<Bottleneck>,
@@ -25,7 +25,7 @@ pub enum Bottleneck {
     LePools,
 }
 
-/// Says how many more services with these limits the driver would reserve for on a NIC.
+/// Calculates for how many more services with these limits the driver would have room on a NIC.
 ///
 /// ```
 /// use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap};

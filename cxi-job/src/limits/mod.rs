@@ -1,16 +1,19 @@
-//! How much of a NIC a job's service is to have: pure planning from the job's size, a policy and what others hold.
+//! How much of a NIC a job's service may have: pure planning from the job's size, a policy, and
+//! what other services hold.
 //!
-//! For each resource, in 32 bits and saturating:
+//! For each resource, in saturating 32-bit arithmetic:
 //!
 //! 1. *wanted* is the policy's share times the job's size, or its fixed reservation;
-//! 2. the *maximum* is the policy's, but no more than the device has (the driver refuses that with EINVAL);
-//! 3. *available* is the device's total without what system services (or all services, by choice) hold: the larger of
-//!    reservation and use, where a use of 65535 means unknown;
-//! 4. the reservation is the least of these, if the [`Mode`] allows it to be less than wanted; each cut is recorded with
-//!    its reason and the holders.
+//! 2. the *maximum* is the policy's, but no more than the device has (the driver would refuse that
+//! with EINVAL);
+//! 3. *available* is the device's total less what system services (or all services, optionally)
+//! hold: the larger of reservation and use, where a use of 65535 means unknown;
+//! 4. the reservation is the least of these, if the [`Mode`] allows it to be less than wanted; each
+//! cut is recorded with its reason and the holders.
 //!
-//! TLEs are special: the driver reserves all that a service may use, at least 8, and takes one of 4 pools for it, one of which the
-//! default service has. With [`TleRule::Never`] more than three jobs fit a NIC.
+//! TLEs are special: the driver reserves all that a service may use, at least 8, and takes one of 4
+//! pools for them, one of which the default service has. With [`TleRule::Never`] more than three
+//! jobs fit on a NIC.
 //!
 //! ```
 //! use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
@@ -37,14 +40,14 @@
 
 mod cut;
 mod fit;
+mod nic_usage;
 mod plan;
 mod policy;
 mod rgid;
-mod usage;
 
 pub use cut::{Cut, CutReason, PlanError};
 pub use fit::{Bottleneck, Forecast, forecast};
+pub use nic_usage::{HeldBy, NicUsage, ServiceUsage};
 pub use plan::{LimitPlan, Mode, plan, plan_all};
 pub use policy::{LimitPolicy, Multiplier, ResourcePolicy, Subtract, TleRule};
 pub use rgid::{RgidError, lnis_per_rgid};
-pub use usage::{HeldBy, NicUsage, ServiceUsage};

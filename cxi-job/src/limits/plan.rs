@@ -1,33 +1,35 @@
-//! From policy, size and usage to limits.
+//! Planning limits from policy, size and usage.
 
 use super::cut::{Cut, CutReason, PlanError};
+use super::nic_usage::{HeldBy, NicUsage, ServiceUsage};
 use super::policy::{LimitPolicy, Multiplier, TleRule};
-use super::usage::{HeldBy, NicUsage, ServiceUsage};
 use cxi::pools::MIN_TLES;
 use cxi::{DeviceId, Limit, Limits, Resource};
 
-/// What to do if a job cannot have all that the policy says.
+/// What to do if a job cannot have everything that the policy asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Mode {
-    /// Refuse.
+    /// Refuse the job.
     #[default]
     Strict,
-    /// Reserve what there is, but not less than the policy says for a job of size `floor`: 1 for one rank's worth.
+    /// Reserve what is available, but not less than the policy asks for at size `floor`: 1 is one
+    /// rank's worth.
     ///
-    /// Pools are all or nothing: without a free TLE pool, or 8 TLEs, there are no TLEs, without a free LE pool no LEs are
-    /// reserved, whatever the floor.
+    /// Pools are all or nothing, whatever the floor: without a free TLE pool, or with fewer than 8
+    /// TLEs, there are no TLEs; without a free LE pool no LEs are reserved.
     ScaleBack {
         /// The size.
         floor: u32,
     },
-    /// Reserve nothing, share everything up to the maximum. TLEs, which cannot be shared, as far as there are some.
+    /// Reserve nothing and share everything up to the maximum. TLEs, which cannot be shared, are
+    /// still reserved as far as available.
     BestEffort,
 }
 
 impl Mode {
-    /// The least reservation that is still accepted; none if nothing less than wanted is.
+    /// The least reservation that is still acceptable; `None` if only the full amount is.
     pub(crate) fn floor(self, policy: &LimitPolicy, resource: Resource) -> Option<u32> {
         match self {
             Self::Strict => None,
@@ -44,16 +46,16 @@ impl Mode {
 pub struct LimitPlan {
     /// The NIC.
     pub device: DeviceId,
-    /// What the service is to have.
+    /// The limits of the service.
     pub limits: Limits,
-    /// What is less than the policy says, in the driver's order.
+    /// What is less than the policy asks for, in the driver's order.
     pub cuts: Vec<Cut>,
 }
 
-/// Plans the limits of a job's service on one NIC. Pure arithmetic on what is given.
+/// Plans the limits of a job's service on one NIC. Pure arithmetic on its arguments.
 ///
 /// # Errors
-/// [`PlanError`] names all that is short, and who has it.
+/// [`PlanError`] names everything that is short, and the services that hold it.
 pub fn plan(
     policy: &LimitPolicy,
     multiplier: Multiplier,
@@ -88,7 +90,7 @@ pub fn plan(
 /// Plans the limits of a job's services on several NICs, each by what it has.
 ///
 /// # Errors
-/// [`PlanError`] names all that is short on any of them.
+/// [`PlanError`] names everything that is short on any of them.
 pub fn plan_all(
     policy: &LimitPolicy,
     multiplier: Multiplier,
@@ -122,7 +124,7 @@ struct Planner<'a> {
 struct Bounds {
     wanted: u32,
     max: u32,
-    /// Reserved if nobody else had anything.
+    /// What would be reserved if no other service held anything.
     bounded: u32,
     available: u32,
 }
@@ -160,7 +162,7 @@ impl Planner<'_> {
             available,
         } = self.bounds(resource);
         if self.mode == Mode::BestEffort {
-            // Also where the NIC has none at all.
+            // Even where the NIC has none at all.
             if wanted.min(self.policy.get(resource).max) > 0 {
                 self.cut(resource, wanted, 0, CutReason::BestEffort);
             }

@@ -1,23 +1,23 @@
 //! How much of each resource a job should have.
 
-use super::usage::ServiceUsage;
+use super::nic_usage::ServiceUsage;
 use cxi::{Resource, ResourceMap};
 
-/// How large a job is on one node: what the amounts of a policy are multiplied by.
+/// How large a job is on one node: the factor by which a policy's shares are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Multiplier {
     /// Cores allocated on the node (Flux).
     Cores(u32),
-    /// Tasks on the node, each with so many CPUs (Slurm).
+    /// Tasks on the node, each with this many CPUs (Slurm).
     Tasks {
         /// Tasks on the node.
         tasks: u32,
         /// CPUs of each.
         cpus_per_task: u32,
     },
-    /// A number that the user gives (Slurm's `--network=depth=N`).
+    /// A number given by the user (Slurm's `--network=depth=N`).
     Depth(u32),
 }
 
@@ -35,7 +35,7 @@ impl Multiplier {
     }
 }
 
-/// What a policy says of one resource.
+/// What a policy asks for of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[allow(
@@ -43,16 +43,16 @@ impl Multiplier {
     reason = "the three numbers that schedulers have in their configuration"
 )]
 pub struct ResourcePolicy {
-    /// Reserved for each unit of the multiplier, unless `res` is given.
+    /// Reserved for each unit of size, unless `res` is given.
     pub def: u32,
-    /// Reserved whatever the multiplier; also 0.
+    /// Reserved whatever the size; may be 0.
     pub res: Option<u32>,
-    /// The most that the job may use. A device with less counts instead.
+    /// The most that the job may use, or what the device has if that is less.
     pub max: u32,
 }
 
 impl ResourcePolicy {
-    /// `def` reserved for each unit of the multiplier, `max` at most.
+    /// `def` reserved for each unit of size, at most `max`.
     #[must_use]
     pub const fn scaled(def: u32, max: u32) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl ResourcePolicy {
         }
     }
 
-    /// `res` reserved whatever the multiplier, `max` at most.
+    /// `res` reserved whatever the size, at most `max`.
     #[must_use]
     pub const fn fixed(res: u32, max: u32) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl ResourcePolicy {
         }
     }
 
-    /// The reservation for a job of that size, before any bound.
+    /// The reservation for a job of this size, before any bound.
     #[must_use]
     pub const fn asked(self, multiplier: u32) -> u32 {
         match self.res {
@@ -87,22 +87,23 @@ impl ResourcePolicy {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum TleRule {
-    /// Reserve them: at least 8, and no more than reserved. Takes one of the 4 TLE pools of the NIC, one of which the default
-    /// service has: so three such jobs fit a NIC.
+    /// Reserve them: at least 8, and allow no more than are reserved. Each such job takes one of
+    /// the NIC's 4 TLE pools, one of which the default service has, so three of them fit on a NIC.
     #[default]
     Reserve,
     /// None: no triggered operations, and any number of jobs.
     Never,
 }
 
-/// Whose share is taken off before a job gets its own.
+/// Whose share is subtracted before a job gets its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Subtract {
-    /// Nobody's: the job plans with the whole device, and the driver refuses what is not there.
+    /// No service's: the job is planned as if the device were empty, and the driver refuses what is
+    /// not available.
     Nobody,
-    /// That of system services and of the default service, which are always there.
+    /// That of the default service and of system services, which are always there.
     #[default]
     System,
     /// That of all services.
@@ -142,7 +143,7 @@ const fn usual_share(resource: Resource) -> u32 {
 }
 
 impl LimitPolicy {
-    /// A policy without any resource, to be filled by [`LimitPolicy::with`].
+    /// A policy that asks for nothing, to be filled with [`LimitPolicy::with`].
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -153,8 +154,9 @@ impl LimitPolicy {
         }
     }
 
-    /// What HPE recommends, and Flux uses with the number of cores: for each core 2 TXQs, 1 TGQ, 2 EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and
-    /// 2 ACs; at most what a second-generation NIC is said to have. A NIC with fewer counts instead.
+    /// What HPE recommends, and Flux uses with the number of cores: for each core 2 TXQs, 1 TGQ, 2
+    /// EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and 2 ACs; at most what a second-generation NIC is said to
+    /// have, or what the NIC has if that is less.
     #[must_use]
     pub fn hpe_recommended() -> Self {
         let resources = ResourceMap::from_fn(|resource| {
@@ -173,8 +175,9 @@ impl LimitPolicy {
         }
     }
 
-    /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and no more than what
-    /// system services leave. Slurm takes what there is: [`Mode::ScaleBack`](super::Mode::ScaleBack) with floor 0.
+    /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and
+    /// no more than what system services leave. Slurm takes what is available, which is
+    /// [`Mode::ScaleBack`](super::Mode::ScaleBack) with floor 0.
     #[must_use]
     pub fn slurm() -> Self {
         let recommended = Self::hpe_recommended();
@@ -200,21 +203,21 @@ impl LimitPolicy {
         self
     }
 
-    /// Sets whose share is taken off first.
+    /// Sets whose share is subtracted first.
     #[must_use]
     pub const fn subtract(mut self, subtract: Subtract) -> Self {
         self.subtract = subtract;
         self
     }
 
-    /// Whether also the maximum is bounded by what the others leave, not only the reservation.
+    /// Sets whether what other services hold limits the maximum too, and not only the reservation.
     #[must_use]
     pub const fn max_of_headroom(mut self, bounded: bool) -> Self {
         self.max_of_headroom = bounded;
         self
     }
 
-    /// What the policy says of a resource.
+    /// What the policy asks for of a resource.
     #[must_use]
     pub fn get(&self, resource: Resource) -> ResourcePolicy {
         self.resources[resource]

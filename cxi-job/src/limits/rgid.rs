@@ -1,8 +1,8 @@
-//! RGIDs for nodes with more processes than a NIC has RGIDs.
+//! Sharing RGIDs on nodes with more processes than a NIC has RGIDs.
 
 use cxi::LnisPerRgid;
 
-/// Why no number of LNIs per RGID serves a job.
+/// Why no number of LNIs per RGID suits a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RgidError {
@@ -31,8 +31,8 @@ pub enum RgidError {
     },
 }
 
-/// How many LNIs must share an RGID so that each of `cpus` processes, spread over `nics` NICs with `free_rgids` free
-/// RGIDs each, gets one: 1 for up to 255 processes on an idle NIC.
+/// Calculates how many LNIs must share an RGID so that each of `cpus` processes, spread over `nics`
+/// NICs with `free_rgids` free RGIDs each, gets one: 1 for up to 255 processes on an idle NIC.
 ///
 /// ```
 /// use cxi_job::limits::lnis_per_rgid;

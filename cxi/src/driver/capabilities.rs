@@ -1,13 +1,15 @@
 //! What a driver can do.
 
+use std::fmt;
+
 use cxi_ioctl::DriverRelease;
 
 bitflags::bitflags! {
-    /// What a driver can do for certain.
+    /// What a driver can certainly do.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Capabilities: u32 {
-        /// Services are enabled and disabled without writing them over (SVC_ENABLE). Without it
-        /// SVC_UPDATE does it.
+        /// Services can be enabled and disabled without rewriting them (SVC_ENABLE). Without it
+        /// SVC_UPDATE is used.
         const SERVICE_ENABLE = 1 << 0;
         /// Services with a block of VNIs (SVC_SET_VNI_RANGE).
         const VNI_RANGES = 1 << 1;
@@ -19,30 +21,31 @@ bitflags::bitflags! {
         const CP_MODIFY = 1 << 4;
         /// Services for a network namespace (SVC_SET_NETNS, members of that kind).
         const NETNS = 1 << 5;
-        /// Tells whether the NIC address was set.
+        /// Reports whether the NIC address was set.
         const NID_CONFIGURED = 1 << 6;
         /// Command queues in the caller's memory (CQ_ALLOC_BUF).
         const CQ_ALLOC_BUF = 1 << 7;
-        /// Usage figures say what they do not cover, instead of 0 or another service's.
+        /// Usage figures mark what they do not cover, instead of showing 0 or another service's
+        /// use.
         const USAGE_NOT_APPLICABLE = 1 << 8;
         /// Services that list no VNI.
         const EMPTY_VNI_LIST = 1 << 9;
-        /// A restricted service with a member slot that is not used stays restricted.
+        /// A restricted service with an unused member slot stays restricted.
         const UNUSED_MEMBER_SLOTS = 1 << 10;
         /// A service without a VNI list is disabled until it has a range.
         const UNRESTRICTED_WAITS = 1 << 11;
-        /// The VNIs of a disabled service are out of use, also through other services' LNIs.
+        /// The VNIs of a disabled service cannot be used, not even through other services' LNIs.
         const DISABLED_VNIS_OFF = 1 << 12;
         /// A VNI that a service lists can be listed by no other.
         const EXCLUSIVE_VNIS = 1 << 13;
         /// A VNI that a service lists can be listed by others too.
         const SHARED_VNIS = 1 << 14;
-        /// A refused service says which kind of pool was out.
+        /// A refusal says which kind of pool was exhausted.
         const POOL_FLAGS = 1 << 15;
         /// Only a reservation of LEs takes an LE pool, not a maximum.
         const LE_POOL_BY_RESERVATION = 1 << 16;
-        /// How many LNIs share an RGID unless set otherwise is a module parameter, and sharing
-        /// can be turned off.
+        /// The default number of LNIs per RGID is a module parameter, and sharing can be turned
+        /// off.
         const RGID_PARAMETERS = 1 << 17;
         /// Lists of services are sorted by id, not by age.
         const LIST_BY_ID = 1 << 18;
@@ -85,7 +88,7 @@ impl Capabilities {
         }
     }
 
-    /// The first release from which on all can do this.
+    /// The first release from which on all releases can do this.
     pub(crate) fn since(self) -> DriverRelease {
         let lacking = |release: &DriverRelease| !Self::for_release(*release).contains(self);
         let mut later = DriverRelease::ALL.into_iter().rev();
@@ -95,17 +98,50 @@ impl Capabilities {
             .find(|release| Some(*release) > last);
         next.unwrap_or(DriverRelease::Main)
     }
+}
 
-    /// What an error calls this.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::SERVICE_ENABLE => "enabling and disabling",
-            Self::VNI_RANGES => "a range of VNIs",
-            Self::EXCLUSIVE_CPS => "an exclusive CP",
-            Self::TRIGGERED_CPS => "asking for an LCID",
-            Self::CP_MODIFY => "moving a profile to another VNI",
-            Self::NETNS => "a network namespace as member",
-            _ => "this",
-        }
+/// What each capability is called in messages.
+const WORDS: &[(Capabilities, &str)] = &[
+    (Capabilities::SERVICE_ENABLE, "enabling and disabling"),
+    (Capabilities::VNI_RANGES, "a range of VNIs"),
+    (Capabilities::EXCLUSIVE_CPS, "an exclusive CP"),
+    (Capabilities::TRIGGERED_CPS, "a choice of LCID"),
+    (Capabilities::CP_MODIFY, "moving a profile to another VNI"),
+    (Capabilities::NETNS, "a network namespace as member"),
+    (Capabilities::NID_CONFIGURED, "the state of the NIC address"),
+    (
+        Capabilities::CQ_ALLOC_BUF,
+        "a command queue in the caller's memory",
+    ),
+    (Capabilities::USAGE_NOT_APPLICABLE, "complete usage figures"),
+    (Capabilities::EMPTY_VNI_LIST, "a service without any VNI"),
+    (Capabilities::UNUSED_MEMBER_SLOTS, "an unused member slot"),
+    (
+        Capabilities::UNRESTRICTED_WAITS,
+        "a service that waits for its VNI range",
+    ),
+    (
+        Capabilities::DISABLED_VNIS_OFF,
+        "withdrawing the VNIs of a disabled service",
+    ),
+    (Capabilities::EXCLUSIVE_VNIS, "a VNI of one service only"),
+    (Capabilities::SHARED_VNIS, "a VNI of several services"),
+    (Capabilities::POOL_FLAGS, "naming the pool that ran out"),
+    (
+        Capabilities::LE_POOL_BY_RESERVATION,
+        "LEs without an LE pool",
+    ),
+    (Capabilities::RGID_PARAMETERS, "module parameters for RGIDs"),
+    (
+        Capabilities::LIST_BY_ID,
+        "a list of services in order of id",
+    ),
+];
+
+impl fmt::Display for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = WORDS.iter().filter(|(one, _)| self.contains(*one));
+        let text: Vec<_> = words.map(|(_, words)| *words).collect();
+        f.pad(&text.join(", "))
     }
 }

@@ -1,4 +1,4 @@
-//! What was seen of a driver, and which releases that leaves.
+//! What was observed of a driver, and which releases that leaves.
 
 use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
@@ -32,11 +32,11 @@ pub enum PropertiesForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DefaultClasses {
-    /// None, as SHS 12.0 makes it.
+    /// None, as SHS 12.0 sets it up.
     None,
-    /// The first four, as later drivers make it.
+    /// The first four, as later drivers set it up.
     FirstFour,
-    /// Something else: somebody changed it, or it cannot be read.
+    /// Something else: it was changed, or cannot be read.
     Other,
 }
 
@@ -52,11 +52,11 @@ pub struct Parameters {
     pub rmu_pf_max_clients: bool,
 }
 
-/// What was seen of a driver. Each part that is not what a release shows rules that release out.
+/// What was observed of a driver. Each observation rules out the releases that it does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {
-    /// The answer to a command that no driver has. EINVAL, or nothing else can be judged.
+    /// The answer to a command that no driver has. If it is not EINVAL, nothing else can be judged.
     pub unknown_command: Answer,
     /// The form of GET_DEV_PROPERTIES.
     pub properties: PropertiesForm,
@@ -73,16 +73,16 @@ pub struct Evidence {
     pub lni_form: Option<LniForm>,
     /// The module parameters, if sysfs shows the module.
     pub parameters: Option<Parameters>,
-    /// Whether sysfs has `properties/ats_enabled`, as newer than SHS 14.0; `None` if it has no
-    /// properties.
+    /// Whether sysfs has `properties/ats_enabled`, as drivers newer than SHS 14.0 do; `None` if it
+    /// has no properties.
     pub ats_enabled: Option<bool>,
-    /// Whether this is a virtual function, if sysfs tells. Those of older drivers do not answer
-    /// for services.
+    /// Whether this is a virtual function, if sysfs shows it. With older drivers those do not
+    /// answer commands about services.
     pub virtual_function: Option<bool>,
 }
 
 impl Evidence {
-    /// The releases that all of it fits, oldest first.
+    /// The releases that fit all observations, oldest first.
     pub(super) fn candidates(&self) -> Vec<DriverRelease> {
         DriverRelease::ALL
             .into_iter()
@@ -125,7 +125,7 @@ impl Evidence {
         }
     }
 
-    /// Only between 12.0 and 13.0: administrators may change the default service.
+    /// Only distinguishes 12.0 and 13.0: administrators may change the default service.
     fn fits_default_classes(&self, release: DriverRelease) -> bool {
         match release {
             DriverRelease::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
@@ -151,7 +151,8 @@ impl Evidence {
         }
     }
 
-    /// Whether an answer is that of a virtual function that does not answer for services.
+    /// Whether this is the answer of a virtual function that does not support commands about
+    /// services.
     fn says_nothing(&self, answer: Answer) -> bool {
         self.virtual_function != Some(false)
             && matches!(answer, Answer::Refused(Errno::EOPNOTSUPP | Errno::EINVAL))
@@ -167,7 +168,7 @@ impl Evidence {
 
     fn knows_netns(&self) -> Option<bool> {
         match self.set_netns {
-            // Without the privilege; a service open to everybody; enabled; an id of all ones.
+            // No privilege; a service open to everyone; an enabled one; an id of all ones.
             Answer::Refused(Errno::EPERM | Errno::EEXIST | Errno::EBUSY | Errno::EBADR) => {
                 Some(true)
             }
@@ -176,12 +177,12 @@ impl Evidence {
         }
     }
 
-    /// What EINVAL for a service that exists means. For a virtual function it may not exist.
+    /// What EINVAL means for a service that exists. On a virtual function it may not exist.
     fn not_known(&self) -> Option<bool> {
         (self.virtual_function != Some(true)).then_some(false)
     }
 
-    /// What was asked for and did not answer.
+    /// What was probed and not confirmed.
     pub(super) fn unproven(&self) -> Capabilities {
         let mut unproven = Capabilities::empty();
         unproven.set(
@@ -192,7 +193,7 @@ impl Evidence {
         unproven
     }
 
-    /// What the answers alone prove, of a driver that is like none that is known.
+    /// What the answers alone prove about a driver that resembles no known release.
     pub(super) fn proven(&self) -> Capabilities {
         let mut proven = Capabilities::empty();
         if self.unknown_command != Answer::Refused(Errno::EINVAL) {

@@ -1,25 +1,20 @@
-//! Which driver answers, what it can do, and what must not be asked of it.
+//! Detecting the driver's release, what it can do, and which commands it answers with damage.
 //!
-//! There is no version in the kernel interface. What is known comes from a few commands that
-//! change nothing, whoever sends them, and from sysfs where there is one.
+//! The kernel interface has no version number. What is known comes from a few commands that change
+//! nothing, whoever sends them, and from sysfs where available.
 
 mod capabilities;
+mod detected;
 mod evidence;
-mod guard;
-mod guess;
-mod probe;
 mod quirks;
 
 use std::fmt;
 
 use cxi_ioctl::{DriverRelease, LniForm};
 
-use crate::Device;
-use crate::error::Result;
-
 pub use capabilities::Capabilities;
+pub use detected::DetectedRelease;
 pub use evidence::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
-pub use guess::DetectedRelease;
 pub use quirks::Quirks;
 
 /// What is known about the driver of a NIC.
@@ -41,18 +36,18 @@ pub use quirks::Quirks;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Driver {
-    guess: DetectedRelease,
+    release: DetectedRelease,
     evidence: Evidence,
     capabilities: Capabilities,
     quirks: Quirks,
 }
 
 impl Driver {
-    /// What the evidence says.
-    fn of(evidence: Evidence) -> Self {
+    /// Draws the conclusions from the evidence.
+    pub(crate) fn of(evidence: Evidence) -> Self {
         let candidates = evidence.candidates();
-        // What tells SHS 12.0 from 13.0 can be changed by an administrator, and what is safe with
-        // the one corrupts memory with the other: nothing relies on it being 12.0.
+        // An administrator can change what distinguishes SHS 12.0 from 13.0, and what is safe with
+        // 12.0 corrupts memory with 13.0: nothing may rely on it being 12.0.
         let relied_on = |release: DriverRelease| {
             candidates.contains(&release)
                 || (release == DriverRelease::Shs13_0
@@ -76,7 +71,7 @@ impl Driver {
             )
         };
         Self {
-            guess: DetectedRelease::of(&candidates),
+            release: DetectedRelease::of(&candidates),
             capabilities: capabilities.difference(evidence.unproven()),
             quirks,
             evidence,
@@ -86,38 +81,38 @@ impl Driver {
     /// Which release it behaves like.
     #[must_use]
     pub fn detected_release(&self) -> DetectedRelease {
-        self.guess
+        self.release
     }
 
-    /// What was seen.
+    /// What was observed.
     #[must_use]
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// What it can do for certain. What is not here it may or may not be able to do.
+    /// What it can certainly do. Anything else it may or may not be able to do.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// Whether it can do all of these for certain.
+    /// Whether it can certainly do all of these.
     #[must_use]
     pub fn can(&self, capabilities: Capabilities) -> bool {
         self.capabilities.contains(capabilities)
     }
 
-    /// What it may answer with damage. What is not here is harmless.
+    /// The commands that it may answer with damage. All others are harmless.
     #[must_use]
     pub fn quirks(&self) -> Quirks {
         self.quirks
     }
 
-    /// Which form of LNI_ALLOC and EQ_ADJUST_RESERVED_FC it understands; `None` if that is only
-    /// known after the first LNI.
+    /// Which form of LNI_ALLOC and EQ_ADJUST_RESERVED_FC it understands; `None` if that is unknown
+    /// until the first LNI is allocated.
     #[must_use]
     pub fn lni_form(&self) -> Option<LniForm> {
-        let (oldest, newest) = self.guess.bounds()?;
+        let (oldest, newest) = self.release.bounds()?;
         let form = LniForm::for_release(oldest);
         (form == LniForm::for_release(newest)).then_some(form)
     }
@@ -125,28 +120,7 @@ impl Driver {
 
 impl fmt::Display for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.guess.fmt(f)
-    }
-}
-
-impl Device {
-    /// Finds out which driver this is. Asked once; see [`Driver`].
-    ///
-    /// Takes no privilege, changes nothing, and gives root and an ordinary user the same. The
-    /// commands are GET_DEV_PROPERTIES, one that no driver knows, and SVC_GET, SVC_RSRC_GET,
-    /// SVC_GET_EXCLUSIVE_CP and SVC_SET_NETNS for the default service, the last one with an id
-    /// that drivers refuse (all ones). While its usage is read the default service counts as in
-    /// use: somebody else's command to enable or disable it may answer EBUSY.
-    ///
-    /// A driver that answers as none that is known gives [`DetectedRelease::Unknown`], and the
-    /// [capabilities](Driver::capabilities) that its answers prove.
-    ///
-    /// # Errors
-    ///
-    /// EIO if the device has been removed; what says nothing about the driver (EINTR, EAGAIN,
-    /// ENOMEM, ENODEV).
-    pub fn driver(&self) -> Result<&Driver> {
-        self.known_driver(|| probe::evidence(self).map(Driver::of))
+        self.release.fmt(f)
     }
 }
 

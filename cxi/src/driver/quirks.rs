@@ -1,13 +1,13 @@
-//! What a driver answers with damage.
+//! Commands that a driver answers with damage.
 
 use std::fmt;
 
 use cxi_ioctl::DriverRelease;
 
 bitflags::bitflags! {
-    /// What a driver answers with damage, or with less protection than was asked for.
+    /// Commands that a driver answers with damage, or with less protection than requested.
     ///
-    /// This library sends none of it unless told to; see
+    /// This library sends none of them unless allowed to; see
     /// [`Device::allow_quirks`](crate::Device::allow_quirks).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Quirks: u32 {
@@ -16,16 +16,16 @@ bitflags::bitflags! {
         /// An LNI that shares an RGID may get a wrong one; freeing it crashes the kernel
         /// (SHS 12.0 and 13.0).
         const SHARED_RGID = 1 << 1;
-        /// A service that is refused for want of TLEs keeps the LE pools it took, until the
-        /// driver is loaded again (SHS 12.0).
+        /// A service that is refused for lack of TLEs keeps the LE pools it took, until the driver
+        /// is reloaded (SHS 12.0).
         const REFUSED_SERVICE_LEAK = 1 << 2;
         /// A service without a VNI list is enabled at once: on SHS 12.0 for every VNI, on 13.0
         /// for none of its own.
         const OPEN_VNIS = 1 << 3;
-        /// A member slot that is not used opens a restricted service to everybody (SHS 13.0).
+        /// An unused member slot opens a restricted service to everyone (SHS 13.0).
         const OPEN_MEMBER_SLOT = 1 << 4;
-        /// A communication profile of uid 0 on a VNI that no service has: when it goes, the
-        /// kernel uses memory that it has freed (from SHS 13.0 on).
+        /// A communication profile of uid 0 on a VNI that no service has: when it is freed, the
+        /// kernel uses memory that it has freed before (from SHS 13.0 on).
         const ORPHANED_PROFILE = 1 << 5;
         /// A VNI range for a service that has one, or one that is refused: the kernel loses track
         /// of VNIs, or uses memory that it has freed (from SHS 13.1 on).
@@ -42,7 +42,7 @@ bitflags::bitflags! {
     }
 }
 
-/// Name, in words, of each quirk.
+/// What each quirk is called in messages.
 const WORDS: &[(Quirks, &str)] = &[
     (
         Quirks::REFUSED_RESERVE,
@@ -91,7 +91,7 @@ const WORDS: &[(Quirks, &str)] = &[
 ];
 
 impl Quirks {
-    /// What a release answers with damage.
+    /// The quirks of a release.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
         let all = Self::REUSED_EVENT_QUEUE;

@@ -137,3 +137,13 @@ fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
         DetectedRelease::Unknown
     );
 }
+
+#[test]
+fn every_capability_and_quirk_has_words() {
+    for capability in Capabilities::all() {
+        assert_ne!(capability.to_string(), "", "{capability:?}");
+    }
+    for quirk in Quirks::all() {
+        assert_ne!(quirk.to_string(), "", "{quirk:?}");
+    }
+}

@@ -12,7 +12,7 @@ use crate::ServiceId;
 use crate::driver::{DetectedRelease, Quirks};
 use crate::service::InvalidSpec;
 
-/// What went wrong, for programs. [`Error`](crate::Error) adds where.
+/// What went wrong, for programs. [`Error`](crate::Error) adds where it happened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -21,10 +21,10 @@ pub enum ErrorKind {
     Open {
         /// The device node.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Something in sysfs cannot be read, or is not what it should be.
+    /// Something in sysfs cannot be read, or is malformed.
     #[error("{}: {reason}", path.display())]
     Sysfs {
         /// The file or directory.
@@ -35,13 +35,13 @@ pub enum ErrorKind {
     /// The specification of a service is wrong. Nothing was sent.
     #[error(transparent)]
     InvalidSpec(#[from] InvalidSpec),
-    /// A value is wrong, such as VNI 0. Nothing was sent.
+    /// A value is invalid, such as VNI 0. Nothing was sent.
     #[error("{0}")]
     InvalidValue(Box<dyn std::error::Error + Send + Sync>),
-    /// Something else that was asked for is wrong. Nothing was sent.
+    /// The request is invalid in some other way. Nothing was sent.
     #[error("{0}")]
     InvalidInput(Cow<'static, str>),
-    /// ENOSPC: something is used up.
+    /// ENOSPC: something is exhausted.
     #[error(transparent)]
     NotEnough(Shortage),
     /// EEXIST: a VNI is taken.
@@ -67,33 +67,33 @@ pub enum ErrorKind {
     Busy {
         /// What is in use, and by what.
         what: Cow<'static, str>,
-        /// How long and how often it was tried, if it was waited for.
+        /// How long the call waited, and how many attempts it made, if it did wait.
         waited: Option<(Duration, u32)>,
     },
-    /// The driver is too old for this, or not known to do it. Nothing was sent.
+    /// The driver is too old for this, or not known to support it. Nothing was sent.
     #[error(
         "{what} is not known to this driver ({has}): it needs {} or later",
         words(*.needs)
     )]
     Unsupported {
-        /// What was asked for.
-        what: &'static str,
+        /// What was requested.
+        what: Cow<'static, str>,
         /// First release that can do it.
         needs: DriverRelease,
         /// What the driver behaves like.
         has: DetectedRelease,
     },
-    /// The driver would accept it, but does not give the protection that was asked for. Nothing
-    /// was sent.
+    /// The driver would accept the request, but does not give the protection that was requested.
+    /// Nothing was sent.
     #[error("this driver ({has}) cannot promise {what}")]
     NotGuaranteed {
-        /// What was asked for, and what would do instead.
+        /// What was requested, and what could be used instead.
         what: Cow<'static, str>,
         /// What the driver behaves like.
         has: DetectedRelease,
     },
     /// The driver may answer with damage. Nothing was sent;
-    /// [`Device::allow_quirks`](crate::Device::allow_quirks) sends it all the same.
+    /// [`Device::allow_quirks`](crate::Device::allow_quirks) permits sending it.
     #[error("not sent, as this driver ({has}) may be one where {quirk}")]
     Quirk {
         /// What may happen.
@@ -104,19 +104,19 @@ pub enum ErrorKind {
     /// EIO: the NIC is gone.
     #[error("the device has been removed")]
     Removed,
-    /// The driver's answer does not have the form this library knows.
+    /// The driver's response does not have the known form.
     #[error("{}", protocol(.0))]
     Protocol(CommandError),
-    /// The driver refused, for a reason that is known.
+    /// The driver refused, for a known reason.
     #[error("{0}")]
     Refused(Cow<'static, str>),
-    /// The driver refused with an errno that means nothing special for this command.
+    /// The driver refused with an errno that has no special meaning for this command.
     #[error("the driver refused with {} ({})", .0, describe(*.0))]
     Other(Errno),
 }
 
 impl ErrorKind {
-    /// What an errno means whatever the command.
+    /// What an errno means regardless of the command.
     pub(super) fn of(opcode: Opcode, errno: Errno) -> Self {
         let admin = opcode
             .info()
@@ -160,7 +160,7 @@ fn words(release: DriverRelease) -> String {
     }
 }
 
-/// The system's words for an errno.
+/// The system's text for an errno.
 pub(crate) fn describe(errno: Errno) -> String {
     let text = io::Error::from(errno).to_string();
     let end = text.find(" (os error").unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! The one error type of the crate.
+//! The error type of this crate.
 
 mod kind;
 mod shortage;
@@ -13,11 +13,11 @@ use crate::{DeviceId, InvalidSpec, ServiceId};
 pub use kind::ErrorKind;
 pub use shortage::{Shortage, VniConflict};
 
-/// What went wrong: where, with which command, and why.
+/// What went wrong, where, with which command, and why.
 ///
 /// Printed as one line: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
-/// [`kind`](Self::kind) has the same for programs, [`errno`](Self::errno) the driver's number.
-/// Converts to an [`io::Error`] of the fitting kind that keeps the text.
+/// [`kind`](Self::kind) has the same for programs, and [`errno`](Self::errno) is the driver's
+/// errno. Converts to an [`io::Error`] of the matching kind that keeps the text.
 pub struct Error(Box<Repr>);
 
 struct Repr {
@@ -28,7 +28,7 @@ struct Repr {
     leftover: Option<Leftover>,
 }
 
-/// A service that was made on the way, and that could not be destroyed again.
+/// A service that was made on the way and could not be destroyed again.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Leftover {
@@ -38,11 +38,11 @@ pub struct Leftover {
     pub error: Error,
 }
 
-/// Result of everything that asks a device.
+/// The result of every function that queries a device.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error that says no more than its cause; for layers above and for tests.
+    /// Creates an error that says no more than its cause, for higher layers and for tests.
     #[must_use]
     pub fn new(kind: ErrorKind, errno: Errno) -> Self {
         Self(Box::new(Repr {
@@ -54,13 +54,13 @@ impl Error {
         }))
     }
 
-    /// Something that the caller asked for and that no driver would accept: EINVAL.
+    /// Creates an error for a request that no driver would accept: EINVAL.
     #[must_use]
     pub fn invalid(kind: impl Into<ErrorKind>) -> Self {
         Self::new(kind.into(), Errno::EINVAL)
     }
 
-    /// A refusal; `explain` says what the errno means for this command.
+    /// Creates an error for a refusal; `explain` tells what the errno means for this command.
     pub(crate) fn refused(
         error: CommandError,
         explain: impl FnOnce(Errno) -> Option<ErrorKind>,
@@ -75,14 +75,14 @@ impl Error {
         Self::new(kind, errno).during(opcode)
     }
 
-    /// The same error, on that device.
+    /// Sets the device.
     #[must_use]
     pub fn on(mut self, device: DeviceId) -> Self {
         self.0.device = Some(device);
         self
     }
 
-    /// The same error, of that command.
+    /// Sets the command.
     #[must_use]
     pub fn during(mut self, opcode: Opcode) -> Self {
         self.0.opcode = Some(opcode);
@@ -100,7 +100,7 @@ impl Error {
         &self.0.kind
     }
 
-    /// The driver's errno. Where nothing was sent because no driver would accept it: EINVAL.
+    /// The driver's errno; EINVAL if nothing was sent because no driver would accept it.
     #[must_use]
     pub fn errno(&self) -> Errno {
         self.0.errno
@@ -112,26 +112,26 @@ impl Error {
         self.0.device
     }
 
-    /// The command that failed, or was about to be sent.
+    /// The command that failed or was about to be sent.
     #[must_use]
     pub fn command(&self) -> Option<Opcode> {
         self.0.opcode
     }
 
-    /// The service that exists although the call failed, because undoing it failed too.
+    /// The service that still exists although the call failed, because undoing it failed too.
     #[must_use]
     pub fn leftover(&self) -> Option<&Leftover> {
         self.0.leftover.as_ref()
     }
 
-    /// The error without a leftover: for a caller that has destroyed it since.
+    /// Removes the leftover, for a caller that has destroyed it since.
     #[must_use]
     pub fn without_leftover(mut self) -> Self {
         self.0.leftover = None;
         self
     }
 
-    /// Whether something is still in use; the same call may succeed later.
+    /// Whether something is still in use, so that the same call may succeed later.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Busy { .. })
@@ -171,7 +171,7 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
-    /// What stands behind it: the system's error, the value that was wrong, or the driver's errno.
+    /// The cause: the system's error, the invalid value, or the driver's errno.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(match &self.0.kind {
             ErrorKind::Open { error, .. } => error,
@@ -191,7 +191,7 @@ impl From<InvalidSpec> for Error {
     }
 }
 
-/// Values that cannot be, so that `?` takes them wherever a device is asked.
+/// Invalid values convert to an error, so that `?` works on them wherever a device is used.
 macro_rules! from_invalid {
     ($($invalid:ty),* $(,)?) => {$(
         impl From<$invalid> for Error {

@@ -1,19 +1,19 @@
-//! Why there is not enough, and who has what is wanted.
+//! What was exhausted, and which VNI was taken.
 
 use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
 use std::fmt;
 
 use crate::{Resource, ServiceId, Vni, VniRange};
 
-/// What is used up.
+/// What is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shortage {
     /// A reservation does not fit into what is not reserved yet.
     Reservation {
-        /// Of what.
+        /// The resource.
         resource: Resource,
-        /// How many were to be reserved, as the driver counts.
+        /// How many were to be reserved, by the driver's count.
         requested: u16,
         /// How many can still be reserved.
         available: u16,
@@ -24,28 +24,28 @@ pub enum Shortage {
     TlePools,
     /// The NIC's table of VNIs is full.
     VniTable {
-        /// Places in the table that enabled services are seen to hold.
+        /// Places in the table that enabled services visibly hold.
         used: usize,
     },
-    /// The driver names nothing and nothing that can be seen is short.
+    /// The driver names nothing, and nothing visible is short.
     Unclear {
-        /// Places in the table of VNIs that enabled services are seen to hold.
+        /// Places in the table of VNIs that enabled services visibly hold.
         vni_slots: usize,
     },
     /// A service has used up what its limits allow, or the NIC what it has.
     Limit {
-        /// Of what.
+        /// The resource.
         resource: Resource,
-        /// Whose limits count.
+        /// The service whose limits apply.
         service: ServiceId,
-        /// How many the service has in use, if the driver says.
+        /// How many the service has in use, if the driver reports it.
         in_use: Option<u16>,
         /// The most it may have.
         max: Option<u16>,
     },
-    /// Something that is allocated one by one ran out.
+    /// Something that is allocated individually ran out.
     Allocation {
-        /// What is used up, and of whom.
+        /// What ran out, and whose it is.
         what: &'static str,
     },
 }
@@ -119,13 +119,13 @@ fn limit(
     }
 }
 
-/// Which VNI is taken, and by whom.
+/// Which VNI is taken, and by which service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VniConflict {
-    /// What was asked for and collides.
+    /// The requested VNIs that collide.
     pub wanted: VniRange,
-    /// The service that has it; `None` if none is seen to: then a process holds it outside a
+    /// The service that has them; `None` if none is visible: then a process holds them outside any
     /// service, or through one that has been destroyed.
     pub holder: Option<ServiceId>,
     /// What the other service has.

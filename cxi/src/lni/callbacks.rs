@@ -1,4 +1,4 @@
-//! Whose callbacks the driver keeps when an event queue is freed.
+//! Which callbacks the driver keeps when an event queue is freed.
 
 use cxi_ioctl::Opcode;
 
@@ -8,14 +8,13 @@ use crate::error::Result;
 
 /// Whether an LNI has freed an event queue with a wait object, for events and for status.
 ///
-/// The LNI keeps the numbers of freed event queues for its next ones, and with a number goes the
-/// callback. Locked while event queues are allocated and freed, so that it is true when the
-/// driver looks.
+/// The LNI reuses the numbers of freed event queues, and the callback stays with the number. Locked
+/// while event queues are allocated and freed, so that it is accurate when the driver looks.
 #[derive(Debug, Default)]
 pub(super) struct Callbacks([bool; 2]);
 
 impl Callbacks {
-    /// Refuses an event queue without a wait object where one with may have been.
+    /// Refuses an event queue without a wait object if a freed one may have had one.
     pub(super) fn check(&self, device: &Device, waiting: [bool; 2]) -> Result<()> {
         let [events, status] = self.0;
         if (events && !waiting[0]) || (status && !waiting[1]) {

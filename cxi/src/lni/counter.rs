@@ -13,7 +13,7 @@ use crate::error::Result;
 const SUCCESS_BITS: u32 = 48;
 const FAILURE_BITS: u32 = 7;
 
-/// What a counter has counted.
+/// The value of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CounterValue {
@@ -65,9 +65,10 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// ENOSPC when the service's CTs or the NIC's are in use, EBADR when its limits have none.
+    /// ENOSPC when all CTs of the service or the NIC are in use, EBADR when the service's limits
+    /// allow none.
     ///
-    /// A freed counter gives its share back only with the LNI.
+    /// A freed counter returns its share only with the LNI.
     #[doc(alias = "cxil_alloc_ct")]
     pub fn alloc_ct(&self) -> Result<CountingEvent> {
         let device = self.device();
@@ -121,11 +122,11 @@ impl CountingEvent {
         self.doorbell.get(self.object.device(), "counter doorbell")
     }
 
-    /// Has the value written to the start of other memory from now on (CT_WB_UPDATE).
+    /// Makes the NIC write the value to the start of other memory from now on (CT_WB_UPDATE).
     ///
     /// # Errors
     ///
-    /// EINVAL when the driver does not take the address. The old memory stays in use then.
+    /// EINVAL when the driver rejects the address. The old memory then stays in use.
     #[doc(alias = "cxil_ct_wb_update")]
     pub fn write_back_to(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
         let mut current = self

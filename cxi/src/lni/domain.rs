@@ -12,17 +12,17 @@ use crate::driver::Quirks;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Vni};
 
-/// A process id on the fabric: with a NIC address and a VNI it names a target.
+/// A process id on the fabric: with a NIC address and a VNI it identifies a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(u16);
 
-/// A number that is no PID.
+/// A number that is not a PID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid PID {0}: expected 0 to 510")]
 pub struct InvalidPid(u32);
 
 impl Pid {
-    /// The PID of that number.
+    /// The PID with this number.
     ///
     /// # Errors
     ///
@@ -48,7 +48,8 @@ impl fmt::Display for Pid {
     }
 }
 
-/// PIDs that the driver keeps for one LNI, from the first on. They go back with the LNI.
+/// PIDs that the driver reserves for one LNI, starting with the first. They are released with the
+/// LNI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PidBlock {
@@ -84,7 +85,7 @@ impl DomainInner {
     }
 }
 
-/// A driver that hands out what it should not.
+/// A driver that assigns PIDs out of range.
 fn strange_answer(device: &Device, first: u32, count: u16) -> Error {
     let text = format!(
         "the driver's answer makes no sense: {count} PIDs from {first} on, where 510 is the last"
@@ -99,7 +100,7 @@ fn number(pid: Option<Pid>) -> u32 {
 }
 
 impl Lni {
-    /// Allocates a domain: the PID, or any free one (DOMAIN_ALLOC).
+    /// Allocates a domain: with the given PID, or any free one (DOMAIN_ALLOC).
     ///
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
@@ -119,8 +120,8 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// EEXIST when the PID is taken, ENOSPC when none is free (PID 510 is only given to who asks
-    /// for it), ENOENT and EPERM as in [`Lni::alloc_cp`].
+    /// EEXIST when the PID is taken; ENOSPC when none is free (PID 510 is only assigned on
+    /// request); ENOENT and EPERM as for [`Lni::alloc_cp`].
     #[doc(alias = "cxil_alloc_domain")]
     pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
         let response = self.inner.send(
@@ -146,18 +147,18 @@ impl Lni {
         })
     }
 
-    /// Keeps a run of PIDs for this LNI (DOMAIN_RESERVE).
+    /// Reserves a run of PIDs for this LNI (DOMAIN_RESERVE).
     ///
-    /// The run starts at `first` or at most `count - 1` behind it; without `first`, wherever there
-    /// is room. The PIDs go back when the LNI does.
+    /// The run starts at `first` or at most `count - 1` after it; without `first`, wherever there
+    /// is room. The PIDs are released with the LNI.
     ///
     /// # Errors
     ///
-    /// EINVAL for a count of 0 or above 511, or a VNI the caller may not use; EEXIST when there is
-    /// no run there, ENOSPC when there is none at all.
+    /// EINVAL for a count of 0 or above 511, or a VNI that the caller may not use; EEXIST when
+    /// there is no such run there; ENOSPC when there is none at all.
     ///
-    /// [`ErrorKind::Quirk`] before SHS 13.1, and nothing is sent: on 13.0, which cannot be told
-    /// from 12.0 for certain, a reservation that the driver refuses corrupts the kernel's memory.
+    /// [`ErrorKind::Quirk`] before SHS 13.1, nothing was sent: on 13.0, which cannot reliably be
+    /// told from 12.0, a reservation that the driver refuses corrupts the kernel's memory.
     #[doc(alias = "cxil_reserve_domain")]
     pub fn reserve_pids(&self, vni: Vni, first: Option<Pid>, count: u16) -> Result<PidBlock> {
         const OPCODE: Opcode = Opcode::DOMAIN_RESERVE;
@@ -186,13 +187,13 @@ impl Lni {
 }
 
 impl Domain {
-    /// The VNI, as the driver answered.
+    /// The VNI, as answered by the driver.
     #[must_use]
     pub fn vni(&self) -> u32 {
         self.inner.vni
     }
 
-    /// The PID, as the driver answered.
+    /// The PID, as answered by the driver.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.inner.pid

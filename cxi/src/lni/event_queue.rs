@@ -7,7 +7,7 @@ use cxi_ioctl::abi::queue::{
     EQ_TIMESTAMP_EVENTS, EqAllocCmd, EqAttr, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
 use cxi_ioctl::{
-    Command, DeviceMemory, Errno, LniForm, Mapping, eq_adjust_reserved_fc, eq_alloc, eq_resize,
+    Command, DeviceMemory, Errno, Mapping, eq_adjust_reserved_fc, eq_alloc, eq_resize,
 };
 
 use super::memory::MdInner;
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{Device, Resource};
 
 bitflags::bitflags! {
-    /// What an event queue does beyond the ordinary.
+    /// Optional features of an event queue.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct EventQueueFlags: u64 {
         /// Long initiator events.
@@ -31,24 +31,24 @@ bitflags::bitflags! {
         const TIMESTAMPS = EQ_TIMESTAMP_EVENTS;
         /// No event coalescing.
         const NO_COALESCING = EQ_EC_DISABLE;
-        /// The queue of the retry handler, one a device. Needs `CAP_SYS_ADMIN`.
+        /// The queue of the retry handler, one per device. Needs `CAP_SYS_ADMIN`.
         const RETRY_HANDLER = EQ_REGISTER_PCT;
     }
 }
 
-/// At which fill levels an event queue reports its status: at `base`, and so many levels below it
-/// that there are `count`.
+/// The fill levels at which an event queue reports its status: `base` and further levels below it,
+/// `count` in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusThresholds {
     /// The highest level, in percent.
     pub base: u32,
-    /// From one level down to the next, in percent.
+    /// The distance between two levels, in percent.
     pub delta: u32,
     /// How many levels, at most 4.
     pub count: u32,
 }
 
-/// What an event queue is to be like.
+/// Options for allocating an event queue.
 #[derive(Clone, Copy, Debug)]
 pub struct EventQueueOptions<'a> {
     len: usize,
@@ -77,49 +77,49 @@ impl<'a> EventQueueOptions<'a> {
         }
     }
 
-    /// Flags.
+    /// Sets the flags.
     #[must_use]
     pub fn flags(mut self, flags: EventQueueFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// Fill levels that are reported.
+    /// Sets the fill levels that are reported.
     #[must_use]
     pub fn thresholds(mut self, thresholds: StatusThresholds) -> Self {
         self.thresholds = thresholds;
         self
     }
 
-    /// How long events may be held back to be written together, in the NIC's units.
+    /// Sets how long events may be delayed to be written together, in the NIC's units.
     #[must_use]
     pub fn coalescing_delay(mut self, delay: u32) -> Self {
         self.coalescing_delay = delay;
         self
     }
 
-    /// The CPU that takes the interrupts.
+    /// Sets the CPU that takes the interrupts.
     #[must_use]
     pub fn cpu(mut self, cpu: u32) -> Self {
         self.cpu = cpu;
         self
     }
 
-    /// Slots kept back for software, fewer than the queue has and at most 16383.
+    /// Sets how many slots are reserved for software: fewer than the queue has and at most 16383.
     #[must_use]
     pub fn reserved_slots(mut self, slots: u32) -> Self {
         self.reserved_slots = slots;
         self
     }
 
-    /// Wakes up this wait object when there is an event.
+    /// Sets the wait object to wake when there is an event.
     #[must_use]
     pub fn event_wait(mut self, wait: &'a WaitObject) -> Self {
         self.event_wait = Some(wait);
         self
     }
 
-    /// Wakes up this wait object when the status changes.
+    /// Sets the wait object to wake when the status changes.
     #[must_use]
     pub fn status_wait(mut self, wait: &'a WaitObject) -> Self {
         self.status_wait = Some(wait);
@@ -161,12 +161,12 @@ impl EventQueueInner {
 
 impl Drop for EventQueueInner {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure; closing the device frees what remains.
+        // A failure cannot be reported from here; closing the device frees what remains.
         let _ = self.free();
     }
 }
 
-/// The event buffer, and the one that takes its place while a resize is under way.
+/// The event buffer, and its replacement while a resize is in progress.
 #[derive(Debug)]
 struct Buffers {
     current: Arc<MdInner>,
@@ -196,11 +196,12 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// EINVAL for a length of zero, impossible thresholds or too many reserved slots; EPERM and
-    /// EEXIST for the retry handler's queue without `CAP_SYS_ADMIN` or a second time; ENOSPC when
-    /// the service's EQs are in use, EBADR when its limits have none; the errors of
-    /// [`Lni::map_memory`]. [`ErrorKind::Quirk`], and nothing is sent, for a queue without a wait
-    /// object after the LNI has freed one that had one: the driver would follow a null pointer.
+    /// EINVAL for a length of zero, impossible thresholds or too many reserved slots; EPERM for the
+    /// retry handler's queue without `CAP_SYS_ADMIN`, EEXIST for a second one; ENOSPC when all of
+    /// the service's EQs are in use, EBADR when its limits allow none; the errors of
+    /// [`Lni::map_memory`]. [`ErrorKind::Quirk`] for a queue without a wait object after the LNI
+    /// has freed one that had one; nothing was sent, because the driver would follow a null
+    /// pointer.
     #[doc(alias = "cxil_alloc_evtq")]
     pub fn alloc_eq(&self, options: &EventQueueOptions<'_>) -> Result<EventQueue> {
         if options.len == 0 {
@@ -284,15 +285,15 @@ impl EventQueue {
             .get(self.inner.object.device(), "event queue registers")
     }
 
-    /// Begins to move the queue to a buffer of another size (EQ_RESIZE) and returns that buffer.
+    /// Starts moving the queue to a buffer of another size (EQ_RESIZE) and returns that buffer.
     ///
-    /// The NIC goes on in the old buffer until it has written the event that marks the switch;
-    /// consume it, then call [`complete_resize`](Self::complete_resize).
+    /// The NIC continues in the old buffer until it has written the event that marks the switch;
+    /// consume that, then call [`complete_resize`](Self::complete_resize).
     ///
     /// # Errors
     ///
-    /// EBUSY while an earlier resize is not complete, the errors of [`Lni::alloc_eq`]. The queue
-    /// stays as it was.
+    /// EBUSY while an earlier resize is not complete; the errors of [`Lni::alloc_eq`]. The queue is
+    /// then unchanged.
     #[doc(alias = "cxil_evtq_resize")]
     pub fn resize(&self, len: usize) -> Result<Arc<DeviceMemory>> {
         let mut buffers = self.buffers();
@@ -319,11 +320,11 @@ impl EventQueue {
         Ok(memory)
     }
 
-    /// Ends a resize (EQ_RESIZE_COMPLETE) and gives the old buffer back.
+    /// Completes a resize (EQ_RESIZE_COMPLETE) and releases the old buffer.
     ///
     /// # Errors
     ///
-    /// EINVAL when no resize is under way.
+    /// EINVAL when no resize is in progress.
     #[doc(alias = "cxil_evtq_resize_complete")]
     pub fn complete_resize(&self) -> Result<()> {
         let mut buffers = self.buffers();
@@ -340,17 +341,16 @@ impl EventQueue {
         Ok(())
     }
 
-    /// Changes the slots reserved for flow control by `change` and returns how many there are now
+    /// Changes the number of slots reserved for flow control by `change` and returns the new number
     /// (EQ_ADJUST_RESERVED_FC).
     ///
     /// # Errors
     ///
-    /// EINVAL when there would be fewer than none or more than 16383, ENOSPC when there would be
-    /// as many as the queue has.
+    /// EINVAL if the number would be negative or above 16383; ENOSPC if it would reach the size of
+    /// the queue.
     #[doc(alias = "cxil_evtq_adjust_reserved_fc")]
     pub fn adjust_reserved_slots(&self, change: i32) -> Result<i32> {
-        let device = self.inner.lni.device();
-        let form = device.lni_form().known().unwrap_or(LniForm::Short);
+        let (device, form) = (self.inner.lni.device(), self.inner.lni.form);
         eq_adjust_reserved_fc(device.seam(), form, self.number(), change)
             .map_err(|error| device.refused(error, |_| None))
     }

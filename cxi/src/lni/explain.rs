@@ -23,7 +23,7 @@ pub(super) fn lni(device: &Device, service: ServiceId, errno: Errno) -> Option<E
     })
 }
 
-/// Everything that is allocated below an LNI; `resource` is what it counts as.
+/// Everything that is allocated below an LNI; `resource` is the resource it uses up.
 pub(super) fn allocation(
     lni: &LniInner,
     opcode: Opcode,
@@ -148,7 +148,7 @@ fn nothing_left(what: &'static str) -> ErrorKind {
     ErrorKind::NotEnough(Shortage::Allocation { what })
 }
 
-/// ENOSPC and EBADR of what counts against the service's limits: how it stands with them.
+/// ENOSPC or EBADR of something that the service limits: how much of it is in use.
 fn limit(lni: &LniInner, resource: Resource) -> ErrorKind {
     let services = lni.device().services();
     let max = services
@@ -171,7 +171,7 @@ fn limit(lni: &LniInner, resource: Resource) -> ErrorKind {
     })
 }
 
-/// Whether the NIC has some left, as far as can be seen.
+/// Whether the NIC has any left, as far as visible.
 fn some_left(lni: &LniInner, resource: Resource) -> bool {
     lni.device().availability().is_ok_and(|have| {
         let level = have.resources[resource];

@@ -12,7 +12,7 @@ use super::{Lni, LniInner};
 use crate::Resource;
 use crate::error::Result;
 
-/// How memory is to be registered.
+/// Options for registering memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapOptions {
     flags: MapFlags,
@@ -27,7 +27,7 @@ impl Default for MapOptions {
 }
 
 impl MapOptions {
-    /// Pinned, for the NIC to read and write, page sizes by the driver.
+    /// Pinned memory, readable and writable by the NIC, with page sizes chosen by the driver.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -37,14 +37,14 @@ impl MapOptions {
         }
     }
 
-    /// Other flags.
+    /// Sets other flags.
     #[must_use]
     pub const fn flags(mut self, flags: MapFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// log2 of the page size and of the huge page size, 0 for the driver's choice.
+    /// Sets log2 of the page size and of the huge page size; 0 leaves the choice to the driver.
     #[must_use]
     pub const fn page_shifts(mut self, page: u8, huge: u8) -> Self {
         self.page_shift = page as i32;
@@ -81,8 +81,8 @@ impl MdInner {
 impl Lni {
     /// Registers memory for the NIC (ATU_MAP).
     ///
-    /// Mappings of one kind (flags, page sizes) share an address context (AC) of the LNI's RGID;
-    /// the AC goes back with the LNI.
+    /// Mappings of one kind (flags, page sizes) share an address context (AC) of the LNI's RGID,
+    /// which is released with the LNI.
     ///
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
@@ -106,9 +106,9 @@ impl Lni {
     /// # Errors
     ///
     /// EINVAL for flags that let the NIC reach more than the memory ([`MapFlags::CONFINED`]), or
-    /// flags or page sizes that do not go together; EOPNOTSUPP for memory that is not pinned on a
-    /// virtual function; ENOSPC when the service's ACs or the RGID's eight are in use; ENOMEM or
-    /// EFAULT when the memory cannot be pinned.
+    /// flags or page sizes that cannot be combined; EOPNOTSUPP for unpinned memory on a virtual
+    /// function; ENOSPC when all ACs of the service or the RGID are in use; ENOMEM or EFAULT when
+    /// the memory cannot be pinned.
     #[doc(alias = "cxil_map")]
     pub fn map_memory(&self, memory: &Arc<DeviceMemory>, options: &MapOptions) -> Result<Md> {
         if !MapFlags::CONFINED.contains(options.flags) {
@@ -184,12 +184,12 @@ impl Md {
         self.inner.memory()
     }
 
-    /// Faults the pages of a part of the memory in (ATU_UPDATE_MD): what was registered with
-    /// [`MapFlags::ALLOC_MD`] and has no translation yet, or was unmapped meanwhile.
+    /// Faults in the pages of a part of the memory (ATU_UPDATE_MD), for memory registered with
+    /// [`MapFlags::ALLOC_MD`] that has no translation yet or has been unmapped meanwhile.
     ///
     /// # Errors
     ///
-    /// EINVAL when the part does not lie in the memory, or the memory is pinned; nothing is sent.
+    /// EINVAL when the range exceeds the memory or the memory is pinned; nothing was sent.
     #[doc(alias = "cxil_update_md")]
     pub fn update(&self, part: Range<usize>) -> Result<()> {
         let memory = &self.inner.memory;

@@ -1,9 +1,9 @@
 //! Logical network interfaces (LNIs) and everything that is allocated below one.
 //!
-//! These objects belong to the open device: the driver frees them when it is closed, also when the
-//! process dies. The handles here give them back one by one. A handle keeps alive what it depends
-//! on, so they may be dropped in any order; `close` reports what the driver says, and gives the
-//! handle back in the error.
+//! These objects belong to the open device: the driver frees them when it is closed, and also when
+//! the process dies. The handles here release them individually. A handle keeps alive what it
+//! depends on, so handles may be dropped in any order; `close` reports the driver's answer, and
+//! gives the handle back on error.
 //!
 //! ```text
 //! Lni ── CommunicationProfile ── Txq ─┐
@@ -13,11 +13,11 @@
 //!   └─── CountingEvent
 //! ```
 //!
-//! How much a service may have of each is in its [`Limits`](crate::Limits). What a reservation is
-//! worth: the driver lets the services without one use up the shared part *up to the device's
-//! total*, and identifiers are handed out first come, first served. A reservation is held back
-//! from other reservations, and its share of the maximum is certain, but sharers that are already
-//! there can have used up the identifiers.
+//! How much of each a service may have is in its [`Limits`](crate::Limits). A reservation is not
+//! absolute. The driver lets services without one use the shared part *up to the device's total*,
+//! and assigns identifiers first come, first served. A reservation is protected from other
+//! reservations, and its share of the maximum is certain, but services that share may already have
+//! used up the identifiers.
 
 mod callbacks;
 mod counter;
@@ -49,7 +49,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
-use cxi_ioctl::{CommandError, Opcode, SafeCommand};
+use cxi_ioctl::{CommandError, LniForm, Opcode, SafeCommand};
 
 use crate::error::{Error, Result};
 use crate::{Device, Resource, ServiceId, VniAccess};
@@ -57,7 +57,7 @@ use callbacks::Callbacks;
 use object::{Object, closable};
 use shared_profile::SharedProfiles;
 
-/// A logical network interface: an open file's part in a service.
+/// A logical network interface: the use of a service by an open file.
 ///
 /// ```
 /// # use cxi_mock::{Credentials, MockNode, NicConfig};
@@ -89,7 +89,9 @@ pub struct Lni {
 pub(crate) struct LniInner {
     object: Object<LniFreeCmd>,
     service: ServiceId,
-    /// VNIs of the service, which nobody can change while it has an LNI.
+    /// Which requests the driver understood.
+    form: LniForm,
+    /// VNIs of the service, which cannot change while it has an LNI.
     vnis: OnceLock<VniAccess>,
     callbacks: Mutex<Callbacks>,
     profiles: SharedProfiles,
@@ -110,7 +112,7 @@ impl LniInner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses what belongs to another open file: its number means something else in this one.
+    /// Refuses an object of another open file: its number means something else in this one.
     fn check_same_file(&self, other: &Device, what: &str, opcode: Opcode) -> Result<()> {
         if self.device().same_file(other) {
             return Ok(());
@@ -119,14 +121,14 @@ impl LniInner {
         Err(self.device().invalid(opcode, text))
     }
 
-    /// Sends a command that allocates something of this LNI; `resource` is what it counts as.
+    /// Sends a command that allocates something of this LNI; `resource` is the resource it uses up.
     fn send<C: SafeCommand>(&self, command: &C, resource: Option<Resource>) -> Result<C::Response> {
         self.device()
             .execute(command)
             .map_err(|error| self.refused(error, resource))
     }
 
-    /// What it means that a command was refused; `resource` is what it would have counted as.
+    /// Explains the refusal of a command; `resource` is the resource it would have used up.
     fn refused(&self, error: CommandError, resource: Option<Resource>) -> Error {
         self.device().refused(error, |errno| {
             explain::allocation(self, error.opcode(), resource, errno)
@@ -142,12 +144,12 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// EINVAL without such a service (one that is there, and a driver that takes neither form of the
-    /// command, is [`ErrorKind::Refused`](crate::ErrorKind::Refused)), EKEYREVOKED when it is disabled, EPERM when the caller is no
-    /// member, ENOSPC when all RGIDs of the NIC are in use.
+    /// EINVAL if there is no such service ([`ErrorKind::Refused`](crate::ErrorKind::Refused) if it
+    /// does exist, but the driver understands neither form of the command); EKEYREVOKED if it is
+    /// disabled; EPERM if the caller is not a member; ENOSPC if all RGIDs of the NIC are in use.
     #[doc(alias = "cxil_alloc_lni")]
     pub fn alloc_lni(&self, service: ServiceId) -> Result<Lni> {
-        let lni = self
+        let (lni, form) = self
             .lni_form()
             .alloc(self.seam(), service.get())
             .map_err(|error| self.refused(error, |errno| explain::lni(self, service, errno)))?;
@@ -159,6 +161,7 @@ impl Device {
             inner: Arc::new(LniInner {
                 object: Object::new(self, free),
                 service,
+                form,
                 vnis: OnceLock::new(),
                 callbacks: Mutex::default(),
                 profiles: SharedProfiles::default(),
@@ -168,13 +171,13 @@ impl Device {
 }
 
 impl Device {
-    /// Waits until what was on its way into the NIC has arrived (INBOUND_WAIT).
+    /// Waits until everything in flight towards the NIC has arrived (INBOUND_WAIT).
     ///
     /// No privilege is needed.
     ///
     /// # Errors
     ///
-    /// ETIMEDOUT when the NIC does not come to rest, EIO when it is gone.
+    /// ETIMEDOUT if the NIC does not become quiet, EIO if it is gone.
     #[doc(alias = "cxil_inbound_wait")]
     pub fn inbound_wait(&self) -> Result<()> {
         self.call(&InboundWaitCmd::new(), |_| None)

@@ -10,9 +10,9 @@ use cxi_ioctl::{DeviceMemory, Errno, Mapping, Opcode, SafeCommand};
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Something the driver allocated for this open file, and the command that gives it back.
+/// An object that the driver allocated for this open file, and the command that frees it.
 ///
-/// Freed once: by [`Object::free`], or quietly when it is dropped.
+/// Freed once: by [`Object::free`], or when dropped, ignoring errors.
 #[derive(Debug)]
 pub(crate) struct Object<C: SafeCommand<Response = ()> + fmt::Debug> {
     device: Device,
@@ -38,7 +38,7 @@ impl<C: SafeCommand<Response = ()> + fmt::Debug> Object<C> {
         &self.free
     }
 
-    /// Gives the object back, unless that has happened.
+    /// Frees the object, unless that has already happened.
     pub(crate) fn free(&self) -> Result<()> {
         if self.freed.load(Ordering::Acquire) {
             return Ok(());
@@ -56,12 +56,12 @@ impl<C: SafeCommand<Response = ()> + fmt::Debug> Object<C> {
 
 impl<C: SafeCommand<Response = ()> + fmt::Debug> Drop for Object<C> {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure; closing the device frees what remains.
+        // A failure cannot be reported from here; closing the device frees what remains.
         let _ = self.free();
     }
 }
 
-/// What a command frees.
+/// The kind of object that a command frees.
 fn freed_by(opcode: Opcode) -> &'static str {
     match opcode {
         Opcode::LNI_FREE => "the LNI",
@@ -77,7 +77,7 @@ fn freed_by(opcode: Opcode) -> &'static str {
     }
 }
 
-/// A window of device memory that belongs to an object, mapped when it is first asked for.
+/// A window of device memory that belongs to an object, mapped at first use.
 #[derive(Debug)]
 pub(crate) struct Window {
     place: Mminfo,
@@ -123,34 +123,37 @@ fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
     Error::new(kind, errno).on(device.id())
 }
 
-/// A handle that could not be closed, and why. The handle is still good.
+/// A handle that could not be closed, and why. The handle is still valid.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct NotClosed<T> {
-    /// The handle, to try again later.
+    /// The handle, for another attempt.
     pub handle: T,
-    /// What the driver said.
+    /// The driver's error.
     #[source]
     pub error: Error,
 }
 
-/// Gives a handle type its `close`.
+/// Adds `close` to a handle type.
 macro_rules! closable {
     ($handle:ident, $opcode:literal, $alias:literal, $busy:literal) => {
         impl $handle {
-            #[doc = concat!("Gives it back to the driver (", $opcode, ") and reports how that went.")]
+            #[doc = concat!("Frees it in the driver (", $opcode, ") and reports errors.")]
             ///
-            /// Dropping the handle does the same without a report.
+            /// Dropping the handle does the same and ignores errors.
             ///
             /// # Errors
             ///
             #[doc = $busy]
-            /// EIO when the device is gone. The handle comes back in the error.
+            /// EIO when the device is gone. The error contains the handle.
             #[doc(alias = $alias)]
             pub fn close(self) -> Result<(), $crate::lni::NotClosed<Self>> {
                 match self.object().free() {
                     Ok(()) => Ok(()),
-                    Err(error) => Err($crate::lni::NotClosed { handle: self, error }),
+                    Err(error) => Err($crate::lni::NotClosed {
+                        handle: self,
+                        error,
+                    }),
                 }
             }
         }

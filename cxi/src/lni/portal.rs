@@ -25,13 +25,13 @@ const MULTICAST_ADDRESSES: u32 = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeList {
-    /// Buffers for messages that are waited for.
+    /// Buffers for expected messages.
     Priority,
-    /// Buffers for messages nobody waits for yet.
+    /// Buffers for unexpected messages.
     Overflow,
-    /// Requests of software.
+    /// Requests to software.
     Request,
-    /// Headers of messages that came unexpectedly.
+    /// Headers of messages that arrived unexpectedly.
     Unexpected,
 }
 
@@ -46,7 +46,7 @@ impl LeList {
     }
 }
 
-/// What a PtlTE is doing.
+/// The state of a PtlTE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PteState {
@@ -54,11 +54,11 @@ pub enum PteState {
     Reset,
     /// Refuses messages.
     Disabled,
-    /// Takes messages.
+    /// Accepts messages.
     Enabled,
-    /// Software matches.
+    /// Software does the matching.
     SoftwareManaged,
-    /// Takes Ethernet frames.
+    /// Accepts Ethernet frames.
     Ethernet,
     /// A state that this library does not know.
     Unknown(u8),
@@ -83,17 +83,17 @@ impl From<u8> for PteState {
 pub struct PteStatus {
     /// Messages dropped since the PtlTE was disabled.
     pub drop_count: u32,
-    /// What it is doing.
+    /// Its state.
     pub state: PteState,
     /// LEs reserved for its pool.
     pub les_reserved: u16,
     /// LEs in use in its pool.
     pub les_allocated: u16,
-    /// Most LEs its pool may have.
+    /// The most LEs its pool may have.
     pub les_max: u16,
-    /// Unexpected list entries it has, also those whose offset had no room.
+    /// How many unexpected list entries it has, including those whose offset did not fit.
     pub unexpected: u16,
-    /// Remote offsets of the unexpected list entries, as many as were asked for.
+    /// Remote offsets of the unexpected list entries, as many as requested.
     pub unexpected_offsets: Vec<u64>,
 }
 
@@ -110,7 +110,7 @@ struct PteInner {
     lni: Arc<LniInner>,
 }
 
-/// A PtlTE mapped into a domain at an offset: a target that others can reach.
+/// A PtlTE mapped into a domain at an offset: a target that others can address.
 #[derive(Debug)]
 pub struct PteMapping {
     object: Object<PteUnmapCmd>,
@@ -143,10 +143,10 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// EPERM for the Ethernet option without `CAP_NET_RAW`; ENOSPC when the service's PTEs or the
-    /// NIC's are in use, EBADR when its limits have none.
+    /// EPERM for the Ethernet option without `CAP_NET_RAW`; ENOSPC when all PTEs of the service or
+    /// the NIC are in use, EBADR when the service's limits allow none.
     ///
-    /// A freed PtlTE stays with the LNI, which gets it again at its next allocation.
+    /// A freed PtlTE stays with the LNI, which reuses it for its next allocation.
     #[doc(alias = "cxil_alloc_pte")]
     pub fn alloc_pte(&self, options: PtOptions, events: Option<&EventQueue>) -> Result<Pte> {
         if let Some(events) = events {
@@ -190,8 +190,8 @@ impl Pte {
     ///
     /// # Errors
     ///
-    /// EINVAL for an offset of 256 or more, or a domain of another LNI. The driver lets an offset
-    /// be mapped twice.
+    /// EINVAL for an offset of 256 or more, or a domain of another LNI. The driver permits mapping
+    /// an offset twice.
     #[doc(alias = "cxil_map_pte")]
     pub fn map(&self, domain: &Domain, offset: u32) -> Result<PteMapping> {
         self.map_at(domain, offset, false)
@@ -201,8 +201,8 @@ impl Pte {
     ///
     /// # Errors
     ///
-    /// EINVAL for an address of 2^18 or more, a domain of another LNI, or an entry that has a
-    /// multicast address; ENOSPC when the address is taken.
+    /// EINVAL for an address of 2^18 or more, a domain of another LNI, or an entry that already has
+    /// a multicast address; ENOSPC when the address is taken.
     #[doc(alias = "cxil_map_pte")]
     pub fn map_multicast(&self, domain: &Domain, offset: u32) -> Result<PteMapping> {
         self.map_at(domain, offset, true)
@@ -269,7 +269,7 @@ impl Pte {
         })
     }
 
-    /// What it is doing, with the offsets of at most `offsets` unexpected list entries
+    /// Returns its status, with the offsets of at most `offsets` unexpected list entries
     /// (PTE_STATUS).
     ///
     /// # Errors
@@ -295,12 +295,13 @@ impl Pte {
         self.inner.object.device().call(command, |_| None)
     }
 
-    /// Moves the PtlTE to software managed mode, if it has dropped as many messages as
-    /// [`status`](Self::status) said (PTE_TRANSITION_SM). One that is in that mode stays so.
+    /// Moves the PtlTE to software-managed mode if it has dropped as many messages as
+    /// [`status`](Self::status) reported (PTE_TRANSITION_SM). If it is already in that mode, it
+    /// stays there.
     ///
     /// # Errors
     ///
-    /// EAGAIN when it has dropped another number, EINVAL when the PtlTE is gone.
+    /// EAGAIN if it has dropped a different number, EINVAL if the PtlTE is gone.
     #[doc(alias = "cxil_pte_transition_sm")]
     pub fn transition_to_software(&self, drop_count: u32) -> Result<()> {
         let command = PteTransitionSmCmd {

@@ -17,7 +17,7 @@ use crate::{TrafficClass, Vni};
 /// Highest priority code point of Ethernet frames.
 const MAX_PRIORITY: u32 = 7;
 
-/// What kind of traffic within a class. Which pairs exist depends on the NIC's QoS profile.
+/// The type of traffic within a class. Which combinations exist depends on the NIC's QoS profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrafficClassType {
@@ -65,11 +65,11 @@ impl EthernetClass {
     }
 }
 
-/// Which local communication profile ids (LCIDs) will do.
+/// Which local communication profile ids (LCIDs) are acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LcidChoice {
-    /// LCID 0, which a queue with triggered commands needs.
+    /// LCID 0, which a queue for triggered commands needs.
     Triggered,
     /// Any but LCID 0.
     NotTriggered,
@@ -87,7 +87,7 @@ impl LcidChoice {
     }
 }
 
-/// What a communication profile is to be good for.
+/// Options for allocating a communication profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileOptions {
     vni: u32,
@@ -122,14 +122,14 @@ impl ProfileOptions {
         }
     }
 
-    /// Another type than [`TrafficClassType::Default`].
+    /// Sets a type other than [`TrafficClassType::Default`].
     #[must_use]
     pub fn class_type(mut self, class_type: TrafficClassType) -> Self {
         self.class_type = class_type;
         self
     }
 
-    /// Asks for a certain LCID (TRIG_CP_ALLOC; from 13.1).
+    /// Requests a particular LCID (TRIG_CP_ALLOC; needs 13.1 or later).
     #[must_use]
     pub fn lcid(mut self, choice: LcidChoice) -> Self {
         self.lcid = Some(choice);
@@ -139,7 +139,7 @@ impl ProfileOptions {
 
 /// A communication profile: the right to send on a VNI with a traffic class.
 ///
-/// Its LCID is what a transmit queue is given. Several profiles of one RGID may share an LCID.
+/// Transmit queues refer to it by its LCID. Several profiles of one RGID may share an LCID.
 #[derive(Debug)]
 pub struct CommunicationProfile {
     inner: ProfileUse,
@@ -151,21 +151,21 @@ impl Lni {
     /// The right to a VNI comes from any enabled service that lists it and has the caller as a
     /// member, not necessarily the LNI's own (on 12.0 it is the LNI's own).
     ///
-    /// Asked for the same traffic again, it is another handle of the profile that the LNI has,
-    /// where the driver would share its LCID. Nothing is sent then: the driver would look anew for
-    /// a service, and could count the profile on the wrong one.
+    /// If the LNI already has a profile for the same traffic, whose LCID the driver would share,
+    /// this returns another handle of that profile. Nothing is sent then: the driver would search
+    /// for a service again, and might charge the profile to the wrong one.
     ///
     /// # Errors
     ///
-    /// ENOENT when no enabled service has the VNI, EPERM when those that have it do not have the
-    /// caller as a member, EINVAL when the service does not allow the class or the NIC has no such
-    /// class, ENOSPC when the NIC's 255 profiles or the RGID's 16 LCIDs are in use.
+    /// ENOENT when no enabled service has the VNI; EPERM when the services that have it do not
+    /// admit the caller; EINVAL when the service does not allow the class, or the NIC does not have
+    /// it; ENOSPC when all 255 profiles of the NIC or all 16 LCIDs of the RGID are in use.
     #[doc(alias = "cxil_alloc_cp")]
     pub fn alloc_cp(&self, vni: Vni, class: TrafficClass) -> Result<CommunicationProfile> {
         self.alloc_cp_with(&ProfileOptions::new(vni, class))
     }
 
-    /// Allocates a communication profile (CP_ALLOC, or TRIG_CP_ALLOC when an LCID is asked for).
+    /// Allocates a communication profile (CP_ALLOC, or TRIG_CP_ALLOC if an LCID is requested).
     ///
     /// ```
     /// # use cxi_mock::{Credentials, MockNode, NicConfig};
@@ -188,8 +188,8 @@ impl Lni {
     ///
     /// # Errors
     ///
-    /// As [`Lni::alloc_cp`]; ENOSPC also when LCID 0 is asked for and taken; EPERM for Ethernet
-    /// without `CAP_NET_RAW`; [`ErrorKind::Unsupported`] for a choice of LCIDs before SHS 13.1.
+    /// As [`Lni::alloc_cp`]; ENOSPC also when LCID 0 is requested and taken; EPERM for Ethernet
+    /// without `CAP_NET_RAW`; [`ErrorKind::Unsupported`] for a choice of LCID before SHS 13.1.
     #[doc(alias = "cxil_alloc_trig_cp")]
     pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
         let (lni, device) = (self.number(), self.device());
@@ -236,7 +236,7 @@ impl CommunicationProfile {
         self.inner.lcid()
     }
 
-    /// Moves the profile to another VNI (CP_MODIFY; from 13.1).
+    /// Moves the profile to another VNI (CP_MODIFY; needs 13.1 or later).
     ///
     /// Only for profiles of a service with exclusive communication profiles.
     ///

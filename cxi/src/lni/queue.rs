@@ -16,11 +16,11 @@ use super::{CommunicationProfile, EventQueue, Lni, LniInner};
 use crate::Resource;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Most commands of a queue.
+/// The most commands that a queue can have.
 const MAX_SLOTS: u32 = 65_536;
 /// The LCID that triggered commands need.
 const LCID_OF_TRIGGERED: u32 = 0;
-/// Highest set of credit thresholds.
+/// The highest set of credit thresholds.
 const MAX_THRESHOLD_SET: u32 = 3;
 
 /// When the NIC writes a queue's read pointer back.
@@ -32,9 +32,9 @@ pub enum UpdatePolicy {
     Always,
     /// Often, and when the queue runs empty.
     HighFreqEmpty,
-    /// Seldom, and when the queue runs empty.
+    /// Rarely, and when the queue runs empty.
     SeldomAndWhenEmpty,
-    /// Seldom.
+    /// Rarely.
     Seldom,
 }
 
@@ -49,7 +49,7 @@ impl UpdatePolicy {
     }
 }
 
-/// What a transmit queue is to be like.
+/// Options for allocating a transmit queue.
 #[derive(Clone, Copy, Debug)]
 pub struct TxqOptions<'a> {
     slots: u32,
@@ -72,35 +72,35 @@ impl<'a> TxqOptions<'a> {
         }
     }
 
-    /// When the read pointer is written back.
+    /// Sets when the read pointer is written back.
     #[must_use]
     pub const fn policy(mut self, policy: UpdatePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The pool of statistics counters that the queue counts in.
+    /// Sets the pool of statistics counters for the queue.
     #[must_use]
     pub const fn counter_pool(mut self, pool: u32) -> Self {
         self.counter_pool = pool;
         self
     }
 
-    /// The queue may hold triggered commands. Its profile must have LCID 0.
+    /// Allows triggered commands in the queue. Its profile must have LCID 0.
     #[must_use]
     pub const fn triggered(mut self) -> Self {
         self.flags |= CQ_TX_WITH_TRIG_CMDS;
         self
     }
 
-    /// The queue transmits Ethernet frames. Needs `CAP_NET_RAW`.
+    /// Makes the queue transmit Ethernet frames. Needs `CAP_NET_RAW`.
     #[must_use]
     pub const fn ethernet(mut self) -> Self {
         self.flags |= CQ_TX_ETHERNET;
         self
     }
 
-    /// Errors of the queue are reported here.
+    /// Sets the event queue to which errors of the queue are reported.
     #[must_use]
     pub const fn event_queue(mut self, events: &'a EventQueue) -> Self {
         self.events = Some(events);
@@ -108,7 +108,7 @@ impl<'a> TxqOptions<'a> {
     }
 }
 
-/// What a target queue is to be like.
+/// Options for allocating a target queue.
 #[derive(Clone, Copy, Debug)]
 pub struct TgqOptions<'a> {
     slots: u32,
@@ -129,21 +129,21 @@ impl<'a> TgqOptions<'a> {
         }
     }
 
-    /// When the read pointer is written back.
+    /// Sets when the read pointer is written back.
     #[must_use]
     pub const fn policy(mut self, policy: UpdatePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Which of the four sets of credit thresholds, 0 to 3.
+    /// Selects one of the four sets of credit thresholds, 0 to 3.
     #[must_use]
     pub const fn credit_thresholds(mut self, set: u32) -> Self {
         self.credit_thresholds = set;
         self
     }
 
-    /// Errors of the queue are reported here.
+    /// Sets the event queue to which errors of the queue are reported.
     #[must_use]
     pub const fn event_queue(mut self, events: &'a EventQueue) -> Self {
         self.events = Some(events);
@@ -232,11 +232,11 @@ impl Lni {
     /// # Errors
     ///
     /// E2BIG for more than 65536 commands; EINVAL for a triggered queue on a profile whose LCID is
-    /// not 0; EPERM for Ethernet without `CAP_NET_RAW`; ENOSPC when the service's TXQs or the
-    /// NIC's are in use, EBADR when its limits have none.
+    /// not 0; EPERM for Ethernet without `CAP_NET_RAW`; ENOSPC when all TXQs of the service or the
+    /// NIC are in use, EBADR when the service's limits allow none.
     ///
-    /// A freed queue gives its share back late: when a later allocation of the same LNI needs it,
-    /// or with the LNI.
+    /// A freed queue returns its share late: when a later allocation of the same LNI needs it, or
+    /// with the LNI.
     #[doc(alias = "cxil_alloc_cmdq")]
     pub fn alloc_txq(
         &self,
@@ -317,13 +317,13 @@ macro_rules! command_queue {
                 self.object().command().cq
             }
 
-            /// How many commands it has room for.
+            /// How many commands fit.
             #[must_use]
             pub fn slots(&self) -> u32 {
                 self.queue.slots
             }
 
-            /// The command slots, 64 bytes each, mapped when first asked for.
+            /// The command slots, 64 bytes each, mapped at first use.
             ///
             /// # Errors
             ///
@@ -334,7 +334,7 @@ macro_rules! command_queue {
                     .get(self.object().device(), "command slots")
             }
 
-            /// The write pointer, which tells the NIC of new commands; mapped when first asked for.
+            /// The write pointer, which notifies the NIC of new commands; mapped at first use.
             ///
             /// # Errors
             ///
@@ -345,7 +345,7 @@ macro_rules! command_queue {
                     .get(self.object().device(), "write pointer")
             }
 
-            /// How many commands of the queue are still to be acknowledged (CQ_ACK_COUNTER).
+            /// How many commands of the queue have not been acknowledged yet (CQ_ACK_COUNTER).
             ///
             /// # Errors
             ///

@@ -9,8 +9,8 @@ use crate::{DriverRelease, Service, Vni, VniAccess};
 
 /// Refuses a communication profile on a VNI that no service has.
 ///
-/// The driver refuses it too, but not for uid 0: that gets a profile of its own, and when it goes
-/// the kernel uses memory that it has freed.
+/// The driver refuses it too, except for uid 0: root gets a profile of its own, and when that is
+/// freed, the kernel uses memory that it has freed before.
 pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
     let device = lni.device();
     let Ok(vni) = u16::try_from(vni)
@@ -24,7 +24,7 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
     {
         return Ok(());
     }
-    // There the driver looks at nothing but the LNI's service, which may allow every VNI.
+    // There the driver checks only the LNI's own service, which may allow every VNI.
     if device
         .driver()?
         .detected_release()
@@ -48,7 +48,7 @@ pub(super) fn check(lni: &LniInner, vni: u32) -> Result<()> {
         .on(device.id()))
 }
 
-/// The VNIs of the LNI's service, asked for once.
+/// The VNIs of the LNI's service, queried once.
 fn own(lni: &LniInner) -> Option<VniAccess> {
     if let Some(vnis) = lni.vnis.get() {
         return Some(*vnis);

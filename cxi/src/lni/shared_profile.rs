@@ -1,9 +1,9 @@
-//! Communication profiles that several handles stand for.
+//! Communication profiles with several handles.
 //!
-//! Asked for the same traffic again, the driver looks anew for a service that admits the caller,
-//! but answers with the LCID that it has, which it counts on the service of the first time. If it
-//! found another one, it frees the first one's VNI while it is in use. So it is not asked: the
-//! second handle is made here.
+//! When the same traffic is requested again, the driver searches for a service that admits the
+//! caller, but answers with the existing LCID, which it charges to the service found first. If the
+//! search finds another service, it frees the first one's VNI while that is in use. So the driver
+//! is not asked: the second handle is made here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,9 +31,9 @@ impl SharedProfiles {
 struct Entry {
     profile: Arc<Allocated>,
     traffic: Traffic,
-    /// Handles of the caller.
+    /// Handles held by the caller.
     handles: usize,
-    /// These, and queues.
+    /// These, plus queues.
     users: usize,
 }
 
@@ -48,12 +48,12 @@ struct Allocated {
 pub(super) struct ProfileUse {
     lni: Arc<LniInner>,
     profile: Arc<Allocated>,
-    /// By the caller, not by a queue.
+    /// Whether the caller holds it, rather than a queue.
     is_handle: bool,
 }
 
 impl ProfileUse {
-    /// A handle: of a profile that the LNI has, or of one that is allocated.
+    /// Returns a handle, either of an existing profile or of one that `allocate` makes.
     pub(super) fn handle(
         lni: &Arc<LniInner>,
         traffic: Traffic,
@@ -93,7 +93,7 @@ impl ProfileUse {
         }
     }
 
-    /// The same profile, kept by a queue.
+    /// The same profile, held by a queue.
     pub(super) fn for_queue(&self) -> Self {
         if let Some(entry) = self.entry(&mut self.lni.profiles.lock()) {
             entry.users += 1;
@@ -109,7 +109,7 @@ impl ProfileUse {
         self.profile.lcid
     }
 
-    /// The profile goes on for another VNI if `modify`, which gets its number in the open file,
+    /// Moves the profile to another VNI if `modify`, which gets its number in the open file,
     /// succeeds.
     pub(super) fn modify(&self, vni: u32, modify: impl FnOnce(u32) -> Result<()>) -> Result<()> {
         let mut all = self.lni.profiles.lock();
@@ -120,7 +120,7 @@ impl ProfileUse {
         Ok(())
     }
 
-    /// Gives the profile back, unless there is another handle.
+    /// Frees the profile, unless it has another handle.
     pub(super) fn free(&self) -> Result<()> {
         let mut all = self.lni.profiles.lock();
         if self.entry(&mut all).is_none_or(|entry| entry.handles == 1) {
@@ -148,14 +148,14 @@ impl Drop for ProfileUse {
         entry.handles -= usize::from(self.is_handle);
         entry.users -= 1;
         if entry.users == 0 {
-            // Nobody is left to hear of a failure; closing the device frees what remains.
+            // A failure cannot be reported from here; closing the device frees what remains.
             let _ = self.profile.object.free();
             all.retain(|entry| !self.is_of(entry));
         }
     }
 }
 
-/// Whether the driver would answer with an LCID that it has for the same traffic.
+/// Whether the driver would answer with an existing LCID for the same traffic.
 fn would_share(device: &Device, lcid: u32, choice: Option<LcidChoice>) -> Result<bool> {
     Ok(match choice {
         Some(LcidChoice::NotTriggered) => lcid > 0,

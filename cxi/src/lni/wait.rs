@@ -16,7 +16,7 @@ use super::{Lni, LniInner};
 use crate::Device;
 use crate::error::Result;
 
-/// A wait object: something to sleep on until an event queue has news.
+/// A wait object: lets a thread sleep until an event queue reports something new.
 #[derive(Debug)]
 pub struct WaitObject {
     inner: Arc<WaitInner>,
@@ -89,7 +89,7 @@ impl WaitObject {
         self.inner.object.command().wait
     }
 
-    /// The file that tells of news, below the root of sysfs (usually `/sys`).
+    /// The file to poll, below the root of sysfs (usually `/sys`).
     #[must_use]
     pub fn path(&self, sysfs: &Path) -> PathBuf {
         sysfs.join(format!(
@@ -100,12 +100,12 @@ impl WaitObject {
         ))
     }
 
-    /// Opens the file that tells of news.
+    /// Opens the file to poll.
     ///
     /// # Errors
     ///
-    /// What `open(2)` and the first `read(2)` say; ENOENT on a device without sysfs, such as a mock
-    /// in the same process.
+    /// The errors of `open(2)` and the first `read(2)`; ENOENT on a device without sysfs, such as
+    /// an in-process mock.
     pub fn open(&self, sysfs: &Path) -> io::Result<Interrupt> {
         let interrupt = Interrupt {
             file: File::open(self.path(sysfs))?,
@@ -130,18 +130,19 @@ closable!(
     "EBUSY while an event queue wakes it up."
 );
 
-/// The file of a wait object, ready to be waited for; also with `poll(2)` for POLLPRI.
+/// The file of a wait object; can also be used with `poll(2)` for POLLPRI.
 #[derive(Debug)]
 pub struct Interrupt {
     file: File,
 }
 
 impl Interrupt {
-    /// Sleeps until there is news or the time is over, and says whether there was.
+    /// Sleeps until something new is reported or the timeout expires; returns whether something
+    /// was.
     ///
     /// # Errors
     ///
-    /// What `poll(2)` says, EINTR included.
+    /// The errors of `poll(2)`, EINTR included.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
         let timeout = timeout.map_or(PollTimeout::NONE, |timeout| {
             PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX)
@@ -157,7 +158,7 @@ impl Interrupt {
         Ok(news)
     }
 
-    /// Reading takes note of the news, so that the next wait is for more.
+    /// Reading acknowledges what was reported, so that the next wait is for something newer.
     fn rearm(&self) -> io::Result<()> {
         self.file.read_at(&mut [0], 0).map(drop)
     }

@@ -47,14 +47,14 @@ impl Default for ServiceSpecBuilder {
 }
 
 impl ServiceSpecBuilder {
-    /// Lets somebody use the service; at most two, a network namespace only alone. Without any
-    /// member everybody on the node may use it.
+    /// Admits a user, group or network namespace; at most two, and a network namespace only on its
+    /// own. Without any member, everyone on the node may use the service.
     pub fn member(mut self, member: Member) -> Self {
         self.members.get_or_insert_default().push(member);
         self
     }
 
-    /// Lets these use the service, and nobody if there are none.
+    /// Admits exactly these members, or no process if there are none.
     pub fn members(mut self, members: impl IntoIterator<Item = Member>) -> Self {
         self.members.get_or_insert_default().extend(members);
         self
@@ -72,30 +72,31 @@ impl ServiceSpecBuilder {
         self
     }
 
-    /// Gives access to a block of VNIs. From SHS 13.1 on.
+    /// Gives access to a block of VNIs. Needs SHS 13.1 or later.
     pub fn vni_range(mut self, range: VniRange) -> Self {
         self.range = Some(range);
         self
     }
 
-    /// Asks that no other service may get the VNIs, now or later.
+    /// Requests that no other service may get the VNIs, now or later.
     ///
-    /// A block of two VNIs or more always has that. Single VNIs have it from SHS 13.0 to 14.0.0;
-    /// other drivers let any number of services list the same, and making the service is an
-    /// error then: [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed), also where it cannot
-    /// be told whether the driver is one of those. The driver stores nothing of this.
+    /// A block of two or more VNIs always has this property. Single VNIs have it from SHS 13.0 to
+    /// 14.0.0. Other drivers let any number of services list the same VNI; with those, or if the
+    /// release cannot be determined, making the service fails with
+    /// [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed). The driver does not store
+    /// this request.
     pub fn exclusive_vnis(mut self, exclusive: bool) -> Self {
         self.exclusive_vnis = exclusive;
         self
     }
 
-    /// Names no VNIs at all; see [`VniAccess::Unrestricted`] for what that means by release.
+    /// Names no VNIs at all; [`VniAccess::Unrestricted`] describes what that means in each release.
     pub fn unrestricted_vnis(mut self) -> Self {
         self.unrestricted = true;
         self
     }
 
-    /// Sets the VNIs in any of the three ways.
+    /// Sets the VNIs, in any of the three forms.
     pub fn vni_access(self, vnis: VniAccess) -> Self {
         match vnis {
             VniAccess::List(list) => self.vnis(list.iter()),
@@ -104,61 +105,61 @@ impl ServiceSpecBuilder {
         }
     }
 
-    /// Allows these traffic classes only. Without this call all are allowed.
+    /// Allows only these traffic classes. The default is to allow all.
     pub fn traffic_classes(mut self, classes: TrafficClasses) -> Self {
         self.traffic_classes = Some(classes);
         self
     }
 
-    /// Limits every resource: start from [`Limits::none`] or [`Limits::all_of`] a NIC.
+    /// Sets the limit of every resource: start from [`Limits::none`] or [`Limits::all_of`] a NIC.
     ///
-    /// Without limits a service may have all that the NIC has, reserves nothing but 8 TLEs, and
-    /// takes one of three TLE pools for that. TLEs come in pools of at least 8, of which a NIC has
-    /// three for services besides the default one; limits with none for TLEs need no pool. LE
-    /// reservations need one of 15 pools.
+    /// Without limits a service may have everything that the NIC has. It reserves nothing but 8
+    /// TLEs, for which it takes a TLE pool. TLEs come in pools of at least 8, and a NIC has three
+    /// for services other than the default one; limits without TLEs need no pool. Reserving LEs
+    /// takes one of 15 LE pools.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Whether the service is enabled after its creation. Default: it is.
+    /// Sets whether the service is enabled after it is made. The default is true.
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
         self
     }
 
-    /// Marks the service as the system's. The driver only notes it.
+    /// Marks the service as a system service. The driver only stores this.
     pub fn system(mut self, system: bool) -> Self {
         self.system = system;
         self
     }
 
-    /// Notes a counter pool, 0 to 3. The driver only notes it.
+    /// Sets a counter pool, 0 to 3. The driver only stores this.
     pub fn counter_pool(mut self, pool: u8) -> Self {
         self.counter_pool = pool;
         self
     }
 
     /// Gives every LNI communication profiles of its own, which
-    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. For
-    /// services with a VNI range. From SHS 13.1 on.
+    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
+    /// services with a VNI range, from SHS 13.1 on.
     pub fn exclusive_cp(mut self, exclusive: bool) -> Self {
         self.exclusive_cp = exclusive;
         self
     }
 
-    /// How many LNIs may share one RGID. Without this call every LNI has its own, unless the
-    /// driver's administrator chose another default.
+    /// Sets how many LNIs may share one RGID. The default is 1, unless the driver's administrator
+    /// has configured another.
     pub fn lnis_per_rgid(mut self, count: LnisPerRgid) -> Self {
         self.lnis_per_rgid = Some(count);
         self
     }
 
-    /// Checks it.
+    /// Checks the specification and returns it.
     ///
     /// # Errors
     ///
-    /// What is wrong and what would be right.
+    /// [`InvalidSpec`] says what is wrong and what would be right.
     pub fn build(self) -> Result<ServiceSpec, InvalidSpec> {
         let vnis = match (self.vnis, self.range, self.unrestricted) {
             (Some(vnis), None, false) => VniAccess::List(VniList::new(vnis)?),

@@ -10,25 +10,25 @@ use crate::error::{Error, ErrorKind, Result, Shortage};
 use crate::{ServiceId, VniAccess};
 
 impl Services {
-    /// Writes the specification over that of a service (SVC_UPDATE).
+    /// Replaces the specification of a service (SVC_UPDATE).
     ///
-    /// Only [`enabled`](ServiceSpec::is_enabled) is certain to be applied. From SHS 13.0 on the
-    /// driver takes other members, VNIs and traffic classes and merely notes them: lists show
-    /// them, and in force stays what the service was made with. So a specification that changes
-    /// one of them is refused here. Limits are not even noted. To change a service, destroy it
-    /// and make another.
+    /// Only [`enabled`](ServiceSpec::is_enabled) is certain to take effect. From SHS 13.0 on the
+    /// driver stores other members, VNIs and traffic classes without applying them: lists show the
+    /// new ones, but those from the service's creation remain in force. A specification that
+    /// changes one of them is therefore refused here. Limits are not even stored. To change a
+    /// service, destroy it and make another.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI.
-    /// - [`ErrorKind::InvalidInput`], nothing was sent: the service has limits and the
-    ///   specification has none, or the other way round, which the driver refuses; or the number
-    ///   of VNIs changes, which a driver from SHS 13.1 on accepts and then can neither enable the
-    ///   service nor give all of its VNIs back.
-    /// - [`ErrorKind::NotGuaranteed`], nothing was sent: members, VNIs or traffic classes change.
-    /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is
-    ///   disabled then.
+    /// - [`ErrorKind::InvalidInput`], nothing was sent: only one of the service and the
+    ///   specification has limits, which the driver refuses; or the number of VNIs differs, which a
+    ///   driver from SHS 13.1 on accepts, only to be unable to enable the service or to release all
+    ///   of its VNIs.
+    /// - [`ErrorKind::NotGuaranteed`], nothing was sent: members, VNIs or traffic classes differ.
+    /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is then
+    ///   disabled.
     #[doc(alias = "cxil_update_svc")]
     pub fn update(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
         let service = self.get(id)?;
@@ -72,26 +72,25 @@ impl Services {
         self.store(id, spec)
     }
 
-    /// SVC_UPDATE without a look at what is there.
+    /// SVC_UPDATE without checking the service first.
     pub(super) fn store(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
         let mut desc = spec.to_kernel(self.device.before_13_1()?);
         if matches!(spec.vnis, VniAccess::Range(_)) {
-            // The driver counts a range as one VNI, and looks at the count.
+            // To the driver a range is one VNI, and it compares the counts.
             desc.num_vld_vnis = 1;
         }
         self.send_update(id, desc)
     }
 
-    /// Enables or disables a service: SVC_ENABLE, or SVC_UPDATE where the driver is older than
-    /// SHS 13.1. On SHS 13.0 the VNIs of a disabled service can still be used through LNIs of
-    /// other services.
+    /// Enables or disables a service: SVC_ENABLE, or SVC_UPDATE with drivers older than SHS 13.1.
+    /// On SHS 13.0 the VNIs of a disabled service can still be used through LNIs of other services.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI, even if nothing would change.
-    /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is
-    ///   disabled then.
+    /// - [`ErrorKind::NotEnough`] (ENOSPC): the NIC's table of VNIs is full. The service is then
+    ///   disabled.
     #[doc(alias = "cxil_svc_enable")]
     pub fn set_enabled(&self, id: ServiceId, enabled: bool) -> Result<()> {
         if self.device.before_13_1()? {
@@ -114,16 +113,16 @@ impl Services {
             .call(&command, |errno| self.why_not_changed(id, errno))
     }
 
-    /// Refuses to touch a service that is said to have more VNIs than a service can have: the
-    /// driver would read behind its arrays. Only programs that write descriptors of their own
-    /// make such services.
+    /// Refuses to touch a service that claims more VNIs than a service can have: the driver would
+    /// read past the end of its arrays. Only programs that write their own descriptors make such
+    /// services.
     pub(super) fn check_vni_count(&self, id: ServiceId, opcode: Opcode) -> Result<()> {
         if self.device.is_known_safe(Quirks::VNI_COUNT) {
             return Ok(());
         }
         match self.read(id) {
             Ok(service) => self.guard_vni_count(&service, opcode),
-            // One that cannot be read is the driver's to refuse.
+            // If it cannot be read, refusing it is up to the driver.
             Err(_) => Ok(()),
         }
     }
@@ -166,7 +165,7 @@ impl Services {
         }
     }
 
-    /// Reads a service before a command whose EINVAL has several reasons.
+    /// Reads a service before a command for which EINVAL has several reasons.
     pub(super) fn exists(&self, id: ServiceId, opcode: Opcode) -> Result<Service> {
         self.read(id).map_err(|error| match error.kind() {
             ErrorKind::NoSuchService { .. } => error.during(opcode),
@@ -175,7 +174,7 @@ impl Services {
     }
 }
 
-/// What of a specification differs from the service and would not be put into force.
+/// What of a specification differs from the service and would not take effect.
 fn merely_noted(service: &Service, spec: &ServiceSpec) -> Option<&'static str> {
     if service.members().as_ref() != spec.members() {
         Some("members")
@@ -188,7 +187,7 @@ fn merely_noted(service: &Service, spec: &ServiceSpec) -> Option<&'static str> {
     }
 }
 
-/// What of the VNIs the driver counts.
+/// The part of the VNIs that the driver counts.
 fn shape(vnis: VniAccess) -> (bool, usize) {
     match vnis {
         VniAccess::List(list) => (true, list.len()),

@@ -1,11 +1,11 @@
-//! Who has a VNI.
+//! Finding out who has a VNI.
 
 use super::Services;
 use crate::error::VniConflict;
 use crate::{ServiceId, VniRange};
 
 impl Services {
-    /// Which service has one of the VNIs; what a driver's EEXIST is about.
+    /// Finds the service that has one of the VNIs, which is why the driver answered EEXIST.
     pub(super) fn conflict(
         &self,
         wanted: &[VniRange],
@@ -23,12 +23,12 @@ impl Services {
         )
     }
 
-    /// Which service has one of the VNIs now, if any does.
+    /// The service that has one of the VNIs now, if any.
     pub(super) fn holder(&self, wanted: &[VniRange]) -> Option<VniConflict> {
         self.find_holder(wanted, None, |_, _| true)
     }
 
-    /// A conflict that every driver refuses: two blocks overlap, not both of them single VNIs.
+    /// A conflict that every driver refuses: two blocks overlap, and at least one has several VNIs.
     pub(super) fn certain_conflict(&self, wanted: VniRange, id: ServiceId) -> Option<VniConflict> {
         let certain = |a: VniRange, b: VniRange| a.size() > 1 || b.size() > 1;
         self.find_holder(&[wanted], Some(id), certain)
@@ -44,7 +44,7 @@ impl Services {
         for service in others.iter().filter(|other| Some(other.id()) != except) {
             let held = match service.vnis() {
                 crate::VniAccess::Range(range) => vec![range],
-                // SHS 13.0 claims what is listed even where the list does not restrict.
+                // SHS 13.0 claims the listed VNIs even where the list does not restrict.
                 _ => service.listed_vnis().iter().map(VniRange::from).collect(),
             };
             let hit = wanted.iter().find_map(|wanted| {

@@ -16,37 +16,39 @@ use crate::{Backoff, ServiceId, SystemClock, VniAccess, VniRange};
 const UNDO: Duration = Duration::from_millis(100);
 
 impl Services {
-    /// Makes a service (SVC_ALLOC and what else it takes) and returns its id.
+    /// Makes a service (SVC_ALLOC and any further commands) and returns its id.
     ///
-    /// A VNI list is one command. A VNI range is three (allocate, set the range, enable), a
-    /// network namespace four, sharing of RGIDs and exclusive CPs one more each. If a later one fails, the service is destroyed again; should even
-    /// that fail, or be dangerous, [`Error::leftover`] has its id.
+    /// A VNI list takes one command. A VNI range takes three (allocate, set the range, enable), a
+    /// network namespace four, and RGID sharing and exclusive CPs one more each. If a later command
+    /// fails, the service is destroyed again; if that fails too or would be dangerous,
+    /// [`Error::leftover`] has its id.
     ///
-    /// A driver that made the service and whose answer cannot be had ([`ErrorKind::Protocol`], or
-    /// EFAULT) keeps it, and its id is lost: look for it in the [list](Self::list). The layer for
-    /// jobs does (`Node::allocate` of `cxi-job`).
+    /// If the driver's answer cannot be read ([`ErrorKind::Protocol`] or EFAULT), the driver keeps
+    /// the service, and its id is lost: look for it in the [list](Self::list), as `Node::allocate`
+    /// of `cxi-job` does.
     ///
-    /// The service is enabled unless [asked otherwise](super::ServiceSpecBuilder::enabled); one to
-    /// be disabled is enabled for the moment between two commands. One with
-    /// [unrestricted VNIs](VniAccess::Unrestricted) is disabled until it has a
-    /// [VNI range](Self::set_vni_range).
+    /// The service is enabled unless the specification [says
+    /// otherwise](super::ServiceSpecBuilder::enabled); even then it is enabled for the moment
+    /// between two commands. One with [unrestricted VNIs](VniAccess::Unrestricted) stays disabled
+    /// until it has a [VNI range](Self::set_vni_range).
     ///
-    /// The same specification gives the same protection with every driver, or an error. On SHS
-    /// 13.0 the VNIs of a disabled service can still be used through LNIs of others.
+    /// The same specification gives the same protection with every driver, or an error. One
+    /// exception: on SHS 13.0 the VNIs of a disabled service can still be used through LNIs of
+    /// other services.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::InvalidSpec`]: a limit is above what the NIC has. Nothing was sent.
-    /// - [`ErrorKind::NotEnough`] (ENOSPC): names what is short.
-    /// - [`ErrorKind::VniTaken`] (EEXIST): another service has a VNI. Ranges never overlap; from
-    ///   SHS 13.0 to 14.0.0 single VNIs do not either.
+    /// - [`ErrorKind::NotEnough`] (ENOSPC): something is exhausted; the error names it.
+    /// - [`ErrorKind::VniTaken`] (EEXIST): another service has a VNI. Ranges may never overlap;
+    ///   from SHS 13.0 to 14.0.0 neither may single VNIs.
     /// - [`ErrorKind::NotPermitted`] (EPERM).
     /// - [`ErrorKind::Unsupported`]: the driver is too old for a range, a namespace, or a service
-    ///   with no VNI or member.
-    /// - [`ErrorKind::NotGuaranteed`]: [exclusive VNIs](super::ServiceSpecBuilder::exclusive_vnis),
-    ///   and the driver lets others list them.
-    /// - [`ErrorKind::Quirk`]: unrestricted VNIs up to SHS 13.0, where the service would be
-    ///   enabled at once.
+    ///   without VNIs or members.
+    /// - [`ErrorKind::NotGuaranteed`]: [exclusive VNIs](super::ServiceSpecBuilder::exclusive_vnis)
+    ///   are requested, but the driver lets other services list them.
+    /// - [`ErrorKind::Quirk`]: unrestricted VNIs are requested up to SHS 13.0, where the service
+    ///   would be enabled at once.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn create(&self, spec: &ServiceSpec) -> Result<ServiceId> {
         let before_13_1 = self.check(spec)?;
@@ -57,7 +59,7 @@ impl Services {
         Ok(id)
     }
 
-    /// Makes a service that is destroyed when the handle goes; see [`ScopedService`].
+    /// Makes a service that is destroyed when its handle is dropped; see [`ScopedService`].
     ///
     /// # Errors
     ///
@@ -67,7 +69,7 @@ impl Services {
         Ok(ScopedService::new(self.clone(), id))
     }
 
-    /// What can be known before the driver is asked; says whether that is older than 13.1.
+    /// Checks what can be known before sending; returns whether the driver is older than 13.1.
     fn check(&self, spec: &ServiceSpec) -> Result<bool> {
         let device = self.device.id();
         let totals = self.device.totals()?;
@@ -85,8 +87,8 @@ impl Services {
             .iter_mut()
             .find(|member| member.kind == cxi_ioctl::abi::service::MEMBER_NET_NS)
         {
-            // The driver takes no id from here, but an entry for a namespace that nobody asked
-            // for. SVC_SET_NETNS makes the real one.
+            // The driver would not take the id from here, but would make an unwanted entry for a
+            // namespace. SVC_SET_NETNS makes the real one.
             *slot = cxi_ioctl::abi::service::SvcMember { id: 0, kind: 0 };
         }
         let command = SvcAllocCmd {
@@ -139,7 +141,7 @@ impl Services {
         })
     }
 
-    /// What is left to do after SVC_ALLOC.
+    /// What remains to be done after SVC_ALLOC.
     fn complete(&self, id: ServiceId, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
         if let VniAccess::Range(range) = spec.vnis {
             self.write_vni_range(id, range)?;
@@ -148,11 +150,13 @@ impl Services {
             self.set_lnis_per_rgid(id, count)?;
         }
         if spec.exclusive_cp {
-            // Services with a range are disabled up to here, and the driver takes it only then.
+            // Services with a range are disabled up to here, and only then does the driver accept
+            // it.
             self.write_exclusive_cp(id, true)?;
         }
         if let Some(netns) = spec.netns() {
-            // Only a disabled service takes a namespace; those without a VNI list are.
+            // Only a disabled service can get a namespace; services without a VNI list are
+            // disabled.
             if matches!(spec.vnis, VniAccess::List(_)) {
                 self.set_enabled(id, false)?;
             }
@@ -181,9 +185,8 @@ impl Services {
     }
 }
 
-/// Whether a range was refused for something else than another service: for a domain of uid 0 on
-/// one of the VNIs. The driver then keeps a profile that is freed, and destroying the service
-/// would use it.
+/// Whether a range was refused not because of another service, but because of a domain of uid 0 on
+/// one of the VNIs. The driver then keeps a freed profile, and destroying the service would use it.
 fn taken_by_nobody(error: &Error) -> bool {
     error.command() == Some(Opcode::SVC_SET_VNI_RANGE)
         && matches!(

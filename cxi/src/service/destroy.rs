@@ -11,15 +11,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{Backoff, Clock, ServiceId, SystemClock};
 
 impl Services {
-    /// Destroys a service (SVC_DESTROY). Its VNIs, reservations and its id are free afterwards.
+    /// Destroys a service (SVC_DESTROY). Its VNIs, reservations and id are free afterwards.
     ///
     /// # Errors
     ///
-    /// - [`ErrorKind::NoSuchService`] (EINVAL): somebody else may have been faster. A driver that
-    ///   gives EINVAL and has the service does not know the command in this form: that is
-    ///   [`ErrorKind::Refused`].
-    /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI, be it of a process that is just
-    ///   ending; or its usage is being read at this moment.
+    /// - [`ErrorKind::NoSuchService`] (EINVAL): for example, another process destroyed it first. If
+    ///   the driver answers EINVAL although it has the service, it does not know this form of the
+    ///   command, and the error is [`ErrorKind::Refused`].
+    /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI, possibly of a process that is just
+    ///   ending, or its usage is being read at this moment.
     /// - [`ErrorKind::InvalidInput`]: the default service cannot be destroyed. Nothing was sent.
     #[doc(alias = "cxil_destroy_svc")]
     pub fn destroy(&self, id: ServiceId) -> Result<()> {
@@ -42,22 +42,22 @@ impl Services {
         })
     }
 
-    /// Destroys a service as soon as nobody uses it any more, trying for at most `deadline`: the
-    /// first pause is 1 ms, each is twice as long as the one before, none longer than 1 s.
+    /// Destroys a service as soon as it is no longer in use, trying for at most `deadline`. The
+    /// first pause is 1 ms; each is twice as long as the one before, up to 1 s.
     ///
     /// # Errors
     ///
-    /// As [`destroy`](Self::destroy). [`ErrorKind::Busy`] after the deadline says how long and
-    /// how often it was tried.
+    /// As [`destroy`](Self::destroy). [`ErrorKind::Busy`] after the deadline says how long and how
+    /// often this was tried.
     pub fn destroy_when_idle(&self, id: ServiceId, deadline: Duration) -> Result<()> {
         self.destroy_when_idle_with(id, deadline, Backoff::default(), &SystemClock::new())
     }
 
-    /// As [`destroy_when_idle`](Self::destroy_when_idle), with pauses and a clock of one's own.
+    /// As [`destroy_when_idle`](Self::destroy_when_idle), with custom pauses and a custom clock.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`destroy_when_idle`](Self::destroy_when_idle).
     pub fn destroy_when_idle_with(
         &self,
         id: ServiceId,
@@ -86,7 +86,7 @@ impl Services {
                 .during(SvcDestroyCmd::OPCODE)
                 .on(self.device.id()));
             }
-            // The last attempt comes at the deadline, not before it.
+            // The last attempt is made at the deadline, not before it.
             clock.sleep(pause.max(Duration::from_micros(1)).min(left));
         }
         // The pauses never end.

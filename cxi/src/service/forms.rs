@@ -1,5 +1,4 @@
-//! The forms of HPE's templates: where ours have a list, theirs have a mapping with a key that
-//! repeats.
+//! The forms of HPE's templates: where ours have a list, theirs have a mapping with repeated keys.
 
 use std::fmt;
 
@@ -9,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Member, Members, TrafficClass, TrafficClasses, VniAccess, VniList, VniRange};
 
-/// What is there, as opposed to a key without a value: `members:` and nothing behind it looks like
-/// a restriction and would be none.
+/// A value that is present, as opposed to a key without one: `members:` with nothing after it looks
+/// like a restriction but would not be one.
 pub(super) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -24,11 +23,11 @@ where
     }
 }
 
-/// VNIs as a list, or as a mapping: `vni` for each, or `vni_min` and `vni_max`.
+/// VNIs as a list, or as a mapping: one `vni` for each, or `vni_min` and `vni_max`.
 #[derive(Clone, Copy)]
 pub(super) struct Vnis {
     pub(super) access: VniAccess,
-    /// It was a mapping.
+    /// Whether it was a mapping.
     pub(super) of_hpe: bool,
 }
 
@@ -41,7 +40,7 @@ impl Vnis {
     }
 }
 
-/// As a list: a block has a key of its own in our form.
+/// The VNIs as a list: in our form a block has a key of its own.
 impl Serialize for Vnis {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.access {
@@ -152,8 +151,8 @@ impl<'de> Deserialize<'de> for Classes {
     }
 }
 
-/// Members, each with its type and id, and the traffic classes that stand among them: in the
-/// template that HPE ships the key `tcs` is commented out, and the classes below it are not.
+/// Members, each with type and id, and the traffic classes among them: in HPE's template the key
+/// `tcs` is commented out while the classes below it are not.
 #[derive(Deserialize)]
 #[serde(try_from = "Vec<Entry>")]
 pub(super) struct MemberList {

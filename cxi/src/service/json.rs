@@ -137,8 +137,8 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// What a switch and the list it is about say together. HPE's tool ignores what is switched
-    /// off, and so does a template in its form; in ours that is a contradiction.
+    /// Combines a switch with the list it applies to. HPE's tool ignores a list that is switched
+    /// off, and so does a template in its form; in our form that is a contradiction.
     fn switched<T>(
         &self,
         switch: Option<Switch>,
@@ -210,7 +210,7 @@ impl TryFrom<Template> for ServiceSpec {
             builder = builder.lnis_per_rgid(count);
         }
         let on = |switch: Option<Switch>, default| switch.map_or(default, |Switch(on)| on);
-        // HPE's tool takes the switch for a list of VNIs too, where it means nothing.
+        // HPE's tool accepts the switch for a list of VNIs too, where it means nothing.
         let can_be_exclusive = range.is_some() || !template.is_of_hpe();
         builder
             .enabled(on(template.enable, true))
@@ -252,7 +252,7 @@ fn parts(vnis: VniAccess) -> (Option<VniList>, Option<VniRange>, bool) {
     }
 }
 
-/// The form of a [`Service`]: that of a specification, and what only a service has.
+/// The form of a [`Service`]: that of a specification, with the fields that only a service has.
 #[derive(Serialize)]
 #[allow(clippy::struct_excessive_bools, reason = "the form is the kernel's")]
 struct Report {

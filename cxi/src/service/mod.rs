@@ -5,34 +5,34 @@ mod change;
 mod conflict;
 mod create;
 mod destroy;
+mod enospc;
 #[cfg(feature = "serde")]
 mod forms;
 #[cfg(feature = "serde")]
 mod json;
 mod netns;
 mod presence;
+mod query;
 mod read;
-mod release;
+mod requirements;
 mod scoped;
 mod settings;
-mod shortage;
 mod spec;
-mod usage;
 mod vni_range;
 
 use crate::Device;
 
 pub use builder::ServiceSpecBuilder;
+pub use query::Usage;
 pub use read::{Service, ServiceBuffer};
 pub use scoped::ScopedService;
 pub use spec::{InvalidSpec, ServiceSpec};
-pub use usage::Usage;
 
 /// The services of a NIC.
 ///
-/// Changing one takes CAP_SYS_ADMIN in the initial user namespace, on a physical function (else
-/// EPERM); reading is open to everybody. A service belongs to the NIC: it stays when the process
-/// ends, until it is destroyed or the driver is unloaded.
+/// Changing a service needs CAP_SYS_ADMIN in the initial user namespace and a physical function
+/// (otherwise EPERM); reading needs no privilege. A service belongs to the NIC: it outlives the
+/// process, until it is destroyed or the driver is unloaded.
 ///
 /// ```
 /// # use cxi::{Device, DeviceId};

@@ -10,18 +10,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{Member, ServiceId};
 
 impl Services {
-    /// Lets processes of a network namespace use a service (SVC_SET_NETNS); `inode` is the
-    /// namespace's inode number. From SHS 14.0 on.
+    /// Admits the processes of a network namespace to a service (SVC_SET_NETNS). `inode` is the
+    /// namespace's inode number. Needs SHS 14.0 or later.
     ///
-    /// The service must be restricted to members, of which none is a uid or gid, and be disabled.
-    /// [`create`](Self::create) with [`Member::NetNs`] does all of it. Namespaces add up: there is
-    /// no command that takes one away. Inode numbers are used again after a namespace is gone.
+    /// The service must be disabled and restricted to members, none of which is a uid or gid.
+    /// [`create`](Self::create) with [`Member::NetNs`] takes care of everything. Namespaces
+    /// accumulate: no command removes one. Inode numbers are reused after a namespace is gone.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - [`ErrorKind::Busy`] (EBUSY): the service is enabled.
-    /// - EEXIST: it has a uid, a gid, this namespace already, or is open to everybody.
+    /// - EEXIST: it has a uid, a gid or this namespace already, or is open to everyone.
     /// - [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_svc_set_netns")]
     pub fn set_netns(&self, id: ServiceId, inode: u32) -> Result<()> {
@@ -58,8 +58,8 @@ impl Services {
         self.device.call(&command, refused)
     }
 
-    /// The network namespace that may use a service, by inode number (SVC_GET_NETNS); the lowest
-    /// of several; `None` if there is none, or the driver knows none.
+    /// The network namespace that may use a service, by inode number (SVC_GET_NETNS). If there are
+    /// several, the lowest; `None` if there is none, or the driver does not support them.
     ///
     /// # Errors
     ///

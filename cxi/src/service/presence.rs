@@ -1,8 +1,8 @@
-//! What EINVAL of a command about a service means.
+//! What EINVAL means for a command about a service.
 //!
-//! A driver gives EINVAL for a service that is not there. A driver of another version gives it too,
-//! for a command that it does not know, or not in this form. The one must not be taken for the
-//! other: a service that is thought to be gone is forgotten, and holds its VNIs for ever.
+//! A driver answers EINVAL if the service does not exist. A driver of another version also answers
+//! EINVAL to a command, or a form of it, that it does not know. The two must not be confused: a
+//! service that is believed to be gone is forgotten, and would hold its VNIs for ever.
 
 use cxi_ioctl::abi::service::{SvcDesc, SvcGetCmd};
 use cxi_ioctl::{CommandError, Errno};
@@ -11,16 +11,16 @@ use super::Services;
 use crate::ServiceId;
 use crate::error::ErrorKind;
 
-/// Whether a service is there.
+/// Whether a service exists.
 pub(super) enum Presence {
     There,
     Gone,
-    /// The driver does not say.
+    /// The driver does not reveal it.
     Unknown,
 }
 
 impl Services {
-    /// Asks whether a service is there.
+    /// Queries whether a service exists.
     pub(super) fn presence(&self, id: ServiceId) -> Presence {
         match self.ask(id) {
             Ok(_) => Presence::There,
@@ -29,8 +29,8 @@ impl Services {
         }
     }
 
-    /// What it means that SVC_GET gives EINVAL for a service. There is always a default service:
-    /// only a driver that answers for that one knows the command.
+    /// What EINVAL of SVC_GET means for a service. The default service always exists: only a driver
+    /// that answers for that one knows the command.
     fn absence(&self, id: ServiceId) -> Presence {
         if !id.is_default() && self.ask(ServiceId::DEFAULT).is_ok() {
             Presence::Gone
@@ -58,7 +58,7 @@ impl Services {
         }
     }
 
-    /// EINVAL of another command that has no other reason for it than a service that is not there.
+    /// EINVAL of another command for which a missing service is the only reason.
     pub(crate) fn why_invalid(&self, id: ServiceId, errno: Errno) -> Option<ErrorKind> {
         if errno != Errno::EINVAL {
             return None;

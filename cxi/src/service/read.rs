@@ -1,4 +1,4 @@
-//! A service as the driver has it.
+//! A service as the driver reports it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,9 +12,9 @@ use crate::{Limits, Member, Members, ServiceId, TrafficClass, TrafficClasses, Vn
 use crate::{VniList, VniRange};
 use cxi_ioctl::Errno;
 
-/// A service as the driver has it.
+/// A service as the driver reports it.
 ///
-/// Values that this library does not know, from a newer driver, are kept: see
+/// Values that this library does not know, from a newer driver, are preserved: see
 /// [`descriptor`](Self::descriptor).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Service {
@@ -23,7 +23,7 @@ pub struct Service {
     range: Option<VniRange>,
 }
 
-/// The id of a service that the driver names.
+/// The id of a service in the driver's answer.
 pub(super) fn numbered(id: u32) -> Result<ServiceId> {
     ServiceId::new(id).map_err(|_| {
         let text = "the driver's answer holds a service with id 0";
@@ -64,12 +64,12 @@ impl Service {
         self.has(SvcFlags::IS_SYSTEM_SVC)
     }
 
-    /// Who may use it; `None` for everybody.
+    /// Who may use it; `None` for everyone.
     #[must_use]
     pub fn members(&self) -> Option<Members> {
         let [first, second] = self.desc.members.map(Member::from_kernel);
         self.has(SvcFlags::RESTRICTED_MEMBERS).then(|| {
-            // The same one twice says the same as once.
+            // A duplicate means the same as a single one.
             let second = second.filter(|member| Some(*member) != first);
             Members::from_kernel(first.into_iter().chain(second))
         })
@@ -106,20 +106,20 @@ impl Service {
         self.has(SvcFlags::RESOURCE_LIMITS)
     }
 
-    /// The limits in force: what is reserved, and what it may have at most. Without
-    /// [own limits](Self::is_limited) those are the totals of the NIC and 8 reserved TLEs.
+    /// The limits in force: what is reserved, and the most it may have. Without [limits of its
+    /// own](Self::is_limited) those are the totals of the NIC and 8 reserved TLEs.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits::from_kernel(&self.desc.limits)
     }
 
-    /// The counter pool that is noted for it.
+    /// The counter pool that is stored for it.
     #[must_use]
     pub fn counter_pool(&self) -> u8 {
         counter_pool(&self.desc)
     }
 
-    /// The kernel's own form, with everything that a newer driver may have put there.
+    /// The kernel's form, with everything that a newer driver may have put there.
     #[must_use]
     pub fn descriptor(&self) -> &SvcDesc {
         &self.desc
@@ -129,14 +129,14 @@ impl Service {
         self.has(SvcFlags::RESTRICTED_VNIS)
     }
 
-    /// The VNIs in the descriptor, whether they count or not.
+    /// The VNIs in the descriptor, whether or not they take effect.
     pub(crate) fn listed_vnis(&self) -> VniList {
         let named = self.desc.vnis.iter().take(self.desc.num_vld_vnis.into());
         VniList::from_kernel(named.filter_map(|vni| Vni::new(*vni).ok()))
     }
 
-    /// Whether it has a VNI range by what the driver counts: one VNI that is in no list. A driver
-    /// that then says that there is none does not know the question, or not in this form.
+    /// Whether the driver counts a VNI range: one VNI that is in no list. A driver that then denies
+    /// the range does not know the command, or not in this form.
     pub(super) fn counts_a_range(&self) -> bool {
         !self.restricted_vnis() && self.desc.num_vld_vnis == 1 && self.listed_vnis().is_empty()
     }
@@ -146,8 +146,8 @@ impl Service {
     }
 }
 
-/// One line: `service 5: uid 1000; VNIs 1024,1025; LOW_LATENCY`, with `disabled` and `system` where
-/// it is.
+/// One line: `service 5: uid 1000; VNIs 1024,1025; LOW_LATENCY`, followed by `disabled` and
+/// `system` where they apply.
 impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "service {}: ", self.id)?;
@@ -187,9 +187,9 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Room for a list of services that is fetched again and again.
+/// A reusable buffer for lists of services.
 ///
-/// Holds what [`Services::list_into`](super::Services::list_into) fetched last.
+/// It holds what [`Services::list_into`](super::Services::list_into) fetched last.
 #[derive(Debug, Default)]
 pub struct ServiceBuffer {
     pub(super) raw: Vec<SvcDesc>,

@@ -1,12 +1,12 @@
-//! A service that ends with its handle.
+//! A service that is destroyed with its handle.
 
 use super::Services;
 use crate::ServiceId;
 use crate::error::{Error, Result};
 
-/// A service that is destroyed when this goes out of scope, unless it is [kept](Self::keep).
+/// A service that is destroyed when this value is dropped, unless it is [kept](Self::keep).
 ///
-/// Dropping tries once and is quiet; [`destroy`](Self::destroy) reports.
+/// Dropping tries once and ignores errors; [`destroy`](Self::destroy) reports them.
 ///
 /// ```
 /// # use cxi::{Device, DeviceId, ServiceSpec, Vni};
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 pub struct ScopedService {
     services: Services,
     id: ServiceId,
-    /// It lives on, or is gone already.
+    /// It was kept, or is already destroyed.
     kept: bool,
 }
 
@@ -51,7 +51,7 @@ impl ScopedService {
         &self.services
     }
 
-    /// Lets the service live on.
+    /// Keeps the service.
     #[allow(clippy::must_use_candidate, reason = "the id may be known already")]
     pub fn keep(mut self) -> ServiceId {
         self.kept = true;
@@ -60,9 +60,7 @@ impl ScopedService {
 
     /// Destroys the service now.
     ///
-    /// # Errors
-    ///
-    /// As [`Services::destroy`]; the handle comes back with the error.
+    /// As [`Services::destroy`]; the error contains the handle.
     pub fn destroy(self) -> Result<(), (Self, Error)> {
         match self.services.destroy(self.id) {
             Ok(()) => {
@@ -77,7 +75,7 @@ impl ScopedService {
 impl Drop for ScopedService {
     fn drop(&mut self) {
         if !self.kept {
-            // Nobody is there to be told; `destroy` is for those who want to know.
+            // Errors cannot be reported from here; use `destroy` to see them.
             let _ = self.services.destroy(self.id);
         }
     }

@@ -1,4 +1,4 @@
-//! RGID sharing and exclusive communication profiles, and all that a service is.
+//! RGID sharing, exclusive communication profiles, and the complete specification of a service.
 
 use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd};
 use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
@@ -10,15 +10,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess};
 
 impl Services {
-    /// What would make a service like this one: [`get`](Self::get), and what only commands of
-    /// their own answer, which are its network namespace, how it shares RGIDs, and whether its
-    /// profiles are exclusive.
+    /// Returns the specification that would make a service like this one: [`get`](Self::get), plus
+    /// what takes separate commands, namely its network namespace, RGID sharing, and exclusive
+    /// profiles.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
-    /// - [`ErrorKind::InvalidSpec`]: the service has something that this library does not know how
-    ///   to ask for.
+    /// - [`ErrorKind::InvalidSpec`]: the service has a property that this library cannot request.
     pub fn spec(&self, id: ServiceId) -> Result<ServiceSpec> {
         let mut spec = ServiceSpec::try_from(&self.get(id)?)
             .map_err(|error| Error::invalid(error).on(self.device.id()))?;
@@ -33,15 +32,15 @@ impl Services {
 
     /// Sets how many LNIs of a service may share one RGID (SVC_SET_LPR).
     ///
-    /// A driver with RGID sharing turned off (`enable_rgid_sharing`) says yes and changes nothing,
-    /// even for a service that does not exist: read it back where it matters.
+    /// A driver with RGID sharing turned off (`enable_rgid_sharing`) reports success and changes
+    /// nothing, even for a service that does not exist: read the number back where it matters.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - [`ErrorKind::Busy`] (EBUSY): the service has an LNI.
-    /// - [`ErrorKind::Quirk`] for more than one up to SHS 13.0, and nothing is sent: an LNI that
-    ///   shares may get a wrong RGID there, and freeing it crashes the kernel.
+    /// - [`ErrorKind::Quirk`] for more than one up to SHS 13.0, nothing was sent: an LNI that
+    ///   shares an RGID may get a wrong one there, and freeing it crashes the kernel.
     #[doc(alias = "cxil_set_svc_lpr")]
     pub fn set_lnis_per_rgid(&self, id: ServiceId, count: LnisPerRgid) -> Result<()> {
         if count.get() > 1 {
@@ -60,7 +59,7 @@ impl Services {
         })
     }
 
-    /// How many LNIs of a service may share one RGID (SVC_GET_LPR).
+    /// Returns how many LNIs of a service may share one RGID (SVC_GET_LPR).
     ///
     /// # Errors
     ///
@@ -137,8 +136,8 @@ impl Services {
         })
     }
 
-    /// Whether every LNI gets communication profiles of its own (SVC_GET_EXCLUSIVE_CP). False for
-    /// services that cannot have it, and with drivers that do not know it.
+    /// Returns whether every LNI gets communication profiles of its own (SVC_GET_EXCLUSIVE_CP).
+    /// False for services that cannot have them, and with drivers that do not support them.
     ///
     /// # Errors
     ///
@@ -156,7 +155,7 @@ impl Services {
         };
         match self.device.execute(&command) {
             Ok(found) => Ok(found.exclusive_cp != 0),
-            // No VNIs yet, so no profile that could be exclusive.
+            // Without VNIs there cannot be a profile that would be exclusive.
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),
             Err(error) => Err(self
                 .device

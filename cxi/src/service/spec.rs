@@ -1,4 +1,4 @@
-//! What a service is to be.
+//! The specification of a service.
 
 use cxi_ioctl::abi::profile::TC_COUNT;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
@@ -13,10 +13,10 @@ use crate::{
 /// Bits of the counter pool in the flags byte.
 const POOL_SHIFT: u8 = 6;
 
-/// What a service is to be: who may use it, on which VNIs, with which traffic classes, and how
-/// much of the NIC.
+/// The specification of a service: who may use it, on which VNIs, with which traffic classes, and
+/// how much of the NIC.
 ///
-/// Made by a [`builder`](Self::builder), which checks everything that does not depend on the NIC.
+/// Made with a [`builder`](Self::builder), which checks everything that does not depend on the NIC.
 ///
 /// ```
 /// use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
@@ -53,12 +53,12 @@ pub struct ServiceSpec {
 }
 
 impl ServiceSpec {
-    /// Starts a specification. It needs VNIs; everything else has a default.
+    /// Starts building a specification. It needs VNIs; everything else has a default.
     pub fn builder() -> ServiceSpecBuilder {
         ServiceSpecBuilder::default()
     }
 
-    /// Who may use the service; `None` for everybody on the node.
+    /// Who may use the service; `None` for everyone on the node.
     #[must_use]
     pub fn members(&self) -> Option<&Members> {
         self.members.as_ref()
@@ -82,7 +82,7 @@ impl ServiceSpec {
         self.limits.as_ref()
     }
 
-    /// Whether it is enabled after its creation.
+    /// Whether it is enabled after it is made.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled
@@ -94,7 +94,7 @@ impl ServiceSpec {
         self.system
     }
 
-    /// The counter pool that is noted for it, 0 to 3.
+    /// The counter pool that is stored for it, 0 to 3.
     #[must_use]
     pub fn counter_pool(&self) -> u8 {
         self.counter_pool
@@ -112,29 +112,29 @@ impl ServiceSpec {
         self.exclusive_cp
     }
 
-    /// How many LNIs may share one RGID; `None` for what the driver's administrator chose.
+    /// How many LNIs may share one RGID; `None` for the driver's default.
     #[must_use]
     pub fn lnis_per_rgid(&self) -> Option<LnisPerRgid> {
         self.lnis_per_rgid
     }
 
-    /// The same with other limits.
+    /// Returns the specification with other limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Option<Limits>) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The network namespace that is the only member, if that is so.
+    /// The network namespace, if that is the only member.
     pub(super) fn netns(&self) -> Option<u32> {
         self.members.and_then(|members| members.netns())
     }
 
-    /// Whether every limit fits a NIC with these totals.
+    /// Checks whether every limit fits a NIC with these totals.
     ///
     /// # Errors
     ///
-    /// [`InvalidSpec::LimitAboveTotal`] for the first that does not.
+    /// [`InvalidSpec::LimitAboveTotal`] for the first limit that does not fit.
     pub fn fits(&self, totals: &ResourceMap<u16>) -> Result<(), InvalidSpec> {
         let Some(limits) = &self.limits else {
             return Ok(());
@@ -152,7 +152,7 @@ impl ServiceSpec {
         Ok(())
     }
 
-    /// The kernel's form. `before_13_1`: for a driver that old.
+    /// The kernel's form; `before_13_1` for drivers that old.
     pub(super) fn to_kernel(self, before_13_1: bool) -> SvcDesc {
         let mut flags = SvcFlags::empty();
         flags.set(SvcFlags::RESTRICTED_MEMBERS, self.members.is_some());
@@ -186,7 +186,7 @@ impl ServiceSpec {
     }
 }
 
-/// SHS 13.0 opens a service to everybody if one of the two slots is not used. It accepts the same
+/// SHS 13.0 opens a service to everyone if one of the two slots is unused. It accepts the same
 /// member twice; later drivers do not, and do not need it.
 fn kernel_members(members: Members, before_13_1: bool) -> [SvcMember; Members::MAX] {
     const UNUSED: SvcMember = SvcMember { id: 0, kind: 0 };
@@ -206,7 +206,7 @@ pub(super) fn counter_pool(desc: &SvcDesc) -> u8 {
     desc.flags >> POOL_SHIFT
 }
 
-/// What the driver makes of the limits of a specification: what it would reserve.
+/// What the driver makes of a specification's limits: what it would reserve.
 pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
     if flags(desc).contains(SvcFlags::RESOURCE_LIMITS) {
         Limits::from_kernel(&desc.limits).as_stored()
@@ -218,12 +218,12 @@ pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
 impl TryFrom<&Service> for ServiceSpec {
     type Error = InvalidSpec;
 
-    /// What would make a service like this one.
+    /// Returns the specification that would make a service like this one.
     ///
     /// # Errors
     ///
-    /// The service has something that this library does not know how to ask for, such as a kind
-    /// of member from a newer driver.
+    /// The service has a property that this library cannot request, such as a kind of member from a
+    /// newer driver.
     fn try_from(service: &Service) -> Result<Self, InvalidSpec> {
         let mut builder = Self::builder()
             .vni_access(service.vnis())
@@ -243,7 +243,7 @@ impl TryFrom<&Service> for ServiceSpec {
     }
 }
 
-/// Why a specification cannot be.
+/// Why a specification is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSpec {
@@ -262,31 +262,31 @@ pub enum InvalidSpec {
     /// Members that a service cannot have.
     #[error(transparent)]
     Members(#[from] InvalidMembers),
-    /// A restriction to no traffic class at all.
+    /// A restriction to no traffic class.
     #[error("no traffic class: name at least one, or leave them unrestricted")]
     NoTrafficClass,
-    /// Bits that are no traffic class.
+    /// Bits that are not traffic classes.
     #[error("traffic classes {bits:#x}: expected bits below 0x20")]
     TrafficClassBits {
         /// The set, as bits.
         bits: u8,
     },
-    /// A limit that no service can be given, as of a service whose driver answered nonsense.
+    /// An impossible limit, such as that of a service for which the driver answered nonsense.
     #[error("{resource}: {reason}")]
     Limit {
-        /// Of what.
+        /// The resource.
         resource: Resource,
         /// What is wrong.
         reason: InvalidLimit,
     },
-    /// A limit is above what the device has.
+    /// A limit exceeds what the device has.
     #[error("at most {max} {resource} asked for: the device has {total}")]
     LimitAboveTotal {
-        /// Of what.
+        /// The resource.
         resource: Resource,
-        /// What was asked for.
+        /// The requested maximum.
         max: u16,
-        /// What there is.
+        /// What the device has.
         total: u16,
     },
     /// There is no such counter pool.

@@ -9,21 +9,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{ServiceId, VniRange};
 
 impl Services {
-    /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). From SHS 13.1 on.
+    /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). Needs SHS 13.1 or later.
     ///
-    /// The service must have been made with
-    /// [unrestricted VNIs](crate::VniAccess::Unrestricted) and have no range yet; it has to be
-    /// [enabled](Self::set_enabled) afterwards. [`create`](Self::create) with a range does all of
-    /// it.
+    /// The service must have been made with [unrestricted VNIs](crate::VniAccess::Unrestricted) and
+    /// have no range yet; it has to be [enabled](Self::set_enabled) afterwards.
+    /// [`create`](Self::create) with a range takes care of all that.
     ///
-    /// A driver that refuses a range leaves the service broken: destroy it then. What can be
-    /// known to go wrong is therefore checked first.
+    /// A driver that refuses a range leaves the service broken, and it must be destroyed. Whatever
+    /// can be known to go wrong is therefore checked first.
     ///
     /// # Errors
     ///
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
-    /// - [`ErrorKind::InvalidInput`], nothing was sent: the service lists its VNIs, or has a range
-    ///   already, of which the driver would lose track.
+    /// - [`ErrorKind::InvalidInput`], nothing was sent: the service lists its VNIs, or already has
+    ///   a range, of which the driver would lose track.
     /// - [`ErrorKind::VniTaken`] (EEXIST): another service has one of the VNIs.
     /// - [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_svc_set_vni_range")]
@@ -66,8 +65,8 @@ impl Services {
         })
     }
 
-    /// The block of VNIs of a service (SVC_GET_VNI_RANGE); `None` if it lists its VNIs, has no
-    /// range yet, or the driver knows none.
+    /// Returns the VNI block of a service (SVC_GET_VNI_RANGE); `None` if it lists its VNIs, has no
+    /// range yet, or the driver does not support ranges.
     ///
     /// # Errors
     ///
@@ -99,13 +98,13 @@ impl Services {
         }
     }
 
-    /// Whether a driver refused the range of a service: for another service, and destroying it does
-    /// no harm, or for a domain of uid 0, and the driver keeps a profile that it has freed. Nothing
-    /// tells one from the other later.
+    /// Whether a driver refused the range of a service. Either another service was in the way, and
+    /// destroying this one is harmless; or a domain of uid 0 was, and the driver keeps a profile
+    /// that it has freed. The two cannot be told apart afterwards.
     ///
     /// # Errors
     ///
-    /// As [`Self::vni_range`], other than ENOENT.
+    /// As [`Self::vni_range`], except ENOENT.
     pub fn has_lost_range(&self, id: ServiceId) -> Result<bool> {
         match self.vni_range(id) {
             Ok(_) => Ok(false),
@@ -123,7 +122,7 @@ impl Services {
         })
     }
 
-    /// The range of a service that was read; `None` also if it was lost.
+    /// The range of a service that was read; also `None` if it was lost.
     pub(super) fn range_of(&self, service: &Service) -> Result<Option<VniRange>> {
         let command = SvcGetVniRangeCmd {
             svc_id: service.id().get(),

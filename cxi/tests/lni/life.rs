@@ -75,7 +75,7 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
         assert_eq!(
             lni.alloc_cp_with(&options).unwrap_err().to_string(),
             format!(
-                "cxi0: TRIG_CP_ALLOC: asking for an LCID is not known to this driver ({release}): \
+                "cxi0: TRIG_CP_ALLOC: a choice of LCID is not known to this driver ({release}): \
                  it needs SHS 13.1 or later"
             )
         );

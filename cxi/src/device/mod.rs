@@ -1,5 +1,8 @@
 //! An open NIC.
 
+mod probe;
+mod quirks;
+
 use std::borrow::Cow;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -18,8 +21,8 @@ use crate::{DeviceId, Host, ResourceMap, Services};
 
 /// An open NIC. A clone is the same open file; dropping the last one closes it.
 ///
-/// What is allocated below an LNI keeps the file open. Services belong to the NIC and stay.
-/// A device can be used from several threads at once.
+/// Objects allocated below an LNI keep the file open. Services belong to the NIC and are not
+/// affected. A device can be used from several threads at once.
 ///
 /// ```
 /// use cxi::{Device, DeviceId, Resource};
@@ -45,17 +48,17 @@ struct Open {
     properties: OnceLock<DevProperties>,
     driver: OnceLock<Driver>,
     lni_form: LniAllocForm,
-    /// How many services there were at the last look.
+    /// How many services there were when last listed.
     services: AtomicUsize,
 }
 
-/// Services that a list has room for at first.
+/// The number of services that a first list has room for.
 const SERVICES: usize = 32;
 
 impl Device {
     /// Opens `/dev/cxiN`.
     ///
-    /// Needs read and write access to the device node, which everybody has by default.
+    /// Needs read and write access to the device node, which everyone has by default.
     ///
     /// # Errors
     ///
@@ -66,14 +69,14 @@ impl Device {
         Host::system().open(id)
     }
 
-    /// A device behind another transport: a mock, or a decorator around the real one.
+    /// Wraps another transport: a mock, or a decorator around the real one.
     #[must_use]
     pub fn with_transport(id: DeviceId, transport: impl Transport + 'static) -> Self {
         Self::new(id, Arc::new(transport), None)
     }
 
-    /// As [`with_transport`](Self::with_transport), with a sysfs tree (`/sys`) to look things up
-    /// that the driver does not answer.
+    /// As [`with_transport`](Self::with_transport), with a sysfs tree (`/sys`) for what the driver
+    /// does not answer.
     #[must_use]
     pub fn with_sysfs(
         id: DeviceId,
@@ -112,19 +115,19 @@ impl Device {
         self.open.id
     }
 
-    /// What carries commands to it, for commands that this crate does not have.
+    /// The transport that carries commands to it, for commands that this crate does not offer.
     #[must_use]
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.open.transport
     }
 
-    /// What carries commands to it, for functions that take one.
+    /// The transport, for functions that take a reference.
     pub(crate) fn seam(&self) -> &dyn Transport {
         &*self.open.transport
     }
 
-    /// The open device node, to poll or to pass on; `None` where there is none, as on a mock in
-    /// this process.
+    /// The open device node, for polling or passing on; `None` where there is none, as for an
+    /// in-process mock.
     #[must_use]
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         self.open.transport.file()
@@ -136,9 +139,9 @@ impl Device {
         Services::new(self.clone())
     }
 
-    /// How much the NIC has of each resource in total; LEs for each processing element.
+    /// Returns how much the NIC has of each resource in total; LEs for each processing element.
     ///
-    /// Asks the driver once (GET_DEV_PROPERTIES).
+    /// Queries the driver once (GET_DEV_PROPERTIES).
     ///
     /// # Errors
     ///
@@ -148,7 +151,7 @@ impl Device {
         Ok(ResourceMap::from(rsrcs.types.map(|limit| limit.max)))
     }
 
-    /// Whether handles of one mean the same to the other.
+    /// Whether both are the same open file, so that handles of one are valid for the other.
     pub(crate) fn same_file(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.open, &other.open)
     }
@@ -161,8 +164,7 @@ impl Device {
         &self.open.lni_form
     }
 
-    /// Room for a list with an entry for each service, and for some that are new: a list is one
-    /// command then.
+    /// Room for a list of all services and a few new ones, so that a list takes one command.
     pub(crate) fn room_for_services<T>(&self) -> Vec<T> {
         let last = self.open.services.load(Ordering::Relaxed);
         Vec::with_capacity(LIST_HEADROOM * (last + last / 4).max(SERVICES))
@@ -173,13 +175,13 @@ impl Device {
         self.open.services.store(count, Ordering::Relaxed);
     }
 
-    /// What GET_DEV_PROPERTIES answered first; for what does not change.
+    /// The first answer to GET_DEV_PROPERTIES, for properties that do not change.
     pub(crate) fn properties(&self) -> Result<&DevProperties> {
         self.try_properties()
             .map_err(|error| self.refused(error, |_| None))
     }
 
-    /// As [`properties`](Self::properties), with the error as it comes.
+    /// As [`properties`](Self::properties), with the error as it is.
     pub(crate) fn try_properties(&self) -> std::result::Result<&DevProperties, CommandError> {
         if let Some(properties) = self.open.properties.get() {
             return Ok(properties);
@@ -188,7 +190,7 @@ impl Device {
         Ok(self.open.properties.get_or_init(|| properties))
     }
 
-    /// The driver, found out the first time.
+    /// The driver, detected at the first call.
     pub(crate) fn known_driver(&self, find: impl FnOnce() -> Result<Driver>) -> Result<&Driver> {
         if let Some(driver) = self.already_known_driver() {
             return Ok(driver);
@@ -197,7 +199,7 @@ impl Device {
         Ok(self.open.driver.get_or_init(|| driver))
     }
 
-    /// The driver, if it has been found out.
+    /// The driver, if it has been detected.
     pub(crate) fn already_known_driver(&self) -> Option<&Driver> {
         self.open.driver.get()
     }
@@ -221,7 +223,7 @@ impl Device {
         execute(self.seam(), command)
     }
 
-    /// Sends a command; `explain` says what a refusal means.
+    /// Sends a command; `explain` tells what a refusal means.
     pub(crate) fn call<C: SafeCommand>(
         &self,
         command: &C,
@@ -231,7 +233,7 @@ impl Device {
             .map_err(|error| self.refused(error, explain))
     }
 
-    /// Something of an open file that cannot be, and is not sent.
+    /// An error for a request that cannot be valid, and is not sent.
     pub(crate) fn invalid(&self, opcode: Opcode, what: impl Into<Cow<'static, str>>) -> Error {
         Error::invalid(ErrorKind::InvalidInput(what.into()))
             .during(opcode)

@@ -1,16 +1,19 @@
-//! What is not sent, and why.
+//! Commands that are not sent, and why.
+
+use std::borrow::Cow;
 
 use cxi_ioctl::{DriverRelease, Errno, Opcode};
 
-use super::{Capabilities, DetectedRelease, Quirks};
 use crate::Device;
+use crate::driver::{Capabilities, DetectedRelease, Driver, Quirks};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Device {
-    /// The same open file, with leave to send what this driver may answer with damage.
+    /// Returns the same open file with permission to send commands on which this driver may do
+    /// damage.
     ///
-    /// Without it such commands are [`ErrorKind::Quirk`] and nothing is sent. What may happen is
-    /// described at each of [`Quirks`].
+    /// Without it such commands fail with [`ErrorKind::Quirk`], and nothing is sent. [`Quirks`]
+    /// describes what may happen.
     ///
     /// ```
     /// # use cxi::{Device, DeviceId, DriverRelease};
@@ -34,25 +37,25 @@ impl Device {
         self
     }
 
-    /// Whether the driver may have this quirk, and nobody accepted it.
+    /// Whether the driver may have this quirk, and it has not been allowed.
     pub(crate) fn threatens(&self, quirk: Quirks) -> Result<bool> {
         Ok(!self.allows_quirks(quirk) && self.driver()?.quirks().contains(quirk))
     }
 
-    /// Whether a quirk was accepted, or the driver is known not to have it. Asks nothing, so no
-    /// only means that a closer look is due.
+    /// Whether a quirk has been allowed, or the driver is known not to have it. Sends nothing, so
+    /// `false` only means that a closer look is needed.
     pub(crate) fn is_known_safe(&self, quirk: Quirks) -> bool {
         let known = self.already_known_driver();
         self.allows_quirks(quirk) || known.is_some_and(|driver| !driver.quirks().contains(quirk))
     }
 
-    /// Whether these quirks were accepted ([`Self::allow_quirks`]).
+    /// Whether these quirks have been allowed ([`Self::allow_quirks`]).
     #[must_use]
     pub fn allows_quirks(&self, quirk: Quirks) -> bool {
         self.accepted.contains(quirk)
     }
 
-    /// Refuses a command that this driver may answer with damage.
+    /// Refuses a command on which this driver may do damage.
     pub(crate) fn guard(&self, quirk: Quirks, opcode: Opcode) -> Result<()> {
         if self.threatens(quirk)? {
             return Err(self.quirk(quirk, opcode));
@@ -67,31 +70,32 @@ impl Device {
             .on(self.id())
     }
 
-    /// Refuses what this driver is not known to do.
+    /// Refuses what this driver is not known to support.
     pub(crate) fn needs(&self, capability: Capabilities, opcode: Opcode) -> Result<()> {
         if self.driver()?.can(capability) {
             return Ok(());
         }
-        Err(self.unsupported(capability.words(), capability.since(), opcode))
+        Err(self.unsupported(capability.to_string(), capability.since(), opcode))
     }
 
     pub(crate) fn unsupported(
         &self,
-        what: &'static str,
+        what: impl Into<Cow<'static, str>>,
         needs: DriverRelease,
         opcode: Opcode,
     ) -> Error {
-        let has = self.detected_release();
-        Error::new(
-            ErrorKind::Unsupported { what, needs, has },
-            Errno::EOPNOTSUPP,
-        )
-        .during(opcode)
-        .on(self.id())
+        let unsupported = ErrorKind::Unsupported {
+            what: what.into(),
+            needs,
+            has: self.detected_release(),
+        };
+        Error::new(unsupported, Errno::EOPNOTSUPP)
+            .during(opcode)
+            .on(self.id())
     }
 
     fn detected_release(&self) -> DetectedRelease {
         self.driver()
-            .map_or(DetectedRelease::Unknown, super::Driver::detected_release)
+            .map_or(DetectedRelease::Unknown, Driver::detected_release)
     }
 }

@@ -1,4 +1,4 @@
-//! A release, as far as it can be told.
+//! The detected driver release.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use cxi_ioctl::DriverRelease;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DetectedRelease {
-    /// Like this one and no other.
+    /// Exactly this one.
     Release(DriverRelease),
-    /// Like one of these, which cannot be told apart from here.
+    /// One of these, which cannot be told apart from here.
     Between {
         /// The oldest that it may be.
         oldest: DriverRelease,
@@ -22,7 +22,7 @@ pub enum DetectedRelease {
 }
 
 impl DetectedRelease {
-    /// The guess that these releases, oldest first, leave.
+    /// The result if these releases, oldest first, are possible.
     pub(super) fn of(candidates: &[DriverRelease]) -> Self {
         match (candidates.first(), candidates.last()) {
             (Some(oldest), Some(newest)) if oldest == newest => Self::Release(*oldest),
@@ -31,7 +31,7 @@ impl DetectedRelease {
         }
     }
 
-    /// The release, if there is no other that it may be.
+    /// The release, if only one is possible.
     #[must_use]
     pub const fn release(self) -> Option<DriverRelease> {
         match self {
@@ -40,7 +40,7 @@ impl DetectedRelease {
         }
     }
 
-    /// The oldest and the newest release that it may be.
+    /// The oldest and the newest possible release.
     #[must_use]
     pub const fn bounds(self) -> Option<(DriverRelease, DriverRelease)> {
         match self {
@@ -50,7 +50,7 @@ impl DetectedRelease {
         }
     }
 
-    /// Whether it may be this one.
+    /// Whether this release is possible.
     #[must_use]
     pub fn may_be(self, release: DriverRelease) -> bool {
         self.bounds()

@@ -1,4 +1,4 @@
-//! What services have in use.
+//! Reading services and what they have in use.
 
 use cxi_ioctl::abi::service::{
     RsrcUse, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
@@ -10,7 +10,7 @@ use super::{Service, ServiceBuffer, Services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::{ResourceMap, ServiceId};
 
-/// How the driver says "not applicable".
+/// The driver's value for "not applicable".
 const NOT_APPLICABLE: u16 = 0xFFFF;
 
 /// What a service has in use.
@@ -20,12 +20,12 @@ const NOT_APPLICABLE: u16 = 0xFFFF;
 pub struct Usage {
     /// The service.
     pub service: ServiceId,
-    /// How much of each resource; LEs of the processing element that has most in use.
+    /// How much of each resource; for LEs, on the processing element with most in use.
     ///
-    /// `None` where the driver cannot tell: LEs and TLEs of a service without a pool of its own,
-    /// by drivers newer than SHS 14.0. Older ones show 0, or the use of the default pool.
+    /// `None` if the driver does not report it: drivers newer than SHS 14.0, for LEs and TLEs of a
+    /// service without a pool of its own. Older drivers show 0, or the use of the default pool.
     pub in_use: ResourceMap<Option<u16>>,
-    /// TLE pool of the service; 0 is the default service's, and stands for none too.
+    /// TLE pool of the service; 0 is the default service's, and also means none.
     pub tle_pool: u32,
 }
 
@@ -64,7 +64,7 @@ impl Services {
             .device
             .call(&command, |errno| self.why_not_read(id, errno))?;
         let service =
-            Service::from_kernel(desc).map_err(|error| self.strange::<SvcGetCmd>(error))?;
+            Service::from_kernel(desc).map_err(|error| self.nonsense::<SvcGetCmd>(error))?;
         if service.id() == id {
             return Ok(service);
         }
@@ -73,11 +73,11 @@ impl Services {
             service.id()
         );
         let error = Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO);
-        Err(self.strange::<SvcGetCmd>(error))
+        Err(self.nonsense::<SvcGetCmd>(error))
     }
 
-    /// An answer to a command that makes no sense.
-    fn strange<C: Command>(&self, error: Error) -> Error {
+    /// An error for an answer that makes no sense.
+    fn nonsense<C: Command>(&self, error: Error) -> Error {
         error.during(C::OPCODE).on(self.device.id())
     }
 
@@ -104,16 +104,16 @@ impl Services {
         Ok(buffer.services)
     }
 
-    /// A service whose range the driver denies: it may be gone, or another one may have its id.
+    /// A service whose range the driver denies may be gone, or its id may belong to another one.
     fn again(&self, listed: Service) -> Result<Service> {
         match self.get(listed.id()) {
-            // It was there when it was listed.
+            // It existed when it was listed.
             Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => Ok(listed),
             result => result,
         }
     }
 
-    /// As [`list`](Self::list), into room that is used again: nothing is allocated if they fit.
+    /// As [`list`](Self::list), into a reusable buffer: nothing is allocated if the services fit.
     ///
     /// ```
     /// # use cxi::{Device, DeviceId, ServiceBuffer};
@@ -129,7 +129,7 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// As [`list`](Self::list). The buffer is empty then.
+    /// As [`list`](Self::list). The buffer is then empty.
     pub fn list_into(&self, buffer: &mut ServiceBuffer) -> Result<()> {
         self.list_without_ranges(buffer)?;
         let open = |service: &&mut Service| !service.restricted_vnis();
@@ -150,7 +150,7 @@ impl Services {
         asked
     }
 
-    /// One SVC_LIST_GET: services with a range look as if they had no VNIs.
+    /// One SVC_LIST_GET: services with a range appear to have no VNIs.
     pub(crate) fn list_without_ranges(&self, buffer: &mut ServiceBuffer) -> Result<()> {
         let ServiceBuffer { raw, services } = buffer;
         services.clear();
@@ -166,7 +166,7 @@ impl Services {
                 Ok(service) => services.push(service),
                 Err(error) => {
                     services.clear();
-                    return Err(self.strange::<SvcListGetCmd>(error));
+                    return Err(self.nonsense::<SvcListGetCmd>(error));
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Services {
 
     /// What a service has in use (SVC_RSRC_GET).
     ///
-    /// While it is asked, the service is in use for a moment: destroying it may answer EBUSY.
+    /// While this runs, the service is in use for a moment: destroying it may fail with EBUSY.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Services {
         raw.iter()
             .map(|entry| {
                 let id = numbered(entry.svc_id)
-                    .map_err(|error| self.strange::<SvcRsrcListGetCmd>(error))?;
+                    .map_err(|error| self.nonsense::<SvcRsrcListGetCmd>(error))?;
                 Ok(Usage::from_kernel(id, entry))
             })
             .collect()

@@ -1,4 +1,4 @@
-//! What a specification needs of the driver.
+//! What a specification requires of the driver.
 
 use cxi_ioctl::{Errno, Opcode};
 
@@ -10,7 +10,7 @@ use crate::{DriverRelease, VniAccess, VniRange};
 const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
 impl Services {
-    /// Refuses what this driver does not do, or not as asked.
+    /// Refuses what this driver does not support, or not as requested.
     pub(super) fn check_release(&self, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
         let device = &self.device;
         if spec.netns().is_some() {
@@ -45,7 +45,8 @@ impl Services {
             .unsupported(what, DriverRelease::Shs13_1, OPCODE))
     }
 
-    /// SHS 12.0 keeps the LE pools of a service that it refuses for want of TLEs: do not ask.
+    /// SHS 12.0 keeps the LE pools of a service that it refuses for lack of TLEs, so the request
+    /// must not be sent.
     fn check_pools(&self, spec: &ServiceSpec) -> Result<()> {
         if !self.device.threatens(Quirks::REFUSED_SERVICE_LEAK)? {
             return Ok(());
@@ -58,7 +59,7 @@ impl Services {
         }
     }
 
-    /// Whether the driver keeps others from the VNIs.
+    /// Whether the driver keeps other services off the VNIs.
     fn check_exclusive(&self, vnis: VniAccess) -> Result<()> {
         let single = match vnis {
             VniAccess::List(list) => list.iter().map(VniRange::from).collect(),

@@ -1,4 +1,4 @@
-//! What an ENOSPC of SVC_ALLOC is about.
+//! Finding out why SVC_ALLOC failed with ENOSPC.
 
 use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 
@@ -8,7 +8,7 @@ use crate::error::Shortage;
 use crate::pools::{Reservations, VNI_SLOTS};
 use crate::{Limit, Resource, ResourceMap};
 
-/// What the list of services shows, while the device is as it was when it refused, or nearly so.
+/// What the list of services shows while the device is still, or nearly, as it was at the refusal.
 #[derive(Debug)]
 struct Evidence {
     totals: ResourceMap<u16>,
@@ -37,8 +37,8 @@ impl Services {
         let named = first_short(&wanted, &fail_info.rsrc_avail);
         let evidence = self.evidence();
         if let Some((resource, limit, available)) = named {
-            // SHS 13.0 finds its table of VNIs full before it looks at resources, and then names
-            // nothing at all: all zeros. Trust zeros unless the list proves that there is room.
+            // SHS 13.0 finds its table of VNIs full before it checks resources, and then names
+            // nothing: all zeros. Trust zeros unless the list proves that there is room.
             let nothing_named = fail_info.rsrc_avail == [0; RSRC_COUNT];
             let proven_wrong = evidence.as_ref().is_some_and(|evidence| {
                 evidence.before_13_1 && evidence.reservable(resource) >= limit.reserved()
@@ -57,7 +57,7 @@ impl Services {
         })
     }
 
-    /// Whether a service with LEs would be refused for want of TLEs, as far as can be seen.
+    /// Whether a service with LEs would be refused for lack of TLEs, as far as visible.
     pub(super) fn short_of_tles(&self, desc: &SvcDesc) -> Option<Shortage> {
         let wanted = effective_limits(desc);
         let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
@@ -99,7 +99,7 @@ impl Services {
     }
 }
 
-/// A disabled service holds places too with drivers up to SHS 13.0.
+/// With drivers up to SHS 13.0 a disabled service holds places, too.
 fn slots(services: &ServiceBuffer, before_13_1: bool) -> usize {
     services
         .iter()
@@ -127,7 +127,7 @@ impl Evidence {
         u16::try_from(left).unwrap_or(u16::MAX)
     }
 
-    /// What it is that the driver did not name, in the order in which it takes things.
+    /// What the driver did not name, in the order in which it checks.
     fn unnamed(&self, wanted: &ResourceMap<Limit>, own_slots: usize) -> Shortage {
         let (les, tles) = (wanted[Resource::Les], wanted[Resource::Tles]);
         // From 13.1 on the driver itself says that no pool is left.

@@ -1,4 +1,4 @@
-//! What a NIC has and who holds it, as plain data.
+//! What a NIC has and which services hold it, as plain data.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use cxi::{DeviceId, Limits, Resource, ResourceMap, ServiceId};
 pub struct NicUsage {
     /// Which NIC.
     pub device: DeviceId,
-    /// How much of each resource it has. LEs: on each processing element.
+    /// How much of each resource it has. For LEs: on each processing element.
     pub totals: ResourceMap<u32>,
-    /// Its services, the default one too.
+    /// Its services, including the default one.
     pub services: Vec<ServiceUsage>,
-    /// Whether every service that may have LEs takes an LE pool, as drivers up to SHS 14.0.0 have it. Otherwise it takes a
-    /// reservation.
+    /// Whether every service that may have LEs takes an LE pool, as with drivers up to SHS 14.0.0.
+    /// With later ones only a service that reserves LEs does.
     #[cfg_attr(feature = "serde", serde(default))]
     pub le_pool_by_maximum: bool,
 }
 
 impl NicUsage {
-    /// A NIC with these totals and services, whose LE pools go to reservations.
+    /// A NIC with these totals and services, where only services that reserve LEs take LE pools.
     #[must_use]
     pub const fn new(
         device: DeviceId,
@@ -80,18 +80,18 @@ impl NicUsage {
 pub struct ServiceUsage {
     /// Which service.
     pub service: ServiceId,
-    /// Whose it is, for people: `uid 5588`.
+    /// Its owner, for people: `uid 5588`.
     pub owner: Option<String>,
     /// Whether it is a system service.
     pub system: bool,
     /// What it has reserved and may use.
     pub limits: Limits,
-    /// What it uses; none if the driver does not know.
+    /// What it uses; `None` if the driver does not report it.
     pub in_use: ResourceMap<Option<u16>>,
 }
 
 impl ServiceUsage {
-    /// A user's service with these limits, of whose use nothing is known.
+    /// A user's service with these limits and unknown use.
     #[must_use]
     pub fn new(service: ServiceId, limits: Limits) -> Self {
         Self {
@@ -103,29 +103,29 @@ impl ServiceUsage {
         }
     }
 
-    /// Whose it is, for people.
+    /// Sets its owner, for people.
     #[must_use]
     pub fn owned_by(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
-    /// A system service.
+    /// Makes it a system service.
     #[must_use]
     pub const fn of_system(mut self) -> Self {
         self.system = true;
         self
     }
 
-    /// What it uses, as the driver reports it: 65535 means that the driver does not know (LEs and TLEs of a service without a pool
-    /// of its own).
+    /// Sets what it uses, as the driver reports it: 65535 means that the driver does not know (LEs
+    /// and TLEs of a service without a pool of its own).
     #[must_use]
     pub fn using(mut self, reported: ResourceMap<u16>) -> Self {
         self.in_use = reported.map(|_, count| (count != u16::MAX).then_some(count));
         self
     }
 
-    /// What nobody else can have: the larger of reservation and use.
+    /// What no other service can have: the larger of reservation and use.
     #[must_use]
     pub fn holds(&self, resource: Resource) -> u16 {
         let used = self.in_use[resource].unwrap_or(0);
@@ -133,14 +133,14 @@ impl ServiceUsage {
     }
 }
 
-/// A service that has what a job wants.
+/// A service that holds what a job wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HeldBy {
     /// Which service.
     pub service: ServiceId,
-    /// Whose it is, for people.
+    /// Its owner, for people.
     pub owner: Option<String>,
     /// How much it has.
     pub amount: u16,

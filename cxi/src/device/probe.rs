@@ -1,4 +1,4 @@
-//! The commands that tell drivers apart. None of them changes anything, whoever sends it.
+//! The commands that distinguish drivers. None of them changes anything, whoever sends it.
 
 use std::fs;
 
@@ -7,23 +7,45 @@ use cxi_ioctl::abi::service::{
 };
 use cxi_ioctl::{CommandError, Errno, SafeCommand, UnknownCmd};
 
-use super::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
+use crate::driver::{Answer, DefaultClasses, Driver, Evidence, Parameters, PropertiesForm};
 use crate::error::Result;
 use crate::sysfs::NicDirectory;
 use crate::{Device, ServiceId};
 
-/// The default service: it always exists, and nobody can destroy it.
+/// The default service: it always exists, and cannot be destroyed.
 const SERVICE: u32 = ServiceId::DEFAULT.get();
 
 /// "No id" to the kernel. A driver that knows SVC_SET_NETNS refuses it even for a service that
 /// could have a namespace, so the command cannot succeed.
 const NO_NAMESPACE: u32 = u32::MAX;
 
-/// How a driver says "not applicable".
+/// The driver's value for "not applicable".
 const NOT_APPLICABLE: u16 = 0xFFFF;
 
-/// Asks the driver, and looks at sysfs if there is one.
-pub(super) fn evidence(device: &Device) -> Result<Evidence> {
+impl Device {
+    /// Detects which driver this is. The driver is queried once; see [`Driver`].
+    ///
+    /// Needs no privilege, changes nothing, and has the same result for root and an ordinary user.
+    /// The commands are GET_DEV_PROPERTIES, one that no driver knows, and SVC_GET, SVC_RSRC_GET,
+    /// SVC_GET_EXCLUSIVE_CP and SVC_SET_NETNS for the default service, the last one with an id
+    /// that drivers refuse (all ones). While its usage is read, the default service counts as in
+    /// use: another process's command to enable or disable it may fail with EBUSY.
+    ///
+    /// For a driver that behaves like no known release, the result is
+    /// [`DetectedRelease::Unknown`](crate::driver::DetectedRelease::Unknown), with the
+    /// [capabilities](Driver::capabilities) that its answers prove.
+    ///
+    /// # Errors
+    ///
+    /// EIO if the device has been removed; errors that say nothing about the driver (EINTR,
+    /// EAGAIN, ENOMEM, ENODEV).
+    pub fn driver(&self) -> Result<&Driver> {
+        self.known_driver(|| evidence(self).map(Driver::of))
+    }
+}
+
+/// Queries the driver, and sysfs if there is one.
+fn evidence(device: &Device) -> Result<Evidence> {
     let directory = device.directory();
     Ok(Evidence {
         unknown_command: answer(device, &UnknownCmd::new())?,
@@ -52,7 +74,7 @@ pub(super) fn evidence(device: &Device) -> Result<Evidence> {
     })
 }
 
-/// What an error says about the driver; the error itself if it says nothing.
+/// What an error reveals about the driver, or the error itself if it reveals nothing.
 fn judge(device: &Device, error: CommandError) -> Result<Answer> {
     match error {
         CommandError::Refused { errno, .. } if passing(errno) => {
@@ -63,7 +85,7 @@ fn judge(device: &Device, error: CommandError) -> Result<Answer> {
     }
 }
 
-/// Whether an errno is about the moment, or about a device that is gone.
+/// Whether an errno is temporary, or means that the device is gone.
 fn passing(errno: Errno) -> bool {
     matches!(
         errno,
@@ -116,7 +138,7 @@ fn le_usage(device: &Device) -> Result<Option<bool>> {
 
 fn parameters(directory: &NicDirectory) -> Option<Parameters> {
     let has = |name: &str| fs::symlink_metadata(directory.parameters().join(name)).is_ok();
-    // Every release has this one: without it there is nothing to see here.
+    // Every release has this one: without it the parameters are not visible here.
     has("disable_default_svc").then(|| Parameters {
         default_lnis_per_rgid: has("default_lnis_per_rgid"),
         cass_sl_pml_rec_timeout_ms: has("cass_sl_pml_rec_timeout_ms"),
