@@ -12,7 +12,7 @@ use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{audit, demo, devices, explain, generate, job, service, settings, vni};
 
-/// Does what the command line says.
+/// Runs the command line.
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
@@ -47,15 +47,15 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
     }
 }
 
-/// Help and version, which clap treats as errors too, and what is wrong with a command line.
+/// Help and version, which clap treats as errors too, and errors in a command line.
 fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    // What stands behind -- is another program's.
+    // Everything after -- belongs to another program.
     let mut own = arguments.iter().take_while(|argument| *argument != "--");
     let as_json = own.any(|argument| argument == "--json");
     if as_json && error.use_stderr() {
         output::print_failures(&[usage_failure(error)], true);
     } else {
-        // If the stream is closed, nobody reads it.
+        // If the stream is closed, there is no reader.
         let _ = error.print();
     }
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -7,21 +7,21 @@ use std::time::Duration;
 use cxi::{DeviceId, Limit, LnisPerRgid, Resource};
 use cxi_job::{IdSet, TenantName};
 
-/// Most NICs that a range may name, far above what a node holds.
+/// The most NICs that a range may name, far more than a node has.
 const MOST_NICS: u32 = 256;
 
 /// Which NICs to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NicChoice {
     All,
-    /// Sorted, none twice, at least one.
+    /// Sorted, without duplicates, at least one.
     These(Vec<DeviceId>),
 }
 
 impl FromStr for NicChoice {
     type Err = String;
 
-    /// Reads `all`, `cxi0`, `cxi0-3` and comma-separated lists of them.
+    /// Parses `all`, `cxi0`, `cxi0-3` and comma-separated lists of those.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "all" {
             return Ok(Self::All);
@@ -81,8 +81,7 @@ impl FromStr for LimitArg {
     }
 }
 
-/// A network namespace by its inode number, given as number or as a file such as
-/// `/proc/self/ns/net`.
+/// A network namespace by inode number, given as a number or as a file such as `/proc/self/ns/net`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NetNsArg(pub(crate) u32);
 
@@ -106,7 +105,7 @@ impl FromStr for NetNsArg {
     }
 }
 
-/// A part of a pool for a tenant, as `blue=1024-2047`.
+/// A tenant's share of a pool, as `blue=1024-2047`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TenantArg {
     pub(crate) name: TenantName,
@@ -127,13 +126,13 @@ impl FromStr for TenantArg {
     }
 }
 
-/// A time such as `5m`, `30s` or `1h 30m`.
+/// A duration such as `5m`, `30s` or `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}: expected a time such as 500ms, 30s or 5m"))
 }
 
-/// An unsigned number; the standard library's error would not say what is expected.
+/// An unsigned number; the standard library's error would not name the allowed range.
 pub(crate) fn number(text: &str) -> Result<u32, String> {
     text.parse()
         .map_err(|_| format!("invalid number '{text}': expected 0 to {}", u32::MAX))

@@ -19,16 +19,16 @@ use crate::state_file::{self, OBSERVATION, StateFile};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// VNIs that the scheduler hands out: user services with others are found
+    /// VNIs that the scheduler assigns: user services with others are reported
     #[arg(long, value_name = "VNIS")]
     pub(crate) vni_pool: Option<IdSet>,
-    /// Cores of a usual job: NICs without room for one more are found
+    /// Cores of a typical job: NICs without room for one more are reported
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) cores: u32,
-    /// NICs with room for only so many more usual jobs are found too
+    /// NICs with room for this many more typical jobs or fewer are reported too
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = number)]
     pub(crate) few: u32,
-    /// File that keeps which services are idle, for the next audit: those that stay so are found
+    /// File that records idle services for the next audit: those that stay idle are reported
     #[arg(long, value_name = "FILE")]
     pub(crate) idle_file: Option<PathBuf>,
     /// How long a service may be idle
@@ -44,7 +44,7 @@ pub(crate) struct AuditArgs {
 
 #[derive(Serialize)]
 struct Found<'a> {
-    /// The worst of them; null if nothing was found.
+    /// The worst severity; null if nothing was found.
     worst: Option<Severity>,
     findings: &'a [Finding],
 }
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         Some(file) => state_file::load(OBSERVATION, file.path())?,
         None => None,
     };
-    // A lookup that fails says nothing about the user.
+    // A failed lookup says nothing about the user.
     let exists = |uid: u32| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None));
     let usual = JobLimits::planned(
         LimitPolicy::hpe_recommended(),
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     Ok(report(&audit))
 }
 
-/// What is the same on several NICs stands there once.
+/// Findings that several NICs share are printed once.
 fn report(audit: &Audit) -> Report {
     let findings = audit.findings.iter();
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Explain(ExplainCommand),
     /// Find problems with the services of this node before a job does
     Audit(AuditArgs),
-    /// Manage a pool of VNIs: which job has which, and when one may be used again
+    /// Manage a pool of VNIs: which job has which, and when each may be reused
     Vni(VniArgs),
     /// The settings of this machine
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `cxi demo`: an allocation for a job from its beginning to its end.
+//! `cxi demo`: an allocation for a job from start to finish.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::service::{change, create, list, usage};
 const JOB_USER: u32 = 1000;
 const OTHER_USER: u32 = 2000;
 const JOB_VNI: u16 = 1024;
-/// More than the job has reserved, so that it uses some of the shared part too.
+/// More than the job has reserved, so that it also uses some of the shared part.
 const QUEUES: usize = 20;
 const COUNTERS: usize = 4;
 
@@ -169,7 +169,7 @@ fn service(uid: u32, vni: u16, limits: &[(Resource, u16, u16)]) -> Result<Servic
     builder.build().map_err(|error| wrong(&error))
 }
 
-/// The services that there are besides the default ones.
+/// The services other than the default ones.
 fn job_services(node: &Node) -> Result<Vec<(DeviceId, ServiceId)>, Failure> {
     Ok(crate::service::all(node.devices())?
         .iter()
@@ -178,7 +178,7 @@ fn job_services(node: &Node) -> Result<Vec<(DeviceId, ServiceId)>, Failure> {
         .collect())
 }
 
-/// A process of the job with what it has of a NIC.
+/// A process of the job with what it has allocated on a NIC.
 struct Process {
     lni: Lni,
     _queues: Vec<Txq>,
@@ -245,7 +245,7 @@ fn open_as(node: &Node, id: DeviceId, uid: u32) -> Result<Device, Failure> {
     Ok(Device::with_transport(id, transport))
 }
 
-/// What is said of the first NIC where it does not work, or of all where it does.
+/// The text for the first NIC where it does not work, or for all if it does.
 fn destroy(node: &Node, services: &[(DeviceId, ServiceId)]) -> String {
     let mut ids: Vec<_> = services.iter().map(|(_, id)| *id).collect();
     ids.dedup();

@@ -1,4 +1,4 @@
-//! What a command ends with: exit codes and failures.
+//! The outcome of a command: exit codes and failures.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Something failed that has no code of its own.
+    /// A failure without a code of its own.
     Failed = 1,
-    /// The command line, a specification or a state file is wrong.
+    /// The command line, a specification or a state file is invalid.
     BadInput = 2,
     /// There is no CXI device.
     NoDevice = 3,
-    /// In use by somebody; trying again may help.
+    /// In use by another process; trying again may help.
     Busy = 4,
     /// There is no such service or job.
     NotFound = 5,
-    /// The caller may not do this.
+    /// The caller lacks a privilege.
     NotPermitted = 6,
-    /// The device has not enough of a resource.
+    /// The device does not have enough of a resource.
     NotEnough = 7,
-    /// Nothing had to be done. Not a failure, but scripts may want to know.
+    /// There was nothing to do. Not a failure, but scripts may want to know.
     NothingToDo = 8,
     /// `audit` found something that should be fixed.
     Findings = 9,
@@ -35,7 +35,7 @@ pub(crate) enum Exit {
     ProgramNotFound = 127,
 }
 
-/// The part of `--help` that explains them.
+/// The part of `--help` that lists them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
@@ -50,7 +50,7 @@ Exit codes:
   9  audit: something should be fixed
 job run ends with the exit code of its program, or 126 or 127 if that cannot be started.";
 
-/// A failure, as the user sees it.
+/// A failure, as shown to the user.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Failure {
     kind: Exit,
@@ -117,7 +117,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The failure for an error of a device or of the library.
+/// The failure for an error of a device or of a library.
 pub(crate) fn of_device(error: &cxi::Error) -> Failure {
     Failure::new(exit_of(error), error.to_string()).errno(error.errno())
 }

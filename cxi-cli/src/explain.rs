@@ -18,15 +18,15 @@ use crate::service::{Listed, list};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExplainCommand {
-    /// Why a service cannot be created: tries it, and destroys it again (needs CAP_SYS_ADMIN)
+    /// Why a service cannot be created: tries to, and destroys it again (needs CAP_SYS_ADMIN)
     Create(Box<CreateArgs>),
-    /// Why a service cannot be used by you: allocates an LNI, and frees it again
+    /// Why you cannot use a service: allocates an LNI, and frees it again
     Open {
         /// Service id
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-    /// Why a service cannot be destroyed or disabled: who uses it. Changes nothing
+    /// Why a service cannot be destroyed or disabled: shows who is using it. Changes nothing
     Busy {
         /// Service id
         #[arg(value_name = "ID")]
@@ -42,7 +42,7 @@ struct Explained {
 #[derive(Serialize)]
 struct OnNic {
     device: DeviceId,
-    /// Whether something is in the way.
+    /// Whether there is an obstacle.
     obstacle: bool,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub(crate) fn run(command: &ExplainCommand, common: &Common) -> Result<Report, F
     }
 }
 
-/// What stands in the way on a NIC, or in words that nothing does.
+/// The obstacle on a NIC, or a text that there is none.
 enum Answer {
     Free(String),
     Refused(Failure, Explanation),
@@ -100,7 +100,8 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
     }
     let free = explained.iter().filter(|nic| !nic.obstacle);
     let free = free.map(|nic| (nic.device, nic.text.clone()));
-    // The answer was asked for, so it goes to standard output; the exit code says what it is.
+    // The explanation is what was asked for, so it goes to standard output; the exit code tells
+    // what it is.
     let text: String = nics::merge(free.chain(refused))
         .into_iter()
         .map(|(devices, text)| format!("{}: {text}\n", nics::name(&devices)))
@@ -132,7 +133,7 @@ fn create(device: &Device, proc: &ProcFs, spec: &ServiceSpec) -> Answer {
                 "nothing is in the way: the service was created, and destroyed again".to_owned(),
             ),
             Err(error) => Answer::Failed(of_device(&error).hint(format!(
-                "Service {id} of {} was created for a try and is left.",
+                "Service {id} of {} was created as a test and could not be destroyed.",
                 device.id()
             ))),
         },

@@ -1,4 +1,4 @@
-//! Completion scripts and manual pages, made from the command line's own description.
+//! Completion scripts and manual pages, generated from the definition of the command line.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
     Ok(Report::new(text, &Written { written }))
 }
 
-/// A page for the command and one for each below it, as `cxi-service-create.1`.
+/// One page for the command and one for each subcommand, such as `cxi-service-create.1`.
 fn write_pages(
     command: &clap::Command,
     directory: &Path,

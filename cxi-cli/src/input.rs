@@ -12,8 +12,8 @@ pub(crate) struct Input {
     pub(crate) text: String,
 }
 
-/// Reads a file, or standard input for `-`. What is longer than `longest` bytes, such as
-/// `/dev/zero`, is not what is expected.
+/// Reads a file, or standard input for `-`. Anything longer than `longest` bytes, such as
+/// `/dev/zero`, is an error.
 pub(crate) fn read(path: &Path, what: &str, longest: u64) -> Result<Input, Failure> {
     let (name, text) = if path.as_os_str() == "-" {
         let text = bounded(io::stdin().lock(), what, longest);

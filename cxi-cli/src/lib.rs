@@ -1,6 +1,6 @@
-//! The command `cxi`, as a library for its `main` and for tests of what it reads.
+//! The command `cxi`, as a library for its `main` and for tests of its parsers.
 //!
-//! There is nothing here for other programs to build on: that is the crate `cxi`.
+//! Other programs should build on the crate `cxi` instead.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::format_push_string,

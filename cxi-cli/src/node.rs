@@ -1,4 +1,4 @@
-//! The node that a command works on: this machine's NICs or a mock.
+//! The node that a command works on: this machine or a mock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ struct Mock {
     save_to: Option<StateFile>,
 }
 
-/// Runs a command that only reads, on all NICs by default.
+/// Runs a command that only reads, by default on all NICs.
 pub(crate) fn reading(
     common: &Common,
     command: impl FnOnce(&Node) -> Result<Report, Failure>,
@@ -48,7 +48,7 @@ pub(crate) fn reading(
     Ok(command(&node)?.with_failures(node.unusable))
 }
 
-/// Runs a command that changes something, on `cxi0` by default, and keeps what it did to a mock
+/// Runs a command that changes something, by default on `cxi0`, and saves what it did to a mock
 /// node, even if only some of it worked.
 pub(crate) fn changing(
     common: &Common,
@@ -93,8 +93,8 @@ impl Node {
         })
     }
 
-    /// Opens the NICs that are asked for and looks at no others. What only reads goes on without
-    /// those that cannot be opened, and says so.
+    /// Opens the requested NICs and no others. A command that only reads goes on without those that
+    /// cannot be opened, after a warning.
     fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
         let host = Host::system();
         let there = || host.device_ids().map_err(|error| of_device(&error));
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// A mock node that ends with the command, whatever --mock says.
+    /// A mock node that ends with the command, regardless of --mock.
     pub(crate) fn throwaway(common: &Common) -> Result<Self, Failure> {
         let node = new_node(common)?;
         let devices = (0..)
@@ -155,7 +155,7 @@ impl Node {
         &self.devices
     }
 
-    /// Keeps what was done to a mock node with a state file.
+    /// Saves the changes of a mock node with a state file.
     pub(crate) fn save(&self) -> Result<(), Failure> {
         match &self.mock {
             Some(Mock {
@@ -166,8 +166,8 @@ impl Node {
         }
     }
 
-    /// Where to look for processes that have its NICs open: no process of this machine has those
-    /// of a mock node.
+    /// Where to look for processes that have its NICs open: a mock node's NICs cannot be opened by
+    /// any process of this machine.
     pub(crate) fn proc(&self) -> ProcFs {
         match self.mock {
             Some(_) => ProcFs::none(),
@@ -262,7 +262,7 @@ fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNo
     Ok(node)
 }
 
-/// Refuses options that describe a mock node without one.
+/// Refuses options that describe a mock node if there is none.
 pub(crate) fn no_stray_option(common: &Common) -> Result<(), Failure> {
     let option = match common {
         Common { mock: Some(_), .. } => None,
@@ -283,7 +283,7 @@ pub(crate) fn no_stray_option(common: &Common) -> Result<(), Failure> {
     })
 }
 
-/// Makes the NICs of a mock node fail as asked.
+/// Makes the NICs of a mock node fail as requested.
 fn inject(node: &MockNode, faults: &[FaultSpec]) {
     for fault in faults {
         for (number, nic) in (0..).zip(node.nics()) {

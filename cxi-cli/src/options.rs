@@ -16,20 +16,20 @@ use crate::settings::Settings;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// NICs to work on: cxi0, cxi0-3, a list of them, or all [default: all for commands that only
-    /// read, else cxi0]
+    /// NICs to work on: cxi0, cxi0-3, a list of these, or all [default: all for commands that only
+    /// read, otherwise cxi0]
     #[arg(short, long, global = true, value_name = "NICS")]
     pub(crate) device: Option<NicChoice>,
     /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// File with settings; the environment variable CXI_CONFIG can name it, too [default:
-    /// /etc/cxi/cxi.toml, if it is there]
+    /// /etc/cxi/cxi.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[arg(skip)]
     pub(crate) settings: Settings,
-    /// Work as root on a mock node. A file keeps its services between calls; the environment
+    /// Work as root on a mock node. A file preserves its services between calls; the environment
     /// variable CXI_MOCK can name it, too
     #[arg(
         long,
@@ -47,16 +47,16 @@ pub(crate) struct Common {
     /// [default: shs-14.0.1]
     #[arg(long, global = true, value_name = "RELEASE")]
     pub(crate) mock_release: Option<DriverRelease>,
-    /// Make the mock node fail, as in SVC_DESTROY:EBUSY:times=3 or cxi1:EIO:after=100; the
-    /// environment variable CXI_MOCK_FAULT can say so, too
+    /// Make the mock node fail, such as SVC_DESTROY:EBUSY:times=3 or cxi1:EIO:after=100; the
+    /// environment variable CXI_MOCK_FAULT can contain faults, too
     #[arg(long, global = true, value_name = "FAULT", value_delimiter = ',')]
     pub(crate) mock_fault: Vec<FaultSpec>,
 }
 
 impl Common {
-    /// Fills in what the command line leaves out from environment variables, which scripts that
-    /// call `cxi` inherit, and from the settings of this machine. An empty variable counts as unset, and faults are ignored unless the
-    /// node is a mock.
+    /// Takes what the command line leaves out from environment variables, which scripts that call
+    /// `cxi` inherit, and from the settings of this machine. An empty variable counts as unset, and
+    /// faults are ignored unless the node is a mock.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
         self.settings = Settings::load(self.config.as_deref())?;
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());

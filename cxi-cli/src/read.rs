@@ -1,6 +1,6 @@
-//! What the command makes of the texts that it is given: files and command lines.
+//! The parsers of the command: files and command lines.
 //!
-//! For tests that give it any text. Errors are the messages that a user gets.
+//! For tests that pass arbitrary text. Errors are the messages shown to users.
 
 use std::ffi::OsString;
 
@@ -19,16 +19,16 @@ use crate::{job, spec_file, vni};
 /// What a file is called in messages.
 const NAME: &str = "FILE";
 
-/// A specification of a service: YAML or JSON.
+/// Parses a specification of a service: YAML or JSON.
 ///
 /// # Errors
 ///
-/// What is wrong, and in which line and column.
+/// What is wrong, with line and column.
 pub fn specification(text: &str) -> Result<ServiceSpec, String> {
     spec_file::parse(NAME, text).map_err(message)
 }
 
-/// A text that [`specification`] reads as the same.
+/// Writes a text that [`specification`] parses to the same.
 ///
 /// # Errors
 ///
@@ -37,25 +37,25 @@ pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
     spec_file::write(spec).map_err(message)
 }
 
-/// What `cxi --json job prolog` printed.
+/// Parses what `cxi --json job prolog` printed.
 ///
 /// # Errors
 ///
-/// What is wrong, and in which line and column.
+/// What is wrong, with line and column.
 pub fn grant(text: &str) -> Result<Grant, String> {
     job::parse_grant(NAME, text).map_err(message)
 }
 
-/// The log of a pool's changes: one JSON object a line.
+/// Parses the log of a pool's changes: one JSON object per line.
 ///
 /// # Errors
 ///
-/// What is wrong, and in which line.
+/// What is wrong, with the line.
 pub fn log(text: &str) -> Result<Vec<Event>, String> {
     vni::parse_log(NAME, text).map_err(message)
 }
 
-/// Files that keep a state between calls.
+/// Files that store state between calls.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "one at a time")]
 #[non_exhaustive]
@@ -64,12 +64,12 @@ pub enum Kept {
     MockNode(NodeSnapshot),
     /// A pool of VNIs.
     Pool(Snapshot),
-    /// What an audit saw.
+    /// What an audit found idle.
     Observation(Observation),
 }
 
 impl Kept {
-    /// Reads the file of a mock node.
+    /// Parses the file of a mock node.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Kept {
         state_file::parse(MOCK_NODE, text).map(Self::MockNode)
     }
 
-    /// Reads the file of a pool of VNIs.
+    /// Parses the file of a pool of VNIs.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Kept {
         state_file::parse(VNI_POOL, text).map(Self::Pool)
     }
 
-    /// Reads the file of an audit.
+    /// Parses the file of an audit.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Kept {
         state_file::parse(OBSERVATION, text).map(Self::Observation)
     }
 
-    /// A text that is read as the same.
+    /// Writes a text that is parsed to the same.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Kept {
     }
 }
 
-/// A command line, the name of the program first. Nothing is done.
+/// Parses a command line, starting with the name of the program. Runs nothing.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Specifications of services in files: YAML, and JSON, which is YAML too.
+//! Specifications of services in files: YAML, and JSON, which is also YAML.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Error as YamlError};
 use crate::exit::{Exit, Failure};
 use crate::input;
 
-/// Far more than a specification needs; what is longer, such as `/dev/zero`, is none.
+/// Far more than a specification needs; anything longer, such as `/dev/zero`, is an error.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a file, or standard input for `-`.

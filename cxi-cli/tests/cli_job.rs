@@ -54,8 +54,8 @@ fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
     - Wait for one of these jobs to end. If one has ended, release its services (cxi job clean \
          finds what jobs left behind).
 The job has no service on any NIC.
-  --no-tles makes a job without TLEs, --mode=scale-back takes what there is.
-  cxi job plan says how many jobs of a size fit, cxi service usage who has what.",
+  --no-tles makes a job without TLEs, --mode=scale-back takes what is available.
+  cxi job plan shows how many jobs of a size fit, cxi service usage who has what.",
     );
     assert_eq!(services(&node), 8);
 
@@ -300,7 +300,7 @@ fn the_environment_is_that_of_the_grant_and_of_the_nics() {
         .refused(
             2,
             &format!(
-                "error: {bad}: this is no grant: invalid type: integer `7`, expected struct Grant \
+                "error: {bad}: not a grant: invalid type: integer `7`, expected struct Grant \
                  at line 1 column 11\n  Expected what cxi --json job prolog printed."
             ),
         );

@@ -67,7 +67,7 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
         short.err.starts_with(
             "error: failed to reserve 1 VNI: 0 available, 1 draining (oldest job job1, "
         ) && short.err.trim_end().ends_with(
-            "\n  cxi vni show says which jobs are draining, and which nodes have not confirmed."
+            "\n  cxi vni show lists the draining jobs, and the nodes that have not confirmed."
         ),
         "{}",
         short.err
@@ -225,8 +225,8 @@ fn a_node_is_compared_with_the_pool() {
     }
     assert_eq!(
         pool.vni(&["reconcile", "--node=node1", &mock]).done(),
-        "VNIs 1026 are on node1 and no job has them: they are not handed out until it shows them \
-         no more\nVNIs 2000 are on node1 and not of this pool\n"
+        "VNIs 1026 are on node1 and no job has them: they are not assigned until it no \
+         longer shows them\nVNIs 2000 are on node1 and not of this pool\n"
     );
     let shown = pool.show();
     assert_eq!(shown["strays"][0]["vni"], 1026);
@@ -240,8 +240,8 @@ fn a_node_is_compared_with_the_pool() {
     assert_eq!(
         pool.vni(&["reconcile", "--node=node1", "--seen=1025"])
             .done(),
-        "VNIs 1025 are on node1 and no job has them: they are not handed out until it shows them \
-         no more\nJob job1 waits for node1, which shows none of its VNIs: if none of its prologs \
+        "VNIs 1025 are on node1 and no job has them: they are not assigned until it no \
+         longer shows them\nJob job1 waits for node1, which shows none of its VNIs: if none of its prologs \
          can still be running, cxi vni confirm job1 --node node1\n"
     );
 }

@@ -1,4 +1,4 @@
-//! Whether a job's environment holds on its node.
+//! Checking a job's environment against its node.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use super::environment::SlingshotEnv;
 use super::node::{NicProblem, Node};
 use cxi::{DeviceId, Member, ServiceId, TrafficClasses, Vni, VniAccess};
 
-/// Why a job cannot use what its environment says.
+/// Why a job cannot use what its environment names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct EnvironmentProblem {
     /// The NIC.
     pub device: DeviceId,
-    /// The service that is named for it.
+    /// The service named for it.
     pub service: ServiceId,
     /// What is wrong.
     pub kind: EnvironmentProblemKind,
@@ -39,7 +39,7 @@ pub enum EnvironmentProblemKind {
     NoService,
     /// The service is disabled.
     Disabled,
-    /// The service is for somebody else.
+    /// The service does not admit the job's processes.
     NotAMember {
         /// The service in words.
         name: String,
@@ -51,9 +51,9 @@ pub enum EnvironmentProblemKind {
         /// The service in words.
         name: String,
     },
-    /// The service does not allow traffic classes.
+    /// The service does not allow all the traffic classes.
     TrafficClasses {
-        /// Those that are told and not allowed.
+        /// Those in the environment that are not allowed.
         classes: TrafficClasses,
     },
 }
@@ -93,13 +93,14 @@ impl fmt::Display for EnvironmentProblem {
 }
 
 impl SlingshotEnv {
-    /// Compares the variables with the node: whether each NIC and service is there and enabled,
-    /// and allows the VNIs and traffic classes. Empty if all is well.
+    /// Compares the variables with the node: whether each NIC and service exists, is enabled, and
+    /// allows the VNIs and traffic classes. Returns nothing if all is well.
     ///
-    /// `who` is what the job's processes are: effective uid and gid, network namespace. The
-    /// service has to name one of them; without any this is not looked at.
+    /// `who` lists what identifies the job's processes: effective uid, effective gid, network
+    /// namespace. The service has to admit at least one of them; with an empty `who` this is not
+    /// checked.
     ///
-    /// Takes no privilege.
+    /// Needs no privilege.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -147,7 +148,7 @@ impl SlingshotEnv {
             return vec![Kind::NoNic];
         };
         let mut found = Vec::new();
-        // A virtual function shows the services of its physical one, and is no obstacle to a job.
+        // A virtual function shows the services of its physical function, which is fine for a job.
         let problems = nic.problems().iter();
         let problems: Vec<NicProblem> = problems
             .filter(|problem| **problem != NicProblem::VirtualFunction)

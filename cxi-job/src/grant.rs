@@ -5,14 +5,14 @@ use super::limits::Cut;
 use super::node::NicProblem;
 use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, VniAccess};
 
-/// What a job got on a node: plain data, for a scheduler to keep until it releases the job.
+/// What a job got on a node: plain data, which a scheduler keeps until it releases the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Grant {
     /// Who may use the services.
     pub members: Members,
-    /// One service for each NIC, by the NICs' numbers.
+    /// One service for each NIC, by NIC number.
     pub services: Vec<GrantedService>,
     /// NICs that the job did not get.
     pub left_out: Vec<LeftOut>,
@@ -35,11 +35,11 @@ pub struct GrantedService {
     pub asked: Option<Limits>,
     /// The limits in force; `None` for none.
     pub granted: Option<Limits>,
-    /// What is less than was asked for, and who has it.
+    /// What is less than requested, and which services hold it.
     pub cuts: Vec<Cut>,
-    /// LNIs per RGID, if that was asked for.
+    /// LNIs per RGID, if that was requested.
     pub lnis_per_rgid: Option<LnisPerRgid>,
-    /// The service was there already, from an earlier run.
+    /// Whether the service already existed, made by an earlier run.
     pub adopted: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct GrantedService {
 pub struct LeftOut {
     /// The NIC.
     pub device: DeviceId,
-    /// Why; empty for one that was not asked for.
+    /// The reasons; empty for a NIC that was not asked for.
     pub problems: Vec<NicProblem>,
 }
 
@@ -66,8 +66,8 @@ impl Grant {
     ///
     /// # Errors
     ///
-    /// [`EnvironmentError::NoService`] for a grant without any, or what else makes no
-    /// environment, in a grant that was not made by an allocation.
+    /// [`EnvironmentError::NoService`] for a grant without services, or any other error of an
+    /// environment if the grant was not made by an allocation.
     pub fn env(&self) -> Result<SlingshotEnv, EnvironmentError> {
         let services: Vec<JobService> = self
             .services
@@ -82,7 +82,7 @@ impl Grant {
         SlingshotEnv::of_services(&services)
     }
 
-    /// All that was cut, on any NIC.
+    /// Everything that was cut, on any NIC.
     pub fn cuts(&self) -> impl Iterator<Item = &Cut> {
         self.services.iter().flat_map(|entry| &entry.cuts)
     }

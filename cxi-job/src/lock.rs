@@ -1,9 +1,9 @@
-//! One process at a time: a lock file that is waited for in the order of arrival.
+//! A lock file that processes take in the order of arrival.
 //!
-//! A prolog, an epilog and a clean-up that run at the same time look at services, decide, and act
-//! on what they saw. Between look and act nobody else may change anything, or an id that one of
-//! them is about to destroy belongs to another job by then. A [`Node`](crate::Node) with a lock
-//! takes it for each of these acts.
+//! A prolog, an epilog and a clean-up that run at the same time read the list of services, decide,
+//! and act on what they read. If another process changed services between reading and acting, an id
+//! about to be destroyed might belong to another job by then. A [`Node`](crate::Node) with a lock
+//! holds it for each of these operations.
 //!
 //! ```
 //! use std::time::Duration;
@@ -31,20 +31,20 @@ use std::time::Duration;
 use cxi_ioctl::Errno;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-/// How long a lock is waited for by default.
+/// How long to wait for a lock by default.
 const WAIT: Duration = Duration::from_secs(60);
 
 /// A file whose lock (`flock`) processes and threads take in turn.
 ///
-/// Whoever can open the file can hold the lock: it belongs in a directory that only root can
-/// write.
+/// Whoever can open the file can hold the lock, so it belongs in a directory that only root can
+/// write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileLock {
     path: PathBuf,
     wait: Duration,
 }
 
-/// A lock that is held until this is dropped, or the process ends.
+/// A lock, held until this value is dropped or the process ends.
 #[derive(Debug)]
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
@@ -63,21 +63,21 @@ pub enum LockError {
         /// Why.
         source: io::Error,
     },
-    /// Something else has its name, such as a pipe or a directory.
+    /// The path is not a regular file but, for example, a pipe or a directory.
     #[error("{}: not a lock file: expected a regular file", path.display())]
     NotAFile {
         /// The lock file.
         path: PathBuf,
     },
-    /// Another process held it all the time.
+    /// Another process held the lock for the whole time.
     #[error("{}: locked by another process; waited {waited:?}", path.display())]
     Busy {
         /// The lock file.
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// The file system refuses locks.
+    /// The file system does not support locks.
     #[error("{}: cannot be locked: {source}", path.display())]
     Lock {
         /// The lock file.
@@ -88,15 +88,15 @@ pub enum LockError {
 }
 
 impl FileLock {
-    /// A lock file, which is created when the lock is acquired, with its directory if that is
-    /// missing.
+    /// Creates a lock on a file. The file, and its directory if missing, is created when the lock
+    /// is acquired.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { path, wait: WAIT }
     }
 
-    /// Sets how long to wait for others. Default: 60 s.
+    /// Sets how long to wait for other holders. The default is 60 s.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -109,12 +109,12 @@ impl FileLock {
         &self.path
     }
 
-    /// Waits for its turn, and takes the lock. It is not reentrant: who holds it and acquires it
-    /// again waits for itself.
+    /// Waits for the lock and takes it. The lock is not reentrant: acquiring it twice in one thread
+    /// deadlocks until the wait times out.
     ///
     /// # Errors
     ///
-    /// [`LockError`]; [`LockError::Busy`] after the time to wait.
+    /// [`LockError`]; [`LockError::Busy`] when the wait times out.
     pub fn acquire(&self) -> Result<LockGuard, LockError> {
         let path = || self.path.clone();
         let file = self.open()?;
@@ -126,13 +126,13 @@ impl FileLock {
                 return Err(LockError::Lock { path, source });
             }
         }
-        // The kernel keeps those that wait in line, but knows no deadline. A thread that comes too
-        // late finds nobody to send to, which closes the file and so releases the lock.
+        // The kernel queues the waiters but has no timeout. A thread that gets the lock too late
+        // finds the receiver gone; the failed send drops the file, which releases the lock.
         let (sender, receiver) = mpsc::sync_channel(0);
         let waiting = thread::Builder::new().name("cxi-lock".to_owned());
         let spawned = waiting.spawn(move || {
             let locked = blocking(&file).map(|()| file);
-            // Nobody waits any more.
+            // The receiver has given up.
             let _ = sender.send(locked);
         });
         let refused = |source| LockError::Lock {
@@ -159,7 +159,7 @@ impl FileLock {
                 .create(true)
                 .truncate(false)
                 .mode(0o600)
-                // A pipe of that name would keep us waiting, a link lead elsewhere.
+                // Opening a pipe would block; a link could lead anywhere.
                 .custom_flags(O_NONBLOCK | O_NOFOLLOW)
                 .open(&self.path)
         };
@@ -207,13 +207,13 @@ impl AsFd for LockGuard {
 }
 
 impl LockError {
-    /// Whether another process held the lock: trying again may help.
+    /// Whether another process held the lock, so that trying again may help.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. })
     }
 
-    /// As an error number: EAGAIN if another process held the lock.
+    /// The error as an errno: EAGAIN if another process held the lock.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {

@@ -1,7 +1,9 @@
-//! The texts by which Mercury (NA over libfabric) names a NIC and a key: `ofi+cxi://cxi0:17` and `11:4034`.
+//! Mercury's notation (NA over libfabric) for addresses and keys: `ofi+cxi://cxi0:17` and
+//! `11:4034`.
 //!
-//! Mercury's rules: a device has one digit (`cxi0` to `cxi9`), a port id is 0 to 510 and 0 means any. In a key, a part that is 0 is
-//! looked up in `SLINGSHOT_*`; the VNI by index, which is 1 if not given: the *second* VNI.
+//! Mercury's rules: a device has one digit (`cxi0` to `cxi9`); a port id is 0 to 510, where 0 means
+//! any. In a key, a part that is 0 is looked up in `SLINGSHOT_*`; the VNI by index, which is 1 by
+//! default: the *second* VNI.
 //!
 //! ```
 //! use cxi::DeviceId;
@@ -22,21 +24,21 @@ use std::str::FromStr;
 use super::environment::SlingshotEnv;
 use cxi::{DeviceId, ServiceId, Vni};
 
-/// The largest port id: 511 means any to the NIC, and Mercury writes 0 for that.
+/// The largest port id: to the NIC 511 means any, for which Mercury writes 0.
 pub const MAX_PID: u16 = 510;
 
-/// The index of the VNI that Mercury takes if a key does not say.
+/// The index of the VNI that Mercury uses if a key does not name one.
 pub const DEFAULT_VNI_INDEX: usize = 1;
 
 const PREFIX: &str = "ofi+cxi";
 
-/// Why a text is not one of Mercury's, or does not lead to a service.
+/// Why a text is not valid in Mercury's notation, or does not lead to a service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NaError {
     /// Not an address.
     #[error(
-        "{text:?} is no NA address: {reason} (expected ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid)"
+        "invalid NA address {text:?}: {reason} (expected ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid)"
     )]
     Address {
         /// The text.
@@ -45,23 +47,23 @@ pub enum NaError {
         reason: String,
     },
     /// Not a key.
-    #[error("{text:?} is no key: {reason} (expected {expected})")]
+    #[error("invalid key {text:?}: {reason} (expected {expected})")]
     Key {
         /// The text.
         text: String,
         /// What is wrong.
         reason: String,
-        /// The form.
+        /// What was expected.
         expected: &'static str,
     },
-    /// A port id that no process can have.
-    #[error("port id {pid} is above {MAX_PID}")]
+    /// A port id out of range.
+    #[error("invalid port id {pid}: expected at most {MAX_PID}")]
     Pid {
         /// The port id.
         pid: u16,
     },
-    /// A device that Mercury cannot read.
-    #[error("Mercury reads one digit behind cxi: it cannot name {device}")]
+    /// A device that Mercury cannot parse.
+    #[error("{device} has no name in Mercury's notation: expected cxi0 to cxi9")]
     Device {
         /// The device.
         device: DeviceId,
@@ -74,7 +76,7 @@ pub enum NaError {
     },
     /// The environment has no VNI at the index.
     #[error(
-        "no VNI with index {index}: SLINGSHOT_VNIS has {count} (the first has index 0; without an index Mercury takes 1)"
+        "no VNI with index {index}: SLINGSHOT_VNIS has {count} (the first has index 0; without an index Mercury uses 1)"
     )]
     NoVni {
         /// The index.
@@ -84,7 +86,7 @@ pub enum NaError {
     },
 }
 
-/// Where a process listens: a NIC and a port id, each fixed or any.
+/// Where a process listens: a NIC and a port id, each of which may be left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct NaAddress {
     device: Option<DeviceId>,
@@ -92,7 +94,8 @@ pub struct NaAddress {
 }
 
 impl NaAddress {
-    /// An address; without a device or port id Mercury chooses. Port id 0 is any.
+    /// Creates an address. If the device or the port id is `None`, Mercury chooses. Port id 0 means
+    /// any, too.
     ///
     /// # Errors
     /// [`NaError::Pid`]: the port id is above 510.
@@ -106,19 +109,20 @@ impl NaAddress {
         }
     }
 
-    /// The NIC; none for any.
+    /// The NIC; `None` for any.
     #[must_use]
     pub const fn device(self) -> Option<DeviceId> {
         self.device
     }
 
-    /// The port id, 1 to 510; none for any.
+    /// The port id, 1 to 510; `None` for any.
     #[must_use]
     pub const fn pid(self) -> Option<u16> {
         self.pid
     }
 
-    /// Whether Mercury can read the address; this library also reads and prints devices with several digits.
+    /// Checks whether Mercury can parse the address; this library also reads and prints devices
+    /// with several digits.
     ///
     /// # Errors
     /// [`NaError::Device`]: the device's number is above 9.
@@ -145,7 +149,8 @@ impl fmt::Display for NaAddress {
 impl FromStr for NaAddress {
     type Err = NaError;
 
-    /// Reads an address with `ofi+cxi://` or without (`cxi0:17`, `:17`); `ofi+cxi` alone is any NIC.
+    /// Parses an address with or without the prefix `ofi+cxi://` (`cxi0:17`, `:17`); `ofi+cxi`
+    /// alone means any NIC.
     fn from_str(text: &str) -> Result<Self, NaError> {
         let bad = |reason: String| NaError::Address {
             text: text.to_owned(),
@@ -179,14 +184,19 @@ impl FromStr for NaAddress {
             None => None,
             Some(pid) => match number(pid) {
                 Some(pid) => Some(pid),
-                None => return Err(bad(format!("{pid:?} is no port id from 0 to {MAX_PID}"))),
+                None => {
+                    return Err(bad(format!(
+                        "invalid port id {pid:?}: expected 0 to {MAX_PID}"
+                    )));
+                }
             },
         };
         Self::new(device, pid)
     }
 }
 
-/// `svc_id:vni[:idx]`: the service and VNI that a process uses, each given or to be looked up in `SLINGSHOT_*`.
+/// `svc_id:vni[:idx]`: the service and VNI that a process uses, each either given or looked up in
+/// `SLINGSHOT_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AuthKey {
     service: Option<ServiceId>,
@@ -195,7 +205,7 @@ pub struct AuthKey {
 }
 
 impl AuthKey {
-    /// A key with both parts given, as from a job's grant.
+    /// A key with both parts given, as for a job's grant.
     #[must_use]
     pub const fn new(service: ServiceId, vni: Vni) -> Self {
         Self {
@@ -205,7 +215,7 @@ impl AuthKey {
         }
     }
 
-    /// A key that is looked up, with the VNI at `index` (from 0).
+    /// A key that is looked up, with the VNI at `index` (counted from 0).
     #[must_use]
     pub const fn looked_up(index: usize) -> Self {
         Self {
@@ -215,25 +225,25 @@ impl AuthKey {
         }
     }
 
-    /// The service; none if it is looked up by the NIC.
+    /// The service; `None` if it is looked up by NIC.
     #[must_use]
     pub const fn service(self) -> Option<ServiceId> {
         self.service
     }
 
-    /// The VNI; none if it is looked up.
+    /// The VNI; `None` if it is looked up.
     #[must_use]
     pub const fn vni(self) -> Option<Vni> {
         self.vni
     }
 
-    /// The index by which the VNI is looked up, from 0. Without meaning if the VNI is given.
+    /// The index at which the VNI is looked up, counted from 0. Meaningless if the VNI is given.
     #[must_use]
     pub fn index(self) -> usize {
         self.index.unwrap_or(DEFAULT_VNI_INDEX)
     }
 
-    /// The service and VNI that Mercury would use on a NIC.
+    /// Returns the service and VNI that Mercury would use on a NIC.
     ///
     /// # Errors
     /// [`NaError`]: the environment has no service on the NIC, or no VNI at the index.
@@ -286,7 +296,7 @@ pub struct AuthKeyRange {
 }
 
 impl AuthKeyRange {
-    /// The service; none if it is looked up by the NIC.
+    /// The service; `None` if it is looked up by NIC.
     #[must_use]
     pub const fn service(self) -> Option<ServiceId> {
         self.service
@@ -298,7 +308,7 @@ impl AuthKeyRange {
         self.first
     }
 
-    /// The highest VNI; the lowest one if the key names only that.
+    /// The highest VNI; the same as the lowest if the key names only one.
     #[must_use]
     pub fn last(self) -> Vni {
         self.last.unwrap_or(self.first)
@@ -326,7 +336,7 @@ impl FromStr for AuthKeyRange {
     fn from_str(text: &str) -> Result<Self, NaError> {
         let [service, min, max] = key_parts(text, "svc_id:min or svc_id:min:max")?;
         let first = min.number(u16::MAX.into())?.and_then(to_vni);
-        let first = first.ok_or_else(|| min.bad("the lowest VNI is 0, which is none"))?;
+        let first = first.ok_or_else(|| min.bad("the lowest VNI is 0, which is not a VNI"))?;
         let last = match max.number(u16::MAX.into())? {
             None => None,
             Some(last) => match to_vni(last) {
@@ -342,7 +352,7 @@ impl FromStr for AuthKeyRange {
     }
 }
 
-/// One part of a key, with what an error has to name.
+/// Parses one part of a key; the other arguments are for the error message.
 struct Part<'a> {
     text: &'a str,
     value: Option<&'a str>,
@@ -364,7 +374,7 @@ impl Part<'_> {
         };
         match decimal(part).filter(|number| *number <= max) {
             Some(number) => Ok(Some(number)),
-            None => Err(self.bad(format!("{part:?} is no number from 0 to {max}"))),
+            None => Err(self.bad(format!("{part:?}: expected a number from 0 to {max}"))),
         }
     }
 }
@@ -379,8 +389,8 @@ fn key_parts<'a>(text: &'a str, expected: &'static str) -> Result<[Part<'a>; 3],
     };
     match parts {
         [first, Some(second), third, None] => Ok([part(first), part(Some(second)), part(third)]),
-        [_, None, ..] => Err(part(None).bad("no ':' in it")),
-        _ => Err(part(None).bad("more than three parts")),
+        [_, None, ..] => Err(part(None).bad("it has no ':'")),
+        _ => Err(part(None).bad("it has more than three parts")),
     }
 }
 

@@ -4,23 +4,23 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Longest name in bytes: a host name may have 253.
+/// Maximum length in bytes: a host name may have 253.
 pub(crate) const MAX_NAME: usize = 255;
 
-/// Why a text is not a job id, step id, node name or tenant name.
+/// Why a text is not a valid job id, step id, node name or tenant name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// The text is empty.
     #[error("{what} is empty")]
     Empty {
-        /// What the text was to be.
+        /// The kind of name.
         what: &'static str,
     },
     /// The text is longer than 255 bytes.
     #[error("{what} has {len} bytes, the most is 255")]
     TooLong {
-        /// What the text was to be.
+        /// The kind of name.
         what: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -30,7 +30,7 @@ pub enum NameError {
         "{what} {name:?} has {character:?} at byte {position}: allowed are letters and digits of ASCII, 'ƒ' and . _ - + : / # @"
     )]
     Character {
-        /// What the text was to be.
+        /// The kind of name.
         what: &'static str,
         /// The text.
         name: String,
@@ -77,7 +77,7 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Takes a name.
+            /// Creates a name from text.
             ///
             /// # Errors
             /// The text is empty, longer than 255 bytes, or has a character that is not allowed.
@@ -139,13 +139,14 @@ macro_rules! name {
 name! {
     /// A job, as its scheduler names it: `ƒ3WqKLhmP`, `4711`, `4711_3`, `cluster-4711`.
     ///
-    /// The library does not look into it: equal text is the same job, different text another one.
-    /// A run of the job that must not share VNIs with an earlier run needs an id of its own
+    /// The library does not interpret it: equal text means the same job, different text another
+    /// one. A rerun of a job that must not share VNIs with the earlier run needs an id of its own
     /// (`4711#2` for a requeued Slurm job).
     ///
-    /// Text rather than a number, because Flux ids and Slurm's array, heterogeneous and step ids have no common
-    /// number. ASCII letters and digits, `ƒ` and `. _ - + : / # @` cover all of these; quotes, blanks and backslashes
-    /// are refused because the id goes into environment variables, logs, and JSON that libfabric prints without escaping.
+    /// Text rather than a number, because Flux ids and Slurm's array, heterogeneous and step ids
+    /// have no common numeric form. ASCII letters and digits, `ƒ` and `. _ - + : / # @` cover all
+    /// of these. Quotes, blanks and backslashes are refused because the id goes into environment
+    /// variables, logs, and JSON that libfabric prints without escaping.
     ///
     /// ```
     /// use cxi_job::JobId;
@@ -158,17 +159,17 @@ name! {
 }
 
 name! {
-    /// A step of a job: what shares the job's VNIs. Same alphabet as [`JobId`].
+    /// A step of a job, one of the users of the job's VNIs. Same alphabet as [`JobId`].
     StepId, "step id"
 }
 
 name! {
-    /// A node by its host name. Same alphabet as [`JobId`].
+    /// A node, by host name. Same alphabet as [`JobId`].
     NodeName, "node name"
 }
 
 name! {
-    /// A tenant with a part of the VNIs of its own. Same alphabet as [`JobId`].
+    /// A tenant with VNIs of its own. Same alphabet as [`JobId`].
     TenantName, "tenant name"
 }
 

@@ -1,13 +1,13 @@
-//! The same act on several NICs at a time.
+//! The same operation on several NICs in parallel.
 
 use std::iter;
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
-/// Runs `act` on every item, each in a thread of its own; results in the items' order. The first
-/// one has the caller's thread.
+/// Runs `act` on every item, each in a thread of its own except for the first, which runs in the
+/// caller's. Returns the results in the items' order.
 ///
-/// If the system gives no more threads, the rest is done one after the other.
+/// If the system provides no more threads, the rest runs sequentially.
 pub(super) fn each<T, R>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R>
 where
     T: Sync,

@@ -1,4 +1,4 @@
-//! What `/proc` tells: who has a NIC open, and what this process may do.
+//! What `/proc` reveals: who has a NIC open, and what this process may do.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -10,7 +10,7 @@ use cxi::{DeviceId, Member, Members, kernel_file};
 /// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
-/// The `/proc` to look into, and the `/dev` that has the NICs.
+/// The `/proc` to read, and the `/dev` that has the NICs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcFs {
     root: PathBuf,
@@ -18,13 +18,13 @@ pub struct ProcFs {
 }
 
 impl ProcFs {
-    /// `/proc` of this node.
+    /// This node's `/proc`.
     #[must_use]
     pub fn system() -> Self {
         Self::at("/proc")
     }
 
-    /// Another one, such as a test's.
+    /// Another directory, such as a test's.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self {
@@ -33,27 +33,27 @@ impl ProcFs {
         }
     }
 
-    /// None at all: that of NICs which no process of this machine can open, such as a mock's in
-    /// memory.
+    /// No `/proc` at all: for NICs that no process of this machine can open, such as an in-memory
+    /// mock's.
     #[must_use]
     pub fn none() -> Self {
         Self::at("/dev/null").dev("/dev/null")
     }
 
-    /// Sets the directory of the NICs' device nodes. Default: `/dev`.
+    /// Sets the directory of the NICs' device nodes. The default is `/dev`.
     #[must_use]
     pub fn dev(mut self, dev: impl Into<PathBuf>) -> Self {
         self.dev = dev.into();
         self
     }
 
-    /// The processes, other than this one, that have a NIC open.
+    /// Returns the other processes that have a NIC open.
     ///
-    /// A process that has only a window mapped has the NIC open; only root finds it.
+    /// A process that only has a window mapped counts too; only root can see that.
     ///
-    /// An open file is not an LNI, and which service it uses is not told; but without an open
-    /// file nobody holds a service. The file counts, not its name: a device node by its device
-    /// number, wherever a container has it.
+    /// An open file is not an LNI, and `/proc` does not show which service it uses; but no process
+    /// holds a service without an open file. Files are identified by device number, not by name, so
+    /// that a device node in a container is recognized wherever it is.
     #[must_use]
     pub fn users_of(&self, device: DeviceId) -> Users {
         let mut users = Users::default();
@@ -72,7 +72,7 @@ impl ProcFs {
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     users.hidden += 1;
                 }
-                // It has not, or it has ended meanwhile.
+                // It does not, or has ended meanwhile.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -80,7 +80,7 @@ impl ProcFs {
         users
     }
 
-    /// This process; `None` if `/proc` does not tell.
+    /// Returns this process; `None` if `/proc` cannot be read.
     #[must_use]
     pub fn caller(&self) -> Option<Process> {
         let this = fs::read_link(self.root.join("self")).ok()?;
@@ -88,8 +88,8 @@ impl ProcFs {
         Some(process(pid, &self.root.join("self")))
     }
 
-    /// Whether this process is in a user namespace other than the initial one, where no
-    /// capability counts for a driver; `None` if `/proc` does not tell.
+    /// Whether this process is in a user namespace other than the initial one, where the driver
+    /// honours no capability; `None` if `/proc` cannot be read.
     #[must_use]
     pub fn in_user_namespace(&self) -> Option<bool> {
         let map = kernel_file::read(&self.root.join("self/uid_map")).ok()?;
@@ -99,8 +99,8 @@ impl ProcFs {
         Some(!(initial && numbers.next().is_none()))
     }
 
-    /// Whether this process has CAP_SYS_ADMIN in its user namespace; `None` if `/proc` does not
-    /// tell.
+    /// Whether this process has CAP_SYS_ADMIN in its user namespace; `None` if `/proc` cannot be
+    /// read.
     #[must_use]
     pub fn has_sys_admin(&self) -> Option<bool> {
         let status = kernel_file::read(&self.root.join("self/status")).ok()?;
@@ -120,9 +120,9 @@ impl Default for ProcFs {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Users {
-    /// Those that can be seen, by pid.
+    /// The visible ones, by pid.
     pub processes: Vec<Process>,
-    /// How many processes could not be looked into, for lack of rights.
+    /// How many processes could not be examined for lack of rights.
     pub hidden: usize,
 }
 
@@ -131,9 +131,9 @@ pub struct Users {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Process {
-    /// Its id.
+    /// Its pid.
     pub pid: u32,
-    /// Name of its program, as the kernel keeps it (15 bytes).
+    /// The name of its program, as the kernel stores it (15 bytes).
     pub name: Option<String>,
     /// Its effective user id.
     pub uid: Option<u32>,
@@ -144,8 +144,8 @@ pub struct Process {
 }
 
 impl Users {
-    /// Only the processes that members of a service run; all if none of them is one, since a
-    /// process may have changed its user after it allocated.
+    /// Keeps only the processes that members of a service run, or all if none of them is one: a
+    /// process may have changed its user since it allocated.
     #[must_use]
     pub fn among(mut self, members: Option<&Members>) -> Self {
         let is_member = |process: &Process| {
@@ -197,12 +197,12 @@ fn pid(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
-/// What makes two open files the same.
+/// What identifies an open file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileId {
     /// A character device, by its number.
     Device(u64),
-    /// A file that stands for one, as a served mock has it: by file system and inode.
+    /// A file that stands in for one, as on a served mock: by file system and inode.
     File(u64, u64),
 }
 
@@ -217,14 +217,15 @@ impl FileId {
 }
 
 fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
-    // What a link says is only a name; behind it is the open file.
+    // The target of the link is only a name; following it gives the open file.
     let is_node = |link: &Path| fs::metadata(link).is_ok_and(|file| FileId::new(&file) == node);
     for entry in fs::read_dir(directory.join("fd"))? {
         if is_node(&entry?.path()) {
             return Ok(true);
         }
     }
-    // A mapped window keeps its file open when the descriptor is closed. Windows are shared memory.
+    // A mapped window keeps its file open after the descriptor is closed. Windows are shared
+    // memory.
     let maps = fs::read(directory.join("maps")).unwrap_or_default();
     let maps = String::from_utf8_lossy(&maps);
     let mut shared = maps.lines().filter_map(|line| {
@@ -236,7 +237,7 @@ fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
 
 fn process(pid: u32, directory: &Path) -> Process {
     let status = kernel_file::read(&directory.join("status")).unwrap_or_default();
-    // Of real, effective, saved and file system id the second.
+    // Of the real, effective, saved and file system id, the second.
     let effective = |name: &str| ids(&status, name)?.nth(1)?.parse().ok();
     let netns = fs::read_link(directory.join("ns/net")).ok();
     Process {
@@ -274,11 +275,11 @@ mod tests {
         for nic in ["cxi0", "cxi1", "cxi11"] {
             fs::write(dev.join(nic), "").unwrap();
         }
-        // A container's node is another file of the same device.
+        // A device node in a container is a different file of the same device.
         let elsewhere = proc.path().join("container");
         fs::create_dir(&elsewhere).unwrap();
         fs::hard_link(dev.join("cxi1"), elsewhere.join("nic")).unwrap();
-        // One that is only called so.
+        // A file that merely has the same name.
         fs::write(elsewhere.join("cxi1"), "").unwrap();
         let add = |pid: &str, uid: u32, target: &str| {
             let target = proc.path().join(target);
@@ -296,7 +297,7 @@ mod tests {
         add("9", 1000, "dev/cxi11");
         add("10", 1000, "socket:[4711]");
         let status = proc.path().join("42/status");
-        // A program may call itself anything.
+        // A program may choose any name for itself.
         let renamed = [fs::read(&status).unwrap(), b"Groups:\t\xFF\n".to_vec()].concat();
         fs::write(&status, renamed).unwrap();
         add("11", 0, "dev/cxi1");

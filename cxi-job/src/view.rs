@@ -1,4 +1,4 @@
-//! What a NIC has and who holds it, read from the NIC.
+//! What a NIC has and which services hold it, read from the NIC.
 
 use super::describe;
 use super::limits::{NicUsage, ServiceUsage};
@@ -29,12 +29,12 @@ impl NicView {
     }
 }
 
-/// Whether services are for the same: the same members on the same VNIs.
+/// Whether two services have the same purpose: the same members on the same VNIs.
 pub(super) fn is_alike(one: &Service, other: &Service) -> bool {
     one.members() == other.members() && one.vnis() == other.vnis()
 }
 
-/// Whether an id still is that of the same service: ids are used again.
+/// Whether an id still belongs to the same service: ids are reused.
 pub(super) fn is_same(before: &Service, now: &Service) -> bool {
     before.id() == now.id() && is_alike(before, now)
 }
@@ -49,7 +49,7 @@ fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {
 }
 
 impl NicUsage {
-    /// What a NIC has, its services and what they use, for planning and forecasts
+    /// Reads a NIC's totals, its services and what they use, for planning and forecasts
     /// (SVC_LIST_GET, SVC_RSRC_LIST_GET).
     ///
     /// # Errors

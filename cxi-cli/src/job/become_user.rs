@@ -1,4 +1,4 @@
-//! Becoming a user and a program: what `cxi job run` starts.
+//! Becoming a user and executing a program, for `cxi job run`.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -9,7 +9,7 @@ use nix::unistd::{Gid, Uid, User, getegid, geteuid, initgroups, setgid, setgroup
 
 use crate::exit::{Exit, Failure};
 
-/// Does not return if all goes well.
+/// Returns only on failure.
 pub(super) fn run(uid: u32, gid: Option<u32>, program: &[OsString]) -> Failure {
     if let Err(failure) = become_user(Uid::from_raw(uid), gid.map(Gid::from_raw)) {
         return failure;
@@ -51,6 +51,6 @@ fn become_user(uid: Uid, gid: Option<Gid>) -> Result<(), Failure> {
                 Exit::NotPermitted,
                 format!("cannot become user {uid}, group {group}: {}", errno.desc()),
             )
-            .hint("Only root can run a program as somebody else.")
+            .hint("Only root can run a program as another user.")
         })
 }

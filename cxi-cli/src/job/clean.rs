@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::cli::LockArgs;
 use super::epilog::{gone, report, status};
-use super::node::JobNode;
+use super::job_node::JobNode;
 use super::progress::Progress;
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
@@ -25,7 +25,7 @@ struct Cleaned<'a> {
     clean: &'a CleanReport,
 }
 
-/// Who says which jobs live.
+/// Where the VNIs of live jobs come from.
 pub(super) enum Live<'a> {
     Nobody,
     Vnis(&'a IdSet),

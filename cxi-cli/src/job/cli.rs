@@ -14,15 +14,15 @@ use crate::settings::{self, Settings};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// What a job of some size would get on each NIC, and how many such jobs fit
+    /// Show what a job of a given size would get on each NIC, and how many such jobs fit
     Plan {
         #[command(flatten)]
         size: SizeArgs,
     },
     /// Make a job's services, on all NICs or on none (needs CAP_SYS_ADMIN)
     ///
-    /// Run twice it adopts what the first run made. With --json the grant is printed, which
-    /// `epilog` and `env` take with --grant.
+    /// When run again, it adopts what the first run made. With --json it prints the grant, which
+    /// `epilog` and `env` accept with --grant.
     Prolog {
         #[command(flatten)]
         who: WhoArgs,
@@ -32,14 +32,14 @@ pub(crate) enum JobCommand {
         service: ServiceArgs,
         #[command(flatten)]
         lock: LockArgs,
-        /// Only check and say what would be made
+        /// Only check, and print what would be made
         #[arg(long)]
         dry_run: bool,
     },
     /// Destroy a job's services on all NICs (needs CAP_SYS_ADMIN)
     ///
-    /// Exit code 0: all are gone, its VNIs may be used again here. 4: still busy, try again
-    /// later. 8: there is none. Anything else: failed.
+    /// Exit code 0: all are gone, and its VNIs may be reused here. 4: still busy, try again later.
+    /// 8: there are none. Anything else: failure.
     Epilog {
         #[command(flatten)]
         which: WhichArgs,
@@ -47,30 +47,30 @@ pub(crate) enum JobCommand {
         wait: WaitArgs,
         #[command(flatten)]
         lock: LockArgs,
-        /// Only say what would be destroyed
+        /// Only print what would be destroyed
         #[arg(long)]
         dry_run: bool,
     },
-    /// Destroy what jobs left behind that have ended (needs CAP_SYS_ADMIN)
+    /// Destroy what ended jobs left behind (needs CAP_SYS_ADMIN)
     ///
-    /// Exit codes as of `epilog`. The default service and system services are kept.
+    /// Exit codes are those of `epilog`. The default service and system services are kept.
     Clean {
-        /// VNIs that the scheduler hands out: only services with one of them are destroyed
+        /// VNIs that the scheduler assigns: only services with one of them are destroyed
         /// [default: setting pool.vnis]
         #[arg(long, value_name = "VNIS")]
         vni_pool: Option<IdSet>,
         /// VNIs of live jobs: their services are kept
         #[arg(long, value_name = "VNIS")]
         live: Option<IdSet>,
-        /// Directory with a file JOB.vnis for each job that lives, which has its VNIs: read after
-        /// the services were listed, so that a job that starts meanwhile loses nothing
+        /// Directory with a file JOB.vnis for each live job that contains its VNIs. It is read
+        /// after the services are listed, so that a job that starts meanwhile loses nothing
         #[arg(long, value_name = "DIR", conflicts_with = "live")]
         live_from: Option<PathBuf>,
         #[command(flatten)]
         wait: WaitArgs,
         #[command(flatten)]
         lock: LockArgs,
-        /// Only say what would be destroyed
+        /// Only print what would be destroyed
         #[arg(long)]
         dry_run: bool,
     },
@@ -79,11 +79,11 @@ pub(crate) enum JobCommand {
         #[command(flatten)]
         which: WhichArgs,
     },
-    /// Run a program with services that live as long as it does (needs root)
+    /// Run a program with services that exist as long as it runs (needs root)
     ///
-    /// Ends with the program's exit code, or 128 and the number of the signal that ended it. If
-    /// the program ended well and a service is left, with the code of `epilog`; 126 and 127 if
-    /// the program cannot be started.
+    /// Exits with the program's exit code, or 128 plus the number of the signal that ended it. If
+    /// the program succeeded but a service is left, exits with the code of `epilog`; with 126 or
+    /// 127 if the program cannot be started.
     Run(RunArgs),
     /// Become a user and that program
     #[command(hide = true)]
@@ -97,7 +97,7 @@ pub(crate) enum JobCommand {
     },
 }
 
-/// Whose services, on which VNIs.
+/// Who may use the services, on which VNIs.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "The job")]
 pub(crate) struct WhoArgs {
@@ -118,12 +118,12 @@ pub(crate) struct WhoArgs {
         value_delimiter = ','
     )]
     pub(crate) vni: Vec<Vni>,
-    /// Block of VNIs: a power of two long, on its own boundary
+    /// Block of VNIs: its size is a power of two, and it starts at a multiple of that
     #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
     pub(crate) vni_range: Option<VniRange>,
 }
 
-/// Which services: by what they are, or those of a grant.
+/// Which services: selected by their properties, or those of a grant.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
     #[command(flatten)]
@@ -133,45 +133,46 @@ pub(crate) struct WhichArgs {
     pub(crate) grant: Option<PathBuf>,
 }
 
-/// How large the job is on this node, and what it gets for that.
+/// The size of the job on this node, and the limits that follow from it.
 #[derive(Debug, Args)]
 #[command(
     next_help_heading = "Its size",
     group(ArgGroup::new("size").required(true).args(["cores", "tasks", "depth", "unlimited"]))
 )]
 pub(crate) struct SizeArgs {
-    /// Cores that it has on this node
+    /// Number of cores on this node
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) cores: Option<u32>,
-    /// Tasks that it has on this node
+    /// Number of tasks on this node
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) tasks: Option<u32>,
     /// CPUs of each task
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number, requires = "tasks")]
     pub(crate) cpus_per_task: u32,
-    /// A size that the user gives, as Slurm's --network=depth=N
+    /// A size given by the user, as with Slurm's --network=depth=N
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) depth: Option<u32>,
-    /// No limits: it may have all that the NIC has
+    /// No limits: the job may have everything that the NIC has
     #[arg(long)]
     pub(crate) unlimited: bool,
-    /// How much for which size [default: setting job.policy]
+    /// How much of each resource for each unit of size [default: setting job.policy]
     #[arg(long, value_enum)]
     pub(crate) policy: Option<Policy>,
-    /// Reserve that much of a resource whatever the size (ptes, txqs, tgqs, eqs, cts, les, tles,
-    /// acs)
+    /// Limit of one resource, replacing what --policy gives for the job's size: reserve RESERVED
+    /// and allow at most MAX of ptes, txqs, tgqs, eqs, cts, les, tles or acs
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
     pub(crate) limit: Vec<LimitArg>,
-    /// No TLEs, so that more than three jobs fit a NIC (no triggered operations)
+    /// No TLEs, so that more than three jobs fit on a NIC (no triggered operations)
     #[arg(long)]
     pub(crate) no_tles: bool,
-    /// What to do if there is not enough [default: setting job.mode]
+    /// What to do if not enough is available [default: setting job.mode]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeArg>,
-    /// With --mode=scale-back: not less than for a job of this size [default: setting job.floor]
+    /// With --mode=scale-back: reserve at least as much as for a job of this size [default: setting
+    /// job.floor]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) floor: Option<u32>,
-    /// Whose share is taken off before the job gets its own
+    /// Whose share is subtracted before the job gets its own
     #[arg(long, value_enum, default_value_t = SubtractArg::System)]
     pub(crate) subtract: SubtractArg,
 }
@@ -188,15 +189,15 @@ pub(crate) enum Policy {
 pub(crate) enum ModeArg {
     /// Refuse
     Strict,
-    /// Reserve what there is, and warn
+    /// Reserve what is available, and warn
     ScaleBack,
-    /// Reserve nothing, share everything
+    /// Reserve nothing, and share everything
     BestEffort,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SubtractArg {
-    /// Nobody's: the driver refuses what is not there
+    /// No service's: the driver refuses what is not available
     Nobody,
     /// That of system services and the default service
     System,
@@ -204,7 +205,7 @@ pub(crate) enum SubtractArg {
     All,
 }
 
-/// What else its services are.
+/// Other properties of its services.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Its services")]
 pub(crate) struct ServiceArgs {
@@ -215,15 +216,15 @@ pub(crate) struct ServiceArgs {
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Do without NICs that cannot be used, if so many can [default: all must be usable]
+    /// Number of NICs that suffice, leaving out unusable ones [default: all must be usable]
     #[arg(long, value_name = "N")]
     pub(crate) nics_at_least: Option<usize>,
 }
 
-/// How long to wait for services that are in use.
+/// How long to wait for busy services.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// Try that long to destroy services that are in use, such as 5s or 5m [default: setting
+    /// How long to try to destroy busy services, such as 5s or 5m [default: setting
     /// node.retry-busy]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) retry_busy: Option<Duration>,
@@ -235,15 +236,15 @@ impl WaitArgs {
     }
 }
 
-/// What keeps commands that change services of this node from each other.
+/// Keeps commands that change services of this node from running at the same time.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Other commands on this node")]
 pub(crate) struct LockArgs {
-    /// Lock file that all commands on this node share, in a directory that only root can write
+    /// Lock file shared by all commands on this node, in a directory that only root can write to
     /// [default: setting node.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// How long to wait for them [default: setting wait]
+    /// How long to wait for the lock [default: setting wait]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
 }
@@ -258,10 +259,10 @@ impl LockArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// User to run it as, who may use the services [default: you]
+    /// User to run the program as, who may use the services [default: you]
     #[arg(long, value_name = "UID", value_parser = number)]
     pub(crate) uid: Option<u32>,
-    /// Group to run it as [default: the user's]
+    /// Group to run the program as [default: the user's]
     #[arg(long, value_name = "GID", value_parser = number)]
     pub(crate) gid: Option<u32>,
     /// VNIs, at most 4 [default: one from 1024 on that no service of this node has]
@@ -276,12 +277,12 @@ pub(crate) struct RunArgs {
     pub(crate) size: SizeArgs,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
-    /// Try that long to destroy services that are still in use after it
+    /// How long to try to destroy services that are still in use when the program has ended
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) retry_busy: Duration,
     #[command(flatten)]
     pub(crate) lock: LockArgs,
-    /// How long it may take to end after SIGTERM, before it is killed
+    /// How long the program may take to end after SIGTERM before it is killed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) grace: Duration,
     /// The program and its arguments

@@ -8,7 +8,7 @@ use cxi_job::environment::{CLEAR, EnvironmentError, JobService};
 use serde::Serialize;
 
 use super::cli::WhichArgs;
-use super::node::JobNode;
+use super::job_node::JobNode;
 use super::which::{filter, read_grant, selected};
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
@@ -17,13 +17,13 @@ use crate::output::Report;
 #[derive(Serialize)]
 struct Environment {
     environment: BTreeMap<&'static str, String>,
-    /// Variables that the job must not have.
+    /// Variables that must not be set for the job.
     clear: Vec<&'static str>,
 }
 
 pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure> {
     let found = if let Some(path) = &which.grant {
-        // A grant says it all: no NIC is asked.
+        // The grant contains everything: no NIC is queried.
         read_grant(path)?.env()
     } else {
         let filter = filter(which)?;
@@ -53,7 +53,7 @@ fn told(environment: &SlingshotEnv) -> Report {
         .into_iter()
         .filter(|name| vars.iter().all(|(set, _)| set != name))
         .collect();
-    // Values are numbers, names of NICs and commas: nothing that a shell looks at.
+    // The values are numbers, names of NICs and commas: nothing special to a shell.
     let mut text: String = vars
         .iter()
         .map(|(name, value)| format!("export {name}={value}\n"))
@@ -75,9 +75,9 @@ fn failure(error: &EnvironmentError) -> Failure {
             Exit::NotFound,
             "the job has no enabled service on this node",
         )
-        .hint("See cxi service list for those that there are."),
+        .hint("cxi service list shows the services of this node."),
         EnvironmentError::RepeatedDevice { .. } => {
-            Failure::bad_input(error.to_string()).hint("Name the job's VNIs too, with --vni.")
+            Failure::bad_input(error.to_string()).hint("Also name the job's VNIs, with --vni.")
         }
         _ => Failure::new(Exit::Failed, error.to_string()),
     }

@@ -9,7 +9,7 @@ use cxi_job::{ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
 
 use super::cli::{LockArgs, WhichArgs};
-use super::node::JobNode;
+use super::job_node::JobNode;
 use super::progress::Progress;
 use super::which::{filter, selected};
 use crate::exit::{Exit, Failure};
@@ -62,13 +62,13 @@ pub(super) fn status(status: ReleaseStatus) -> &'static str {
     }
 }
 
-/// What is gone, one line each.
+/// The services that are gone, one line each.
 pub(super) fn gone(release: &ReleaseReport) -> String {
     let gone = release.services.iter().filter(|service| service.is_gone());
     gone.map(|service| format!("{service}\n")).collect()
 }
 
-/// The report of a release: what is left are failures, those first that trying again does not help.
+/// The report of a release. What is left are failures; those that retrying cannot help come first.
 pub(super) fn report(
     text: String,
     json: &impl Serialize,
@@ -99,7 +99,7 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
         let errno = Errno::from_raw(*errno);
         let exit = match errno {
             Errno::EPERM | Errno::EACCES => Exit::NotPermitted,
-            // Others have had the lock all the time.
+            // Other commands held the lock for the whole time.
             Errno::EAGAIN => Exit::Busy,
             _ => Exit::Failed,
         };

@@ -5,11 +5,11 @@ mod clean;
 pub(crate) mod cli;
 mod env;
 mod epilog;
-mod node;
+mod job_node;
+mod job_request;
 mod plan;
 mod progress;
 mod prolog;
-mod request;
 mod run;
 mod which;
 
@@ -19,7 +19,7 @@ use crate::output::Report;
 use crate::settings;
 use cli::JobCommand;
 
-pub(crate) use node::JobNode;
+pub(crate) use job_node::JobNode;
 pub(crate) use which::parse_grant;
 
 pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failure> {
@@ -32,8 +32,8 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             lock,
             dry_run,
         } => {
-            // What is wrong with the request is said before a NIC is looked for.
-            let request = request::of_arguments(who, size, service, &common.settings)?;
+            // Errors in the request are reported before NICs are looked for.
+            let request = job_request::of_arguments(who, size, service, &common.settings)?;
             if *dry_run {
                 prolog::dry_run(&request, size, common)
             } else {

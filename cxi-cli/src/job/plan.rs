@@ -6,8 +6,8 @@ use cxi_job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
 use serde::Serialize;
 
 use super::cli::SizeArgs;
-use super::node::JobNode;
-use super::request::planned;
+use super::job_node::JobNode;
+use super::job_request::planned;
 use crate::exit::{Exit, Failure, of_device};
 use crate::options::Common;
 use crate::output::table::Columns;
@@ -32,7 +32,7 @@ struct One {
     #[serde(skip)]
     cut: Vec<String>,
     cuts: Vec<Cut>,
-    /// How many such jobs fit; null for any number.
+    /// How many such jobs fit; null if there is no limit.
     fits: Option<u32>,
     /// What runs out first.
     first_out: Option<String>,
@@ -51,7 +51,7 @@ pub(super) fn of_node(
     let Some(planned) = planned(size, settings)? else {
         let plans = Plans { plans: Vec::new() };
         return Ok(Report::new(
-            "No limits: the job may have what the NIC has. The driver reserves 8 TLEs for it and \
+            "No limits: the job may have everything that the NIC has. The driver reserves 8 TLEs for it and \
              takes one of the NIC's 4 TLE pools.\n",
             &plans,
         ));
@@ -128,7 +128,7 @@ fn told(plan: &One) -> String {
         text += &format!("  Less than the policy says: {cut}\n");
     }
     text += &match (plan.fits, &plan.first_out) {
-        (None, _) => "  Any number of such jobs fits: nothing is reserved\n".to_owned(),
+        (None, _) => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),
         (Some(0), Some(out)) => format!("  No such job fits: there are not enough {out}\n"),
         (Some(fits), Some(out)) => format!("  {fits} such jobs fit, then {out} run out\n"),
         (Some(fits), None) => format!("  {fits} such jobs fit\n"),

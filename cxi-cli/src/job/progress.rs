@@ -1,23 +1,23 @@
-//! What people at a terminal see while a busy service is waited for.
+//! Progress for people at a terminal while a busy service is waited for.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use cxi_job::release::Waiting;
 
-/// What is wider than the terminal is cut, as only one line can be written over.
+/// Text wider than the terminal is cut, because only one line can be overwritten.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 
-/// One line on standard error that is written over.
+/// One line on standard error that is overwritten.
 pub(super) struct Progress {
     shown: bool,
-    /// Whether there is a line to be wiped.
+    /// Whether there is a line to erase.
     line: Mutex<bool>,
 }
 
 impl Progress {
-    /// Silent if nobody watches.
+    /// Prints nothing if standard error is not a terminal.
     pub(super) fn new(json: bool) -> Self {
         Self {
             shown: !json && io::stderr().is_terminal(),
@@ -27,14 +27,14 @@ impl Progress {
 
     pub(super) fn tell(&self, waiting: &Waiting) {
         if self.shown {
-            // Nobody is left to tell if standard error is closed.
+            // If standard error is closed, there is no way to report that.
             let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = write!(io::stderr(), "\r\x1b[K{NO_WRAP}Waiting: {waiting}{WRAP}");
             *line = true;
         }
     }
 
-    /// Wipes the line.
+    /// Erases the line.
     pub(super) fn end(&self) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *line) {

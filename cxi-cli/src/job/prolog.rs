@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::cli::{LockArgs, SizeArgs};
 use super::epilog::left;
-use super::node::JobNode;
+use super::job_node::JobNode;
 use super::plan;
 use crate::exit::{Exit, Failure, of_device};
 use crate::options::Common;
@@ -34,7 +34,7 @@ pub(super) fn run(
     Ok(report.or_undo(move || undo(&node, &grant)))
 }
 
-/// Destroys services that nobody was told about; what is left, as failures.
+/// Destroys services whose grant could not be reported; returns what is left, as failures.
 fn undo(node: &JobNode, grant: &Grant) -> Vec<Failure> {
     let mut made = grant.clone();
     made.services.retain(|entry| !entry.adopted);
@@ -45,7 +45,8 @@ fn undo(node: &JobNode, grant: &Grant) -> Vec<Failure> {
     left
 }
 
-/// Says what would be made, and what speaks against it, as far as that can be seen without trying.
+/// Reports what would be made, and what would prevent it, as far as that can be determined without
+/// trying.
 pub(super) fn dry_run(
     request: &JobRequest,
     size: &SizeArgs,
@@ -108,8 +109,8 @@ fn vnis(access: cxi::VniAccess) -> String {
     }
 }
 
-/// An allocation that failed, with everything that the NICs say about it; what is the same on
-/// several of them once.
+/// A failed allocation, with everything that the NICs report about it; what several NICs report is
+/// printed once.
 pub(super) fn failure(error: &AllocateError) -> Failure {
     if let AllocateError::Locked(error) = error {
         let exit = if error.is_busy() {
@@ -144,8 +145,8 @@ pub(super) fn failure(error: &AllocateError) -> Failure {
     let failure = Failure::new(exit, text.join("\n"));
     if exit == Exit::NotEnough {
         failure
-            .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what there is.")
-            .hint("cxi job plan says how many jobs of a size fit, cxi service usage who has what.")
+            .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what is available.")
+            .hint("cxi job plan shows how many jobs of a size fit, cxi service usage who has what.")
     } else {
         failure
     }

@@ -1,4 +1,4 @@
-//! `cxi job run`: services on, a program, services off.
+//! `cxi job run`: makes services, runs a program, destroys the services.
 
 use std::env;
 use std::io::{self, IsTerminal as _};
@@ -17,18 +17,19 @@ use signal_hook::iterator::Signals;
 
 use super::cli::RunArgs;
 use super::epilog;
-use super::node::{JobNode, Paused};
+use super::job_node::{JobNode, Paused};
 use super::progress::Progress;
-use super::{prolog, request};
+use super::{job_request, prolog};
 use crate::exit::{Exit, Failure, of_device};
 use crate::options::Common;
 use crate::output::{Report, print_failures};
 
-/// How often a program that was told to end is looked at.
+/// How often to check on a program that was told to end.
 const POLL: Duration = Duration::from_millis(10);
 
 pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failure> {
-    // From here on these signals end nothing by themselves: what was made is unmade.
+    // From here on these signals do not end this process, so that everything that was made is
+    // destroyed.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD])
         .map_err(|error| Failure::new(Exit::Failed, format!("signals: {error}")))?;
     let uid = arguments
@@ -78,9 +79,9 @@ fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant,
         arguments.vni.clone()
     };
     let builder = JobRequest::builder().uid(uid).vnis(vnis);
-    // What is there of another job is not adopted: it would be destroyed with this one.
+    // Existing services are not adopted: they would be destroyed with this job's.
     let (size, service) = (&arguments.size, &arguments.service);
-    let request = request::finish(builder.adopt(false), size, service, &common.settings)?;
+    let request = job_request::finish(builder.adopt(false), size, service, &common.settings)?;
     let result = node.nics.allocate(&request);
     node.save()?;
     let grant = result.map_err(|error| prolog::failure(&error))?;
@@ -143,7 +144,7 @@ fn program(
     }
     command.arg("--").args(&arguments.program);
     environment.set_on(&mut command);
-    // At a terminal the program must be in the foreground with this process.
+    // At a terminal, the program must be in the foreground together with this process.
     let own_group = !io::stdin().is_terminal();
     if own_group {
         command.process_group(0);
@@ -163,7 +164,7 @@ fn program(
 
 struct Watched {
     child: Child,
-    /// The program leads a process group, which gets the signals.
+    /// The program leads a process group, which receives the signals.
     own_group: bool,
 }
 
@@ -193,7 +194,7 @@ impl Watched {
     }
 
     fn pass(&self, signal: i32) {
-        // The terminal has sent these to the program itself.
+        // The terminal has already sent these to the program.
         let typed = !self.own_group && matches!(signal, SIGINT | SIGQUIT);
         if let (false, Ok(signal)) = (typed, Signal::try_from(signal)) {
             self.send(signal);
@@ -214,7 +215,7 @@ impl Watched {
     }
 }
 
-/// Destroys the services; what is left, as failures.
+/// Destroys the services; returns what is left, as failures.
 fn services_off(grant: &Grant, node: Paused, arguments: &RunArgs, common: &Common) -> Vec<Failure> {
     let retry = arguments.retry_busy;
     let node = match node.resume(common, &arguments.lock) {

@@ -1,4 +1,4 @@
-//! Which services a command is about.
+//! Selecting the services that a command is about.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use cxi_job::{Filter, Grant};
 use serde::Deserialize;
 
 use super::cli::{WhichArgs, WhoArgs};
-use super::node::JobNode;
-use super::request::members;
+use super::job_node::JobNode;
+use super::job_request::members;
 use crate::exit::{Failure, of_device};
 use crate::input;
 
-/// Far more than a grant for the NICs of a node needs.
+/// Far more than a grant for all NICs of a node needs.
 const LONGEST_GRANT: u64 = 1 << 24;
 
-/// Selects the services of a job by what the command line says.
+/// Selects a job's services by the options on the command line.
 pub(super) fn filter(which: &WhichArgs) -> Result<Filter, Failure> {
     match &which.grant {
         Some(path) => Ok(Filter::for_grant(&read_grant(path)?)),
@@ -44,7 +44,7 @@ fn of_who(who: &WhoArgs) -> Result<Filter, Failure> {
     Ok(members.fold(filter, Filter::and))
 }
 
-/// Reads what `cxi --json job prolog` printed.
+/// Parses what `cxi --json job prolog` printed.
 pub(super) fn read_grant(path: &Path) -> Result<Grant, Failure> {
     let input::Input { name, text } = input::read(path, "a grant", LONGEST_GRANT)?;
     parse_grant(&name, &text)
@@ -58,12 +58,12 @@ pub(crate) fn parse_grant(name: &str, text: &str) -> Result<Grant, Failure> {
     serde_json::from_str::<Printed>(text)
         .map(|printed| printed.grant)
         .map_err(|error| {
-            Failure::bad_input(format!("{name}: this is no grant: {error}"))
+            Failure::bad_input(format!("{name}: not a grant: {error}"))
                 .hint("Expected what cxi --json job prolog printed.")
         })
 }
 
-/// The services that a filter selects now.
+/// The services that a filter currently selects.
 pub(super) fn selected(
     node: &JobNode,
     filter: &Filter,

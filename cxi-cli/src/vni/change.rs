@@ -1,4 +1,4 @@
-//! What changes a pool.
+//! Commands that change a pool.
 
 use cxi::Vni;
 use cxi_job::pool::{PoolConfig, VniPool, VniRequest};
@@ -15,7 +15,7 @@ use crate::output::Report;
 
 pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Report, Failure> {
     let config = of_arguments(config);
-    // A configuration that cannot be used leaves no file behind.
+    // An unusable configuration leaves no file behind.
     let new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
     let (mut open, made) = Open::or_new(arguments, new)?;
     let at = now();
@@ -84,7 +84,7 @@ pub(super) fn reserve(
     struct Reserved<'a> {
         job: &'a JobId,
         vnis: Vec<Vni>,
-        /// The job had them before.
+        /// Whether the job already had them.
         again: bool,
     }
     let mut open = Open::existing(arguments)?;
@@ -95,7 +95,7 @@ pub(super) fn reserve(
     .map_err(|error| of_reserve(&error))?;
     let _pool = open.keep(reserved.event.as_ref())?;
     let vnis: Vec<Vni> = reserved.vnis.iter().collect();
-    // In the form that --vnis of cxi job takes.
+    // In the form that --vnis of cxi job accepts.
     let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
     let json = Reserved {
         job,
@@ -163,7 +163,7 @@ pub(super) fn confirm(
     ))
 }
 
-/// What became of a job's VNIs.
+/// What happened to a job's VNIs.
 fn state_of(pool: &VniPool, job: &JobId) -> String {
     match pool.job(job) {
         None => format!(
@@ -178,7 +178,7 @@ fn state_of(pool: &VniPool, job: &JobId) -> String {
     }
 }
 
-/// When a VNI whose services are destroyed may be used again.
+/// When a VNI whose services are destroyed may be reused.
 fn free_again(pool: &VniPool) -> String {
     let rest = pool.config().rest_time();
     if rest.is_zero() {
@@ -200,7 +200,7 @@ pub(super) fn reconcile(
     };
     match seen {
         Some(seen) => compare(arguments, &node, seen),
-        // The NICs are asked first: what they show is older than what the pool says then.
+        // The NICs are queried first, so that the pool's state is newer than what they show.
         None => reading(common, |nics| {
             let mut seen = IdSet::new();
             for (_, listed) in crate::service::all(nics.devices())? {
@@ -227,8 +227,8 @@ fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Repor
     let mut text = String::new();
     if !result.strays.is_empty() {
         text += &format!(
-            "VNIs {} are on {node} and no job has them: they are not handed out until it shows \
-             them no more\n",
+            "VNIs {} are on {node} and no job has them: they are not assigned until it no longer \
+             shows them\n",
             result.strays
         );
     }
@@ -261,7 +261,7 @@ fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Repor
     Ok(Report::new(text, &json))
 }
 
-/// The name of this machine.
+/// The host name of this machine.
 fn this_node() -> Result<NodeName, Failure> {
     let name = nix::unistd::gethostname().map_err(|errno| {
         Failure::new(Exit::Failed, format!("this machine has no name: {errno}"))

@@ -23,15 +23,15 @@ pub(crate) struct VniArgs {
 /// Where the pool is.
 #[derive(Debug, Args)]
 pub(crate) struct PoolArgs {
-    /// File that keeps the pool [default: setting pool.file]
+    /// File that stores the pool [default: setting pool.file]
     #[arg(long, global = true, value_name = "FILE")]
     pool: Option<PathBuf>,
-    /// File that each change is appended to, one JSON object a line; `replay` reads it [default:
-    /// setting pool.log]
+    /// File to which each change is appended, one JSON object per line; `replay` reads it
+    /// [default: setting pool.log]
     #[arg(long, global = true, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// How long to wait for other commands that use the pool, in the order of arrival [default:
-    /// setting wait]
+    /// How long to wait for other commands that use the pool; they take turns in the order of
+    /// arrival [default: setting wait]
     #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
 }
@@ -51,29 +51,29 @@ impl PoolArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum VniCommand {
-    /// Make the pool, or change which VNIs it hands out
+    /// Make the pool, or change which VNIs it assigns
     ///
-    /// VNIs that jobs have stay with them; those that the pool no longer has are not handed out
+    /// VNIs that jobs have stay with them; those that the pool no longer has are not assigned
     /// again.
     Configure(ConfigArgs),
-    /// Give a job VNIs, and print them; again: the same ones
+    /// Assign VNIs to a job, and print them; when repeated, print the same ones
     Reserve {
         /// The job
         job: JobId,
         /// How many VNIs, 1 to 4
         #[arg(long, value_name = "N", default_value_t = 1)]
         count: u8,
-        /// A block of so many VNIs for range services instead: a power of two
+        /// Instead, a block of this many VNIs for range services: a power of two
         #[arg(long, value_name = "N", conflicts_with = "count")]
         block: Option<u16>,
-        /// From the part of this tenant
+        /// Take them from this tenant's share
         #[arg(long, value_name = "TENANT")]
         tenant: Option<TenantName>,
-        /// For a step: steps share the job's VNIs
+        /// Reserve for a step: steps share the job's VNIs
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
-    /// End a job's use of its VNIs: they are draining until every node has confirmed
+    /// End a job's use of its VNIs: they drain until every node has confirmed
     Release {
         /// The job
         job: JobId,
@@ -81,11 +81,11 @@ pub(crate) enum VniCommand {
         /// frees its VNIs
         #[arg(long, value_name = "NODE", value_delimiter = ',')]
         nodes: Vec<NodeName>,
-        /// Only this step leaves; the last one that leaves releases
+        /// Only this step leaves; when the last one leaves, the VNIs are released
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
-    /// Say that the services of a released job are destroyed, so that its VNIs may be used again
+    /// Confirm that the services of a released job are destroyed, so that its VNIs may be reused
     #[command(group(ArgGroup::new("who").required(true)))]
     Confirm {
         /// The job
@@ -97,30 +97,30 @@ pub(crate) enum VniCommand {
         /// On all its nodes
         #[arg(long, group = "who")]
         all: bool,
-        /// By an operator's word: a node of it was replaced, for one
+        /// On an operator's responsibility, for example because a node of it was replaced
         #[arg(long, group = "who")]
         operator: bool,
-        /// By an operator's word: no service with this VNI, which no job has, is left
+        /// On an operator's responsibility: no service with this VNI, which no job has, is left
         #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]
         stray: Option<Vni>,
     },
-    /// How full the pool is, and who has what
+    /// Show how full the pool is, and who has what
     Show {
-        /// Only this job
+        /// Show only this job
         job: Option<JobId>,
     },
     /// Compare with what the services on a node's NICs show
     ///
-    /// VNIs that no living job has are not handed out until the node shows them no more.
+    /// VNIs that no live job has are not assigned until the node no longer shows them.
     Reconcile {
-        /// The node [default: the name of this machine]
+        /// The node [default: the host name of this machine]
         #[arg(long, value_name = "NODE")]
         node: Option<NodeName>,
         /// The VNIs that the node shows [default: those of the services on this machine's NICs]
         #[arg(long, value_name = "VNIS")]
         seen: Option<IdSet>,
     },
-    /// Make the pool again from a log of its changes
+    /// Rebuild the pool from a log of its changes
     Replay {
         /// The log, - for standard input
         #[arg(value_name = "LOG")]
@@ -128,27 +128,27 @@ pub(crate) enum VniCommand {
         /// VNIs of the pool before the first change, if the log does not begin with them
         #[arg(long, value_name = "VNIS")]
         vnis: Option<IdSet>,
-        /// Only say what the pool would be
+        /// Only print what the pool would be
         #[arg(long)]
         dry_run: bool,
-        /// Replace a pool that has changes which the log does not have
+        /// Replace even a pool with changes that the log does not have
         #[arg(long)]
         force: bool,
     },
 }
 
-/// What a pool hands out.
+/// What a pool assigns.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// VNIs, such as 1024-65535; 0, 1 and 10 are never handed out
+    /// VNIs, such as 1024-65535; 0, 1 and 10 are never assigned
     pub(crate) vnis: IdSet,
-    /// Never hand out these either
+    /// Never assign these either
     #[arg(long, value_name = "VNIS")]
     pub(crate) exclude: Option<IdSet>,
-    /// Keep a VNI out of use for this long after its services are destroyed, such as 30s
+    /// Keep each VNI unused for this long after its services are destroyed, such as 30s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     pub(crate) rest: Duration,
-    /// A part of the VNIs for one tenant, such as blue=1024-2047
+    /// Share of the VNIs for one tenant, such as blue=1024-2047
     #[arg(long, value_name = "NAME=VNIS")]
     pub(crate) tenant: Vec<TenantArg>,
 }

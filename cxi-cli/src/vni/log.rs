@@ -1,7 +1,7 @@
-//! The log of a pool's changes: one JSON object a line, numbered by the pool.
+//! The log of a pool's changes: one JSON object per line, numbered by the pool.
 //!
-//! A line without its end was being written when its `cxi` was killed or the disk was full. Nobody
-//! was told that the change is done, so the line counts for nothing and is cut off.
+//! A line without its newline was being written when its `cxi` was killed or the disk was full. Its
+//! change was never reported as done, so the line does not count and is cut off.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,27 +14,27 @@ use nix::libc::O_NONBLOCK;
 use crate::exit::{Exit, Failure};
 use crate::input;
 
-/// Some millions of changes.
+/// Several million changes.
 const LONGEST: u64 = 1 << 30;
-/// What is read first of a log's end: usually the latest change is all that is wanted.
+/// How much of the log's end is read first: usually only the latest change is needed.
 const END: u64 = 1 << 14;
 
-/// A log that changes are appended to, under the lock of its pool.
+/// A log to which changes are appended, under the lock of its pool.
 #[derive(Debug)]
 pub(super) struct Log {
     file: File,
     path: PathBuf,
-    /// Its length, without what is not a whole line.
+    /// Its length, without an incomplete last line.
     length: u64,
 }
 
 impl Log {
-    /// Opens a log, or makes an empty one.
+    /// Opens a log, or creates an empty one.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         Self::with(path, OpenOptions::new().append(true).create(true))
     }
 
-    /// Opens a log that is there, to look at.
+    /// Opens an existing log for reading.
     pub(super) fn look(path: &Path) -> Result<Self, Failure> {
         Self::with(path, &mut OpenOptions::new())
     }
@@ -51,7 +51,7 @@ impl Log {
         Ok(Self { file, path, length })
     }
 
-    /// The changes behind that number.
+    /// The changes after this number.
     pub(super) fn after(&self, sequence: u64) -> Result<Vec<Event>, Failure> {
         let name = self.path.display().to_string();
         let mut wanted = END;
@@ -60,7 +60,7 @@ impl Log {
             let text = self
                 .read(start)
                 .map_err(|error| unusable(&self.path, &error))?;
-            // The first line may have begun before.
+            // The first line may be incomplete.
             let whole = match text.find('\n') {
                 Some(end) if start > 0 => text.get(end + 1..).unwrap_or_default(),
                 _ => &text,
@@ -89,12 +89,11 @@ impl Log {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(start))?;
         file.take(self.length - start).read_to_end(&mut text)?;
-        // A character may have begun before the start; its line is left out.
+        // The start may be in the middle of a character; its line is skipped.
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Appends a change, and does not return before it is on the disk. If it cannot, the log is as
-    /// it was.
+    /// Appends a change, and returns only when it is on disk. On failure the log is unchanged.
     pub(super) fn append(&mut self, event: &Event) -> Result<(), Failure> {
         let mut line = serde_json::to_vec(event).map_err(|error| self.refused(&error.into()))?;
         line.push(b'\n');
@@ -111,9 +110,9 @@ impl Log {
         Ok(())
     }
 
-    /// Takes back what was appended.
+    /// Removes what was appended.
     pub(super) fn undo(&self) {
-        // If this fails too: whoever opens the log next cuts off half a line.
+        // If this fails too, the next command to open the log cuts off the incomplete line.
         let _ = self.file.set_len(self.length);
     }
 
@@ -131,7 +130,7 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
     Failure::bad_input(format!("{}: cannot use the log: {error}", path.display()))
 }
 
-/// The length of a file up to the end of its last whole line.
+/// The length of a file up to the end of its last complete line.
 fn whole_lines(mut file: &File) -> io::Result<u64> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {

@@ -1,4 +1,4 @@
-//! `cxi vni`: a pool of VNIs that a file keeps.
+//! `cxi vni`: a pool of VNIs stored in a file.
 
 mod change;
 pub(crate) mod cli;
@@ -60,7 +60,7 @@ fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// What a change came to, for programs.
+/// The result of a change, for programs.
 #[derive(Serialize)]
 struct Changed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ fn of_reserve(error: &ReserveError) -> Failure {
     let failure = Failure::new(exit, error.to_string());
     match error {
         ReserveError::Short(short) if short.draining > 0 => failure
-            .hint("cxi vni show says which jobs are draining, and which nodes have not confirmed."),
+            .hint("cxi vni show lists the draining jobs, and the nodes that have not confirmed."),
         _ => failure,
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn run(
         free: usize,
         written: bool,
     }
-    // First the lock: what is logged after this is in no pool that this one replaces.
+    // Take the lock first: whatever is logged after that is in no pool that this one replaces.
     let file = if dry_run {
         None
     } else {

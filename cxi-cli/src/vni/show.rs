@@ -123,7 +123,7 @@ fn vnis(held: &Holding) -> String {
     set.to_string()
 }
 
-/// Whether a job uses its VNIs, in words.
+/// The state of a job's VNIs, in words.
 pub(super) fn phase(phase: &Phase) -> String {
     match phase {
         Phase::Reserved { steps, .. } if steps.is_empty() => "reserved".to_owned(),
@@ -142,7 +142,7 @@ pub(super) fn phase(phase: &Phase) -> String {
     }
 }
 
-/// A time that is good enough for people.
+/// A duration, rounded for people.
 fn age(time: Duration) -> String {
     humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
 }

@@ -1,4 +1,4 @@
-//! Where the services went whose making failed.
+//! Finding and undoing what a failed attempt left behind.
 
 use std::time::Duration;
 
@@ -8,25 +8,26 @@ use cxi::error::{Error, ErrorKind};
 use cxi::{Service, ServiceId, ServiceSpec, VniAccess};
 use cxi_ioctl::Errno;
 
-/// How long undoing waits for a service that is busy: nobody but a reader of its usage has it.
+/// How long undoing waits for a busy service: at most a reader of its usage is holding it.
 const UNDO: Duration = Duration::from_millis(500);
 
-/// How a service that appeared meanwhile compares with the one that was asked for.
+/// How a service that appeared meanwhile compares with the one requested.
 enum Likeness {
-    /// It is that one.
+    /// It is the requested one.
     Same,
-    /// It may be that one, before it got its VNI range or its namespace.
+    /// It may be the requested one, before it got its VNI range or its namespace.
     Unfinished,
-    /// It is another one.
+    /// It is a different one.
     Other,
 }
 
 impl Prepared<'_> {
-    /// Destroys what a failed attempt left on the NIC, and names what stays.
+    /// Destroys what a failed attempt left on the NIC, and returns what remains.
     ///
-    /// A refusal with a reason means that nothing was made, and what looks like this job's is
-    /// another process's. An answer that got lost is an errno without a reason, and the driver
-    /// keeps a service whose id it could not deliver: only then what looks like it is destroyed.
+    /// A refusal with a reason means that nothing was made: a service that looks like this job's
+    /// belongs to another process. A lost answer shows as an errno without a reason, and the driver
+    /// keeps a service whose id it could not deliver. Only then is a service that looks like this
+    /// job's destroyed.
     pub(super) fn account(&self, spec: &ServiceSpec, error: &Error) -> Vec<LeftBehind> {
         let left = |service, reason| LeftBehind {
             device: self.device.id(),
@@ -72,7 +73,7 @@ impl Prepared<'_> {
         behind
     }
 
-    /// Destroys a service of this job; no such service is as good.
+    /// Destroys a service of this job; one that no longer exists counts as destroyed.
     pub(super) fn destroy(&self, service: ServiceId) -> Result<(), Error> {
         let services = self.device.services();
         let destroy = || match services.destroy_when_idle(service, UNDO) {
@@ -106,7 +107,7 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     let unset_netns = netns && service.members().is_some_and(|members| members.is_empty());
     let same_members = service.members().as_ref() == spec.members();
     if same_vnis && unset_netns {
-        // Nobody else makes a service with this job's VNIs.
+        // No other process makes a service with this job's VNIs.
         Likeness::Same
     } else if unset_range && (same_members || unset_netns) {
         Likeness::Unfinished
@@ -115,8 +116,8 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     }
 }
 
-/// Whether the driver may have made a service all the same: it was asked, and did not say why it
-/// refused.
+/// Whether the driver may have made a service in spite of the error: the command was sent, and the
+/// driver gave no reason for refusing it.
 fn may_have_happened(error: &Error) -> bool {
     let refused = matches!(
         error.errno(),

@@ -12,26 +12,26 @@ use cxi::{DeviceId, ServiceId};
 
 /// Why a job got nothing, and what is left of the attempt.
 ///
-/// Prints everything that an administrator has to know, on several lines.
+/// `Display` prints everything that an administrator has to know, on several lines.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AllocateError {
-    /// Fewer NICs can be used than the job asks for. Nothing was made.
+    /// Fewer NICs are usable than the job asks for. Nothing was made.
     TooFew {
-        /// How many can be used.
+        /// How many are usable.
         usable: usize,
-        /// How many it must be.
+        /// How many are needed.
         wanted: usize,
-        /// The others, with the reasons.
+        /// The unusable ones, with the reasons.
         left_out: Vec<LeftOut>,
     },
-    /// The [lock of the node](crate::Node::with_lock) was not acquired. Nothing was made.
+    /// The [node's lock](crate::Node::with_lock) could not be acquired. Nothing was made.
     Locked(LockError),
-    /// It went wrong on some NICs.
+    /// The allocation failed on some NICs.
     Nics {
         /// What went wrong, by NIC.
         failures: Vec<NicFailure>,
-        /// Every service of the job that still exists, or that may exist.
+        /// Every service of the job that still exists or may exist.
         left: Vec<LeftBehind>,
     },
 }
@@ -58,18 +58,18 @@ pub enum Cause {
     Unusable(Vec<NicProblem>),
     /// The job's limits do not fit what the NIC has.
     Plan(PlanError),
-    /// The NIC cannot be asked, or refused the service.
+    /// The NIC could not be queried, or refused the service.
     Service(Error),
 }
 
-/// A service of the job that still exists, or may exist.
+/// A service of the job that still exists or may exist.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LeftBehind {
     /// The NIC.
     pub device: DeviceId,
-    /// The service; `None` if it is not known whether there is one, because the NIC does not
-    /// answer any more.
+    /// The service; `None` if the NIC no longer answers, so that it is unknown whether there is
+    /// one.
     pub service: Option<ServiceId>,
     /// Why it is still there.
     pub reason: LeftBehindReason,
@@ -79,16 +79,16 @@ pub struct LeftBehind {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LeftBehindReason {
-    /// It could not be destroyed again.
+    /// Destroying it failed.
     Stuck(Error),
-    /// It is not destroyed, because this driver may answer that with damage.
+    /// It was not destroyed, because this driver may do damage when it is.
     Hazard(String),
-    /// It was there before, from an earlier run for the same job.
+    /// It was there before, made by an earlier run for the same job.
     Adopted,
-    /// It appeared while this job's was made, and whose it is cannot be seen: the driver's answer
-    /// got lost before it got its VNIs or members.
+    /// It appeared while this job's service was made, and its owner is unknown: the driver's answer
+    /// was lost before the service got its VNIs or members.
     Unclear,
-    /// The driver's answer got lost, and the NIC could not be asked whether it made a service.
+    /// The driver's answer was lost, and the NIC could not be queried for what it made.
     Unknown(Error),
 }
 
@@ -106,7 +106,7 @@ impl AllocateError {
         }
     }
 
-    /// Every service of the job that still exists, or that may exist. Empty if nothing is left.
+    /// Every service of the job that still exists or may exist. Empty if nothing is left.
     #[must_use]
     pub fn left(&self) -> &[LeftBehind] {
         match self {
@@ -117,8 +117,7 @@ impl AllocateError {
 }
 
 impl AllocateError {
-    /// What is left of the job on this node, in words: that there is nothing, or each service on a
-    /// line of its own.
+    /// What is left of the job on this node, in words: nothing, or one line for each service.
     #[must_use]
     pub fn remains(&self) -> String {
         let left: Vec<String> = self.left().iter().map(ToString::to_string).collect();
@@ -167,7 +166,7 @@ impl fmt::Display for NicFailure {
             return f.write_str(&texts.join("\n"));
         }
         match &self.cause {
-            // These say themselves which NIC it is.
+            // These texts already name the NIC.
             Cause::Plan(_) | Cause::Service(_) => self.cause.fmt(f),
             Cause::NotThere | Cause::Unusable(_) => write!(f, "{}: {}", self.device, self.cause),
         }

@@ -3,17 +3,17 @@
 use super::error::{LeftBehind, LeftBehindReason, NicFailure};
 use super::prepare::{Adopt, Prepared};
 use crate::describe;
+use crate::job_request::{JobLimits, JobRequest};
 use crate::limits::{Cut, CutReason, HeldBy};
-use crate::request::{JobLimits, JobRequest};
 use cxi::error::{Error, ErrorKind, Shortage};
 use cxi::pools::MIN_TLES;
 use cxi::{Limit, Limits, Resource, ServiceId};
 
-/// How often a refused request is scaled back. Each time it gets smaller: eight resources and two
-/// kinds of pools, and others may take something meanwhile.
+/// How often a refused request is scaled back. Each attempt asks for less: there are eight
+/// resources and two kinds of pools, and other processes may take something meanwhile.
 const ATTEMPTS: usize = 16;
 
-/// A service that is there, made or adopted.
+/// An existing service, made or adopted.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) service: ServiceId,
@@ -22,7 +22,7 @@ pub(super) struct Made {
 }
 
 impl Prepared<'_> {
-    /// Makes the service, or says what went wrong and what is left of it.
+    /// Makes the service, or returns what went wrong and what is left of it.
     pub(super) fn make(&self, request: &JobRequest) -> Result<Made, (NicFailure, Vec<LeftBehind>)> {
         if let Some(adopt) = &self.adopt {
             return self.adopt(adopt, request);
@@ -44,7 +44,7 @@ impl Prepared<'_> {
                 spec = spec.with_limits(Some(limits));
                 continue;
             }
-            // What could be destroyed in the end is not left behind.
+            // A leftover that has been destroyed since is not left behind.
             let known = error.leftover().map(|known| Some(known.service));
             let gone = known.is_some_and(|known| left.iter().all(|left| left.service != known));
             let error = if gone {
@@ -97,14 +97,14 @@ impl Prepared<'_> {
             return Ok(());
         };
         let services = self.device.services();
-        // The driver refuses the same number again while the service is in use.
+        // The driver refuses even the current number while the service is in use.
         if self.adopt.is_some() && services.lnis_per_rgid(service)? == count {
             return Ok(());
         }
         services.set_lnis_per_rgid(service, count)
     }
 
-    /// Destroys what [`make`](Self::make) made; what is left if that fails.
+    /// Destroys what [`make`](Self::make) made; returns what is left if that fails.
     pub(super) fn unmake(&self, made: &Made) -> Option<LeftBehind> {
         let reason = if self.adopt.is_some() {
             LeftBehindReason::Adopted
@@ -118,7 +118,7 @@ impl Prepared<'_> {
         })
     }
 
-    /// Limits that ask for less of what was short, if the mode of planning allows it.
+    /// Returns limits that ask for less of what was short, if the planning mode allows it.
     fn smaller(
         &self,
         limits: Option<Limits>,

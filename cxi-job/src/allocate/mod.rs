@@ -1,4 +1,4 @@
-//! A job's services on all its NICs, as one act.
+//! Making a job's services on all its NICs, as one operation.
 
 mod account;
 mod error;
@@ -6,30 +6,30 @@ mod make;
 mod prepare;
 
 use super::grant::{Grant, LeftOut};
+use super::job_request::{JobRequest, NicPolicy};
 use super::node::{Node, NodeNic};
 use super::parallel;
-use super::request::{JobRequest, NicPolicy};
 
 pub use error::{AllocateError, Cause, LeftBehind, LeftBehindReason, NicFailure};
 use make::Made;
 use prepare::Prepared;
 
 impl Node {
-    /// Makes a job's services: one on each NIC, on all of them or on none.
+    /// Makes a job's services: one on each NIC, either on all of them or on none.
     ///
-    /// First everything is checked that can be known: which NICs the policy asks for and whether
-    /// they can be used, whether the limits fit. Only if that holds for every NIC, services are
-    /// made, on all NICs at a time. If one fails, those that were made are destroyed again; what
-    /// cannot be destroyed is named in the error. A service whose id got lost, because the
-    /// driver's answer did, is found by what it is. On a node with a [lock](Node::with_lock) all
-    /// of this happens while nobody else with that lock makes or destroys services.
+    /// Everything that can be checked in advance is checked first: whether the NICs that the policy
+    /// asks for are usable, and whether the limits fit. Only then are services made, on all NICs in
+    /// parallel. If one fails, the others are destroyed again, and the error names what could not
+    /// be destroyed. A service whose id was lost with the driver's answer is recognized by its
+    /// contents. On a node with a [lock](Node::with_lock) the lock is held throughout, so that no
+    /// other holder of that lock makes or destroys services meanwhile.
     ///
-    /// A run after an interrupted one adopts what that one made: a service with the same members,
-    /// VNIs, traffic classes and limits. Adopted services stay if the rest fails, and the error
-    /// names them.
+    /// Running this again after an interruption adopts what the interrupted run made: services with
+    /// the same members, VNIs, traffic classes and limits. If the allocation fails, adopted
+    /// services stay, and the error names them.
     ///
-    /// Takes CAP_SYS_ADMIN. The services belong to the NICs: [keep](Grant) what is returned, or
-    /// find them by their VNIs to [release](Node::release) them.
+    /// Needs CAP_SYS_ADMIN. The services belong to the NICs and outlive this process: [keep](Grant)
+    /// what is returned, or find them by their VNIs to [release](Node::release) them.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -51,12 +51,13 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`AllocateError`] says for each NIC what went wrong, who is in the way and what to do, and
-    /// which services are left.
+    /// [`AllocateError`] states for each NIC what went wrong, which services are in the way, what
+    /// to do about it, and which services are left.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn allocate(&self, request: &JobRequest) -> Result<Grant, AllocateError> {
         let (nics, left_out) = self.choose(request)?;
-        // Nobody else makes or destroys a service between the look at what is there and the end.
+        // With the lock held, no other process makes or destroys services from the first look to
+        // the end.
         let _held = self.acquire().map_err(AllocateError::Locked)?;
         let prepared = parallel::each(&nics, |nic| Prepared::new(nic, request, self.proc()));
         let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
@@ -74,7 +75,7 @@ impl Node {
         })
     }
 
-    /// The NICs that the policy asks for, and the others.
+    /// The NICs that the policy asks for, and those left out.
     fn choose(&self, request: &JobRequest) -> Result<(Vec<&NodeNic>, Vec<LeftOut>), AllocateError> {
         let wanted = |nic: &&NodeNic| match request.nics() {
             NicPolicy::All => !nic.is_virtual_function(),
@@ -127,7 +128,7 @@ fn gather<T>(results: Vec<Result<T, NicFailure>>) -> Result<Vec<T>, Vec<NicFailu
     if bad.is_empty() { Ok(good) } else { Err(bad) }
 }
 
-/// Destroys what was made, and says what is left.
+/// Destroys what was made, and returns what is left.
 fn give_up(
     prepared: &[Prepared<'_>],
     made: Vec<Result<Made, (NicFailure, Vec<LeftBehind>)>>,

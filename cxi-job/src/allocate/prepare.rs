@@ -1,18 +1,18 @@
-//! What can be known of a NIC before anything is made on it.
+//! What can be determined about a NIC before anything is made on it.
 
 use super::error::{Cause, NicFailure};
 use super::make::Made;
 use crate::explain::{Explanation, Inquiry};
 use crate::grant::GrantedService;
+use crate::job_request::{JobLimits, JobRequest};
 use crate::limits::{Cut, NicUsage, plan};
 use crate::node::NodeNic;
 use crate::proc::ProcFs;
-use crate::request::{JobLimits, JobRequest};
 use crate::view::NicView;
 use cxi::error::Error;
 use cxi::{Device, Limit, Limits, Resource, Service, ServiceId, ServiceSpec};
 
-/// One NIC, with the service that it is to get.
+/// One NIC, with the service to be made on it.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     pub(super) device: &'a Device,
@@ -22,11 +22,11 @@ pub(super) struct Prepared<'a> {
     pub(super) cuts: Vec<Cut>,
     /// The services that were there before.
     pub(super) before: Vec<ServiceId>,
-    /// The one of them that is the job's already.
+    /// The one of them that already is the job's.
     pub(super) adopt: Option<Adopt>,
 }
 
-/// A service that is the job's already.
+/// An existing service that already is the job's.
 #[derive(Debug)]
 pub(super) struct Adopt {
     pub(super) service: ServiceId,
@@ -51,7 +51,7 @@ impl<'a> Prepared<'a> {
         let totals = device
             .totals()
             .map_err(|error| fail(error, &request.spec))?;
-        // A job whose services are there has them, whatever else has happened on the NIC since.
+        // An adopted service keeps its limits, whatever has happened on the NIC since.
         let planned = match &adopt {
             Some(_) => Ok((request.limits.asked(&view.usage), Vec::new())),
             None => limits(request, &view.usage),
@@ -97,14 +97,14 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// A failure of the driver, explained.
+/// A refusal by the driver, explained.
 fn refused(device: &Device, proc: &ProcFs, spec: &ServiceSpec, error: Error) -> NicFailure {
     let inquiry = Inquiry::new(&error).device(device).spec(spec);
     let explanation = inquiry.proc(proc.clone()).explain();
     NicFailure::new(device.id(), Cause::Service(error)).explained(vec![explanation])
 }
 
-/// The limits that the NIC has room for, and what is cut.
+/// The limits for which the NIC has room, and what was cut.
 fn limits(
     request: &JobRequest,
     usage: &NicUsage,
@@ -119,7 +119,7 @@ fn limits(
     }
 }
 
-/// Whether a service is for the same job: limits aside, what was asked for.
+/// Whether a service is the one specified, limits aside.
 pub(super) fn is_same(service: &Service, spec: &ServiceSpec) -> bool {
     !service.is_system()
         && service.members().as_ref() == spec.members()
@@ -128,14 +128,14 @@ pub(super) fn is_same(service: &Service, spec: &ServiceSpec) -> bool {
         && service.is_limited() == spec.limits().is_some()
 }
 
-/// The service that an earlier run for the same job made.
+/// Finds the service that an earlier run for the same job made.
 fn find_own(view: &NicView, request: &JobRequest) -> Option<Adopt> {
     if !request.adopt {
         return None;
     }
     let services = view.services.iter();
     let own = services.filter_map(|service| own(service, view, request));
-    // One that is disabled was left before its last step.
+    // A disabled one was abandoned before its last step.
     own.max_by_key(|adopt| adopt.enabled)
 }
 
@@ -161,7 +161,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
         JobLimits::Fixed(limits) if limits.as_stored() == have => adopt(Some(have), Vec::new()),
         JobLimits::Fixed(_) => None,
         JobLimits::Planned { policy, size, mode } => {
-            // As it was planned then: without the service itself.
+            // Plan as the earlier run did: without the service itself.
             let mut before = view.usage.clone();
             before
                 .services
@@ -177,8 +177,8 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
     }
 }
 
-/// Whether limits are what scaling back may have made of those asked for, when other services had
-/// other things.
+/// Whether these limits may be what an earlier run scaled the requested ones back to, when other
+/// services held other amounts.
 fn scaled_back(request: &JobRequest, usage: &NicUsage, have: Limits) -> bool {
     let JobLimits::Planned { policy, mode, .. } = &request.limits else {
         return false;

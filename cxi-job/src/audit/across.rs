@@ -1,11 +1,12 @@
-//! NICs of one node that disagree.
+//! Differences between the NICs of one node.
 
 use super::{Code, Finding, Seen, Severity};
 use crate::describe;
 use crate::view::is_alike;
 use cxi::{Service, ServiceId};
 
-/// Jobs have one service on each NIC: what is on one is to be on all, and alike.
+/// A job has one service on each NIC: what exists on one NIC must exist on all of them, with the
+/// same settings.
 pub(super) fn check(seen: &[Seen]) -> Vec<Finding> {
     let usable: Vec<&Seen> = seen.iter().filter(|nic| nic.usable).collect();
     let mut findings = Vec::new();
@@ -17,7 +18,8 @@ pub(super) fn check(seen: &[Seen]) -> Vec<Finding> {
         for service in jobs(nic) {
             let twins = || usable.iter().map(|other| (other, twins(other, service)));
             let most = twins().map(|(_, twins)| twins.len()).max().unwrap_or(0);
-            // Reported where it is missing, with the first NIC that has it.
+            // A missing service is reported on the NIC that lacks it, with the first NIC that has
+            // it.
             let missing: Vec<_> = twins().filter(|(_, twins)| twins.len() < most).collect();
             let mut having = twins().filter(|(_, twins)| twins.len() == most);
             let reports = having.next().is_some_and(|(other, twins)| {

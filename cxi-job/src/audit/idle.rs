@@ -1,4 +1,4 @@
-//! Services that nobody uses for long.
+//! Services that have been idle for a long time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::explain::is_idle;
 use crate::pool::Timestamp;
 use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
 
-/// Which services were idle at some moment, and since when: to be kept until the next audit.
+/// Which services were idle at some moment, and since when. Pass it to the next audit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub struct Observation {
     pub idle: Vec<IdleService>,
 }
 
-/// A service of which nothing was in use.
+/// A service with nothing in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What is wrong with the services of a node, before a job finds out.
+//! Finding problems with a node's services before a job runs into them.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -30,34 +30,34 @@ use std::fmt;
 use std::time::Duration;
 
 use super::idset::IdSet;
+use super::job_request::JobLimits;
 use super::limits::{LimitPolicy, Mode, Multiplier};
 use super::node::Node;
 use super::parallel;
 use super::pool::Timestamp;
-use super::request::JobLimits;
 use super::view::NicView;
 use cxi::{DeviceId, ServiceId};
 
 pub use idle::{IdleService, Observation};
 
-/// One thing that is wrong, or about to be.
+/// A problem, or one about to arise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// How bad it is.
+    /// How severe it is.
     pub severity: Severity,
-    /// What it is, for programs.
+    /// The kind of finding, for programs.
     pub code: Code,
-    /// On which NIC.
+    /// The NIC concerned.
     pub device: DeviceId,
-    /// With which service.
+    /// The service concerned.
     pub service: Option<ServiceId>,
-    /// What it is and what to do, for people.
+    /// The problem and its remedy, for people.
     pub text: String,
 }
 
-/// How bad a finding is.
+/// How severe a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -68,13 +68,13 @@ pub struct Finding {
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Should be put right.
+    /// Should be fixed.
     Warning,
     /// Jobs are not isolated, or cannot run.
     Error,
 }
 
-/// What a finding is.
+/// The kind of finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -85,21 +85,21 @@ pub enum Severity {
 pub enum Code {
     /// A job cannot use the NIC.
     NicUnusable,
-    /// The NIC does not tell its services.
+    /// The NIC does not list its services.
     NicUnreadable,
     /// The default service is enabled.
     DefaultServiceEnabled,
     /// An enabled service is open to everybody.
     NoMembers,
-    /// An enabled service names no VNIs.
+    /// An enabled service lists no VNIs.
     NoVnis,
-    /// A service was left before it had a VNI.
+    /// A service was abandoned before it had a VNI.
     Unfinished,
     /// A member is a user that the node does not know.
     DeadUser,
     /// A VNI is not in the scheduler's pool.
     OutsidePool,
-    /// Nothing of a service is in use for long.
+    /// A service has had nothing in use for a long time.
     Idle,
     /// Few or no more jobs fit.
     NearlyExhausted,
@@ -107,7 +107,7 @@ pub enum Code {
     MissingOnNic,
     /// A job's services have different limits or traffic classes.
     ServicesDiffer,
-    /// The default service is not alike on all NICs.
+    /// The default service differs between NICs.
     DefaultServicesDiffer,
 }
 
@@ -116,21 +116,21 @@ pub enum Code {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Audit {
-    /// What is wrong, by NIC and service.
+    /// The problems, by NIC and service.
     pub findings: Vec<Finding>,
-    /// Which services are idle, for the next audit.
+    /// The idle services, for the next audit.
     pub observation: Observation,
 }
 
 impl Audit {
-    /// How bad the worst finding is; `None` if nothing was found.
+    /// The worst severity; `None` if nothing was found.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 }
 
-/// What to look for.
+/// What an audit looks for.
 #[derive(Clone)]
 pub struct AuditOptions<'a> {
     pool: Option<IdSet>,
@@ -143,7 +143,7 @@ pub struct AuditOptions<'a> {
 }
 
 impl<'a> AuditOptions<'a> {
-    /// Looks for what needs no knowledge of the site.
+    /// Looks for everything that needs no knowledge of the site.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -161,22 +161,22 @@ impl<'a> AuditOptions<'a> {
         }
     }
 
-    /// The scheduler's VNIs: user services with others are found.
+    /// Sets the scheduler's VNIs: user services with other VNIs are reported.
     #[must_use]
     pub fn pool(mut self, vnis: IdSet) -> Self {
         self.pool = Some(vnis);
         self
     }
 
-    /// How to find out whether a user exists: members that do not are found.
+    /// Sets how to find out whether a user exists: members that do not exist are reported.
     #[must_use]
     pub fn user_exists(mut self, lookup: &'a (dyn Fn(u32) -> bool + Sync)) -> Self {
         self.user_exists = Some(lookup);
         self
     }
 
-    /// The time, and what an earlier audit saw: services of which nothing was in use then and is
-    /// in use now are found, from `after` on.
+    /// Sets the time and what an earlier audit saw: services that had nothing in use then and now
+    /// are reported if they have been idle for `after`.
     #[must_use]
     pub fn idle(
         mut self,
@@ -190,8 +190,9 @@ impl<'a> AuditOptions<'a> {
         self
     }
 
-    /// How large a usual job is: NICs with room for `few` more or fewer are found. Default: NICs
-    /// with no room for a job of one core with the limits that HPE recommends.
+    /// Sets the size of a typical job: NICs with room for `few` or fewer more such jobs are
+    /// reported. The default is to report NICs with no room for a one-core job with the limits that
+    /// HPE recommends.
     #[must_use]
     pub fn room_for(mut self, job: JobLimits, few: u32) -> Self {
         self.job = job;
@@ -227,8 +228,7 @@ struct Seen {
 }
 
 impl Node {
-    /// Looks for what is wrong with the services of the node. Changes nothing, and takes no
-    /// privilege.
+    /// Looks for problems with the node's services. Changes nothing and needs no privilege.
     #[must_use]
     pub fn audit(&self, options: &AuditOptions<'_>) -> Audit {
         let mut findings: Vec<Finding> = self.nics().iter().filter_map(unusable).collect();
@@ -243,7 +243,7 @@ impl Node {
                     usable: nic.is_usable(),
                     view,
                 }),
-                // That it does not answer at all is said already.
+                // That it does not answer at all has already been reported.
                 Err(_) if nic.info().is_none() => {}
                 Err(error) => findings.push(Finding {
                     severity: Severity::Error,

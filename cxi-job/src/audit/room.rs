@@ -2,8 +2,8 @@
 
 use super::{AuditOptions, Code, Finding, Seen, Severity};
 use crate::describe;
+use crate::job_request::JobLimits;
 use crate::limits::{Bottleneck, Mode, NicUsage, ServiceUsage, forecast};
-use crate::request::JobLimits;
 use cxi::pools::{LE_POOLS, MIN_TLES, TLE_POOLS};
 use cxi::{Limit, Limits, Resource};
 

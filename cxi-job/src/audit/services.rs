@@ -1,4 +1,4 @@
-//! Each service by itself.
+//! Each service on its own.
 
 use super::{AuditOptions, Code, Finding, Seen, Severity};
 use crate::describe;

@@ -7,7 +7,7 @@ pub enum AddressesError {
     /// One of the numbers is 0.
     #[error("{what} is 0")]
     Zero {
-        /// Which number.
+        /// Which one.
         what: &'static str,
     },
     /// The smallest job is larger than the system.
@@ -20,11 +20,12 @@ pub enum AddressesError {
     },
 }
 
-/// How many multicast addresses each job gets, as HPE recommends: of `total` addresses, the part of one job if the
-/// system is full of smallest jobs, shared by the jobs of a node, rounded down: `(total / (system / smallest)) / jobs`.
+/// Returns how many multicast addresses each job gets, as HPE recommends. Of `total` addresses, one
+/// job gets its share of a system full of smallest jobs, divided among the jobs of a node and
+/// rounded down: `(total / (system / smallest)) / jobs`.
 ///
-/// 0 means that there are too few for every such job to have one. Each NIC can be the root of one tree only, so more
-/// addresses than the job has NICs are of no use.
+/// 0 means that there are too few for every such job to have one. Each NIC can be the root of only
+/// one tree, so more addresses than the job has NICs are useless.
 ///
 /// ```
 /// use cxi_job::collectives::addresses_per_job;
@@ -58,7 +59,7 @@ pub fn addresses_per_job(
             system_nodes,
         });
     }
-    // One division at the end: rounding in between would give other numbers.
+    // One division at the end: intermediate rounding would change the result.
     let share = u64::from(total) * u64::from(min_job_nodes);
     let addresses = share / u64::from(system_nodes) / u64::from(jobs_per_node);
     Ok(u32::try_from(addresses).unwrap_or(total))

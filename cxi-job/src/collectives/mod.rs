@@ -1,5 +1,5 @@
-//! Hardware collectives: how many multicast addresses a job gets, and the variables by which libfabric finds the fabric
-//! manager.
+//! Hardware collectives: how many multicast addresses a job gets, and the variables through which
+//! libfabric finds the fabric manager.
 //!
 //! | variable | value |
 //! |---|---|
@@ -11,10 +11,11 @@
 //! | `FI_CXI_COLL_FABRIC_MGR_URL` | where trees are made |
 //! | `FI_CXI_COLL_FABRIC_MGR_CACERT` | how the fabric manager's certificate is verified |
 //!
-//! libfabric verifies the certificate only if the last one is `yes` or a path. So [`Certificate`] must be chosen here; there is no
-//! default. libfabric sends the two ids inside of JSON that it prints without escaping, so a quote in one would corrupt the request: the
-//! alphabet of [`JobId`] and [`StepId`] has none. The first two variables are only logged by libfabric; the fabric manager enforces
-//! the number, the MPI library the size.
+//! libfabric verifies the certificate only if the last one is `yes` or a path, so a [`Certificate`]
+//! must be chosen here; there is no default. libfabric puts the two ids into JSON without escaping,
+//! so a quote in one would corrupt the request: the alphabet of [`JobId`] and [`StepId`] has none.
+//! libfabric only logs the first two variables; the fabric manager enforces the number of
+//! addresses, and the MPI library the job size.
 //!
 //! ```
 //! use cxi_job::collectives::{Certificate, CollectivesEnv, Reservation};
@@ -59,15 +60,16 @@ pub const CLEAR: [&str; 7] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Certificate {
-    /// By the system's certificate authorities.
+    /// With the system's certificate authorities.
     System,
-    /// By the authorities in this file or directory, an absolute path.
+    /// With the authorities in this file or directory, an absolute path.
     Path(String),
-    /// Not at all: anyone on the way can read the token and answer in the fabric manager's place.
+    /// Not at all: anyone on the network path can read the token and impersonate the fabric
+    /// manager.
     Unverified,
 }
 
-/// Why a reservation or variables are of no use to libfabric.
+/// Why libfabric could not use a reservation or variables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectivesError {
@@ -79,12 +81,12 @@ pub enum CollectivesError {
         /// The id.
         id: JobId,
     },
-    /// The token has something that no HTTP header takes. The token itself is not shown.
+    /// The token contains a character that no HTTP header may have. The token itself is not shown.
     #[error(
         "the session token is {0}: expected printable ASCII without blanks, quotes and backslashes"
     )]
     Token(&'static str),
-    /// The address is not one of HTTP.
+    /// The address is not an HTTP URL.
     #[error(
         "fabric manager address {url:?}: expected http:// or https:// and a host, without blanks, quotes and backslashes"
     )]
@@ -106,13 +108,13 @@ pub enum CollectivesError {
         /// What is set.
         present: &'static str,
     },
-    /// A variable is not text.
+    /// A variable is not UTF-8 text.
     #[error("{name} is not UTF-8 text")]
     NotText {
         /// The variable.
         name: &'static str,
     },
-    /// A variable is no number.
+    /// A variable is not a number.
     #[error("{name} is {value:?}: expected a number")]
     Number {
         /// The variable.
@@ -120,7 +122,7 @@ pub enum CollectivesError {
         /// Its value.
         value: String,
     },
-    /// An id is not one.
+    /// A variable is not a valid id.
     #[error("{name}: {reason}")]
     Name {
         /// The variable.
@@ -139,7 +141,8 @@ pub struct Reservation {
     certificate: Certificate,
 }
 
-/// A reservation without the choice of how to verify the fabric manager: to be made by [`NewReservation::verified_by`].
+/// A reservation for which [`NewReservation::verified_by`] must still choose how to verify the
+/// fabric manager.
 #[derive(Clone)]
 #[must_use]
 pub struct NewReservation {
@@ -168,11 +171,13 @@ impl fmt::Debug for NewReservation {
 }
 
 impl Reservation {
-    /// What the fabric manager answered: the id by which the reservation was asked (with the cluster's name in front, so that two schedulers
-    /// do not clean up each other's), its session token, and the address under which trees are made.
+    /// A reservation as the fabric manager returned it: the id under which it was requested
+    /// (prefixed with the cluster's name, so that two schedulers do not clean up each other's), its
+    /// session token, and the URL at which trees are made.
     ///
     /// # Errors
-    /// [`CollectivesError`]: an id that changes the path of requests, a token or address that libfabric cannot send.
+    /// [`CollectivesError`]: an id that would change the path of requests, or a token or URL that
+    /// libfabric cannot send.
     #[allow(
         clippy::new_ret_no_self,
         reason = "the certificate has to be chosen first"
@@ -203,7 +208,7 @@ impl Reservation {
         })
     }
 
-    /// The name of the reservation.
+    /// The id of the reservation.
     #[must_use]
     pub const fn id(&self) -> &JobId {
         &self.id
@@ -215,7 +220,7 @@ impl Reservation {
         &self.token
     }
 
-    /// Where trees are made.
+    /// The URL at which trees are made.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -263,8 +268,8 @@ pub struct CollectivesEnv {
 }
 
 impl CollectivesEnv {
-    /// The variables of a job that is called `step` within a reservation: unique there, such as the path of job ids in a tree of Flux
-    /// instances.
+    /// The variables of the job `step` within a reservation. The name is unique there, such as the
+    /// path of job ids in a tree of Flux instances.
     #[must_use]
     pub const fn new(reservation: Reservation, step: StepId) -> Self {
         Self {
@@ -275,14 +280,14 @@ impl CollectivesEnv {
         }
     }
 
-    /// Tells the smallest job that gets addresses.
+    /// Sets the smallest job that gets addresses.
     #[must_use]
     pub const fn min_nodes(mut self, nodes: u32) -> Self {
         self.min_nodes = Some(nodes);
         self
     }
 
-    /// Tells how many addresses the reservation has: see [`addresses_per_job`].
+    /// Sets how many addresses the reservation has: see [`addresses_per_job`].
     #[must_use]
     pub const fn addresses_per_job(mut self, addresses: u32) -> Self {
         self.addresses = Some(addresses);
@@ -295,13 +300,13 @@ impl CollectivesEnv {
         &self.reservation
     }
 
-    /// What the job is called within the reservation: what its trees are cleaned up by.
+    /// The name of the job within the reservation, under which its trees are cleaned up.
     #[must_use]
     pub const fn step(&self) -> &StepId {
         &self.step
     }
 
-    /// Names and values to set. Remove all of [`CLEAR`] first.
+    /// The names and values to set. Remove all of [`CLEAR`] first.
     #[must_use]
     pub fn vars(&self) -> Vec<(&'static str, String)> {
         let Reservation {
@@ -330,7 +335,7 @@ impl CollectivesEnv {
         numbers.into_iter().flatten().chain(texts).collect()
     }
 
-    /// Sets the variables of a program to start, and removes those of [`CLEAR`] that it is not to have.
+    /// Sets the variables of a program about to be started, and removes the others of [`CLEAR`].
     pub fn set_on<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for name in CLEAR {
             command.env_remove(name);
@@ -338,10 +343,12 @@ impl CollectivesEnv {
         command.envs(self.vars())
     }
 
-    /// What a job inside of another one (a sub-instance) gets: the outer one's reservation, read through `get`, with a name of its
-    /// own in it. None if the outer job has no reservation.
+    /// Returns what a job inside another one (a sub-instance) gets: the outer job's reservation,
+    /// read through `get`, with a name of its own within it. `None` if the outer job has no
+    /// reservation.
     ///
-    /// A certificate that the outer job does not mention is not verified, as libfabric has it.
+    /// If the outer job does not mention a certificate, it is not verified; libfabric does the
+    /// same.
     ///
     /// # Errors
     /// [`CollectivesError`] says which variable is wrong and why.

@@ -1,4 +1,4 @@
-//! The `SLINGSHOT_*` variables by which a job learns its VNIs, NICs, services and traffic classes.
+//! The `SLINGSHOT_*` variables that tell a job its VNIs, NICs, services and traffic classes.
 //!
 //! | variable | value | example |
 //! |---|---|---|
@@ -7,16 +7,19 @@
 //! | `SLINGSHOT_SVC_IDS` | one service for each NIC, in the same order | `11,12` |
 //! | `SLINGSHOT_TCS` | traffic classes: DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8 | `0xa` |
 //!
-//! What the readers make of them:
+//! How programs read them:
 //!
-//! - libfabric takes the first VNI only, and joins devices with services by position. If a part is missing or negative it silently
-//!   picks another service of the same user, or the default one: then ranks on different NICs are on different
-//!   VNIs and cannot talk. So a NIC without a service is left out here, never written as -1. It does not read the classes.
+//! - libfabric uses only the first VNI, and pairs devices with services by position. If an entry is
+//!   missing or negative, it silently picks another service of the same user, or the default one.
+//!   Ranks on different NICs are then on different VNIs and cannot communicate. For that reason a
+//!   NIC without a service is left out here, never written as -1. libfabric does not read the
+//!   classes.
 //! - Cray MPICH reads the classes.
-//! - Mercury takes a VNI by index, 1 if not told otherwise: the second one, the job-wide VNI of Slurm. See [`crate::na`].
-//! - Chapel and ADIOS2 take the first service, whatever the NIC.
-//! - None of them takes a second value of one variable from another place: all four belong together, so all
-//!   four are to be [cleared](CLEAR) before any is set.
+//! - Mercury picks a VNI by index, by default 1: the second one, which is Slurm's job-wide VNI. See
+//!   [`crate::na`].
+//! - Chapel and ADIOS2 use the first service, whatever the NIC.
+//! - None of them looks for a variable in a second place: the four belong together, so
+//!   [clear](CLEAR) all four before setting any.
 //!
 //! ```
 //! use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
@@ -49,7 +52,7 @@ const TCS: &str = "SLINGSHOT_TCS";
 /// The variables to remove before a job's own are set, or if it gets none.
 pub const CLEAR: [&str; 4] = [VNIS, DEVICES, SVC_IDS, TCS];
 
-/// What a job on one node is told of Slingshot.
+/// What a job on one node is told about Slingshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct SlingshotEnv {
@@ -75,23 +78,23 @@ pub struct JobService {
     pub tcs: TrafficClasses,
 }
 
-/// Why variables are not what a scheduler sets.
+/// Why the variables are not what a scheduler sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvironmentError {
-    /// A value is not text.
+    /// A value is not UTF-8 text.
     #[error("{name} is not UTF-8 text")]
     NotText {
         /// The variable.
         name: &'static str,
     },
-    /// A variable is set to nothing.
+    /// A variable is set to an empty value.
     #[error("{name} is set but empty: unset it, or give it a value")]
     Empty {
         /// The variable.
         name: &'static str,
     },
-    /// A variable that belongs to another one is not set.
+    /// A variable is missing that belongs with another one.
     #[error("{name} is not set, but {present} is")]
     Missing {
         /// What is not set.
@@ -109,7 +112,7 @@ pub enum EnvironmentError {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// The lists of NICs and services do not fit together.
+    /// The lists of NICs and services differ in length.
     #[error(
         "{devices} devices but {services} service ids: {DEVICES} and {SVC_IDS} have one entry for each NIC"
     )]
@@ -158,10 +161,12 @@ pub enum EnvironmentError {
 }
 
 impl SlingshotEnv {
-    /// The environment of a job with these VNIs, the application's first, and one service on each NIC.
+    /// The environment of a job with these VNIs, the application's first, and one service on each
+    /// NIC.
     ///
     /// # Errors
-    /// [`EnvironmentError`]: no VNI, a VNI or a NIC twice, or traffic classes that are none of the four.
+    /// [`EnvironmentError`]: no VNI, a VNI or a NIC named twice, or traffic classes other than the
+    /// four.
     pub fn new(
         vnis: impl IntoIterator<Item = Vni>,
         services: impl IntoIterator<Item = (DeviceId, ServiceId)>,
@@ -193,11 +198,12 @@ impl SlingshotEnv {
         }
     }
 
-    /// The environment that tells a job of its services on this node: in the order of the NICs' numbers, with the traffic classes
-    /// that all of them allow.
+    /// The environment for a job with these services on this node: in the order of the NICs'
+    /// numbers, with the traffic classes that all of them allow.
     ///
     /// # Errors
-    /// [`EnvironmentError`]: no service at all, a NIC twice, services with different VNIs, or no traffic class that all allow.
+    /// [`EnvironmentError`]: no service, a NIC named twice, services with different VNIs, or no
+    /// traffic class that all of them allow.
     pub fn of_services(services: &[JobService]) -> Result<Self, EnvironmentError> {
         let mut services: Vec<&JobService> = services.iter().collect();
         services.sort_by_key(|service| service.device);
@@ -224,12 +230,15 @@ impl SlingshotEnv {
         Self::parse(std::env::var_os)
     }
 
-    /// What a job inside of another one (a sub-instance) gets: its own services if it has some, else all that the outer one has, as it is.
+    /// Returns what a job inside another one (a sub-instance) gets: its own services if it has any,
+    /// otherwise everything that the outer job has, unchanged.
     ///
-    /// Its own come first, so that variables which happen to be set for a scheduler's daemon do not replace a reservation.
+    /// Its own services take precedence, so that variables that happen to be set for a scheduler's
+    /// daemon do not replace a reservation.
     ///
     /// # Errors
-    /// As [`SlingshotEnv::parse`], for the outer job's variables; they are not looked at if the job has its own.
+    /// As [`SlingshotEnv::parse`], for the outer job's variables; they are not read if the job has
+    /// services of its own.
     pub fn inherit(
         own: Option<Self>,
         outer: impl Fn(&'static str) -> Option<OsString>,
@@ -243,7 +252,7 @@ impl SlingshotEnv {
         &self.vnis
     }
 
-    /// NICs and the service on each; none on a node without NICs.
+    /// The NICs, with the service on each; empty on a node without NICs.
     #[must_use]
     pub fn services(&self) -> &[(DeviceId, ServiceId)] {
         &self.services
@@ -256,13 +265,13 @@ impl SlingshotEnv {
         entry.map(|(_, service)| *service)
     }
 
-    /// The traffic classes, if they are told.
+    /// The traffic classes, if the environment has them.
     #[must_use]
     pub const fn traffic_classes(&self) -> Option<TrafficClasses> {
         self.tcs
     }
 
-    /// Names and values to set. Remove all of [`CLEAR`] first.
+    /// The names and values to set. Remove all of [`CLEAR`] first.
     #[must_use]
     pub fn vars(&self) -> Vec<(&'static str, String)> {
         let mut vars = vec![(VNIS, join(self.vnis.iter()))];
@@ -276,7 +285,7 @@ impl SlingshotEnv {
         vars
     }
 
-    /// Sets the variables of a program to start, and removes those of [`CLEAR`] that it is not to have.
+    /// Sets the variables of a program about to be started, and removes the others of [`CLEAR`].
     pub fn set_on<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for name in CLEAR {
             command.env_remove(name);

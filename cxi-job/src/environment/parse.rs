@@ -1,4 +1,4 @@
-//! Text of the variables to their meaning.
+//! Parsing the variables.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -7,10 +7,11 @@ use super::{DEVICES, EnvironmentError, SVC_IDS, SlingshotEnv, TCS, VNIS};
 use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
 
 impl SlingshotEnv {
-    /// Reads the variables through `get`. None if none is set: the job has no reservation.
+    /// Reads the variables through `get`. `None` if none is set: the job has no reservation.
     ///
-    /// Takes what the schedulers write: blanks around entries; `0xa` and `0x0a`; no devices and services on a node without
-    /// NICs; only the traffic classes, without a reservation (Flux does that).
+    /// Accepts what schedulers write: blanks around entries; `0xa` and `0x0a`; no devices and
+    /// services on a node without NICs; traffic classes alone, without a reservation (Flux does
+    /// that).
     ///
     /// ```
     /// use cxi_job::environment::SlingshotEnv;
@@ -28,7 +29,7 @@ impl SlingshotEnv {
     /// ```
     ///
     /// # Errors
-    /// [`EnvironmentError`] says which variable is wrong, where and why.
+    /// [`EnvironmentError`] states which variable is wrong, where and why.
     pub fn parse(
         get: impl Fn(&'static str) -> Option<OsString>,
     ) -> Result<Option<Self>, EnvironmentError> {

@@ -1,7 +1,7 @@
-//! Sets of small ids in the syntax that schedulers write them: `1024-65535`, `5,7,9-12`, `[0-3,8]`.
+//! Sets of small ids in the syntax that schedulers use: `1024-65535`, `5,7,9-12`, `[0-3,8]`.
 //!
-//! The syntax is that of Flux (RFC 22) and of the kernel's CPU lists: decimal ids and
-//! ascending ranges, separated by commas, the whole in brackets or not, no blanks.
+//! The syntax is that of Flux (RFC 22) and of the kernel's CPU lists: decimal ids and ascending
+//! ranges separated by commas, optionally all in brackets, without blanks.
 //!
 //! ```
 //! use cxi_job::IdSet;
@@ -30,7 +30,7 @@ pub use print::Bracketed;
 
 /// A set of ids from 0 to 65535, one bit each: at most 8 KiB.
 ///
-/// Insert, remove and test are constant; searches look at 64 ids at a time.
+/// Inserting, removing and testing take constant time; searches examine 64 ids at a time.
 /// Prints as an id set without brackets; the empty set prints as the empty string.
 #[derive(Clone, Default)]
 pub struct IdSet {
@@ -77,7 +77,7 @@ impl IdSet {
             .is_some_and(|word| (word >> bit) & 1 == 1)
     }
 
-    /// Adds an id; false if it was there.
+    /// Adds an id; returns false if it was already there.
     pub fn insert(&mut self, id: u16) -> bool {
         let (word, bit) = place(id);
         if self.words.len() <= word {
@@ -92,7 +92,7 @@ impl IdSet {
         added
     }
 
-    /// Takes an id out; false if it was not there.
+    /// Removes an id; returns false if it was not there.
     pub fn remove(&mut self, id: u16) -> bool {
         let (word, bit) = place(id);
         let Some(slot) = self.words.get_mut(word) else {
@@ -113,7 +113,7 @@ impl IdSet {
         self.change_range(&range, |word, mask| word | mask);
     }
 
-    /// Takes all ids of a range out.
+    /// Removes all ids of a range.
     pub fn remove_range(&mut self, range: RangeInclusive<u16>) {
         self.change_range(&range, |word, mask| word & !mask);
     }
@@ -154,13 +154,13 @@ impl IdSet {
         id_at(index, 63 - word.leading_zeros())
     }
 
-    /// The smallest id that is `id` or above.
+    /// The smallest id that is at least `id`.
     #[must_use]
     pub fn next_from(&self, id: u16) -> Option<u16> {
         self.find_from(id, |word| word)
     }
 
-    /// The smallest id from `id` up that is not in the set.
+    /// The smallest id that is at least `id` and not in the set.
     #[must_use]
     pub fn next_gap_from(&self, id: u16) -> Option<u16> {
         self.find_from(id, |word| !word).or_else(|| {
@@ -182,9 +182,10 @@ impl IdSet {
         None
     }
 
-    /// The first id of the lowest run of `size` neighbours at `id` or above that starts at a multiple of `size`.
+    /// The first id of the lowest run of `size` consecutive ids, at `id` or above, that starts at a
+    /// multiple of `size`.
     ///
-    /// None also if `size` is not a power of two.
+    /// Also `None` if `size` is not a power of two.
     #[must_use]
     pub fn next_block_from(&self, id: u16, size: u16) -> Option<u16> {
         if !size.is_power_of_two() {
@@ -222,7 +223,7 @@ impl IdSet {
         }
     }
 
-    /// The longest runs of neighbours in ascending order.
+    /// The longest runs of consecutive ids, in ascending order.
     pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u16>> + '_ {
         let mut next = Some(0);
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Text to id set.
+//! Parsing an id set.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,8 @@ pub struct ParseIdSetError {
 }
 
 impl ParseIdSetError {
-    /// Offset in bytes, from 0, of what is wrong; the length of the text if something is missing at its end.
+    /// Byte offset, from 0, of what is wrong; the length of the text if something is missing at its
+    /// end.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
@@ -31,18 +32,18 @@ impl ParseIdSetError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseIdSetErrorKind {
-    /// Something else should stand here.
+    /// Something else was expected here.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What would be right.
+        /// What was expected.
         expected: Expected,
-        /// What is there.
+        /// What was found.
         found: Found,
     },
     /// An id is above 65535.
     #[error("id is too large: the largest is 65535")]
     TooLarge,
-    /// An id has a zero in front of its digits.
+    /// An id has leading zeros.
     #[error("id starts with 0: write it without leading zeros")]
     LeadingZero,
     /// A range runs downwards.
@@ -50,10 +51,10 @@ pub enum ParseIdSetErrorKind {
     Descending {
         /// The id before the hyphen.
         first: u16,
-        /// The id behind the hyphen.
+        /// The id after the hyphen.
         last: u16,
     },
-    /// An id was in the set before.
+    /// An id occurs twice.
     #[error("id {id} stands in the set twice")]
     Repeated {
         /// The smallest id that is repeated.
@@ -61,13 +62,13 @@ pub enum ParseIdSetErrorKind {
     },
 }
 
-/// What would be right where a text is not an id set.
+/// What was expected where a text is not an id set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expected {
     /// A decimal number.
     Id,
-    /// The number behind the hyphen.
+    /// The number after the hyphen.
     RangeEnd {
         /// The number before the hyphen.
         first: u16,
@@ -97,7 +98,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// What stands where a text is not an id set.
+/// What was found where a text is not an id set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// A character.
@@ -167,7 +168,7 @@ const fn error(position: usize, kind: ParseIdSetErrorKind) -> ParseIdSetError {
 impl FromStr for IdSet {
     type Err = ParseIdSetError;
 
-    /// Reads an id set; the order of its parts is free, but no id may stand in it twice.
+    /// Parses an id set; its parts may be in any order, but no id may occur twice.
     fn from_str(text: &str) -> Result<Self, ParseIdSetError> {
         let mut set = Self::new();
         let mut cursor = Cursor { text, position: 0 };

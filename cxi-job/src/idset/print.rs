@@ -1,4 +1,4 @@
-//! Id set to text, and to and from serialised data.
+//! Printing an id set, and serializing it.
 
 use std::fmt;
 

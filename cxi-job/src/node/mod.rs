@@ -1,4 +1,4 @@
-//! The NICs of a node, as a scheduler sees them: which can be used, and which are near.
+//! The NICs of a node, as a scheduler sees them: which are usable, and which are close.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -29,7 +29,7 @@ use cxi::{Device, DeviceId, DeviceInfo, Host, Platform};
 
 /// The NICs of a node, by number.
 ///
-/// What is known of them is from the moment it was asked; opened NICs stay open.
+/// Their properties are read once; opened NICs stay open.
 #[derive(Debug, Clone)]
 pub struct Node {
     nics: Vec<NodeNic>,
@@ -56,7 +56,7 @@ pub struct NodeNic {
 )]
 #[non_exhaustive]
 pub enum NicProblem {
-    /// It cannot be opened, or it does not answer.
+    /// It cannot be opened, or does not answer.
     Unavailable {
         /// Why.
         reason: String,
@@ -65,7 +65,7 @@ pub enum NicProblem {
     VirtualFunction,
     /// Its link is down.
     LinkDown,
-    /// No retry handler runs for it: libfabric does not use such a NIC.
+    /// No retry handler is running for it; libfabric does not use such a NIC.
     NoRetryHandler,
 }
 
@@ -112,31 +112,31 @@ impl NodeNic {
         }
     }
 
-    /// Which NIC.
+    /// The NIC's id.
     #[must_use]
     pub const fn id(&self) -> DeviceId {
         self.id
     }
 
-    /// The open NIC; `None` if it could not be opened. One with a problem may be open.
+    /// The open NIC; `None` if it could not be opened. A NIC with a problem may still be open.
     #[must_use]
     pub const fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
-    /// What it says about itself; `None` if it did not answer.
+    /// Its properties; `None` if it did not answer.
     #[must_use]
     pub const fn info(&self) -> Option<&DeviceInfo> {
         self.info.as_ref()
     }
 
-    /// NUMA node that it is next to, if sysfs tells.
+    /// The NUMA node that it is attached to, if sysfs reports one.
     #[must_use]
     pub fn numa_node(&self) -> Option<u32> {
         self.info.as_ref().and_then(|info| info.numa_node)
     }
 
-    /// CPUs that it is next to; empty if sysfs does not tell.
+    /// The CPUs that it is close to; empty if sysfs does not report any.
     #[must_use]
     pub const fn cpus(&self) -> &IdSet {
         &self.cpus
@@ -170,7 +170,7 @@ fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
             NicProblem::VirtualFunction,
         ),
         (!info.link_up, NicProblem::LinkDown),
-        // A simulator loses no packets and has no retry handler.
+        // A simulator loses no packets and so has no retry handler.
         (
             !simulator && !info.is_retry_handler_running(),
             NicProblem::NoRetryHandler,
@@ -181,19 +181,20 @@ fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
 }
 
 fn near_cpus(info: &DeviceInfo) -> IdSet {
-    // A list that cannot be read is a NIC that is near to nothing: it is used all the same.
+    // A NIC whose list cannot be read counts as close to no CPU, and is still used.
     let list = info.local_cpus.as_deref();
     list.and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
 impl Node {
-    /// Finds, opens and asks every NIC of a node.
+    /// Finds, opens and queries every NIC of the node.
     ///
-    /// A NIC that cannot be opened is listed with the reason. A node without NICs is empty.
+    /// A NIC that cannot be opened is listed with the reason. On a node without NICs the list is
+    /// empty.
     ///
     /// # Errors
     ///
-    /// The directory of devices cannot be read although it is there.
+    /// The directory of devices exists but cannot be read.
     pub fn discover(host: &Host) -> Result<Self> {
         let found = host.devices()?;
         let nics = found.into_iter().map(|found| {
@@ -203,7 +204,7 @@ impl Node {
         Ok(Self::sorted(nics.collect()))
     }
 
-    /// A node with these NICs, each of which is asked what it is.
+    /// Makes a node of these NICs, and queries each for its properties.
     #[must_use]
     pub fn from_devices(devices: impl IntoIterator<Item = Device>) -> Self {
         let nics = devices.into_iter().map(|device| match device.info() {
@@ -222,17 +223,17 @@ impl Node {
         }
     }
 
-    /// Makes every change of services wait for its turn; see [`lock`](crate::lock).
+    /// Sets the lock that serializes all changes of services; see [`lock`](crate::lock).
     ///
-    /// All that makes and destroys services for jobs on this node should use the same lock: the
-    /// prolog holds it while it makes them, epilog and clean-up for each attempt.
+    /// Everything that makes or destroys services for jobs on this node should use the same lock:
+    /// the prolog holds it while it makes them, the epilog and the clean-up for each attempt.
     #[must_use]
     pub fn with_lock(mut self, lock: FileLock) -> Self {
         self.lock = Some(lock);
         self
     }
 
-    /// Sets where to look for the processes that have a NIC open. Default: `/proc`.
+    /// Sets where to look for the processes that have a NIC open. The default is `/proc`.
     #[must_use]
     pub fn with_proc(mut self, proc: ProcFs) -> Self {
         self.proc = proc;
@@ -243,7 +244,7 @@ impl Node {
         self.lock.is_some()
     }
 
-    /// Keeps other processes from changing services until what is returned is dropped.
+    /// Keeps other processes from changing services until the returned guard is dropped.
     pub(super) fn acquire(&self) -> Result<Option<LockGuard>, LockError> {
         self.lock.as_ref().map(FileLock::acquire).transpose()
     }
@@ -258,7 +259,7 @@ impl Node {
         &self.nics
     }
 
-    /// The NIC of that number.
+    /// The NIC with this number.
     #[must_use]
     pub fn nic(&self, id: DeviceId) -> Option<&NodeNic> {
         self.nics.iter().find(|nic| nic.id == id)
@@ -269,9 +270,9 @@ impl Node {
         self.nics.iter().filter(|nic| nic.is_usable())
     }
 
-    /// The NICs whose services can be looked at and changed, usable by a job or not.
+    /// The NICs whose services can be read and changed, whether or not a job can use them.
     ///
-    /// A virtual function only repeats what its physical function has.
+    /// A virtual function only repeats what its physical function shows.
     pub(super) fn manageable(&self) -> impl Iterator<Item = (&NodeNic, &Device)> {
         let nics = self.nics.iter().filter(|nic| !nic.is_virtual_function());
         nics.filter_map(|nic| Some((nic, nic.device.as_ref()?)))

@@ -1,13 +1,14 @@
-//! Which NIC for which process.
+//! Assigning NICs to processes.
 
 use super::Node;
 use crate::IdSet;
 use cxi::DeviceId;
 
 impl Node {
-    /// The usable NICs closest to a set of CPUs, by number: those next to most of them.
+    /// The usable NICs closest to a set of CPUs, by number: those close to most of them.
     ///
-    /// If none is next to any of the CPUs, or sysfs does not tell, all usable NICs are equally far.
+    /// If none is close to any of the CPUs, or sysfs reports nothing, all usable NICs are equally
+    /// close.
     #[must_use]
     pub fn closest(&self, cpus: &IdSet) -> Vec<DeviceId> {
         let shared = |near: &IdSet| near.intersection(cpus).len();
@@ -16,15 +17,15 @@ impl Node {
         closest.map(super::NodeNic::id).collect()
     }
 
-    /// A NIC for each of so many processes, one after the other in turn. Empty if no NIC is usable.
+    /// Assigns a NIC to each of this many processes, in turn. Empty if no NIC is usable.
     #[must_use]
     pub fn round_robin(&self, ranks: usize) -> Vec<DeviceId> {
         let nics: Vec<DeviceId> = self.usable().map(super::NodeNic::id).collect();
         nics.iter().copied().cycle().take(ranks).collect()
     }
 
-    /// A NIC for each process, given the CPUs of each: one of the [`closest`](Self::closest), of
-    /// these the one that fewest processes before got. Empty if no NIC is usable.
+    /// Assigns a NIC to each process, given its CPUs: of the [`closest`](Self::closest) NICs, the
+    /// one with the fewest processes so far. Empty if no NIC is usable.
     #[must_use]
     pub fn closest_for_ranks(&self, ranks: &[IdSet]) -> Vec<DeviceId> {
         let mut plan: Vec<DeviceId> = Vec::with_capacity(ranks.len());

@@ -6,10 +6,10 @@ use super::ReserveError;
 use crate::TenantName;
 use cxi::{Vni, VniRange};
 
-/// The most VNIs that one service can list, so the most that a job can have one by one.
+/// The most VNIs that one service can list, and so the most that a job can have individually.
 pub const MAX_VNIS_PER_JOB: u8 = 4;
 
-/// What a job asks for: one to four VNIs, or a block for range services.
+/// What a job asks for: one to four VNIs, or a block for a range service.
 ///
 /// ```
 /// use cxi_job::pool::VniRequest;
@@ -40,7 +40,8 @@ impl VniRequest {
         }
     }
 
-    /// A block of neighbours that starts at a multiple of its size, as range services need it; the size is a power of two.
+    /// A block of consecutive VNIs for a range service. The size is a power of two, and the block
+    /// starts at a multiple of it.
     #[must_use]
     pub const fn block(size: u16) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl VniRequest {
         }
     }
 
-    /// Takes the VNIs from the part of a tenant.
+    /// Takes the VNIs from a tenant's share.
     #[must_use]
     pub fn for_tenant(mut self, tenant: TenantName) -> Self {
         self.tenant = Some(tenant);
@@ -87,14 +88,14 @@ impl fmt::Display for VniRequest {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Allotment {
-    /// One to four VNIs in the order in which they were handed out.
+    /// One to four VNIs, in the order of assignment.
     List(Vec<Vni>),
-    /// A block for range services.
+    /// A block for a range service.
     Block(VniRange),
 }
 
 impl Allotment {
-    /// How many VNIs these are.
+    /// How many VNIs there are.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -103,7 +104,7 @@ impl Allotment {
         }
     }
 
-    /// Whether there is none: true only for an empty list, which no pool hands out.
+    /// Whether there are none, which is true only for an empty list; no pool assigns one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::List(vnis) if vnis.is_empty())

@@ -1,4 +1,4 @@
-//! What an event does to the books, and when it cannot be: the one place for both live changes and replay.
+//! What an event does to the state, and when it is impossible: shared by live changes and replay.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{IdSet, JobId, NodeName, StepId};
 use cxi::Vni;
 
 impl State {
-    /// Takes over an event; an error leaves everything as it was.
+    /// Applies an event; an error leaves the state unchanged.
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
         let at = event.at;
         match &event.change {
@@ -72,7 +72,7 @@ impl State {
             .ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
     }
 
-    /// The steps of a job that uses its VNIs, and whether the job itself does.
+    /// The steps of a live job, and whether the job itself holds its VNIs.
     fn users(&mut self, job: &JobId) -> Result<(&mut BTreeSet<StepId>, &mut bool), PoolError> {
         match &mut self.holding_mut(job)?.phase {
             Phase::Reserved { steps, by_job } => Ok((steps, by_job)),
@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// The nodes a draining job waits for, and whether these are all.
+    /// The nodes a draining job is waiting for, and whether they are complete.
     fn waiting(&mut self, job: &JobId) -> Result<(&mut BTreeSet<NodeName>, bool), PoolError> {
         match &mut self.holding_mut(job)?.phase {
             Phase::Reserved { .. } => Err(PoolError::NotReleased { job: job.clone() }),
@@ -182,7 +182,8 @@ impl State {
         Ok(())
     }
 
-    /// A node shows VNIs: those without a living job cannot be handed out before it shows them no more.
+    /// A node shows VNIs: those without a live job cannot be assigned until it no longer shows
+    /// them.
     fn observe(&mut self, node: &NodeName, seen: &IdSet, at: Timestamp) {
         for vni in seen.iter().filter_map(|id| Vni::new(id).ok()) {
             match self.owners.get(&vni.get()) {
@@ -214,7 +215,7 @@ impl State {
         }
     }
 
-    /// The stray VNIs that a node showed and shows no more.
+    /// The stray VNIs that a node showed before and no longer shows.
     pub(super) fn gone_from(&self, node: &NodeName, seen: &IdSet) -> Vec<u16> {
         self.strays
             .iter()

@@ -1,13 +1,15 @@
-//! Which VNIs a pool may hand out, and to whom.
+//! Which VNIs a pool may assign, and to whom.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{IdSet, TenantName};
 
-/// What a pool hands out: a set of VNIs, those never to be used, parts for tenants, and the rest time.
+/// What a pool assigns: a set of VNIs, those never to be used, shares for tenants, and the rest
+/// time.
 ///
-/// VNI 0 does not exist, and 1 and 10 are those of the default service: these three are always excluded, whatever the set says.
+/// VNI 0 does not exist, and 1 and 10 belong to the default service: these three are always
+/// excluded, whatever the set contains.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,15 +41,15 @@ const ALWAYS_EXCLUDED: [u16; 3] = [0, 1, 10];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolConfigError {
-    /// Nothing is left to hand out.
+    /// No VNI is left to assign.
     #[error("no VNI to hand out: the set is \"{vnis}\", of which \"{excluded}\" are excluded")]
     Empty {
         /// The configured set.
         vnis: IdSet,
-        /// What is never handed out.
+        /// What is never assigned.
         excluded: IdSet,
     },
-    /// A tenant's part reaches outside of the pool.
+    /// A tenant's share reaches outside the pool.
     #[error("the part of tenant {tenant} has VNIs that the pool does not have: {outside}")]
     Outside {
         /// The tenant.
@@ -65,7 +67,7 @@ pub enum PoolConfigError {
         /// What both have.
         shared: IdSet,
     },
-    /// A tenant's part has nothing to hand out.
+    /// A tenant's share has no VNI to assign.
     #[error("the part of tenant {tenant} has no VNI to hand out")]
     EmptyTenant {
         /// The tenant.
@@ -74,7 +76,7 @@ pub enum PoolConfigError {
 }
 
 impl PoolConfig {
-    /// A pool of these VNIs, for everybody, without rest time.
+    /// A pool of these VNIs, for everyone, without rest time.
     #[must_use]
     pub const fn new(vnis: IdSet) -> Self {
         Self {
@@ -85,23 +87,24 @@ impl PoolConfig {
         }
     }
 
-    /// Never hand out these either (the driver's `default_vnis`, VNIs of system services).
+    /// Excludes further VNIs (the driver's `default_vnis`, VNIs of system services).
     #[must_use]
     pub fn exclude(mut self, vnis: &IdSet) -> Self {
         self.excluded = self.excluded.union(vnis);
         self
     }
 
-    /// Keep a VNI out of use for this long after its services are destroyed everywhere.
+    /// Keeps each VNI unused for this long after its services are destroyed everywhere.
     #[must_use]
     pub const fn rest(mut self, rest: Duration) -> Self {
         self.rest = rest;
         self
     }
 
-    /// Give a tenant a part of the VNIs for itself; what no tenant has serves requests without a tenant.
+    /// Gives a tenant a share of the VNIs for itself. What no tenant has serves requests without a
+    /// tenant.
     ///
-    /// A second call for the same tenant replaces its part.
+    /// A second call for the same tenant replaces its share.
     #[must_use]
     pub fn tenant(mut self, tenant: TenantName, vnis: IdSet) -> Self {
         self.tenants.insert(tenant, vnis);
@@ -114,7 +117,7 @@ impl PoolConfig {
         &self.vnis
     }
 
-    /// All VNIs that are never handed out: 0, 1, 10 and the configured ones.
+    /// All VNIs that are never assigned: 0, 1, 10 and the configured ones.
     #[must_use]
     pub fn excluded(&self) -> IdSet {
         self.excluded.union(&ALWAYS_EXCLUDED.into_iter().collect())
@@ -126,16 +129,17 @@ impl PoolConfig {
         self.rest
     }
 
-    /// The tenants and their parts.
+    /// The tenants and their shares.
     #[must_use]
     pub const fn tenants(&self) -> &BTreeMap<TenantName, IdSet> {
         &self.tenants
     }
 
-    /// The parts to hand out: the common one first, then one for each tenant.
+    /// The shares to assign from: the common one first, then one for each tenant.
     ///
     /// # Errors
-    /// [`PoolConfigError`]: nothing to hand out, a tenant's part outside of the pool or shared with another tenant.
+    /// [`PoolConfigError`]: nothing to assign, or a tenant's share outside the pool or overlapping
+    /// another tenant's.
     pub(super) fn partitions(&self) -> Result<Vec<(Option<TenantName>, IdSet)>, PoolConfigError> {
         let excluded = self.excluded();
         let usable = self.vnis.difference(&excluded);

@@ -1,4 +1,4 @@
-//! Why a pool refuses.
+//! Why a pool refuses a request.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,24 +14,24 @@ pub enum ReserveError {
     /// Not one to four VNIs.
     #[error("a job can have 1 to 4 VNIs (one service lists no more), not {asked}")]
     Count {
-        /// How many were asked.
+        /// How many were requested.
         asked: u8,
     },
     /// A block's size is not a power of two.
     #[error("a block of {size} VNIs is impossible: range services take powers of two")]
     BlockSize {
-        /// The size asked.
+        /// The requested size.
         size: u16,
     },
-    /// No tenant of that name.
+    /// There is no tenant of this name.
     #[error(
         "no tenant {tenant} in the configuration of the pool (it has {})",
         list(known)
     )]
     UnknownTenant {
-        /// The name asked.
+        /// The requested name.
         tenant: TenantName,
-        /// The tenants there are.
+        /// The tenants that exist.
         known: Vec<TenantName>,
     },
     /// Not enough VNIs, or no free block of that size.
@@ -44,22 +44,22 @@ pub enum ReserveError {
         job: JobId,
         /// What it has.
         held: Allotment,
-        /// The tenant whose part that is from.
+        /// The tenant from whose share that is.
         tenant: Option<TenantName>,
-        /// What was asked.
+        /// What was requested.
         asked: Box<VniRequest>,
     },
-    /// The job was released and its services are not destroyed everywhere.
+    /// The job was released, but its services are not yet destroyed everywhere.
     #[error("job {job} was released and is still draining {vnis} ({}): confirm that first, or give the new run an id of its own", waiting(*nodes))]
     Draining {
         /// The job.
         job: JobId,
         /// What is draining.
         vnis: Allotment,
-        /// How many nodes have not confirmed; none if the nodes are not known.
+        /// How many nodes have not confirmed; `None` if the nodes are not known.
         nodes: Option<usize>,
     },
-    /// The books refused what looked free.
+    /// The pool's state contradicts the reservation.
     #[error(transparent)]
     Refused(#[from] PoolError),
 }
@@ -68,17 +68,17 @@ pub enum ReserveError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolShortage {
-    /// What was asked.
+    /// What was requested.
     pub asked: VniRequest,
-    /// VNIs that could have been handed out.
+    /// VNIs that could have been assigned.
     pub available: usize,
-    /// VNIs that living jobs have.
+    /// VNIs that live jobs have.
     pub reserved: usize,
     /// VNIs whose services are not known to be destroyed everywhere.
     pub draining: usize,
-    /// VNIs that rest after their services were destroyed.
+    /// VNIs that are resting after their services were destroyed.
     pub resting: usize,
-    /// Who has been draining for longest, and for how long.
+    /// What has been draining longest, and for how long.
     pub oldest: Option<(Holder, Duration)>,
 }
 
@@ -114,7 +114,7 @@ impl std::error::Error for PoolShortage {}
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// The pool knows no such job: it never reserved, or all is confirmed.
+    /// The pool has no such job: it never reserved, or all is confirmed.
     #[error("job {job} has no VNIs in the pool")]
     UnknownJob {
         /// The job.
@@ -156,22 +156,22 @@ pub enum PoolError {
         /// The step.
         step: StepId,
     },
-    /// The job does not wait for the node.
+    /// The job is not waiting for this node.
     #[error("job {job} does not wait for node {node} ({})", waiting(*nodes))]
     NotWaiting {
         /// The job.
         job: JobId,
         /// The node.
         node: NodeName,
-        /// How many nodes it waits for; none if its nodes are not known.
+        /// How many nodes it is waiting for; `None` if its nodes are not known.
         nodes: Option<usize>,
     },
-    /// A VNI is in use by somebody else.
+    /// A VNI is in use by another job.
     #[error("VNI {vni} is reserved by job {holder}")]
     InUse {
         /// The VNI.
         vni: Vni,
-        /// Who has it.
+        /// The job that has it.
         holder: JobId,
     },
     /// A VNI's services are not destroyed everywhere.
@@ -179,10 +179,10 @@ pub enum PoolError {
     NotConfirmed {
         /// The VNI.
         vni: Vni,
-        /// Who had it.
+        /// What keeps it draining.
         holder: Holder,
     },
-    /// A job can have one to four different VNIs or one block.
+    /// A job has one to four different VNIs, or one block.
     #[error("job {job} cannot have {vnis}: 1 to 4 different VNIs or one block")]
     BadAllotment {
         /// The job.
@@ -190,13 +190,13 @@ pub enum PoolError {
         /// What it would have.
         vnis: Allotment,
     },
-    /// No such stray VNI.
+    /// The VNI is not a stray.
     #[error("VNI {vni} is not a stray one: no node shows it without a job")]
     NotStray {
         /// The VNI.
         vni: Vni,
     },
-    /// An event is missing, or there twice.
+    /// An event is missing or duplicated.
     #[error("expected event number {expected}, found {found}")]
     OutOfSequence {
         /// The number after that of the pool's latest event.
@@ -209,7 +209,7 @@ pub enum PoolError {
     Config(#[from] PoolConfigError),
 }
 
-/// Why a log does not make a pool.
+/// Why a log cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {index} ({change}): {reason}")]
 #[non_exhaustive]
@@ -218,7 +218,7 @@ pub struct ReplayError {
     pub index: usize,
     /// What the event says.
     pub change: Box<Change>,
-    /// Why that cannot be.
+    /// Why it is impossible.
     pub reason: PoolError,
 }
 
@@ -232,28 +232,28 @@ impl ReplayError {
     }
 }
 
-/// Why a snapshot does not make a pool.
+/// Why a pool cannot be restored from a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The snapshot is of another version.
+    /// The snapshot has an unknown version.
     #[error("snapshot version {found} is unknown, this library reads version {known}")]
     Version {
         /// Its version.
         found: u32,
-        /// What can be read.
+        /// The version that this library reads.
         known: u32,
     },
     /// Its configuration cannot be used.
     #[error("snapshot: {0}")]
     Config(#[from] PoolConfigError),
-    /// A VNI stands in it more than once.
+    /// A VNI occurs in it more than once.
     #[error("snapshot: VNI {vni} stands in it twice: a VNI is in one job, or stray, or resting")]
     Repeated {
         /// The VNI.
         vni: Vni,
     },
-    /// A job's VNIs are not one to four different ones or a block.
+    /// A job's VNIs are neither one to four different ones nor a block.
     #[error("snapshot: job {job} cannot have {vnis}: 1 to 4 different VNIs or one block")]
     BadAllotment {
         /// The job.

@@ -1,4 +1,4 @@
-//! What can happen to a pool, as plain data for a log.
+//! Changes of a pool, as plain data for a log.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -50,11 +50,11 @@ impl std::ops::Add<Duration> for Timestamp {
     }
 }
 
-/// One change of a pool's state: what a log keeps.
+/// One change of a pool's state, to be kept in a log.
 ///
-/// Every method of [`VniPool`](super::VniPool) that changes something yields one; the same
-/// events in the same order make the same pool. They are numbered from 1 without a gap, so that one
-/// that is missing, or there twice, is noticed.
+/// Every method of [`VniPool`](super::VniPool) that changes something returns one; the same events
+/// in the same order make the same pool. They are numbered from 1 without gaps, so that a missing
+/// or duplicated event is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -68,7 +68,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event from a log of another kind (Flux's job eventlogs, for one).
+    /// Makes an event from a log of another kind (Flux's job eventlog, for example).
     #[must_use]
     pub const fn new(sequence: u64, at: Timestamp, change: Change) -> Self {
         Self {
@@ -85,25 +85,25 @@ impl Event {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Change {
-    /// VNIs went to a job.
+    /// VNIs were assigned to a job.
     Reserved {
         /// The job.
         job: JobId,
-        /// The step that holds them, if not the job itself.
+        /// The step that holds them, unless the job itself does.
         step: Option<StepId>,
-        /// The tenant whose part they came from.
+        /// The tenant from whose share they came.
         tenant: Option<TenantName>,
-        /// Which VNIs.
+        /// The VNIs.
         vnis: Allotment,
     },
-    /// A further step, or the job itself, shares VNIs that a step has reserved.
+    /// A further step, or the job itself, now shares VNIs that a step has reserved.
     Shared {
         /// The job.
         job: JobId,
-        /// The step; none for the job itself.
+        /// The step; `None` for the job itself.
         step: Option<StepId>,
     },
-    /// A step no longer uses the VNIs; after the last one they are draining.
+    /// A step no longer uses the VNIs; when the last user leaves, they drain.
     Left {
         /// The job.
         job: JobId,
@@ -112,43 +112,43 @@ pub enum Change {
         /// The nodes it ran on.
         nodes: Vec<NodeName>,
     },
-    /// The job no longer uses its VNIs: they are draining.
+    /// The job no longer uses its VNIs, which now drain.
     Released {
         /// The job.
         job: JobId,
-        /// The nodes on which its services must be destroyed first; none if they are not known.
+        /// The nodes on which its services must be destroyed first; empty if they are not known.
         nodes: Vec<NodeName>,
     },
-    /// All services of the job on a node are destroyed.
+    /// All of the job's services on one node are destroyed.
     Confirmed {
         /// The job.
         job: JobId,
         /// The node.
         node: NodeName,
     },
-    /// All services of the job are destroyed on all nodes.
+    /// All of the job's services are destroyed on all nodes.
     ConfirmedAll {
         /// The job.
         job: JobId,
     },
-    /// An operator says that the VNIs of a draining job are free.
+    /// An operator declares the VNIs of a draining job free.
     OperatorReleased {
         /// The job.
         job: JobId,
     },
-    /// An operator says that a VNI without a job is free.
+    /// An operator declares a VNI without a job free.
     StrayReleased {
         /// The VNI.
         vni: Vni,
     },
-    /// All VNIs that the services on a node's NICs show.
+    /// A report of all VNIs that the services on a node's NICs have.
     Observed {
         /// The node.
         node: NodeName,
-        /// The VNIs that were not in use by a living job.
+        /// Those VNIs of the report that no live job was using.
         vnis: IdSet,
     },
-    /// The pool got another configuration.
+    /// The configuration changed.
     Reconfigured {
         /// The new one.
         config: PoolConfig,

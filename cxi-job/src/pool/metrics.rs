@@ -6,23 +6,24 @@ use super::partition::Partition;
 use super::{Holder, Timestamp, VniPool};
 use crate::TenantName;
 
-/// Counts of VNIs in a pool or in one part of it.
+/// Counts of VNIs in a pool or in one share of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// VNIs that can be handed out at all.
+    /// VNIs that can be assigned at all.
     pub total: usize,
-    /// VNIs that can be handed out now.
+    /// VNIs that can be assigned now.
     pub free: usize,
-    /// VNIs that living jobs have.
+    /// VNIs that live jobs have.
     pub reserved: usize,
     /// VNIs whose services are not known to be destroyed everywhere.
     pub draining: usize,
-    /// VNIs that rest after their services were destroyed.
+    /// VNIs that are resting after their services were destroyed.
     pub resting: usize,
-    /// VNIs in use or draining that the configuration no longer has: they do not come back. Not in the other counts.
+    /// VNIs in use or draining that the configuration no longer contains: they do not return to the
+    /// pool. Not included in the other counts.
     pub outside: usize,
-    /// Who has been draining for longest, and for how long.
+    /// What has been draining longest, and for how long.
     pub oldest_draining: Option<(Holder, Duration)>,
 }
 
@@ -52,7 +53,8 @@ impl VniPool {
         sum
     }
 
-    /// Counts over the part of a tenant, or over the common part; none if there is no such tenant.
+    /// Counts over the share of a tenant, or over the common share; `None` if there is no such
+    /// tenant.
     #[must_use]
     pub fn part_metrics(&self, tenant: Option<&TenantName>, now: Timestamp) -> Option<Metrics> {
         let partition = self.state.partition(tenant)?;

@@ -1,7 +1,8 @@
-//! The books of a cluster's VNIs: who has which, and when one may be handed out again.
+//! Which job has which of a cluster's VNIs, and when each may be assigned again.
 //!
-//! A VNI that goes to a new job while a service of an old job still carries it lets the two talk to each other.
-//! So a VNI here is not free when its job ends, but when every node has said that the job's services are destroyed:
+//! If a VNI goes to a new job while a service of an old job still has it, the two jobs can
+//! communicate. A VNI is therefore not free when its job ends, but when every node has confirmed
+//! that the job's services are destroyed:
 //!
 //! ```text
 //!          reserve               release, last step leaves            confirm on every node
@@ -9,9 +10,10 @@
 //!     ^------------- a node shows it although no job has it ---^  ^-- a node shows it again
 //! ```
 //!
-//! [`VniPool`] does no I/O and has no clock: times come in, and every change comes out as an [`Event`] to be logged
-//! (before acting on it). A pool is rebuilt from that log ([`VniPool::replay`]) or from a [`Snapshot`], and compared with what
-//! the NICs show by [`VniPool::reconcile`].
+//! [`VniPool`] does no I/O and has no clock: the caller passes in the time, and every change is
+//! returned as an [`Event`] to be logged before acting on it. A pool is rebuilt from that log
+//! ([`VniPool::replay`]) or from a [`Snapshot`], and compared with what the NICs show by
+//! [`VniPool::reconcile`].
 //!
 //! ```
 //! use cxi_job::{JobId, NodeName};
@@ -71,32 +73,35 @@ use cxi::Vni;
 
 /// The VNIs of a cluster: see the [module](self).
 ///
-/// Equal pools have the same VNIs in the same states and will hand out the same ones next.
+/// Equal pools have the same VNIs in the same states, and will assign the same ones next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VniPool {
     state: State,
-    /// How many events have made it.
+    /// How many events have been applied.
     sequence: u64,
 }
 
 impl VniPool {
-    /// A pool with all VNIs free.
+    /// Creates a pool with all VNIs free.
     ///
     /// # Errors
-    /// [`PoolConfigError`]: nothing to hand out, a tenant's part outside of the pool or shared with another tenant.
+    /// [`PoolConfigError`]: nothing to assign, or a tenant's share outside the pool or overlapping
+    /// another tenant's.
     pub fn new(config: PoolConfig) -> Result<Self, PoolConfigError> {
         State::new(config).map(|state| Self { state, sequence: 0 })
     }
 
-    /// The pool after all events of a log, in time linear in their number.
+    /// Rebuilds a pool from all events of a log, in time linear in their number.
     ///
-    /// `config` is the one before the first event, which may have any number if the log's beginning is lost. A VNI that the log hands out although the configuration does not
-    /// have it is kept until it is confirmed and not handed out then: a log may be older than the configuration.
+    /// `config` is the configuration before the first event. That event may have any number, in
+    /// case the beginning of the log is lost. A VNI that the log assigns although the configuration
+    /// does not contain it is kept until it is confirmed, and not assigned again: the log may be
+    /// older than the configuration.
     ///
     /// # Errors
-    /// [`ReplayError`] names the first event that contradicts those before it, and why. The events before it make a pool.
-    /// Also a configuration that cannot be used is reported with the event that brought it; `config` itself by the
-    /// same error as event 0.
+    /// [`ReplayError`] names the first event that contradicts the ones before it, and why; the
+    /// events before it do make a pool. An unusable configuration is reported with the event that
+    /// introduced it, and `config` itself as event 0.
     pub fn replay<'a>(
         config: PoolConfig,
         events: impl IntoIterator<Item = &'a Event>,
@@ -117,9 +122,10 @@ impl VniPool {
         Ok(pool)
     }
 
-    /// Takes over those events of a log that are newer than the pool; how many there were.
+    /// Applies those events of a log that are newer than the pool; returns how many there were.
     ///
-    /// A pool that is kept beside its log is one event behind it if the process was killed between the two.
+    /// A pool that is stored beside its log is one event behind if the process was killed between
+    /// the two writes.
     ///
     /// # Errors
     /// [`ReplayError`], as of [`VniPool::replay`].
@@ -145,10 +151,10 @@ impl VniPool {
         Ok(taken)
     }
 
-    /// Takes over one event of a log.
+    /// Applies one event of a log.
     ///
     /// # Errors
-    /// [`PoolError`]: the event contradicts the state; the pool is as before.
+    /// [`PoolError`]: the event contradicts the state, which is left unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
         let expected = self.sequence.saturating_add(1);
         if event.sequence != expected {
@@ -160,25 +166,25 @@ impl VniPool {
         Ok(())
     }
 
-    /// How many events have made this pool: the number of the latest one.
+    /// How many events have been applied: the number of the latest one.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The configuration in force.
+    /// The current configuration.
     #[must_use]
     pub const fn config(&self) -> &PoolConfig {
         &self.state.config
     }
 
-    /// What a job has; none if it never reserved or all is confirmed.
+    /// What a job has; `None` if it never reserved or all is confirmed.
     #[must_use]
     pub fn job(&self, job: &JobId) -> Option<&Holding> {
         self.state.jobs.get(job)
     }
 
-    /// All jobs with VNIs, in use or draining, in no particular order.
+    /// All jobs with VNIs, live or draining, in no particular order.
     pub fn jobs(&self) -> impl Iterator<Item = (&JobId, &Holding)> {
         self.state.jobs.iter()
     }
@@ -189,8 +195,9 @@ impl VniPool {
         strays.filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray)))
     }
 
-    /// Ends a job's use of its VNIs, its steps' too: they are draining until each of `nodes` (and each node of a step that
-    /// left) confirms. With no node at all, only [`VniPool::confirm_all`] or an operator frees them. Again: no event.
+    /// Ends a job's use of its VNIs, including its steps' use. They drain until each of `nodes`,
+    /// and each node of a step that left, confirms. Without any node, only [`VniPool::confirm_all`]
+    /// or an operator frees them. A repeated call returns no event.
     ///
     /// # Errors
     /// [`PoolError::UnknownJob`].
@@ -222,10 +229,11 @@ impl VniPool {
         self.commit(Change::Left { job, step, nodes }, now)
     }
 
-    /// A node has destroyed all services of the job. After the last node the VNIs rest or are free.
+    /// Records that a node has destroyed all of the job's services. After the last node the VNIs
+    /// rest or are free.
     ///
     /// # Errors
-    /// [`PoolError`]: unknown job, not released, or not a node that it waits for.
+    /// [`PoolError`]: unknown job, not released, or not waiting for this node.
     pub fn confirm(
         &mut self,
         job: &JobId,
@@ -236,7 +244,7 @@ impl VniPool {
         self.commit(Change::Confirmed { job, node }, now)
     }
 
-    /// All nodes have destroyed all services of the job.
+    /// Records that all nodes have destroyed all of the job's services.
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, or not released.
@@ -244,7 +252,8 @@ impl VniPool {
         self.commit(Change::ConfirmedAll { job: job.clone() }, now)
     }
 
-    /// An operator answers for it that no service of a released job is left (its node was replaced, for one).
+    /// Records an operator's statement that no service of a released job is left, for example
+    /// because its node was replaced.
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, or not released.
@@ -252,7 +261,7 @@ impl VniPool {
         self.commit(Change::OperatorReleased { job: job.clone() }, now)
     }
 
-    /// An operator answers for it that no service with a stray VNI is left.
+    /// Records an operator's statement that no service with a stray VNI is left.
     ///
     /// # Errors
     /// [`PoolError::NotStray`].
@@ -260,7 +269,8 @@ impl VniPool {
         self.commit(Change::StrayReleased { vni }, now)
     }
 
-    /// Changes the configuration. VNIs in use that it no longer has stay with their jobs and are not handed out again.
+    /// Changes the configuration. VNIs in use that it no longer contains stay with their jobs and
+    /// are not assigned again.
     ///
     /// # Errors
     /// [`PoolError::Config`]; the old configuration stays in force.
@@ -275,10 +285,10 @@ impl VniPool {
         self.commit(Change::Reconfigured { config }, now).map(Some)
     }
 
-    /// The configuration in force as an event: what the log of a new pool begins with.
+    /// Returns the current configuration as an event, with which the log of a new pool begins.
     ///
     /// # Errors
-    /// None for a pool that was made by this library.
+    /// None for a pool made by this library.
     pub fn record_config(&mut self, now: Timestamp) -> Result<Event, PoolError> {
         let config = self.state.config.clone();
         self.commit(Change::Reconfigured { config }, now)

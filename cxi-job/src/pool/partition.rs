@@ -1,4 +1,4 @@
-//! One part of a pool: what is free in it and where to look next.
+//! One share of a pool: what is free in it, and where to look next.
 
 use crate::{IdSet, TenantName};
 
@@ -24,7 +24,7 @@ impl Partition {
         }
     }
 
-    /// The next free VNIs, round robin; none if there are fewer.
+    /// The next free VNIs, round robin; `None` if there are fewer.
     pub(super) fn pick(&self, count: u8) -> Option<Vec<u16>> {
         let count = usize::from(count);
         if self.free.len() < count {

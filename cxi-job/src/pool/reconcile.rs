@@ -4,29 +4,32 @@ use super::state::Owner;
 use super::{Change, Event, Phase, Timestamp, VniPool};
 use crate::{IdSet, JobId, NodeName};
 
-/// What came out of a look at a node's NICs.
+/// The result of comparing a pool with a node's NICs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// To be logged; none if the node showed nothing new.
+    /// The event to log; `None` if the node showed nothing new.
     pub event: Option<Event>,
-    /// VNIs that the pool took for free or resting: no job has them, but the node shows them. They are draining now.
+    /// VNIs that the pool considered free or resting: no job has them, but the node shows them.
+    /// They are draining now.
     pub strays: IdSet,
-    /// Released jobs that did not wait for this node, and do now.
+    /// Released jobs that were not waiting for this node, and now are.
     pub waiting_again: Vec<JobId>,
-    /// Released jobs that wait for this node although it shows none of their VNIs. If no prolog of theirs can still be under
-    /// way, [`VniPool::confirm`] may be called for them.
+    /// Released jobs that are waiting for this node although it shows none of their VNIs. If no
+    /// prolog of theirs can still be running, [`VniPool::confirm`] may be called for them.
     pub unseen: Vec<JobId>,
-    /// VNIs that the node shows and the pool neither hands out nor excludes.
+    /// VNIs that the node shows, and that the pool neither assigns nor excludes.
     pub outside: IdSet,
 }
 
 impl VniPool {
-    /// Compares with all VNIs that the services on a node's NICs carry, and marks those as draining which no living job has.
+    /// Compares the pool with all VNIs of the services on a node's NICs, and marks those that no
+    /// live job has as draining.
     ///
-    /// A VNI without a job becomes free again when later calls no longer show it on any node. A released job that is
-    /// seen waits for [`VniPool::confirm`] of that node (again): not showing a VNI is no proof that no prolog is about to make its service.
+    /// A VNI without a job becomes free again when no later call shows it on any node. A released
+    /// job whose VNI is seen waits for [`VniPool::confirm`] of that node (again). That a VNI is not
+    /// seen does not prove that no prolog is about to make its service.
     ///
     /// ```
     /// use cxi_job::{IdSet, NodeName};
@@ -88,7 +91,7 @@ impl VniPool {
                 node: node.clone(),
                 vnis: concerned,
             };
-            // An observation is a fact: the books take any.
+            // An observation is a fact: the pool accepts any.
             result.event = self.commit(change, now).ok();
         }
         result

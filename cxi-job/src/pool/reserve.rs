@@ -8,22 +8,23 @@ use super::{
 use crate::{JobId, StepId, TenantName};
 use cxi::{Vni, VniRange};
 
-/// What a job got, and the event to log if that changed anything.
+/// What a job got, and the event to log if anything changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub struct Reserved {
     /// The job's VNIs.
     pub vnis: Allotment,
-    /// To be logged; none if the job had these before.
+    /// The event to log; `None` if the job already had these.
     pub event: Option<Event>,
 }
 
 impl VniPool {
-    /// Reserves VNIs for a job. The same request again answers with what the job has.
+    /// Reserves VNIs for a job. Repeating the request returns what the job has.
     ///
     /// # Errors
-    /// [`ReserveError`]: an impossible request, too few VNIs, or the job has something else or is draining.
+    /// [`ReserveError`]: an impossible request, too few VNIs, or a job that has something else or
+    /// is draining.
     pub fn reserve(
         &mut self,
         job: &JobId,
@@ -33,8 +34,9 @@ impl VniPool {
         self.reserve_for(job, None, request, now)
     }
 
-    /// Reserves VNIs that the steps of a job share: the first step reserves, further ones join, and after the last one left
-    /// ([`VniPool::leave`]) they are draining. If the job itself reserved, they stay until [`VniPool::release`].
+    /// Reserves VNIs that the steps of a job share. The first step reserves them and further ones
+    /// join; when the last one has left ([`VniPool::leave`]), they drain. If the job itself
+    /// reserved them, they stay until [`VniPool::release`].
     ///
     /// # Errors
     /// As [`VniPool::reserve`].
@@ -123,7 +125,7 @@ impl VniPool {
     }
 }
 
-/// What a further request of a job that has VNIs changes.
+/// What a further request changes for a job that already has VNIs.
 fn rejoin(
     job: &JobId,
     step: Option<&StepId>,

@@ -1,4 +1,4 @@
-//! The state of a pool as data to keep, and back.
+//! Storing and restoring the state of a pool.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,20 @@ use super::{Holding, PoolConfig, SnapshotError, Stray, Timestamp, VniPool};
 use crate::{JobId, TenantName};
 use cxi::Vni;
 
-/// Everything a pool knows, in a form to keep over a restart (as JSON, for one, with the `serde` feature).
+/// Everything a pool knows, in a form to store across restarts (for example as JSON, with the
+/// `serde` feature).
 ///
-/// A pool that starts with another configuration than the one it was kept with takes the new one by
-/// [`VniPool::reconfigure`] after [`VniPool::restore`].
+/// To start a pool with another configuration than the stored one, call [`VniPool::reconfigure`]
+/// after [`VniPool::restore`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The form of this data: [`Snapshot::VERSION`].
+    /// The version of this data: [`Snapshot::VERSION`].
     pub version: u32,
-    /// The number of the latest event in it; see [`VniPool::catch_up`].
+    /// The number of the latest event included; see [`VniPool::catch_up`].
     pub sequence: u64,
-    /// What the pool hands out.
+    /// The configuration.
     pub config: PoolConfig,
     /// Where the round robin continues.
     pub cursors: Vec<Cursor>,
@@ -28,18 +29,18 @@ pub struct Snapshot {
     pub jobs: BTreeMap<JobId, Holding>,
     /// VNIs that nodes show although no job has them.
     pub strays: Vec<(Vni, Stray)>,
-    /// VNIs that rest, and since when.
+    /// VNIs that are resting, and since when.
     pub resting: Vec<(Vni, Timestamp)>,
 }
 
-/// Where the round robin continues in one part of the pool.
+/// Where the round robin continues in one share of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Cursor {
-    /// The tenant; none for the common part.
+    /// The tenant; `None` for the common share.
     pub tenant: Option<TenantName>,
-    /// The number to look at first.
+    /// The number to try first.
     pub next: u16,
 }
 
@@ -49,7 +50,7 @@ impl Snapshot {
 }
 
 impl VniPool {
-    /// The state as data to keep.
+    /// Returns the state as data to store.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let State {
@@ -86,10 +87,11 @@ impl VniPool {
         }
     }
 
-    /// The pool that a snapshot was taken of.
+    /// Restores the pool from which a snapshot was taken.
     ///
     /// # Errors
-    /// [`SnapshotError`]: the snapshot is of an unknown version, its configuration cannot be used, or a VNI stands in it twice.
+    /// [`SnapshotError`]: the snapshot has an unknown version, its configuration cannot be used, or
+    /// a VNI occurs in it twice.
     pub fn restore(snapshot: Snapshot) -> Result<Self, SnapshotError> {
         if snapshot.version != Snapshot::VERSION {
             return Err(SnapshotError::Version {

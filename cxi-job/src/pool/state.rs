@@ -1,4 +1,5 @@
-//! The books of a pool: who has which VNI, kept so that every question is answered without a search over all of them.
+//! The state of a pool: who has which VNI, indexed so that no question needs a search over all of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -16,36 +17,37 @@ use cxi::Vni;
 pub struct Holding {
     /// Its VNIs.
     pub vnis: Allotment,
-    /// The tenant whose part they are from.
+    /// The tenant from whose share they are.
     pub tenant: Option<TenantName>,
     /// When they were reserved.
     pub reserved_at: Timestamp,
-    /// The nodes on which its services must be destroyed first, as far as they are known.
+    /// The nodes on which its services must be destroyed first, as far as known.
     pub nodes: BTreeSet<NodeName>,
-    /// In use, or on the way back.
+    /// In use, or draining.
     pub phase: Phase,
 }
 
-/// Whether a job uses its VNIs.
+/// Whether a job is using its VNIs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Phase {
-    /// The job or its steps use them.
+    /// The job or its steps are using them.
     Reserved {
         /// The job itself holds them: they stay when the last step leaves.
         by_job: bool,
         /// The steps that share them.
         steps: BTreeSet<StepId>,
     },
-    /// Nobody uses them, and their services are not known to be destroyed everywhere.
+    /// The job has ended, but its services may not be destroyed everywhere.
     Draining {
         /// Since when.
         since: Timestamp,
         /// The nodes that have not confirmed.
         waiting: BTreeSet<NodeName>,
-        /// Whether `waiting` is all; if not, only a confirmation of all at once ends it.
+        /// Whether `waiting` is complete; if not, only confirming all nodes at once ends the
+        /// draining.
         nodes_known: bool,
     },
 }
@@ -55,7 +57,7 @@ pub enum Phase {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Stray {
-    /// When it was seen first.
+    /// When it was first seen.
     pub since: Timestamp,
     /// The nodes that show it.
     pub nodes: BTreeSet<NodeName>,
@@ -92,7 +94,7 @@ pub(super) enum Owner {
 pub(super) struct State {
     pub(super) config: PoolConfig,
     pub(super) partitions: Vec<Partition>,
-    /// Which partition a VNI belongs to.
+    /// Which share a VNI belongs to.
     home: BTreeMap<u16, (u16, usize)>,
     pub(super) owners: HashMap<u16, Owner>,
     pub(super) jobs: HashMap<JobId, Holding>,
@@ -125,7 +127,7 @@ impl State {
         Ok(state)
     }
 
-    /// Takes a configuration; what is in use stays in use, wherever it is.
+    /// Applies a configuration; what is in use stays in use, wherever it belongs.
     pub(super) fn configure(&mut self, config: PoolConfig) -> Result<(), PoolConfigError> {
         let parts = config.partitions()?;
         let owned = self.owners.keys().copied().collect();
@@ -203,7 +205,7 @@ impl State {
         }
     }
 
-    /// How many VNIs of a partition have rested long enough or not, at `now`.
+    /// How many VNIs of a share have rested long enough, and how many have not, at `now`.
     pub(super) fn resting_in(&self, partition: &Partition, now: Timestamp) -> (usize, usize) {
         let (mut ready, mut resting) = (0, 0);
         for (since, id) in &self.resting {
@@ -238,7 +240,7 @@ impl State {
             .map(|(since, holder)| (holder.clone(), now.since(*since)))
     }
 
-    /// Frees what has rested long enough; returns it, so that it can be undone.
+    /// Frees what has rested long enough; returns it, so that this can be undone.
     pub(super) fn settle(&mut self, now: Timestamp) -> Vec<(Timestamp, u16)> {
         let rest = self.config.rest_time();
         let mut settled = Vec::new();
@@ -271,7 +273,7 @@ impl State {
         self.resting.insert((since, id));
     }
 
-    /// Records an owner of a VNI that has none, or rests.
+    /// Records an owner for a VNI that has none or is resting.
     pub(super) fn own(&mut self, id: u16, owner: Owner) {
         if let Some(Owner::Resting(since)) = self.owners.get(&id) {
             self.resting.remove(&(*since, id));
@@ -285,7 +287,7 @@ impl State {
         self.owners.insert(id, owner);
     }
 
-    /// Ends the ownership of a VNI that was draining.
+    /// Ends the ownership of a draining VNI.
     pub(super) fn confirmed_free(&mut self, id: u16, at: Timestamp) {
         self.owners.remove(&id);
         self.count(id, Count::Draining, -1);
@@ -296,7 +298,7 @@ impl State {
         }
     }
 
-    /// Gives VNIs to a job; the caller has checked that they may be given.
+    /// Assigns VNIs to a job; the caller has checked that they are available.
     pub(super) fn give(&mut self, job: &JobId, holding: Holding) {
         let ids: Vec<u16> = holding.vnis.ids().collect();
         if let Phase::Draining { since, .. } = holding.phase {
@@ -308,7 +310,7 @@ impl State {
         }
     }
 
-    /// Takes a job that was reserved to draining.
+    /// Moves a job from reserved to draining.
     pub(super) fn drain(&mut self, job: &JobId, nodes: &[NodeName], at: Timestamp) {
         let Some(held) = self.jobs.get_mut(job) else {
             return;
@@ -327,7 +329,7 @@ impl State {
         }
     }
 
-    /// Ends a job that was draining.
+    /// Removes a draining job.
     pub(super) fn finish(&mut self, job: &JobId, at: Timestamp) {
         let Some(held) = self.jobs.remove(job) else {
             return;

@@ -1,13 +1,12 @@
-//! Which services.
+//! Selecting services.
 
 use crate::IdSet;
 use crate::grant::Grant;
 use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 
-/// Selects services by what they are. All that is named has to fit.
+/// Selects services by their properties. All named properties have to match.
 ///
-/// There is no filter that names nothing. The default service is never selected, system services
-/// only by their id.
+/// No filter is empty. The default service is never selected, and system services only by id.
 ///
 /// ```
 /// use cxi::Vni;
@@ -30,7 +29,7 @@ enum Vnis {
     Any(IdSet),
 }
 
-/// A service by id, and what it must be if that is known.
+/// A service by id, and the properties it must have if they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Chosen {
     device: DeviceId,
@@ -47,7 +46,7 @@ impl Filter {
         }
     }
 
-    /// Services with these VNIs and no others, in any order; a range that is just these too.
+    /// Services with these VNIs and no others, in any order, including a range of exactly these.
     #[must_use]
     pub fn vnis(vnis: impl IntoIterator<Item = Vni>) -> Self {
         let filter = Self::empty();
@@ -73,8 +72,8 @@ impl Filter {
         Self::empty().and(member)
     }
 
-    /// These services, by NIC and id. Ids are used again: prefer [`for_grant`](Self::for_grant), or name the
-    /// VNIs or a member too.
+    /// These services, by NIC and id. Ids are reused: prefer [`for_grant`](Self::for_grant), or
+    /// also name the VNIs or a member.
     #[must_use]
     pub fn services(services: impl IntoIterator<Item = (DeviceId, ServiceId)>) -> Self {
         let chosen = services.into_iter().map(|(device, service)| Chosen {
@@ -103,32 +102,32 @@ impl Filter {
         }
     }
 
-    /// Only those with this member too.
+    /// Requires this member too.
     #[must_use]
     pub fn and(mut self, member: Member) -> Self {
         self.members.push(member);
         self
     }
 
-    /// Only those of this user too.
+    /// Requires this user too.
     #[must_use]
     pub fn uid(self, uid: u32) -> Self {
         self.and(Member::Uid(uid))
     }
 
-    /// Only those of this group too.
+    /// Requires this group too.
     #[must_use]
     pub fn gid(self, gid: u32) -> Self {
         self.and(Member::Gid(gid))
     }
 
-    /// Only those of this network namespace too.
+    /// Requires this network namespace too.
     #[must_use]
     pub fn netns(self, inode: u32) -> Self {
         self.and(Member::NetNs(inode))
     }
 
-    /// Whether a service of a NIC is one of them.
+    /// Whether a service of a NIC is selected.
     #[must_use]
     pub fn selects(&self, device: DeviceId, service: &Service) -> bool {
         !service.id().is_default()

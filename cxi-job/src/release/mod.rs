@@ -1,4 +1,4 @@
-//! Ending a job: its services are destroyed on every NIC.
+//! Ending a job by destroying its services on every NIC.
 
 mod filter;
 mod options;
@@ -22,21 +22,20 @@ pub(super) use filter::overlaps;
 pub use options::{ReleaseOptions, Waiting};
 pub use outcome::{FailedNic, Outcome, ReleaseReport, ReleaseStatus, Released};
 
-/// Pauses shorter than this are not announced: who holds the NIC is looked up for it.
+/// Shorter pauses are not announced: announcing one looks up who has the NIC open.
 const WORTH_TELLING: Duration = Duration::from_millis(30);
 
 impl Node {
-    /// Destroys the services that a filter selects, on all NICs at a time.
+    /// Destroys the services that a filter selects, on all NICs in parallel.
     ///
-    /// One that is busy is tried again, first after a millisecond, then with longer pauses, until
-    /// the deadline of `options`. An error with one service does not stop the others, nor one NIC
-    /// the other NICs. The default service and system services are never selected by what they
-    /// are, system services only [by their id](Filter::services).
+    /// A busy service is tried again, first after a millisecond and then with longer pauses, until
+    /// the deadline of `options`. An error with one service or NIC does not stop the others. The
+    /// default service is never selected, and system services only [by id](Filter::services).
     ///
-    /// Ids are used again: before each attempt the NIC is asked whether the service is still the
-    /// same, under the [lock](Node::with_lock) if the node has one.
+    /// Ids are reused. Before each attempt the NIC is therefore asked whether the service is still
+    /// the same, under the [lock](Node::with_lock) if the node has one.
     ///
-    /// Takes CAP_SYS_ADMIN.
+    /// Needs CAP_SYS_ADMIN.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -84,7 +83,7 @@ impl Node {
 }
 
 impl Node {
-    /// The NICs that could not be opened, and whose services nobody knows therefore.
+    /// The NICs that could not be opened, so that their services are unknown.
     pub(super) fn unopened(&self) -> Vec<FailedNic> {
         let unopened = self.nics().iter().filter(|nic| nic.device().is_none());
         let failed = unopened.map(|nic| {
@@ -151,7 +150,7 @@ impl<'a> Pass<'a> {
                 break;
             }
             let pause = pauses.next().unwrap_or(left);
-            // A pause of zero would try for ever on a clock that stands still.
+            // On a clock that stands still, pauses of zero would loop for ever.
             let pause = pause.max(Duration::from_micros(1)).min(left);
             if pause >= WORTH_TELLING {
                 self.tell(&pending, left);
@@ -171,7 +170,7 @@ impl<'a> Pass<'a> {
         (self.done, None)
     }
 
-    /// Tries to destroy each; those that are busy are left.
+    /// Tries to destroy each service; returns the busy ones.
     fn attempt(&mut self, pending: Vec<Pending>) -> Vec<Pending> {
         let mut busy = Vec::new();
         if pending.is_empty() {
@@ -185,7 +184,7 @@ impl<'a> Pass<'a> {
             .node
             .acquire()
             .map_err(|error| failed(&error, error.errno()));
-        // What has been listed is older than what lives now.
+        // The list of services is older than the answer about live jobs.
         let live = held.and_then(|held| match (self.live)() {
             Ok(live) => Ok((held, live)),
             Err(error) => {
@@ -207,7 +206,7 @@ impl<'a> Pass<'a> {
                 self.finish(&one.service, Outcome::Kept);
                 continue;
             }
-            // Another service may have the id by now.
+            // The id may belong to another service by now.
             if !self.is_same(&one.service) {
                 self.finish(&one.service, Outcome::AlreadyGone);
                 continue;
@@ -225,7 +224,7 @@ impl<'a> Pass<'a> {
         busy
     }
 
-    /// Whether the id still is that of the same service. If the NIC does not tell, the attempt
+    /// Whether the id still belongs to the same service. If the NIC does not answer, the attempt
     /// that follows will say why.
     fn is_same(&self, before: &Service) -> bool {
         match self.device.services().get(before.id()) {
@@ -238,10 +237,10 @@ impl<'a> Pass<'a> {
         if is_gone(error) {
             return Outcome::AlreadyGone;
         }
-        // The driver may have done it, and only its answer got lost.
+        // The driver may have destroyed it, and only its answer was lost.
         match self.device.services().get(service.id()) {
             Err(asking) if is_gone(&asking) => Outcome::Destroyed,
-            // Somebody else was faster, and another service has the id.
+            // Another process destroyed it first, and the id belongs to another service.
             Ok(now) if !is_same(service, &now) => Outcome::AlreadyGone,
             _ => Outcome::Failed {
                 reason: error.to_string(),
@@ -287,7 +286,7 @@ fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NoSuchService { .. })
 }
 
-/// Destroys services that were chosen one by one.
+/// Destroys services that were selected individually.
 pub(super) fn release_chosen(
     node: &Node,
     chosen: &[(DeviceId, Service)],
@@ -301,7 +300,7 @@ pub(super) fn release_chosen(
         if mine.is_empty() {
             return Vec::new();
         }
-        // What was chosen is destroyed only while it is still the same service.
+        // A selected service is destroyed only while it is unchanged.
         let is_chosen = |service: &Service| mine.iter().any(|chosen| is_same(chosen, service));
         let pass = Pass {
             live,
@@ -325,7 +324,7 @@ pub(super) fn release_chosen(
     done.into_iter().flatten().collect()
 }
 
-/// A VNI access and members in words, for what is printed of a service that is gone.
+/// A VNI access and members in words, for printing a service that is gone.
 fn name(members: Option<&Members>, vnis: VniAccess) -> String {
     let members = members.map_or_else(|| "everybody".to_owned(), Members::to_string);
     format!("{members}, {}", super::describe::vnis(vnis))

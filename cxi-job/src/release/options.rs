@@ -1,4 +1,4 @@
-//! How long to try, and who is told.
+//! How long to try, and how to report progress.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::proc::Users;
 use cxi::{Backoff, Clock, DeviceId, Members, ServiceId, SystemClock, VniAccess};
 
-/// How long to try, and who is told meanwhile.
+/// How long to try, and how to report progress meanwhile.
 #[derive(Clone)]
 pub struct ReleaseOptions<'a> {
     pub(super) deadline: Duration,
@@ -15,7 +15,7 @@ pub struct ReleaseOptions<'a> {
     pub(super) progress: Option<&'a (dyn Fn(&Waiting) + Sync)>,
 }
 
-/// A clock, owned or somebody else's.
+/// A clock, owned or borrowed.
 #[derive(Clone)]
 pub(super) enum Clocks<'a> {
     System(SystemClock),
@@ -57,7 +57,7 @@ impl<'a> ReleaseOptions<'a> {
         }
     }
 
-    /// Sets the pauses. Default: from 1 ms, doubling, to 1 s.
+    /// Sets the pauses. The default is from 1 ms, doubling, to 1 s.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
@@ -75,8 +75,8 @@ impl<'a> ReleaseOptions<'a> {
         self.clock.sleep(time);
     }
 
-    /// Sets what is told before each pause of 30 ms or more, for each busy service; from several
-    /// threads.
+    /// Sets a function that is called before each pause of 30 ms or more, once for each busy
+    /// service, possibly from several threads.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(&Waiting) + Sync)) -> Self {
         self.progress = Some(progress);
@@ -93,7 +93,7 @@ impl fmt::Debug for ReleaseOptions<'_> {
     }
 }
 
-/// What a release waits for.
+/// What a release is waiting for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -105,13 +105,13 @@ pub struct Waiting {
     pub members: Option<Members>,
     /// Its VNIs.
     pub vnis: VniAccess,
-    /// The processes that have the NIC open; those of members, if there are any.
+    /// The processes that have the NIC open; only those of members, if there are any.
     pub users: Users,
-    /// How often it was tried.
+    /// How many attempts were made.
     pub attempts: u32,
-    /// How long it was tried.
+    /// How long the release has been trying.
     pub waited: Duration,
-    /// How long it will still be tried.
+    /// How long it will continue to try.
     pub left: Duration,
 }
 

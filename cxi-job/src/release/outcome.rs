@@ -13,11 +13,11 @@ use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
 pub struct ReleaseReport {
     /// Every service that was selected, by NIC and id.
     pub services: Vec<Released>,
-    /// NICs that could not be asked for services.
+    /// NICs that could not be queried for services.
     pub nics: Vec<FailedNic>,
 }
 
-/// A NIC that could not be asked.
+/// A NIC that could not be queried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ pub struct FailedNic {
 pub struct Released {
     /// The NIC.
     pub device: DeviceId,
-    /// The service. Once it is destroyed another one may get its id.
+    /// The service. Once it is destroyed, another one may get its id.
     pub service: ServiceId,
     /// Its members; `None` for everybody.
     pub members: Option<Members>,
@@ -56,17 +56,17 @@ pub struct Released {
 pub enum Outcome {
     /// It is destroyed: its VNIs are free on this NIC.
     Destroyed,
-    /// Somebody else was faster: its VNIs are free on this NIC.
+    /// Another process destroyed it first: its VNIs are free on this NIC.
     AlreadyGone,
-    /// A clean-up kept it: a live job has had one of its VNIs since.
+    /// It was kept: a live job has had one of its VNIs since.
     Kept,
     /// It is still in use. Its VNIs must not be given to another job.
     StillBusy {
-        /// How long it was tried.
+        /// How long the release tried.
         waited: Duration,
-        /// How often it was tried.
+        /// How many attempts it made.
         attempts: u32,
-        /// The processes that have the NIC open; those of members, if there are any.
+        /// The processes that have the NIC open; only those of members, if there are any.
         users: Users,
     },
     /// It could not be destroyed. Its VNIs must not be given to another job.
@@ -78,22 +78,22 @@ pub enum Outcome {
     },
 }
 
-/// What a release comes to, for the exit code of an epilog.
+/// The overall result of a release, for the exit code of an epilog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ReleaseStatus {
-    /// No service was selected, and every NIC was asked.
+    /// No service was selected, and every NIC was queried.
     NothingToDo,
     /// Every selected service is gone: the job's VNIs are free on this node.
     Done,
     /// At least one is still in use: try again later.
     StillBusy,
-    /// At least one could not be destroyed, or a NIC could not be asked.
+    /// At least one could not be destroyed, or a NIC could not be queried.
     Failed,
 }
 
 impl ReleaseReport {
-    /// What it comes to: the worst that became of any service.
+    /// The overall result: the worst outcome of any service.
     #[must_use]
     pub fn status(&self) -> ReleaseStatus {
         let services = self.services.iter().map(|released| match released.outcome {
@@ -106,7 +106,7 @@ impl ReleaseReport {
         worst.unwrap_or(ReleaseStatus::NothingToDo)
     }
 
-    /// The services that should be gone and are still there.
+    /// The services that should be gone but still exist.
     pub fn left(&self) -> impl Iterator<Item = &Released> {
         let kept = |released: &Released| released.outcome == Outcome::Kept;
         let services = self.services.iter();
@@ -125,7 +125,7 @@ impl Released {
         }
     }
 
-    /// Whether it is not there any more.
+    /// Whether it no longer exists.
     #[must_use]
     pub const fn is_gone(&self) -> bool {
         matches!(self.outcome, Outcome::Destroyed | Outcome::AlreadyGone)

@@ -306,9 +306,15 @@ fn addresses_follow_mercury() {
         assert_eq!(address.to_string(), printed);
     }
     for (text, reason) in [
-        ("ofi+cxi://cxi3:511", "\"511\" is no port id from 0 to 510"),
-        ("ofi+cxi://cxi3:", "\"\" is no port id from 0 to 510"),
-        ("ofi+cxi://cxi3:+5", "\"+5\" is no port id from 0 to 510"),
+        (
+            "ofi+cxi://cxi3:511",
+            "invalid port id \"511\": expected 0 to 510",
+        ),
+        ("ofi+cxi://cxi3:", "invalid port id \"\": expected 0 to 510"),
+        (
+            "ofi+cxi://cxi3:+5",
+            "invalid port id \"+5\": expected 0 to 510",
+        ),
         ("ofi+cxi://", "no device and no port id"),
         ("ofi+tcp://cxi3", "\"ofi+tcp\" is not ofi+cxi"),
         (
@@ -320,7 +326,7 @@ fn addresses_follow_mercury() {
         assert_eq!(
             message,
             format!(
-                "{text:?} is no NA address: {reason} (expected ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid)"
+                "invalid NA address {text:?}: {reason} (expected ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid)"
             )
         );
     }
@@ -331,7 +337,7 @@ fn addresses_follow_mercury() {
         .unwrap_err();
     assert_eq!(
         message.to_string(),
-        "Mercury reads one digit behind cxi: it cannot name cxi12"
+        "cxi12 has no name in Mercury's notation: expected cxi0 to cxi9"
     );
 }
 
@@ -353,22 +359,22 @@ fn keys_are_looked_up_as_mercury_does() {
     assert_eq!(on("0:6", 7), "no service on cxi7 in SLINGSHOT_DEVICES");
     assert_eq!(
         on("0:0:2", 0),
-        "no VNI with index 2: SLINGSHOT_VNIS has 2 (the first has index 0; without an index Mercury takes 1)"
+        "no VNI with index 2: SLINGSHOT_VNIS has 2 (the first has index 0; without an index Mercury uses 1)"
     );
     assert_eq!(AuthKey::new(service(11), vni(4034)).to_string(), "11:4034");
     assert_eq!(AuthKey::looked_up(0).to_string(), "0:0:0");
     for (key, reason) in [
-        ("11", "no ':' in it"),
-        ("1:2:3:4", "more than three parts"),
-        ("x:2", "\"x\" is no number from 0 to 4294967295"),
-        ("1:70000", "\"70000\" is no number from 0 to 65535"),
-        ("1:", "\"\" is no number from 0 to 65535"),
+        ("11", "it has no ':'"),
+        ("1:2:3:4", "it has more than three parts"),
+        ("x:2", "\"x\": expected a number from 0 to 4294967295"),
+        ("1:70000", "\"70000\": expected a number from 0 to 65535"),
+        ("1:", "\"\": expected a number from 0 to 65535"),
     ] {
         let message = key.parse::<AuthKey>().unwrap_err().to_string();
         let expected = "svc_id:vni or svc_id:vni:index";
         assert_eq!(
             message,
-            format!("{key:?} is no key: {reason} (expected {expected})")
+            format!("invalid key {key:?}: {reason} (expected {expected})")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What a job is to get on every NIC.
+//! What a job should get on every NIC.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,8 @@ use cxi::{
     VniAccess, VniRange,
 };
 
-/// What a job is to get: one service on each NIC, alike but for what the NIC has.
+/// What a job should get: one service on each NIC, with the same settings apart from the limits
+/// that the NIC allows.
 ///
 /// ```
 /// use cxi::Vni;
@@ -44,7 +45,7 @@ pub struct JobRequest {
     pub(super) adopt: bool,
 }
 
-/// How much of each NIC a job is to have.
+/// How much of each NIC a job should have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -53,18 +54,18 @@ pub struct JobRequest {
 )]
 #[non_exhaustive]
 pub enum JobLimits {
-    /// No limits. The driver reserves 8 TLEs, and takes one of the NIC's 4 TLE pools for that:
-    /// three such jobs fit a NIC.
+    /// No limits. The driver then reserves 8 TLEs and takes one of the NIC's 4 TLE pools for them,
+    /// so three such jobs fit on a NIC.
     #[default]
     Unlimited,
     /// These, on every NIC.
     Fixed(Limits),
-    /// By the job's size and what each NIC has; see [`crate::limits`].
+    /// Calculated from the job's size and what each NIC has; see [`crate::limits`].
     ///
-    /// In the modes that scale back, what the driver refuses at the last moment is scaled back
-    /// too, and recorded in the [grant](crate::Grant).
+    /// In the modes that scale back, a last-moment refusal by the driver is scaled back too, and
+    /// recorded in the [grant](crate::Grant).
     Planned {
-        /// How much for which size.
+        /// The shares for each unit of size.
         policy: LimitPolicy,
         /// The job's size on this node.
         size: Multiplier,
@@ -74,13 +75,13 @@ pub enum JobLimits {
 }
 
 impl JobLimits {
-    /// By the job's size and what each NIC has.
+    /// Calculated from the job's size and what each NIC has.
     #[must_use]
     pub const fn planned(policy: LimitPolicy, size: Multiplier, mode: Mode) -> Self {
         Self::Planned { policy, size, mode }
     }
 
-    /// The limits before any cut: what a NIC without other services would give.
+    /// The limits before any cut: what a NIC without other services would allow.
     pub(super) fn asked(&self, usage: &NicUsage) -> Option<Limits> {
         match self {
             Self::Unlimited => None,
@@ -94,7 +95,7 @@ impl JobLimits {
     }
 }
 
-/// Which NICs a job is to get.
+/// Which NICs a job should get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -103,19 +104,19 @@ impl JobLimits {
 )]
 #[non_exhaustive]
 pub enum NicPolicy {
-    /// Every NIC of the node; one that cannot be used is an error. A virtual function is no NIC of
-    /// its own: services are made on its physical function.
+    /// Every NIC of the node; an unusable one is an error. A virtual function does not count:
+    /// services are made on its physical function.
     #[default]
     All,
-    /// Those that can be used; fewer than so many are an error. The others are listed in the
+    /// The usable ones; fewer than this many are an error. The others are listed in the
     /// [grant](crate::Grant), with the reasons.
     AnyUsable(usize),
-    /// These; one that cannot be used is an error.
+    /// These; an unusable one is an error.
     Listed(BTreeSet<DeviceId>),
 }
 
 impl JobRequest {
-    /// Starts a request. It needs a member and VNIs.
+    /// Starts building a request. It needs a member and VNIs.
     pub fn builder() -> JobRequestBuilder {
         JobRequestBuilder::default()
     }
@@ -181,18 +182,18 @@ impl Default for JobRequestBuilder {
 }
 
 impl JobRequestBuilder {
-    /// Lets processes of this user in.
+    /// Admits processes of this user.
     pub fn uid(self, uid: u32) -> Self {
         self.member(Member::Uid(uid))
     }
 
-    /// Lets somebody in; at most two, a network namespace only alone.
+    /// Admits a member; at most two, and a network namespace only on its own.
     pub fn member(mut self, member: Member) -> Self {
         self.members.push(member);
         self
     }
 
-    /// Adds a VNI; at most four. The application's is the first.
+    /// Adds a VNI; at most four. The first is the application's.
     pub fn vni(mut self, vni: Vni) -> Self {
         self.vnis.push(vni);
         self
@@ -204,19 +205,19 @@ impl JobRequestBuilder {
         self
     }
 
-    /// Gives a block of VNIs instead. From SHS 13.1 on.
+    /// Requests a block of VNIs instead. Needs SHS 13.1 or later.
     pub fn vni_range(mut self, range: VniRange) -> Self {
         self.range = Some(range);
         self
     }
 
-    /// Sets the traffic classes. Default: LOW_LATENCY and BEST_EFFORT.
+    /// Sets the traffic classes. The default is LOW_LATENCY and BEST_EFFORT.
     pub fn traffic_classes(mut self, classes: TrafficClasses) -> Self {
         self.traffic_classes = classes;
         self
     }
 
-    /// Sets how much of each NIC the job gets. Default: no limits.
+    /// Sets how much of each NIC the job gets. The default is no limits.
     pub fn limits(mut self, limits: JobLimits) -> Self {
         self.limits = limits;
         self
@@ -228,14 +229,14 @@ impl JobRequestBuilder {
         self
     }
 
-    /// Sets which NICs the job gets. Default: all, and all must be usable.
+    /// Sets which NICs the job gets. The default is all, and all must be usable.
     pub fn nics(mut self, policy: NicPolicy) -> Self {
         self.nics = policy;
         self
     }
 
-    /// Whether a service that is there already, with the same members, VNIs, traffic classes and
-    /// limits, is the job's: so that a prolog can run twice. Default: it is.
+    /// Sets whether an existing service with the same members, VNIs, traffic classes and limits is
+    /// taken for the job's own, so that a prolog can run twice. The default is true.
     pub fn adopt(mut self, adopt: bool) -> Self {
         self.adopt = adopt;
         self
@@ -245,7 +246,7 @@ impl JobRequestBuilder {
     ///
     /// # Errors
     ///
-    /// What is wrong and what would be right.
+    /// [`InvalidJobRequest`] says what is wrong and what would be right.
     pub fn build(self) -> Result<JobRequest, InvalidJobRequest> {
         if self.members.is_empty() {
             return Err(InvalidJobRequest::NoMember);
@@ -285,11 +286,11 @@ impl JobRequestBuilder {
     }
 }
 
-/// Why a request cannot be.
+/// Why a request is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidJobRequest {
-    /// Nobody is named.
+    /// No member is named.
     #[error(
         "no member: name the uid, gid or network namespace of the job, or anybody on the node can \
          use its services"
@@ -301,10 +302,10 @@ pub enum InvalidJobRequest {
          BULK_DATA or BEST_EFFORT"
     )]
     Ethernet,
-    /// No NIC is asked for.
+    /// The request is for no NIC.
     #[error("no NIC is asked for: expected at least one")]
     NoNicWanted,
-    /// The services cannot be.
+    /// The specification of the services is invalid.
     #[error(transparent)]
     Spec(#[from] InvalidSpec),
 }

@@ -1,4 +1,4 @@
-//! From the command line to what a job is to get.
+//! Turning the command line into a job request.
 
 use cxi::Limit;
 use cxi::{InvalidSpec, Member};
@@ -61,7 +61,7 @@ pub(super) fn finish(
     })
 }
 
-/// A size with its policy, and what to do if there is not enough.
+/// Returns the planned limits for a size and a policy.
 pub(super) struct Planned {
     pub(super) policy: LimitPolicy,
     pub(super) size: Multiplier,
@@ -75,7 +75,7 @@ fn limits(size: &SizeArgs, settings: &Settings) -> Result<JobLimits, Failure> {
     })
 }
 
-/// `None` for no limits.
+/// Returns `None` for no limits.
 pub(super) fn planned(size: &SizeArgs, settings: &Settings) -> Result<Option<Planned>, Failure> {
     let count = match size {
         SizeArgs {

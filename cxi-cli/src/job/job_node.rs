@@ -1,4 +1,4 @@
-//! The node of a job: all its NICs, those too that cannot be used.
+//! The node of a job: all its NICs, including those that are not usable.
 
 use cxi::Host;
 use cxi_job::{Node as Nics, NodeNic};
@@ -9,25 +9,25 @@ use crate::exit::{Exit, Failure, of_device};
 use crate::node::{Intent, Node, no_device, no_stray_option, no_such_nic};
 use crate::options::Common;
 
-/// The NICs that a command for jobs works on: all, unless told otherwise.
+/// The NICs that a command for jobs works on: all, unless --device is given.
 pub(crate) struct JobNode {
     pub(crate) nics: Nics,
-    /// What keeps a mock node.
+    /// Saves a mock node.
     mock: Option<Node>,
 }
 
-/// A node while the job runs.
+/// A node while the job is running.
 pub(crate) enum Paused {
-    /// It lives in a file that others may change meanwhile.
+    /// It is in a file that other commands may change meanwhile.
     InFile,
     Open(Box<JobNode>),
 }
 
 impl JobNode {
-    /// For a command that changes services: one at a time on this node.
+    /// Opens the node for a command that changes services, of which only one runs at a time.
     pub(super) fn locked(common: &Common, lock: &LockArgs) -> Result<Self, Failure> {
         let mut node = Self::open(common, true)?;
-        // The lock of a mock node is that of its file.
+        // A mock node is protected by the lock of its file.
         if node.mock.is_none() {
             node.nics = node.nics.with_lock(lock.file(&common.settings)?);
         }
@@ -54,12 +54,12 @@ impl JobNode {
         })
     }
 
-    /// Keeps what was done to a mock node with a state file.
+    /// Saves the changes of a mock node with a state file.
     pub(crate) fn save(&self) -> Result<(), Failure> {
         self.mock.as_ref().map_or(Ok(()), Node::save)
     }
 
-    /// Lets others change a mock node with a state file.
+    /// Lets other commands change a mock node with a state file.
     pub(crate) fn pause(self) -> Paused {
         if self.mock.as_ref().is_some_and(Node::has_file) {
             Paused::InFile
