@@ -10,7 +10,7 @@ use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::node::reading;
 use crate::output::{self, Report};
-use crate::{audit, demo, devices, explain, generate, job, service, settings, vni};
+use crate::{audit, collectives, demo, devices, explain, generate, job, service, settings, vni};
 
 /// Runs the command line.
 #[must_use]
@@ -40,6 +40,7 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Explain(command) => explain::run(command, &cli.common),
         Command::Audit(arguments) => audit::run(arguments, &cli.common),
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
+        Command::Collectives(command) => collectives::run(command),
         Command::Config(command) => settings::run(command, &cli.common.settings),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),

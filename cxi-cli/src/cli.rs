@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::audit::AuditArgs;
+use crate::collectives::cli::CollectivesCommand;
 use crate::devices::DevicesArgs;
 use crate::exit::EXIT_CODES;
 use crate::explain::ExplainCommand;
@@ -51,6 +52,9 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Manage a pool of VNIs: which job has which, and when each may be reused
     Vni(VniArgs),
+    /// Reserve multicast trees for hardware collectives at the fabric manager
+    #[command(subcommand)]
+    Collectives(Box<CollectivesCommand>),
     /// The settings of this machine
     #[command(subcommand)]
     Config(ConfigCommand),

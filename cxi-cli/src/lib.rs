@@ -12,6 +12,7 @@ mod app;
 mod args;
 mod audit;
 mod cli;
+mod collectives;
 mod demo;
 mod devices;
 mod exit;

@@ -64,6 +64,9 @@ pub mod collectives;
 mod describe;
 pub mod environment;
 pub mod explain;
+#[cfg(feature = "fabric")]
+#[cfg_attr(docsrs, doc(cfg(feature = "fabric")))]
+pub mod fabric;
 mod grant;
 pub mod idset;
 mod job_request;

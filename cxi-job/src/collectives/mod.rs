@@ -28,12 +28,14 @@
 //! ```
 
 mod addresses;
+mod preflight;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::process::Command;
 
 pub use addresses::{AddressesError, addresses_per_job};
+pub use preflight::{Finding, Severity, preflight};
 
 use super::{JobId, NameError, StepId};
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use cxi_job::collectives::{
-    AddressesError, CLEAR, Certificate, CollectivesEnv, CollectivesError, Reservation,
-    addresses_per_job,
+    AddressesError, CLEAR, Certificate, CollectivesEnv, CollectivesError, Reservation, Severity,
+    addresses_per_job, preflight,
 };
 use cxi_job::{JobId, StepId};
 use proptest::prelude::*;
@@ -240,4 +240,120 @@ proptest! {
         let more = u64::from(each + 1) * u64::from(system) * u64::from(jobs);
         prop_assert!(more > u64::from(total) * u64::from(min), "one more each would still fit");
     }
+}
+
+const WRONG: [(&str, &str, Severity, &str); 14] = [
+    ("FI_CXI_COLL_JOB_ID", "", Severity::Fails, "it is not set"),
+    (
+        "FI_CXI_COLL_MCAST_TOKEN",
+        "",
+        Severity::Fails,
+        "it is not set",
+    ),
+    (
+        "FI_CXI_COLL_FABRIC_MGR_URL",
+        "",
+        Severity::Fails,
+        "it is not set",
+    ),
+    (
+        "FI_CXI_COLL_JOB_STEP_ID",
+        "",
+        Severity::Fails,
+        "it is not set: libfabric does not check that, and names the step (null)",
+    ),
+    (
+        "FI_CXI_COLL_JOB_STEP_ID",
+        "a'b",
+        Severity::Fails,
+        "it has a quote or backslash, which libfabric sends without escaping",
+    ),
+    (
+        "FI_CXI_COLL_FABRIC_MGR_URL",
+        "fm.example/multicasts",
+        Severity::Fails,
+        "libfabric ignores \"fm.example/multicasts\": expected http:// or https://",
+    ),
+    (
+        "FI_CXI_COLL_FABRIC_MGR_URL",
+        "HTTP://fm/multicasts",
+        Severity::Weak,
+        "the session token travels unencrypted: use https://",
+    ),
+    (
+        "FI_CXI_COLL_FABRIC_MGR_URL",
+        "https://fm/multicasts/",
+        Severity::Weak,
+        "libfabric adds '/' and an id: expected no '/' at its end",
+    ),
+    (
+        "FI_CXI_COLL_FABRIC_MGR_CACERT",
+        "/nowhere",
+        Severity::Hangs,
+        "there is no /nowhere on this node: libfabric would wait for ever",
+    ),
+    (
+        "FI_CXI_COLL_FABRIC_MGR_CACERT",
+        "no",
+        Severity::Weak,
+        "libfabric does not verify the server: expected yes or a path",
+    ),
+    (
+        "FI_CXI_COLL_TIMEOUT_USEC",
+        "32000",
+        Severity::Weak,
+        "below 2000000, switches are armed again for nearly every operation",
+    ),
+    (
+        "FI_CXI_COLL_TIMEOUT_USEC",
+        "0",
+        Severity::Weak,
+        "0 is out of range: libfabric takes the nearest of 1 to 20000000",
+    ),
+    (
+        "FI_CXI_COLL_RETRY_USEC",
+        "soon",
+        Severity::Weak,
+        "invalid value \"soon\": expected a number of microseconds",
+    ),
+    (
+        "SLINGSHOT_TCS",
+        "0x8",
+        Severity::Fails,
+        "LOW_LATENCY (2) is not among the job's traffic classes: reductions travel by it",
+    ),
+];
+
+/// Every variable that libfabric hangs at, fails at, or does less well with.
+#[test]
+fn preflight_names_what_is_wrong() {
+    let good = [
+        ("FI_CXI_COLL_JOB_ID", "cluster-1"),
+        ("FI_CXI_COLL_JOB_STEP_ID", "0"),
+        ("FI_CXI_COLL_MCAST_TOKEN", "secret"),
+        ("FI_CXI_COLL_FABRIC_MGR_URL", URL),
+        ("FI_CXI_COLL_FABRIC_MGR_CACERT", "/etc/fm/ca.pem"),
+        ("FI_CXI_COLL_TIMEOUT_USEC", "20000000"),
+        ("SLINGSHOT_TCS", "0xa"),
+    ];
+    let look = |name: &str, value: &str| {
+        let get = |variable: &'static str| {
+            let usual = good.iter().find(|(there, _)| *there == variable);
+            let usual = usual.map_or("", |(_, value)| *value);
+            Some(if variable == name { value } else { usual }.into())
+        };
+        let findings = preflight(get, |path| path == "/etc/fm/ca.pem").unwrap();
+        findings
+            .into_iter()
+            .map(|found| (found.severity, found.to_string()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(look("", ""), []);
+    for (name, value, severity, message) in WRONG {
+        assert_eq!(
+            look(name, value),
+            [(severity, format!("{name}: {message}"))]
+        );
+    }
+    assert_eq!(preflight(|_| None, |_| true), None);
 }

@@ -1,0 +1,146 @@
+//! The command line of `cxi collectives`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use cxi_job::collectives::Certificate;
+use cxi_job::fabric::Cluster;
+use cxi_job::{JobId, StepId};
+
+use crate::args::{duration, number};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CollectivesCommand {
+    /// Reserve multicast trees for a job, and print the environment of a step, for a shell
+    ///
+    /// Run twice it finds what the first run reserved. If it fails, the job may start without
+    /// hardware collectives: the environment says so, and the exit code is 0.
+    Reserve {
+        /// The job
+        job: JobId,
+        /// The step, unique within the job
+        #[arg(long, value_name = "STEP", default_value = "0")]
+        step: StepId,
+        /// Most trees at a time
+        #[arg(long, value_name = "N", value_parser = number)]
+        limit: u32,
+        /// Smallest job that uses them, told to the job
+        #[arg(long, value_name = "N", value_parser = number)]
+        min_nodes: Option<u32>,
+        /// Fail if the reservation fails
+        #[arg(long)]
+        required: bool,
+        #[command(flatten)]
+        manager: ManagerArgs,
+    },
+    /// Delete the trees that a step left
+    StepEnd {
+        /// The job; left out, that of FI_CXI_COLL_JOB_ID, by its session token
+        #[arg(long, value_name = "JOB")]
+        job: Option<JobId>,
+        /// The step
+        step: StepId,
+        #[command(flatten)]
+        manager: OptionalManagerArgs,
+    },
+    /// Release a job's reservation, with all its trees
+    Release {
+        /// The job
+        job: JobId,
+        #[command(flatten)]
+        manager: ManagerArgs,
+    },
+    /// Release the reservations of this cluster's jobs that have ended
+    #[command(group(ArgGroup::new("which").required(true)))]
+    Sweep {
+        /// Jobs that live
+        #[arg(long, value_name = "JOB", value_delimiter = ',', group = "which")]
+        live: Vec<JobId>,
+        /// File with the jobs that live, one a line, - for standard input: read after the
+        /// reservations were listed, so that a job that starts meanwhile loses nothing
+        #[arg(long, value_name = "FILE", group = "which")]
+        live_from: Option<PathBuf>,
+        /// No job lives
+        #[arg(long, group = "which")]
+        none_live: bool,
+        /// Only say what would be released
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        manager: ManagerArgs,
+    },
+    /// Find what is wrong with the variables of this process, on the node where it runs
+    ///
+    /// libfabric waits for ever where it could fail. Exit code 9: something should be fixed;
+    /// 8: there is no reservation.
+    Preflight,
+}
+
+/// Which fabric manager, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The fabric manager")]
+pub(crate) struct ManagerArgs {
+    /// Its address, in front of /fabric/…
+    #[arg(long, value_name = "URL", env = "CXI_FABRIC_MANAGER")]
+    pub(crate) url: String,
+    /// This cluster's name, in front of its reservations
+    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER")]
+    pub(crate) cluster: Cluster,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// The same, where a session token can do.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The fabric manager")]
+pub(crate) struct OptionalManagerArgs {
+    /// Its address, in front of /fabric/…
+    #[arg(long, value_name = "URL", env = "CXI_FABRIC_MANAGER")]
+    pub(crate) url: Option<String>,
+    /// This cluster's name, in front of its reservations
+    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER")]
+    pub(crate) cluster: Option<Cluster>,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// How to be let in, and how long to wait.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The fabric manager")]
+pub(crate) struct AccessArgs {
+    /// How this workload manager is known
+    #[arg(long, value_enum, default_value_t = Auth::Oauth)]
+    pub(crate) auth: Auth,
+    /// Directory with endpoint, client-id and client-secret, or with passwd [default:
+    /// /etc/wlm-client-auth, /etc/fmsim]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) auth_dir: Option<PathBuf>,
+    /// Who vouches for it: system, a file or directory of authorities, or no for nobody; libfabric
+    /// is told the same
+    #[arg(long, value_name = "CERTIFICATE", value_parser = certificate, default_value = "system")]
+    pub(crate) certificate: Certificate,
+    /// How long to try altogether
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    pub(crate) deadline: Duration,
+}
+
+/// How a workload manager is known.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Auth {
+    /// A token for a client id and secret
+    Oauth,
+    /// The password of user cxi
+    Basic,
+}
+
+fn certificate(text: &str) -> Result<Certificate, String> {
+    match text {
+        "system" => Ok(Certificate::System),
+        "no" => Ok(Certificate::Unverified),
+        path if path.starts_with('/') => Ok(Certificate::Path(path.to_owned())),
+        _ => Err(format!(
+            "invalid certificate '{text}': expected system, no or an absolute path"
+        )),
+    }
+}

@@ -1,0 +1,232 @@
+//! `cxi collectives`, on a mock fabric manager.
+
+mod common;
+
+use std::fs;
+
+use common::{Said, command};
+use cxi_fabric_manager::{Delivery, Endpoint, FabricManager, Fault};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Site {
+    manager: FabricManager,
+    files: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let site = Self {
+            manager: FabricManager::start().unwrap(),
+            files: TempDir::new().unwrap(),
+        };
+        let write = |name, text: &str| fs::write(site.files.path().join(name), text).unwrap();
+        write("endpoint", &site.manager.token_url());
+        write("client-id", "wlm\n");
+        write("client-secret", "mock-secret\n");
+        write("passwd", "mock-password\n");
+        site
+    }
+
+    fn run(&self, arguments: &[&str], variables: &Value) -> Said {
+        let mut command = command(&["collectives"]);
+        command.args(arguments);
+        if !arguments.contains(&"preflight") {
+            command.arg("--auth-dir").arg(self.files.path());
+            command.arg("--deadline=1s");
+            if !arguments
+                .iter()
+                .any(|argument| argument.starts_with("--certificate"))
+            {
+                command.arg("--certificate=no");
+            }
+        }
+        command
+            .env("CXI_FABRIC_MANAGER", self.manager.url())
+            .env("CXI_CLUSTER", "alpha");
+        for (name, value) in variables.as_object().unwrap() {
+            command.env(name, value.as_str().unwrap());
+        }
+        command.output().unwrap().into()
+    }
+
+    fn cxi(&self, arguments: &[&str]) -> Said {
+        self.run(arguments, &json!({}))
+    }
+}
+
+#[test]
+fn a_job_from_reservation_to_release() {
+    let site = Site::new();
+    let said = site
+        .cxi(&["reserve", "17", "--limit=4", "--min-nodes=64", "--json"])
+        .json();
+    let environment = &said["environment"];
+    assert_eq!(said["clear"], json!([]));
+    assert_eq!(environment["FI_CXI_COLL_JOB_ID"], "alpha-17");
+    assert_eq!(environment["FI_CXI_HWCOLL_MIN_NODES"], "64");
+    assert_eq!(environment["FI_CXI_HWCOLL_ADDRS_PER_JOB"], "4");
+    assert_eq!(site.manager.state().jobs["alpha-17"].limit, 4);
+    let shell = site
+        .cxi(&["reserve", "17", "--limit=4", "--auth=basic"])
+        .done();
+    let url = format!(
+        "export FI_CXI_COLL_FABRIC_MGR_URL='{}'\n",
+        site.manager.multicasts_url()
+    );
+    assert!(shell.contains(&url), "{shell}");
+    assert!(
+        shell.ends_with("unset FI_CXI_HWCOLL_MIN_NODES\n"),
+        "{shell}"
+    );
+
+    // By the session token of the environment, and by the workload manager's.
+    let said = site.run(&["step-end", "0"], environment);
+    assert_eq!(said.done(), "Ended step 0\n");
+    assert_eq!(
+        site.cxi(&["step-end", "0", "--job=17"]).done(),
+        "Ended step 0\n"
+    );
+    assert_eq!(
+        site.cxi(&["release", "17"]).done(),
+        "Released the reservation of job 17\n"
+    );
+    let again = site.cxi(&["release", "17"]);
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (8, "Nothing to do: job 17 has no reservation\n")
+    );
+    site.manager.assert_quiet();
+}
+
+#[test]
+fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
+    let site = Site::new();
+    site.manager
+        .inject(Fault::status(507).on(Endpoint::CreateJob));
+    let reason = "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as it was asked for";
+    let without = site.cxi(&["reserve", "17", "--limit=4"]);
+    assert_eq!((without.code, without.out.lines().count()), (0, 7));
+    assert!(
+        without
+            .out
+            .lines()
+            .all(|line| line.starts_with("unset FI_CXI_")),
+        "{}",
+        without.out
+    );
+    let warning = format!("warning: the job starts without hardware collectives: {reason}\n");
+    assert_eq!(without.err, warning);
+    site.cxi(&["reserve", "17", "--limit=4", "--required"])
+        .refused(7, &format!("error: {reason}"));
+    site.manager
+        .inject(Fault::from(Delivery::Silence).on(Endpoint::DeleteJob));
+    site.cxi(&["release", "17"]).refused(
+        4,
+        "error: cannot release the reservation of job 17: gave up after 1s: no answer in time",
+    );
+}
+
+#[test]
+fn a_sweep_spares_the_living_and_the_others() {
+    let site = Site::new();
+    for job in ["1", "2", "3"] {
+        site.cxi(&["reserve", job, "--limit=1"]).done();
+    }
+    site.cxi(&["reserve", "1", "--limit=1", "--cluster=alpha1"])
+        .done();
+    let list = site.files.path().join("live");
+    fs::write(&list, "2\n\n9\n").unwrap();
+    let from = format!("--live-from={}", list.display());
+    assert_eq!(
+        site.cxi(&["sweep", &from, "--dry-run"]).done(),
+        "Would release the reservation of job 1\nWould release the reservation of job 3\n"
+    );
+    let swept = site.cxi(&["sweep", &from, "--json"]).json();
+    let expected = json!({
+        "dry_run": false, "live": ["2"], "released": ["1", "3"], "failed": [], "others": 1,
+    });
+    assert_eq!(swept, expected);
+    assert_eq!(site.cxi(&["sweep", "--live=2,9"]).code, 8);
+    let unreadable = site.cxi(&["sweep", "--live-from=/nowhere"]);
+    assert_eq!(unreadable.code, 2);
+    assert!(
+        unreadable.err.ends_with("Nothing was released.\n"),
+        "{}",
+        unreadable.err
+    );
+    fs::write(&list, "2\na b\n").unwrap();
+    assert!(
+        site.cxi(&["sweep", &from])
+            .err
+            .contains("live: line 2: job id \"a b\" has ' '")
+    );
+    assert_eq!(site.cxi(&["sweep"]).code, 2);
+    assert_eq!(
+        site.cxi(&["sweep", "--none-live"]).done(),
+        "Released the reservation of job 2\n"
+    );
+    assert_eq!(
+        site.manager.state().jobs.into_keys().collect::<Vec<_>>(),
+        ["alpha1-1"]
+    );
+}
+
+#[test]
+fn what_hangs_libfabric_is_found_before() {
+    let site = Site::new();
+    let none = site.cxi(&["preflight"]);
+    assert_eq!(
+        (none.code, none.out.as_str()),
+        (8, "No reservation: FI_CXI_COLL_… are not set\n")
+    );
+    let mut variables = json!({
+        "FI_CXI_COLL_JOB_ID": "alpha-17",
+        "FI_CXI_COLL_JOB_STEP_ID": "0",
+        "FI_CXI_COLL_MCAST_TOKEN": "secret",
+        "FI_CXI_COLL_FABRIC_MGR_URL": "https://fm/fabric/collectives/multicasts",
+        "FI_CXI_COLL_FABRIC_MGR_CACERT": "/",
+    });
+    assert_eq!(
+        site.run(&["preflight"], &variables).done(),
+        "Nothing was found.\n"
+    );
+    variables["FI_CXI_COLL_FABRIC_MGR_CACERT"] = "/nowhere/ca.pem".into();
+    let found = site.run(&["preflight"], &variables);
+    assert_eq!(found.code, 9);
+    assert_eq!(
+        found.out,
+        "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /nowhere/ca.pem on this node: libfabric would wait for ever\n"
+    );
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    let site = Site::new();
+    for (arguments, message) in [
+        (
+            &["reserve", "1-2", "--limit=1", "--required"][..],
+            "expected no '-', '/' or '#'",
+        ),
+        (
+            &["release", "1", "--url=fm"],
+            "expected http:// or https:// and a host",
+        ),
+        (
+            &["release", "1", "--certificate=ca.pem"],
+            "expected system, no or an absolute path",
+        ),
+        (
+            &["release", "1", "--cluster=a/b"],
+            "invalid cluster name \"a/b\"",
+        ),
+        (
+            &["step-end", "0"],
+            "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
+        ),
+    ] {
+        let said = site.cxi(arguments);
+        assert_eq!(said.code, 2, "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(message), "{arguments:?}: {}", said.err);
+    }
+}

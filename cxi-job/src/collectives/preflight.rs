@@ -1,0 +1,213 @@
+//! What is wrong with the variables of a job, before libfabric finds out by hanging.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use super::{CACERT, JOB_ID, STEP_ID, TOKEN, URL};
+use crate::environment::TCS;
+
+const TIMEOUT: &str = "FI_CXI_COLL_TIMEOUT_USEC";
+const RETRY: &str = "FI_CXI_COLL_RETRY_USEC";
+const LONGEST_TIMEOUT: u64 = 20_000_000;
+const LONGEST_RETRY: u64 = 32_000;
+/// Below this libfabric's root arms the switches anew for practically every operation.
+const SHORT_TIMEOUT: u64 = 2_000_000;
+/// LOW_LATENCY, by which reductions travel.
+const LOW_LATENCY: u32 = 2;
+
+/// How bad a [`Finding`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum Severity {
+    /// It works, but not as well or as safely as it could.
+    Weak,
+    /// Joining a collective group fails: the job runs without hardware collectives.
+    Fails,
+    /// Joining never returns.
+    Hangs,
+}
+
+/// Something that is wrong with a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Finding {
+    /// The variable.
+    pub variable: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.variable, self.message)
+    }
+}
+
+/// Looks at the variables of a job on the node where it runs, read through `get`, the worst first; `exists` says whether there is such a path.
+/// None if the job has no reservation.
+///
+/// ```
+/// use cxi_job::collectives::{Severity, preflight};
+///
+/// let get = |name: &'static str| match name {
+///     "FI_CXI_COLL_JOB_ID" => Some("alpha-17".into()),
+///     "FI_CXI_COLL_JOB_STEP_ID" => Some("0".into()),
+///     "FI_CXI_COLL_MCAST_TOKEN" => Some("secret".into()),
+///     "FI_CXI_COLL_FABRIC_MGR_URL" => Some("https://fm/fabric/collectives/multicasts".into()),
+///     "FI_CXI_COLL_FABRIC_MGR_CACERT" => Some("/etc/fm/ca.pem".into()),
+///     _ => None,
+/// };
+/// let findings = preflight(get, |path| path.exists()).unwrap();
+/// assert_eq!(findings[0].severity, Severity::Hangs);
+/// assert_eq!(
+///     findings[0].to_string(),
+///     "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /etc/fm/ca.pem on this node: libfabric would wait for ever"
+/// );
+/// ```
+#[must_use]
+pub fn preflight(
+    get: impl Fn(&'static str) -> Option<OsString>,
+    exists: impl Fn(&Path) -> bool,
+) -> Option<Vec<Finding>> {
+    let values = [JOB_ID, STEP_ID, TOKEN, URL, CACERT, TIMEOUT, RETRY, TCS].map(|name| {
+        let value = get(name).filter(|value| !value.is_empty());
+        value.map(|value| (name, value.to_string_lossy().into_owned()))
+    });
+    let mut look = Look {
+        values: values.into_iter().flatten().collect(),
+        findings: Vec::new(),
+    };
+    if [JOB_ID, TOKEN, URL]
+        .iter()
+        .all(|name| look.get(name).is_none())
+    {
+        return None;
+    }
+    look.at_names();
+    look.at_server(exists);
+    look.at_times();
+    look.at_classes();
+    look.findings
+        .sort_by_key(|finding| Reverse(finding.severity));
+    Some(look.findings)
+}
+
+/// The variables that are set, and what was found so far.
+struct Look {
+    values: BTreeMap<&'static str, String>,
+    findings: Vec<Finding>,
+}
+
+impl Look {
+    fn get(&self, name: &str) -> Option<String> {
+        self.values.get(name).cloned()
+    }
+
+    fn find(&mut self, variable: &'static str, severity: Severity, message: impl Into<String>) {
+        self.findings.push(Finding {
+            variable,
+            severity,
+            message: message.into(),
+        });
+    }
+
+    fn at_names(&mut self) {
+        for name in [JOB_ID, TOKEN, URL] {
+            if self.get(name).is_none() {
+                self.find(name, Severity::Fails, "it is not set");
+            }
+        }
+        if self.get(STEP_ID).is_none() {
+            let message = "it is not set: libfabric does not check that, and names the step (null)";
+            self.find(STEP_ID, Severity::Fails, message);
+        }
+        for name in [JOB_ID, STEP_ID] {
+            if self
+                .get(name)
+                .is_some_and(|id| id.contains(['\'', '"', '\\']))
+            {
+                let message = "it has a quote or backslash, which libfabric sends without escaping";
+                self.find(name, Severity::Fails, message);
+            }
+        }
+    }
+
+    fn at_server(&mut self, exists: impl Fn(&Path) -> bool) {
+        let url = self.get(URL);
+        let scheme = url.as_deref().and_then(|url| url.split_once("://"));
+        let scheme = scheme.map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let encrypted = scheme.as_deref() == Some("https");
+        if let Some(url) = url {
+            if scheme.as_deref() == Some("http") {
+                let message = "the session token travels unencrypted: use https://";
+                self.find(URL, Severity::Weak, message);
+            } else if !encrypted {
+                let message = format!("libfabric ignores {url:?}: expected http:// or https://");
+                self.find(URL, Severity::Fails, message);
+            }
+            if url.ends_with('/') {
+                let message = "libfabric adds '/' and an id: expected no '/' at its end";
+                self.find(URL, Severity::Weak, message);
+            }
+        }
+        match self.get(CACERT).as_deref() {
+            None | Some("no") if encrypted => {
+                let message = "libfabric does not verify the server: expected yes or a path";
+                self.find(CACERT, Severity::Weak, message);
+            }
+            None | Some("yes" | "no") => {}
+            Some(path) if exists(Path::new(path)) => {}
+            Some(path) => {
+                let message =
+                    format!("there is no {path} on this node: libfabric would wait for ever");
+                self.find(CACERT, Severity::Hangs, message);
+            }
+        }
+    }
+
+    fn at_times(&mut self) {
+        for (name, most) in [(TIMEOUT, LONGEST_TIMEOUT), (RETRY, LONGEST_RETRY)] {
+            let Some(value) = self.get(name) else {
+                continue;
+            };
+            let message = match value.parse::<u64>() {
+                Err(_) => format!("invalid value {value:?}: expected a number of microseconds"),
+                Ok(number) if !(1..=most).contains(&number) => {
+                    format!("{number} is out of range: libfabric takes the nearest of 1 to {most}")
+                }
+                Ok(number) if name == TIMEOUT && number < SHORT_TIMEOUT => {
+                    format!(
+                        "below {SHORT_TIMEOUT}, switches are armed again for nearly every operation"
+                    )
+                }
+                Ok(_) => continue,
+            };
+            self.find(name, Severity::Weak, message);
+        }
+    }
+
+    fn at_classes(&mut self) {
+        let classes = self.get(TCS).and_then(|classes| {
+            let digits = classes.strip_prefix("0x").or(classes.strip_prefix("0X"));
+            digits.map_or(classes.parse().ok(), |digits| {
+                u32::from_str_radix(digits, 16).ok()
+            })
+        });
+        if classes.is_some_and(|classes| classes & LOW_LATENCY == 0) {
+            let message =
+                "LOW_LATENCY (2) is not among the job's traffic classes: reductions travel by it";
+            self.find(TCS, Severity::Fails, message);
+        }
+    }
+}

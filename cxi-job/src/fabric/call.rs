@@ -1,0 +1,159 @@
+//! One request until it is answered or the deadline has come.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::transport::{HttpAnswer, HttpRequest, Method, Transport};
+use super::{FabricError, Problem};
+
+/// How long to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "callers choose all of it")]
+pub struct Patience {
+    /// For one answer.
+    pub attempt: Duration,
+    /// For all tries together.
+    pub deadline: Duration,
+    /// Before the second try; twice as long before each further one, but at most 2 s.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    /// 5 s for an answer, 20 s for all tries, 100 ms before the second one.
+    fn default() -> Self {
+        Self {
+            attempt: Duration::from_secs(5),
+            deadline: Duration::from_secs(20),
+            pause: Duration::from_millis(100),
+        }
+    }
+}
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A request to make, and which statuses besides 2xx are its answer.
+pub(super) struct Call<'a> {
+    pub(super) action: &'a str,
+    pub(super) method: Method,
+    pub(super) url: &'a str,
+    pub(super) body: Option<Value>,
+    pub(super) also: &'a [u16],
+}
+
+/// Where the value of `Authorization` comes from.
+pub(super) trait Authority {
+    /// The value.
+    fn authorization(&self, timeout: Duration) -> Result<String, Problem>;
+
+    /// Forgets a value that was refused. Says whether the next one may be another.
+    fn forget(&self) -> bool;
+}
+
+/// Whether to try again.
+enum Outcome {
+    Answer(HttpAnswer),
+    Again(Problem),
+    Failed(Problem),
+}
+
+impl Call<'_> {
+    /// Makes the request until it is answered.
+    pub(super) fn make(
+        &self,
+        transport: &dyn Transport,
+        authority: &dyn Authority,
+        patience: &Patience,
+    ) -> Result<HttpAnswer, FabricError> {
+        let start = Instant::now();
+        let mut pause = patience.pause;
+        let mut renewed = false;
+        loop {
+            let left = patience.deadline.saturating_sub(start.elapsed());
+            let timeout = patience.attempt.min(left);
+            let problem = match self.attempt(transport, authority, &mut renewed, timeout) {
+                Outcome::Answer(answer) => return Ok(answer),
+                Outcome::Failed(problem) => return Err(FabricError::new(self.action, problem)),
+                Outcome::Again(problem) => problem,
+            };
+            let left = patience.deadline.saturating_sub(start.elapsed());
+            if left <= pause {
+                let last = Box::new(problem);
+                let after = patience.deadline;
+                return Err(FabricError::new(
+                    self.action,
+                    Problem::Deadline { after, last },
+                ));
+            }
+            thread::sleep(pause);
+            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn attempt(
+        &self,
+        transport: &dyn Transport,
+        authority: &dyn Authority,
+        renewed: &mut bool,
+        timeout: Duration,
+    ) -> Outcome {
+        let authorization = match authority.authorization(timeout) {
+            Ok(authorization) => authorization,
+            Err(problem) => return judge(problem),
+        };
+        let body = self.body.as_ref().map(Value::to_string);
+        let request = HttpRequest {
+            method: self.method,
+            url: self.url,
+            authorization: Some(&authorization),
+            content_type: "application/json",
+            body: body.as_deref(),
+        };
+        match transport.send(&request, timeout) {
+            Err(error) => judge(error.into()),
+            Ok(answer) if matches!(answer.status, 200..=299) => Outcome::Answer(answer),
+            Ok(answer) if self.also.contains(&answer.status) => Outcome::Answer(answer),
+            // A token may have ended: one more is asked for, once.
+            Ok(answer) if matches!(answer.status, 401 | 403) && !*renewed && authority.forget() => {
+                *renewed = true;
+                self.attempt(transport, authority, renewed, timeout)
+            }
+            Ok(answer) => judge(refusal(&answer)),
+        }
+    }
+}
+
+fn judge(problem: Problem) -> Outcome {
+    if problem.is_temporary() {
+        Outcome::Again(problem)
+    } else {
+        Outcome::Failed(problem)
+    }
+}
+
+/// What an answer says about why it is none: `message` or `detail`, or nothing.
+pub(super) fn refusal(answer: &HttpAnswer) -> Problem {
+    let document: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    let text = |member: &str| document.as_ref()?.get(member)?.as_str().map(str::to_owned);
+    Problem::Refused {
+        status: answer.status,
+        message: text("message").or_else(|| text("detail")),
+    }
+}
+
+/// The JSON object of an answer.
+pub(super) fn object(answer: &HttpAnswer) -> Result<Value, Problem> {
+    match serde_json::from_slice(&answer.body) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(Problem::Answer("is not a JSON object".to_owned())),
+        Err(_) if answer.body.is_empty() => Err(Problem::Answer("is empty".to_owned())),
+        Err(error) => Err(Problem::Answer(format!("is not JSON: {error}"))),
+    }
+}
+
+/// A text of a JSON object.
+pub(super) fn text<'v>(object: &'v Value, member: &str) -> Result<&'v str, Problem> {
+    let text = object.get(member).and_then(Value::as_str);
+    text.ok_or_else(|| Problem::Answer(format!("has no text {member:?}")))
+}

@@ -1,0 +1,78 @@
+//! Whose reservations are whose.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::JobId;
+
+/// A cluster's name in front of its reservations: `alpha` in `alpha-17`.
+///
+/// Several schedulers use one fabric manager, and each deletes what its own jobs left. So the name of a reservation
+/// says whose it is without doubt: what stands in front of the *last* `-` is the cluster, whole. `alpha` has
+/// `alpha-17`; it has neither `alpha1-17` nor `alpha-beta-17`, which is `alpha-beta`'s. A job id with a `-` cannot be
+/// reserved for. This is the form that Slurm uses, read strictly.
+///
+/// ```
+/// use cxi_job::fabric::Cluster;
+///
+/// let alpha: Cluster = "alpha".parse()?;
+/// assert_eq!(alpha.job_of("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
+/// assert_eq!(alpha.job_of("alpha1-17"), None);
+/// assert_eq!(alpha.job_of("alpha-beta-17"), None);
+/// # Ok::<(), cxi_job::fabric::ClusterError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster(JobId);
+
+/// Why a text names no cluster, or a job's reservation has no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The name is none.
+    #[error("invalid cluster name: {0}")]
+    Name(#[from] crate::NameError),
+    /// The name would change the path of requests.
+    #[error("invalid cluster name {0:?}: expected none of '/' and '#'")]
+    Path(String),
+    /// The reservation could be read as another cluster's.
+    #[error("job id {0} cannot be part of a reservation's name: expected no '-', '/' or '#'")]
+    Job(JobId),
+}
+
+impl FromStr for Cluster {
+    type Err = ClusterError;
+
+    fn from_str(name: &str) -> Result<Self, ClusterError> {
+        if name.contains(['/', '#']) {
+            return Err(ClusterError::Path(name.to_owned()));
+        }
+        Ok(Self(JobId::new(name)?))
+    }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Cluster {
+    /// The name of a job's reservation.
+    ///
+    /// # Errors
+    /// [`ClusterError`]: the job id has a character that would make the name ambiguous, or is too long.
+    pub fn reservation(&self, job: &JobId) -> Result<JobId, ClusterError> {
+        if job.as_str().contains(['-', '/', '#']) {
+            return Err(ClusterError::Job(job.clone()));
+        }
+        Ok(JobId::new(&format!("{self}-{job}"))?)
+    }
+
+    /// The job of this cluster that a reservation is for; None if it is somebody else's.
+    #[must_use]
+    pub fn job_of(&self, reservation: &str) -> Option<JobId> {
+        let (cluster, job) = reservation.rsplit_once('-')?;
+        let job = JobId::new(job).ok()?;
+        (cluster == self.0.as_str() && !job.as_str().contains(['/', '#'])).then_some(job)
+    }
+}

@@ -1,0 +1,110 @@
+//! How a workload manager is known to the fabric manager.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{FabricError, Problem};
+
+/// Where Slurm looks, too.
+const OAUTH_DIRECTORY: &str = "/etc/wlm-client-auth";
+const BASIC_DIRECTORY: &str = "/etc/fmsim";
+/// The only user there is with BASIC.
+const USER: &str = "cxi";
+/// Longer than any secret.
+const LONGEST: u64 = 1 << 16;
+
+/// Credentials of a workload manager. Their `Debug` form shows no secret.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Credentials {
+    /// A token from a token endpoint, by the files `endpoint`, `client-id` and `client-secret` of a directory. They are
+    /// read for each token, so that secrets may change.
+    OAuth(PathBuf),
+    /// User `cxi` with the password in the file `passwd` of a directory.
+    Basic(PathBuf),
+}
+
+impl Credentials {
+    /// OAuth with the files in a directory; `/etc/wlm-client-auth` by default.
+    #[must_use]
+    pub fn oauth(directory: Option<&Path>) -> Self {
+        Self::OAuth(directory.unwrap_or(Path::new(OAUTH_DIRECTORY)).to_owned())
+    }
+
+    /// A password with the file in a directory; `/etc/fmsim` by default.
+    #[must_use]
+    pub fn basic(directory: Option<&Path>) -> Self {
+        Self::Basic(directory.unwrap_or(Path::new(BASIC_DIRECTORY)).to_owned())
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, directory) = match self {
+            Self::OAuth(directory) => ("OAuth", directory),
+            Self::Basic(directory) => ("Basic", directory),
+        };
+        f.debug_tuple(kind).field(directory).finish()
+    }
+}
+
+/// What a token endpoint is asked.
+pub(super) struct TokenRequest {
+    pub(super) endpoint: String,
+    pub(super) form: String,
+}
+
+impl TokenRequest {
+    pub(super) fn read(directory: &Path) -> Result<Self, Problem> {
+        let endpoint = read(&directory.join("endpoint"))?;
+        let id = read(&directory.join("client-id"))?;
+        let secret = read(&directory.join("client-secret"))?;
+        let form = format!(
+            "grant_type=client_credentials&client_id={}&client_secret={}&scope=openid",
+            super::escaped(&id),
+            super::escaped(&secret)
+        );
+        Ok(Self { endpoint, form })
+    }
+}
+
+pub(super) fn basic(directory: &Path) -> Result<String, Problem> {
+    let password = read(&directory.join("passwd"))?;
+    Ok(format!(
+        "Basic {}",
+        STANDARD.encode(format!("{USER}:{password}"))
+    ))
+}
+
+/// The text of a small file without the ends of lines behind it.
+fn read(path: &Path) -> Result<String, Problem> {
+    let of = |error: io::Error| Problem::Credentials(format!("{}: {error}", path.display()));
+    if fs::metadata(path).map_err(of)?.len() > LONGEST {
+        return Err(of(io::ErrorKind::FileTooLarge.into()));
+    }
+    let text = fs::read_to_string(path).map_err(of)?;
+    let text = text.trim_end_matches(['\n', '\r']);
+    if text.is_empty() {
+        return Err(Problem::Credentials(format!("{} is empty", path.display())));
+    }
+    Ok(text.to_owned())
+}
+
+/// Checks that an address is one of HTTP.
+pub(super) fn check_url(action: &str, url: &str) -> Result<(), FabricError> {
+    let hosts = ["http://", "https://"]
+        .iter()
+        .filter_map(|scheme| url.strip_prefix(scheme));
+    let mut hosts = hosts.filter(|host| !host.is_empty() && !host.starts_with('/'));
+    if hosts.next().is_some() && url.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    let message =
+        format!("fabric manager address {url:?}: expected http:// or https:// and a host");
+    Err(FabricError::new(action, Problem::Name(message)))
+}

@@ -1,0 +1,98 @@
+//! What goes wrong with a fabric manager.
+
+use std::time::Duration;
+
+use super::TransportError;
+use crate::collectives::CollectivesError;
+
+/// A request to the fabric manager that failed: what was to be done, and why it was not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {action}: {problem}")]
+pub struct FabricError {
+    action: String,
+    problem: Problem,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// There is no answer.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The fabric manager refuses.
+    #[error("the answer is {status}{}", said(.message.as_deref()))]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What it says.
+        message: Option<String>,
+    },
+    /// The answer is not what was asked for.
+    #[error("the answer {0}")]
+    Answer(String),
+    /// It was tried until the deadline.
+    #[error("gave up after {after:?}: {last}")]
+    Deadline {
+        /// For how long.
+        after: Duration,
+        /// What the last try came to.
+        last: Box<Problem>,
+    },
+    /// There is no token.
+    #[error("no token of {endpoint}: {problem}")]
+    Token {
+        /// The token endpoint.
+        endpoint: String,
+        /// Why not.
+        problem: Box<Problem>,
+    },
+    /// A file with credentials is not as it should be.
+    #[error("{0}")]
+    Credentials(String),
+    /// A name or address cannot be used.
+    #[error("{0}")]
+    Name(String),
+    /// What was reserved is of no use to libfabric.
+    #[error(transparent)]
+    Reservation(#[from] CollectivesError),
+}
+
+impl Problem {
+    /// Whether the same request may be answered better a moment later.
+    pub(super) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Transport(error) => !matches!(error, TransportError::Untrusted(_)),
+            Self::Refused { status, .. } => {
+                matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504)
+            }
+            Self::Token { problem, .. } => problem.is_temporary(),
+            _ => false,
+        }
+    }
+}
+
+fn said(message: Option<&str>) -> String {
+    message.map_or_else(String::new, |message| format!(": {message}"))
+}
+
+impl FabricError {
+    pub(super) fn new(action: &str, problem: impl Into<Problem>) -> Self {
+        Self {
+            action: action.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    /// Why it failed.
+    #[must_use]
+    pub const fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// Whether trying again later may help.
+    #[must_use]
+    pub const fn is_temporary(&self) -> bool {
+        matches!(self.problem, Problem::Deadline { .. })
+    }
+}

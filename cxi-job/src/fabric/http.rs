@@ -1,0 +1,171 @@
+//! HTTP by ureq, TLS by rustls.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::http::{Request, Response};
+use ureq::tls::{Certificate as Root, RootCerts, TlsConfig};
+use ureq::{Agent, Body, Error};
+
+use super::transport::{
+    HttpAnswer, HttpRequest, LONGEST_ANSWER, Method, Transport, TransportError,
+};
+use crate::collectives::Certificate;
+
+/// A transport over HTTP and HTTPS. Neither redirections nor proxies are followed: a token goes where it was meant to go.
+#[derive(Debug, Clone)]
+pub struct Http {
+    agent: Agent,
+}
+
+impl Http {
+    /// A transport that verifies servers as it is told: by the authorities in a file or directory, by the system's, or not at all.
+    ///
+    /// # Errors
+    /// [`TransportError::Untrusted`]: there is no authority at the path; this processor lacks what the cryptography needs.
+    pub fn new(certificate: &Certificate) -> Result<Self, TransportError> {
+        supported()?;
+        let config = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(Arc::new(rustls_graviola::default_provider()))
+            .root_certs(roots(certificate)?)
+            .disable_verification(*certificate == Certificate::Unverified)
+            .build();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .user_agent(concat!("cxi-job/", env!("CARGO_PKG_VERSION")))
+            .tls_config(config)
+            .build();
+        let agent = agent.into();
+        Ok(Self { agent })
+    }
+}
+
+/// The cryptography panics on processors without these, which is all of them before 2010 and small ones since.
+fn supported() -> Result<(), TransportError> {
+    #[cfg(target_arch = "x86_64")]
+    let there = is_x86_feature_detected!("aes")
+        && is_x86_feature_detected!("ssse3")
+        && is_x86_feature_detected!("pclmulqdq");
+    #[cfg(target_arch = "aarch64")]
+    let there = std::arch::is_aarch64_feature_detected!("aes")
+        && std::arch::is_aarch64_feature_detected!("pmull")
+        && std::arch::is_aarch64_feature_detected!("sha2");
+    if there {
+        Ok(())
+    } else {
+        let message = "this processor has no instructions for AES: HTTPS cannot be used";
+        Err(TransportError::Untrusted(message.to_owned()))
+    }
+}
+
+fn roots(certificate: &Certificate) -> Result<RootCerts, TransportError> {
+    let (found, of) = match certificate {
+        Certificate::Unverified => return Ok(RootCerts::Specific(Arc::default())),
+        Certificate::System => (rustls_native_certs::load_native_certs(), "the system"),
+        Certificate::Path(path) => {
+            let place = Path::new(path);
+            let directory = place.is_dir();
+            let file = (!directory).then_some(place);
+            let directory = directory.then_some(place);
+            (
+                rustls_native_certs::load_certs_from_paths(file, directory),
+                path.as_str(),
+            )
+        }
+    };
+    if found.certs.is_empty() {
+        let why = found
+            .errors
+            .first()
+            .map_or_else(String::new, |error| format!(": {error}"));
+        let message = format!("no certificate authority of {of}{why}");
+        return Err(TransportError::Untrusted(message));
+    }
+    let roots = found
+        .certs
+        .iter()
+        .map(|root| Root::from_der(root).to_owned());
+    Ok(RootCerts::Specific(Arc::new(roots.collect())))
+}
+
+impl Transport for Http {
+    fn send(
+        &self,
+        request: &HttpRequest<'_>,
+        timeout: Duration,
+    ) -> Result<HttpAnswer, TransportError> {
+        let method = match request.method {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        };
+        let mut head = Request::builder()
+            .method(method)
+            .uri(request.url)
+            .header("content-type", request.content_type)
+            .header("accept", "application/json");
+        if let Some(authorization) = request.authorization {
+            head = head.header("authorization", authorization);
+        }
+        let broken = |error: &dyn std::fmt::Display| TransportError::Broken(error.to_string());
+        let answer = match request.body {
+            None => self.run(head.body(()).map_err(|error| broken(&error))?, timeout),
+            Some(body) => self.run(head.body(body).map_err(|error| broken(&error))?, timeout),
+        };
+        let mut answer = answer.map_err(of)?;
+        let body = answer
+            .body_mut()
+            .with_config()
+            .limit(LONGEST_ANSWER)
+            .read_to_vec();
+        Ok(HttpAnswer {
+            status: answer.status().as_u16(),
+            body: body.map_err(of)?,
+        })
+    }
+}
+
+impl Http {
+    fn run(
+        &self,
+        request: Request<impl ureq::AsSendBody>,
+        timeout: Duration,
+    ) -> Result<Response<Body>, Error> {
+        let config = self.agent.configure_request(request);
+        let request = config.timeout_global(Some(timeout)).build();
+        self.agent.run(request)
+    }
+}
+
+fn of(error: Error) -> TransportError {
+    match error {
+        Error::Timeout(_) => TransportError::Timeout,
+        Error::HostNotFound => TransportError::Unreachable("there is no such host".to_owned()),
+        Error::ConnectionFailed => TransportError::Unreachable("the connection failed".to_owned()),
+        Error::Rustls(error) => TransportError::Untrusted(error.to_string()),
+        Error::Io(error) => of_io(&error),
+        error => TransportError::Broken(error.to_string()),
+    }
+}
+
+fn of_io(error: &io::Error) -> TransportError {
+    let tls = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    if let Some(tls) = tls {
+        return TransportError::Untrusted(tls.to_string());
+    }
+    match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => TransportError::Timeout,
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+            TransportError::Broken(error.to_string())
+        }
+        _ => TransportError::Unreachable(error.to_string()),
+    }
+}

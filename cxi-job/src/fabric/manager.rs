@@ -1,0 +1,365 @@
+//! The workload manager's side: reservations.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::call::{Authority, Call, Patience, object, refusal, text};
+use super::credentials::{TokenRequest, basic, check_url};
+use super::transport::{HttpAnswer, HttpRequest, Method, Transport};
+use super::{Cluster, Credentials, FabricError, Problem, escaped};
+use crate::collectives::{Certificate, CollectivesEnv, Reservation};
+use crate::{JobId, StepId};
+
+pub(super) const JOBS: &str = "/fabric/collectives/jobs";
+pub(super) const MULTICASTS: &str = "/fabric/collectives/multicasts";
+
+/// A token is replaced so long before it ends, or a tenth of its life if that is less.
+const EARLY: Duration = Duration::from_secs(30);
+
+/// The fabric manager, for a workload manager.
+#[derive(Debug)]
+pub struct FabricManager {
+    base: String,
+    cluster: Cluster,
+    certificate: Certificate,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) patience: Patience,
+    door: Door,
+}
+
+/// A job's reservation as the fabric manager has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reserved {
+    /// Its name, token and address.
+    pub reservation: Reservation,
+    /// Most trees at a time, if the fabric manager says so.
+    pub limit: Option<u32>,
+    /// It was there before.
+    pub found: bool,
+}
+
+/// What happens to a job whose reservation fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnFailure {
+    /// It starts without hardware collectives: software does the same.
+    #[default]
+    GoOn,
+    /// It fails.
+    Fail,
+}
+
+/// What a job gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub enum Offload {
+    /// Hardware collectives, by these variables.
+    With(CollectivesEnv),
+    /// None, for this reason: remove [`CLEAR`](crate::collectives::CLEAR) from its environment.
+    Without(FabricError),
+}
+
+impl FabricManager {
+    /// The fabric manager at an address, which is what stands in front of `/fabric/…`. The certificate is what libfabric is told;
+    /// how this client verifies the server is the transport's business.
+    ///
+    /// # Errors
+    /// [`FabricError`]: the address is not one of HTTP.
+    pub fn new(
+        url: &str,
+        cluster: Cluster,
+        credentials: Credentials,
+        transport: Arc<dyn Transport>,
+        certificate: Certificate,
+    ) -> Result<Self, FabricError> {
+        check_url("use a fabric manager", url)?;
+        Ok(Self {
+            base: url.trim_end_matches('/').to_owned(),
+            cluster,
+            certificate,
+            door: Door {
+                credentials,
+                transport: Arc::clone(&transport),
+                token: Mutex::default(),
+            },
+            transport,
+            patience: Patience::default(),
+        })
+    }
+
+    /// How long to try.
+    #[must_use]
+    pub const fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The cluster.
+    #[must_use]
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Where trees are made: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
+    #[must_use]
+    pub fn multicasts_url(&self) -> String {
+        format!("{}{MULTICASTS}", self.base)
+    }
+
+    /// Reserves trees for a job, or finds what is reserved for it: a second step, or a restarted scheduler, gets the same.
+    ///
+    /// # Errors
+    /// [`FabricError`].
+    pub fn reserve(&self, job: &JobId, limit: u32) -> Result<Reserved, FabricError> {
+        let action = format!("reserve {limit} multicast trees for job {job}");
+        if let Some(found) = self.look(&action, job)? {
+            return Ok(found);
+        }
+        let name = self.name(&action, job)?;
+        let url = format!("{}{JOBS}", self.base);
+        let body = json!({ "jobID": name.as_str(), "mcastLimit": limit });
+        let answer = self.call(&Call {
+            action: &action,
+            method: Method::Post,
+            url: &url,
+            body: Some(body),
+            also: &[409],
+        })?;
+        if answer.status != 409 {
+            return self.reserved(&action, name, &answer, false);
+        }
+        // Another step of the job was faster, or an answer got lost.
+        let found = self.look(&action, job)?;
+        found.ok_or_else(|| FabricError::new(&action, refusal(&answer)))
+    }
+
+    /// Finds what is reserved for a job.
+    ///
+    /// # Errors
+    /// [`FabricError`].
+    pub fn find(&self, job: &JobId) -> Result<Option<Reserved>, FabricError> {
+        self.look(&format!("look for the reservation of job {job}"), job)
+    }
+
+    /// Reserves for a job, and renders the variables of one of its steps. A failure is the job's only if that is what
+    /// `on_failure` says.
+    ///
+    /// # Errors
+    /// [`FabricError`], with [`OnFailure::Fail`].
+    pub fn offload(
+        &self,
+        job: &JobId,
+        step: StepId,
+        limit: u32,
+        on_failure: OnFailure,
+    ) -> Result<Offload, FabricError> {
+        match self.reserve(job, limit) {
+            Ok(reserved) => {
+                let env = CollectivesEnv::new(reserved.reservation, step);
+                Ok(Offload::With(
+                    env.addresses_per_job(reserved.limit.unwrap_or(limit)),
+                ))
+            }
+            Err(error) => match on_failure {
+                OnFailure::GoOn => Ok(Offload::Without(error)),
+                OnFailure::Fail => Err(error),
+            },
+        }
+    }
+
+    /// Ends a step: the trees that its processes left are deleted. Says whether the job has a reservation.
+    ///
+    /// # Errors
+    /// [`FabricError`].
+    pub fn end_step(&self, job: &JobId, step: &StepId) -> Result<bool, FabricError> {
+        let action = format!("end step {step} of job {job}");
+        let url = self.url(&action, job)?;
+        let answer = self.call(&end_step(&action, &url, step))?;
+        Ok(answer.status != 404)
+    }
+
+    /// Releases a job's reservation, with all its trees. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`FabricError`].
+    pub fn release(&self, job: &JobId) -> Result<bool, FabricError> {
+        let action = format!("release the reservation of job {job}");
+        let url = self.url(&action, job)?;
+        let answer = self.call(&Call {
+            action: &action,
+            method: Method::Delete,
+            url: &url,
+            body: None,
+            also: &[404],
+        })?;
+        Ok(answer.status != 404)
+    }
+
+    pub(super) fn list(&self, action: &str) -> Result<Vec<String>, FabricError> {
+        let url = format!("{}{JOBS}/", self.base);
+        let answer = self.call(&Call {
+            action,
+            method: Method::Get,
+            url: &url,
+            body: None,
+            also: &[],
+        })?;
+        let document = object(&answer).map_err(|problem| FabricError::new(action, problem))?;
+        // Without the list nothing is known: it is not the same as an empty one.
+        let links = document.get("documentLinks").and_then(Value::as_array);
+        let links = links.ok_or_else(|| {
+            let problem = Problem::Answer("has no list \"documentLinks\"".to_owned());
+            FabricError::new(action, problem)
+        })?;
+        Ok(links
+            .iter()
+            .map(|link| link.as_str().unwrap_or_default().to_owned())
+            .collect())
+    }
+
+    fn look(&self, action: &str, job: &JobId) -> Result<Option<Reserved>, FabricError> {
+        let url = self.url(action, job)?;
+        let answer = self.call(&Call {
+            action,
+            method: Method::Get,
+            url: &url,
+            body: None,
+            also: &[404],
+        })?;
+        if answer.status == 404 {
+            return Ok(None);
+        }
+        let name = self.name(action, job)?;
+        self.reserved(action, name, &answer, true).map(Some)
+    }
+
+    fn reserved(
+        &self,
+        action: &str,
+        name: JobId,
+        answer: &HttpAnswer,
+        found: bool,
+    ) -> Result<Reserved, FabricError> {
+        let of = |problem: Problem| FabricError::new(action, problem);
+        let document = object(answer).map_err(of)?;
+        let token = text(&document, "sessionToken").map_err(of)?;
+        let reservation = Reservation::new(name, token, &self.multicasts_url())
+            .and_then(|reservation| reservation.verified_by(self.certificate.clone()))
+            .map_err(|error| of(error.into()))?;
+        let limit = document.get("mcastLimit").and_then(Value::as_u64);
+        Ok(Reserved {
+            reservation,
+            limit: limit.and_then(|limit| limit.try_into().ok()),
+            found,
+        })
+    }
+
+    fn name(&self, action: &str, job: &JobId) -> Result<JobId, FabricError> {
+        let name = self.cluster.reservation(job);
+        name.map_err(|error| FabricError::new(action, Problem::Name(error.to_string())))
+    }
+
+    fn url(&self, action: &str, job: &JobId) -> Result<String, FabricError> {
+        let name = self.name(action, job)?;
+        Ok(format!("{}{JOBS}/{}", self.base, escaped(name.as_str())))
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<HttpAnswer, FabricError> {
+        call.make(&*self.transport, &self.door, &self.patience)
+    }
+}
+
+/// The request that ends a step.
+pub(super) fn end_step<'a>(action: &'a str, url: &'a str, step: &StepId) -> Call<'a> {
+    Call {
+        action,
+        method: Method::Patch,
+        url,
+        body: Some(json!({ "jobSteps": { step.as_str(): null } })),
+        also: &[404],
+    }
+}
+
+/// Credentials, and the token that they are good for.
+#[derive(Debug)]
+struct Door {
+    credentials: Credentials,
+    transport: Arc<dyn Transport>,
+    token: Mutex<Option<Token>>,
+}
+
+struct Token {
+    header: String,
+    /// When to ask for another.
+    until: Option<Instant>,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token")
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    fn token(&self) -> MutexGuard<'_, Option<Token>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renew(&self, request: &TokenRequest, timeout: Duration) -> Result<Token, Problem> {
+        check_url("get a token", &request.endpoint).map_err(|error| error.problem().clone())?;
+        let http = HttpRequest {
+            method: Method::Post,
+            url: &request.endpoint,
+            authorization: None,
+            content_type: "application/x-www-form-urlencoded",
+            body: Some(&request.form),
+        };
+        let asked = Instant::now();
+        let answer = self.transport.send(&http, timeout)?;
+        if !matches!(answer.status, 200..=299) {
+            return Err(refusal(&answer));
+        }
+        let document = object(&answer)?;
+        let token = text(&document, "access_token")?;
+        let life = document
+            .get("expires_in")
+            .and_then(Value::as_u64)
+            .map(Duration::from_secs);
+        let until =
+            life.and_then(|life| asked.checked_add(life.saturating_sub(EARLY.min(life / 10))));
+        let header = format!("Bearer {token}");
+        Ok(Token { header, until })
+    }
+}
+
+impl Authority for Door {
+    fn authorization(&self, timeout: Duration) -> Result<String, Problem> {
+        let directory = match &self.credentials {
+            Credentials::Basic(directory) => return basic(directory),
+            Credentials::OAuth(directory) => directory,
+        };
+        let mut token = self.token();
+        let is_good = |token: &&Token| token.until.is_none_or(|until| Instant::now() < until);
+        if let Some(token) = token.as_ref().filter(is_good) {
+            return Ok(token.header.clone());
+        }
+        let request = TokenRequest::read(directory)?;
+        let fresh = self
+            .renew(&request, timeout)
+            .map_err(|problem| Problem::Token {
+                endpoint: request.endpoint.clone(),
+                problem: Box::new(problem),
+            })?;
+        Ok(token.insert(fresh).header.clone())
+    }
+
+    fn forget(&self) -> bool {
+        self.token().take().is_some()
+    }
+}

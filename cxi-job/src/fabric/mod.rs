@@ -1,0 +1,68 @@
+//! The fabric manager of hardware collectives, for workload managers (feature `fabric`; with HTTP of its own, feature `fabric-manager`).
+//!
+//! A job that may use hardware collectives has a *reservation*: so many multicast trees at a time, and a session token
+//! by which libfabric makes and deletes them. This is the rest: [reserving](FabricManager::reserve),
+//! [ending steps](FabricManager::end_step), [releasing](FabricManager::release), and
+//! [sweeping](FabricManager::sweep) what was left behind. No request takes longer than [`Patience`] says, and none
+//! has to succeed for a job to run: see [`OnFailure`].
+//!
+//! ```no_run
+//! # #[cfg(feature = "fabric-manager")] {
+//! use std::sync::Arc;
+//!
+//! use cxi_job::collectives::Certificate;
+//! use cxi_job::fabric::{Cluster, Credentials, FabricManager, Http, OnFailure, Offload};
+//!
+//! let certificate = Certificate::System;
+//! let manager = FabricManager::new(
+//!     "https://fm.example/apis/fabric-manager",
+//!     "alpha".parse::<Cluster>()?,
+//!     Credentials::oauth(None),
+//!     Arc::new(Http::new(&certificate)?),
+//!     certificate,
+//! )?;
+//! match manager.offload(&"17".parse()?, "0".parse()?, 23, OnFailure::GoOn)? {
+//!     Offload::With(env) => println!("{:?}", env.vars()),
+//!     Offload::Without(why) => eprintln!("no hardware collectives: {why}"),
+//!     _ => {}
+//! }
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod call;
+mod cluster;
+mod credentials;
+mod error;
+#[cfg(feature = "fabric-manager")]
+mod http;
+mod manager;
+mod session;
+mod sweep;
+mod transport;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+pub use call::Patience;
+pub use cluster::{Cluster, ClusterError};
+pub use credentials::Credentials;
+pub use error::{FabricError, Problem};
+#[cfg(feature = "fabric-manager")]
+#[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
+pub use http::Http;
+pub use manager::{FabricManager, Offload, OnFailure, Reserved};
+pub use session::{Session, Tree, TreeRequest};
+pub use sweep::{Recovered, Swept};
+pub use transport::{HttpAnswer, HttpRequest, LONGEST_ANSWER, Method, Transport, TransportError};
+
+/// What has a meaning in paths and forms.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A text as part of a path or a form.
+fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, ESCAPED).to_string()
+}

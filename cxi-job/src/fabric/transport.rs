@@ -1,0 +1,87 @@
+//! How requests travel: a seam, so that a scheduler may bring its own HTTP.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Longest answer that is read: far more than a list of all reservations.
+pub const LONGEST_ANSWER: u64 = 1 << 24;
+
+/// Carries HTTP requests.
+pub trait Transport: Send + Sync + fmt::Debug {
+    /// Sends a request and waits for the whole answer, whatever its status, for no longer than the timeout.
+    ///
+    /// Redirections are answers like others: a token must not be sent elsewhere. An answer of more than
+    /// [`LONGEST_ANSWER`] bytes is [`TransportError::Broken`].
+    ///
+    /// # Errors
+    /// [`TransportError`]: there is no answer.
+    fn send(
+        &self,
+        request: &HttpRequest<'_>,
+        timeout: Duration,
+    ) -> Result<HttpAnswer, TransportError>;
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Method {
+    /// GET.
+    Get,
+    /// POST.
+    Post,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+}
+
+/// A request. Its `Debug` form does not show secrets.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct HttpRequest<'a> {
+    /// The method.
+    pub method: Method,
+    /// Where to, with `http://` or `https://`.
+    pub url: &'a str,
+    /// The value of `Authorization`, if there is one.
+    pub authorization: Option<&'a str>,
+    /// The type of the body.
+    pub content_type: &'a str,
+    /// The body, if there is one.
+    pub body: Option<&'a str>,
+}
+
+impl fmt::Debug for HttpRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}", self.method, self.url)
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "transports make it")]
+pub struct HttpAnswer {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// Nobody answers there.
+    #[error("no connection: {0}")]
+    Unreachable(String),
+    /// The answer did not come in time.
+    #[error("no answer in time")]
+    Timeout,
+    /// The answer ended in the middle, or is no HTTP.
+    #[error("the answer is broken: {0}")]
+    Broken(String),
+    /// The server is not whom the certificates know, or the certificates cannot be read. Trying again does not help.
+    #[error("{0}")]
+    Untrusted(String),
+}

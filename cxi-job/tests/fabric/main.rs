@@ -1,0 +1,7 @@
+//! The client of the fabric manager, on the mock of one.
+#![cfg(feature = "fabric-manager")]
+
+mod life;
+mod recovery;
+mod support;
+mod traps;

@@ -1,0 +1,77 @@
+//! A client of a mock fabric manager.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi_fabric_manager as mock;
+use cxi_job::collectives::{Certificate, Reservation};
+use cxi_job::fabric::{Credentials, FabricManager, Http, Patience, Session, Transport};
+use cxi_job::{JobId, StepId};
+use tempfile::TempDir;
+
+/// Short enough for tests, long enough for a busy machine.
+pub(crate) const PATIENCE: Patience = Patience {
+    attempt: Duration::from_millis(300),
+    deadline: Duration::from_millis(900),
+    pause: Duration::from_millis(20),
+};
+
+pub(crate) struct Site {
+    pub(crate) mock: mock::FabricManager,
+    pub(crate) files: TempDir,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self::with(mock::Config::default())
+    }
+
+    pub(crate) fn with(config: mock::Config) -> Self {
+        let secret = config.access.client_secret.clone();
+        let password = config.access.password.clone();
+        let mock = mock::FabricManager::bind(config, "127.0.0.1:0").unwrap();
+        let files = TempDir::new().unwrap();
+        let site = Self { mock, files };
+        site.write("endpoint", &format!("{}\n", site.mock.token_url()));
+        site.write("client-id", "wlm\n");
+        site.write("client-secret", &format!("{secret}\n"));
+        site.write("passwd", &password);
+        site
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.files.path().join(name), text).unwrap();
+    }
+
+    pub(crate) fn oauth(&self) -> Credentials {
+        Credentials::oauth(Some(self.files.path()))
+    }
+
+    pub(crate) fn client_with(&self, credentials: Credentials) -> FabricManager {
+        let cluster = "alpha".parse().unwrap();
+        let url = self.mock.url();
+        let client = FabricManager::new(&url, cluster, credentials, http(), Certificate::System);
+        client.unwrap().patience(PATIENCE)
+    }
+
+    pub(crate) fn client(&self) -> FabricManager {
+        self.client_with(self.oauth())
+    }
+}
+
+pub(crate) fn http() -> Arc<dyn Transport> {
+    Arc::new(Http::new(&Certificate::Unverified).unwrap())
+}
+
+pub(crate) fn session(reservation: Reservation) -> Session {
+    Session::new(reservation, http()).patience(PATIENCE)
+}
+
+pub(crate) fn job(name: &str) -> JobId {
+    JobId::new(name).unwrap()
+}
+
+pub(crate) fn step(name: &str) -> StepId {
+    StepId::new(name).unwrap()
+}

@@ -1,0 +1,313 @@
+//! Everything that is known to hang or break clients: this one ends in time, and says why.
+
+use std::time::{Duration, Instant};
+
+use cxi_fabric_manager::api::Body;
+use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, Fault};
+use cxi_job::fabric::{FabricError, Http, TreeRequest};
+use serde_json::json;
+
+use super::support::{PATIENCE, Site, job, session, step};
+
+/// More than the deadline by what a busy machine needs.
+const LATEST: Duration = Duration::from_secs(4);
+
+#[track_caller]
+fn in_time<T: std::fmt::Debug>(act: impl FnOnce() -> Result<T, FabricError>) -> String {
+    let start = Instant::now();
+    let error = act().unwrap_err().to_string();
+    let taken = start.elapsed();
+    assert!(taken < PATIENCE.deadline + LATEST, "{taken:?}: {error}");
+    error
+}
+
+fn answer(status: u16, body: Body) -> Fault {
+    Fault::new(Effect::Answer {
+        status,
+        body,
+        perform: false,
+    })
+}
+
+#[test]
+fn silence_and_slowness_end_at_the_deadline() {
+    let site = Site::new();
+    let client = site.client();
+    client.find(&job("1")).unwrap();
+    for delivery in [
+        Delivery::Silence,
+        Delivery::HeadOnly,
+        Delivery::After(2000),
+        Delivery::Drip(20),
+    ] {
+        site.mock
+            .inject(Fault::from(delivery).on(Endpoint::ListJobs));
+        assert_eq!(
+            in_time(|| client.sweep(|_| false)),
+            "cannot list the reservations of alpha: gave up after 900ms: no answer in time",
+            "{delivery:?}"
+        );
+        site.mock.clear_faults();
+    }
+}
+
+#[test]
+fn broken_answers_are_asked_for_again() {
+    let site = Site::new();
+    let client = site.client();
+    client.reserve(&job("1"), 1).unwrap();
+    for delivery in [Delivery::Cut(3), Delivery::TooShort(2), Delivery::Reset] {
+        site.mock
+            .inject(Fault::from(delivery).on(Endpoint::GetJob).times(2));
+        assert!(client.find(&job("1")).unwrap().is_some(), "{delivery:?}");
+        site.mock.inject(Fault::from(delivery).on(Endpoint::GetJob));
+        let error = in_time(|| client.find(&job("1")));
+        let start = "cannot look for the reservation of job 1: gave up after 900ms: ";
+        assert!(error.starts_with(start), "{error}");
+        site.mock.clear_faults();
+    }
+}
+
+#[test]
+fn nobody_there_is_said() {
+    let site = Site::new();
+    let client = site.client_with(cxi_job::fabric::Credentials::basic(Some(site.files.path())));
+    site.mock.set_listening(false).unwrap();
+    let error = in_time(|| client.reserve(&job("1"), 1));
+    let start = "cannot reserve 1 multicast trees for job 1: gave up after 900ms: no connection: ";
+    assert!(error.starts_with(start), "{error}");
+}
+
+#[test]
+fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
+    let site = Site::new();
+    let client = site.client();
+    site.mock
+        .inject(Fault::status(409).on(Endpoint::DeleteJob).times(3));
+    assert!(!client.release(&job("1")).unwrap());
+    site.mock.inject(Fault::status(409).on(Endpoint::DeleteJob));
+    assert_eq!(
+        in_time(|| client.release(&job("1"))),
+        "cannot release the reservation of job 1: gave up after 900ms: the answer is 409: \
+         status 409, as it was asked for"
+    );
+    // A reservation that is there and cannot be found.
+    site.mock.inject(Fault::status(409).on(Endpoint::CreateJob));
+    let error = in_time(|| client.reserve(&job("1"), 1));
+    assert!(
+        error.ends_with("the answer is 409: status 409, as it was asked for"),
+        "{error}"
+    );
+}
+
+/// What aborts a controller is an error here, and never an empty list.
+#[test]
+fn lists_without_links_are_no_lists() {
+    let site = Site::new();
+    let client = site.client();
+    for (body, what) in [
+        (Body::Json(json!({})), "has no list \"documentLinks\""),
+        (
+            Body::Json(json!({ "documentLinks": null })),
+            "has no list \"documentLinks\"",
+        ),
+        (Body::Json(json!([])), "is not a JSON object"),
+        (Body::Empty, "is empty"),
+    ] {
+        site.mock
+            .inject(answer(200, body).on(Endpoint::ListJobs).times(1));
+        let error = in_time(|| client.sweep(|_| false));
+        assert_eq!(
+            error,
+            format!("cannot list the reservations of alpha: the answer {what}")
+        );
+    }
+    site.mock
+        .inject(answer(200, Body::Html).on(Endpoint::ListJobs).times(1));
+    let error = in_time(|| client.sweep(|_| false));
+    assert!(
+        error.contains("the answer is not JSON: expected value at line 1"),
+        "{error}"
+    );
+    site.mock
+        .inject(answer(404, Body::Error).on(Endpoint::ListJobs).times(1));
+    assert!(in_time(|| client.sweep(|_| false)).contains("the answer is 404"));
+}
+
+#[test]
+fn answers_that_libfabric_misreads_are_named() {
+    let site = Site::new();
+    let reserved = site.client().reserve(&job("1"), 9).unwrap();
+    let session = session(reserved.reservation);
+    let step = step("0");
+    let make = || {
+        session.create_tree(&TreeRequest {
+            step: &step,
+            nics: &[0x14433],
+            vni: cxi::Vni::new(1).unwrap(),
+            timeout: Duration::from_secs(1),
+        })
+    };
+    let octets = "expected six octets, the first two 00";
+    let id = "expected a number from 0 to 8191";
+    let set = |member: &str, value| Effect::Set {
+        member: member.to_owned(),
+        value,
+    };
+    let cases = [
+        (
+            Effect::ThreeOctetRoot,
+            format!("has hwRoot \"1:44:33\": {octets}"),
+        ),
+        (
+            Effect::LocalRoot,
+            format!("has hwRoot \"02:00:00:01:44:33\": {octets}"),
+        ),
+        (
+            set("hwRoot", json!("00:00:00:09:99:99")),
+            "has hwRoot \"00:00:00:09:99:99\", which is none of the NICs".to_owned(),
+        ),
+        (
+            set("hwRoot", json!("é:é")),
+            format!("has hwRoot \"é:é\": {octets}"),
+        ),
+        (
+            Effect::Remove {
+                member: "hwRoot".to_owned(),
+            },
+            "has no text \"hwRoot\"".to_owned(),
+        ),
+    ];
+    for (effect, what) in cases {
+        site.mock
+            .inject(Fault::new(effect).on(Endpoint::CreateTree).times(1));
+        let error = in_time(make);
+        assert_eq!(
+            error,
+            format!("cannot make a multicast tree for alpha-1: the answer {what}")
+        );
+        // libfabric leaves such trees behind.
+        assert!(site.mock.state().roots.is_empty());
+    }
+    for (value, shown) in [
+        (json!("7"), "\"7\""),
+        (json!(-1), "-1"),
+        (json!(8192), "8192"),
+    ] {
+        site.mock.inject(
+            Fault::new(set("mcastID", value))
+                .on(Endpoint::CreateTree)
+                .times(1),
+        );
+        let error = in_time(make);
+        assert!(
+            error.ends_with(&format!("has mcastID {shown}: {id}")),
+            "{error}"
+        );
+        assert!(session.end_step(&step).unwrap());
+    }
+    let short = answer(507, Body::Message("01: quota".to_owned()));
+    site.mock.inject(short.on(Endpoint::CreateTree).times(1));
+    assert!(in_time(make).ends_with("the answer is 507: 01: quota"));
+}
+
+#[test]
+fn odd_answers_are_taken_as_they_are_meant() {
+    let mut config = Config::default();
+    config.settings.released_is_204 = true;
+    config.settings.reserved_is_201 = true;
+    let site = Site::with(config);
+    let client = site.client();
+    site.mock.inject(
+        Fault::new(Effect::PageOfBytes)
+            .on(Endpoint::CreateJob)
+            .times(1),
+    );
+    let reserved = client.reserve(&job("1"), 1).unwrap();
+    assert!(!reserved.found);
+    site.mock
+        .inject(answer(204, Body::Empty).on(Endpoint::DeleteTree).times(1));
+    assert!(session(reserved.reservation).delete_tree(1).unwrap());
+    assert!(client.release(&job("1")).unwrap());
+    site.mock.assert_quiet();
+}
+
+#[test]
+fn trouble_with_tokens_is_told_apart() {
+    let site = Site::new();
+    let endpoint = site.mock.token_url();
+    let action = "cannot look for the reservation of job 1: ";
+    let find = |site: &Site| {
+        let client = site.client();
+        in_time(move || client.find(&job("1")))
+    };
+    site.mock
+        .inject(Fault::status(401).on(Endpoint::Token).times(1));
+    let refused = format!(
+        "{action}no token of {endpoint}: the answer is 401: status 401, as it was asked for"
+    );
+    assert_eq!(find(&site), refused);
+    site.mock
+        .inject(Fault::from(Delivery::Silence).on(Endpoint::Token));
+    assert_eq!(
+        find(&site),
+        format!("{action}gave up after 900ms: no token of {endpoint}: no answer in time")
+    );
+    site.mock.clear_faults();
+    site.mock.inject(
+        answer(200, Body::Json(json!({ "token": "x" })))
+            .on(Endpoint::Token)
+            .times(1),
+    );
+    assert_eq!(
+        find(&site),
+        format!("{action}no token of {endpoint}: the answer has no text \"access_token\"")
+    );
+    // Refused, and the next one too.
+    site.mock
+        .inject(answer(403, Body::Html).on(Endpoint::GetJob));
+    assert_eq!(find(&site), format!("{action}the answer is 403"));
+    site.mock.clear_faults();
+    site.write("client-secret", "");
+    let empty = site.files.path().join("client-secret");
+    assert_eq!(find(&site), format!("{action}{} is empty", empty.display()));
+    std::fs::remove_file(&empty).unwrap();
+    assert!(find(&site).contains("client-secret: No such file or directory"));
+    site.write("client-secret", "x");
+    site.write("endpoint", "fm/token");
+    assert!(find(&site).contains("\"fm/token\": expected http:// or https:// and a host"));
+}
+
+/// A session token that libfabric could not send is not handed out.
+#[test]
+fn unusable_tokens_are_refused() {
+    let site = Site::new();
+    let client = site.client();
+    for (token, what) in [
+        (json!(null), "has no text"),
+        (json!("a b"), "not fit for a header"),
+    ] {
+        let set = Effect::Set {
+            member: "sessionToken".to_owned(),
+            value: token,
+        };
+        site.mock
+            .inject(Fault::new(set).on(Endpoint::CreateJob).times(1));
+        let error = in_time(|| client.reserve(&job("1"), 1));
+        assert!(error.contains(what), "{error}");
+        client.release(&job("1")).unwrap();
+    }
+}
+
+#[test]
+fn authorities_that_are_not_there_are_named() {
+    use cxi_job::collectives::Certificate;
+    let error = Http::new(&Certificate::Path("/nowhere/ca.pem".to_owned()))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("no certificate authority of /nowhere/ca.pem: "),
+        "{error}"
+    );
+    assert!(error.contains("No such file"), "{error}");
+}
