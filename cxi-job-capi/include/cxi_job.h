@@ -57,9 +57,12 @@ int cxi_job_release(const cxi_job_node *node, const char *job, uint64_t deadline
 		    char **report);
 
 /* Destroys what jobs left behind that have ended; takes CAP_SYS_ADMIN. `policy`:
- *   {"pool": "1024-65535", "live": "1024,1030", "dry_run": false}
- * Services with a VNI of the scheduler's pool are destroyed, unless it is one of those that live: no
- * job may start meanwhile that is not among them. Results as of cxi_job_release. */
+ *   {"pool": "1024-65535", "live": "1024,1030", "live_from": "/run/cxi", "dry_run": false}
+ * Services with a VNI of the scheduler's pool are destroyed, unless it is one of those that live.
+ * Those of "live" are known beforehand: no job may start meanwhile that is not among them. Those of
+ * "live_from", a directory with a file NAME.vnis ("1030\n") for each job, are read after the services
+ * were listed: a job whose file is there before its services are is safe. Results as of
+ * cxi_job_release. */
 int cxi_job_clean(const cxi_job_node *node, const char *policy, uint64_t deadline_ms,
 		  char **report);
 

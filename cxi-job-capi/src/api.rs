@@ -120,8 +120,9 @@ pub(crate) extern "C" fn cxi_job_clean(
     status(|| {
         let node = nodes::get(node)?;
         let policy: json::Clean = json::read("policy", policy.required("policy")?)?;
-        let cleaned = CleanPolicy::new(policy.pool)
-            .keep_vnis(&policy.live)
+        let live = || policy.live();
+        let cleaned = CleanPolicy::new(policy.pool.clone())
+            .live(&live)
             .dry_run(policy.dry_run);
         let clean = node
             .clean(&cleaned, &until(deadline_ms))

@@ -1,11 +1,13 @@
 //! What C says in JSON.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Errno;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi_job::{Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy};
+use cxi_job::{Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, live_vnis};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +25,7 @@ pub(crate) fn write<T: Serialize>(value: &T) -> Result<String> {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Open {
-    pub(crate) lock: Option<std::path::PathBuf>,
+    pub(crate) lock: Option<PathBuf>,
     lock_wait_ms: Option<u64>,
 }
 
@@ -122,20 +124,14 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) fn filter(self) -> Result<Filter> {
         let wrong = |text: &str| Failure::invalid("job", &text);
-        let mut members = members(self.uid, self.gid, self.netns);
-        let filter = match (self.grant, self.vnis) {
-            (Some(grant), None) if members.next().is_none() => {
-                return Ok(Filter::for_grant(&grant));
-            }
-            (Some(_), _) => return Err(wrong("expected a grant alone, or VNIs and members")),
-            (None, Some(vnis)) if vnis.is_empty() => return Err(wrong("expected VNIs in vnis")),
-            (None, Some(vnis)) => Filter::vnis(vnis),
-            (None, None) => {
-                let first = members.next();
-                Filter::member(first.ok_or_else(|| wrong("expected a grant, VNIs or members"))?)
-            }
-        };
-        Ok(members.fold(filter, Filter::and))
+        let mut members = members(self.uid, self.gid, self.netns).peekable();
+        match (self.grant, self.vnis) {
+            (Some(grant), None) if members.peek().is_none() => Ok(Filter::for_grant(&grant)),
+            (Some(_), _) => Err(wrong("expected a grant alone, or VNIs and members")),
+            (None, Some(vnis)) if vnis.is_empty() => Err(wrong("expected VNIs in vnis")),
+            (None, vnis) => Filter::of_job(vnis.unwrap_or_default(), members)
+                .ok_or_else(|| wrong("expected a grant, VNIs or members")),
+        }
     }
 }
 
@@ -144,9 +140,18 @@ impl Job {
 pub(crate) struct Clean {
     pub(crate) pool: IdSet,
     #[serde(default)]
-    pub(crate) live: IdSet,
+    live: IdSet,
+    live_from: Option<PathBuf>,
     #[serde(default)]
     pub(crate) dry_run: bool,
+}
+
+impl Clean {
+    /// Who lives, asked anew whenever services have been listed.
+    pub(crate) fn live(&self) -> io::Result<IdSet> {
+        let recorded = self.live_from.as_deref().map(live_vnis).transpose()?;
+        Ok(self.live.union(&recorded.unwrap_or_default()))
+    }
 }
 
 #[derive(Default, Deserialize)]

@@ -78,6 +78,7 @@ pub mod node;
 mod parallel;
 pub mod pool;
 pub mod proc;
+mod records;
 pub mod release;
 mod view;
 
@@ -104,5 +105,6 @@ pub use node::{NicProblem, Node, NodeNic};
 pub use pool::VniPool;
 #[doc(inline)]
 pub use proc::ProcFs;
+pub use records::live_vnis;
 #[doc(inline)]
 pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};

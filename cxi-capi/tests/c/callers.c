@@ -3,6 +3,8 @@
  *   null     every function with NULL for each pointer, one at a time
  *   twice    handles that are given back twice, and a device that is closed first
  *   threads  eight threads open, list, allocate and close
+ *   race     two threads count without a lock: what a race looks like to a tool
+ *   life     open, list, get, use, allocate, destroy, close between two calls of getppid
  *   fork     a child uses what the parent has, and its own
  *   reload   LIBRARY is loaded and unloaded a thousand times
  *
@@ -218,6 +220,7 @@ static void *work(void *shared)
 		struct cxil_device_list *devices = NULL;
 		struct cxil_svc_list *services = NULL;
 		struct cxil_lni *one = NULL, *two = NULL;
+		struct cxi_cp *profile = NULL;
 		struct cxi_md *pinned = NULL;
 		bad += cxil_open_device(0, &mine) != 0;
 		bad += cxil_get_device_list(&devices) != 0;
@@ -227,6 +230,8 @@ static void *work(void *shared)
 		bad += cxil_alloc_lni(mine, &one, svc) != 0;
 		bad += cxil_alloc_lni(shared, &two, svc) != 0;
 		bad += cxil_alloc_lni(shared, &two, 0) != -EINVAL;
+		bad += cxil_alloc_cp(one, 4711, CXI_TC_BEST_EFFORT, CXI_TC_TYPE_DEFAULT, &profile) != 0;
+		bad += cxil_destroy_cp(profile) != 0;
 		bad += cxil_map(one, memory + 0x10000, 0x1000, CXI_MAP_PIN, NULL, &pinned) != 0;
 		bad += cxil_unmap(pinned) != 0;
 		bad += cxil_destroy_lni(one) != 0;
@@ -239,16 +244,61 @@ static void *work(void *shared)
 	return NULL;
 }
 
+/* No window of a queue is mapped here: valgrind takes a device for a program that it should read. */
 static void threads(void)
 {
+	struct cxi_svc_desc desc = service(4711);
 	pthread_t t[8];
-	begin();
+	EXPECT(cxil_open_device(0, &dev), 0);
+	svc = cxil_alloc_svc(dev, &desc, NULL);
+	if (svc <= 0) { printf("no service: %d\n", svc); exit(1); }
 	for (int i = 0; i < 8; i++)
 		if (pthread_create(&t[i], NULL, work, dev))
 			wrong++;
 	for (int i = 0; i < 8; i++)
 		pthread_join(t[i], NULL);
-	end();
+	EXPECT(cxil_destroy_svc(dev, svc), 0);
+	cxil_close_device(dev);
+}
+
+static void life(void)
+{
+	struct cxi_svc_desc desc = service(4711), got;
+	struct cxi_rsrc_use use;
+	struct cxil_svc_list *services = NULL;
+
+	/* Whoever allocates first pays for the heap. */
+	void *volatile first = malloc(1);
+	free(first);
+	getppid();
+	EXPECT(cxil_open_device(0, &dev), 0);
+	EXPECT(cxil_get_svc_list(dev, &services), 0);
+	EXPECT(cxil_get_svc(dev, 1, &got), 0);
+	EXPECT(cxil_get_svc_rsrc_use(dev, 1, &use), 0);
+	svc = cxil_alloc_svc(dev, &desc, NULL);
+	EXPECT(cxil_destroy_svc(dev, svc), 0);
+	cxil_free_svc_list(services);
+	cxil_close_device(dev);
+	getppid();
+}
+
+static volatile long unlocked;
+
+static void *count(void *rounds)
+{
+	for (long i = 0; i < (long)rounds; i++)
+		unlocked++;
+	return NULL;
+}
+
+static void race(void)
+{
+	pthread_t t[2];
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&t[i], NULL, count, (void *)1000))
+			wrong++;
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
 }
 
 static void forks(void)
@@ -320,9 +370,11 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "null")) nulls();
 	else if (!strcmp(what, "twice")) twice();
 	else if (!strcmp(what, "threads")) threads();
+	else if (!strcmp(what, "race")) race();
+	else if (!strcmp(what, "life")) life();
 	else if (!strcmp(what, "fork")) forks();
 	else if (!strcmp(what, "reload") && argc > 2) reload(argv[2]);
-	else { fprintf(stderr, "usage: callers null|twice|threads|fork|reload LIBRARY\n"); return 2; }
+	else { fprintf(stderr, "usage: callers null|twice|threads|race|life|fork|reload LIBRARY\n"); return 2; }
 	if (wrong) { printf("%d wrong\n", wrong); return 1; }
 	printf("ok\n");
 	return 0;

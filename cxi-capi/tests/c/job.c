@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int cxil_alloc_lni(struct cxil_dev *dev, void **lni, unsigned int svc_id);
 int cxil_destroy_lni(void *lni);
 
 static cxi_job_node *node;
+static const char *place;
 
 static void says(const char *text)
 {
@@ -100,7 +102,8 @@ static void all_or_none(void)
 static void life(void)
 {
 	struct cxil_dev *dev;
-	char *grant, *text, **list;
+	char *grant, *text, **list, name[4200], policy[4300];
+	FILE *record;
 	void *lni;
 
 	assert(!cxi_job_allocate(node, "{\"uid\": 0, \"vnis\": [1024], \"cores\": 2}", &grant));
@@ -127,8 +130,18 @@ static void life(void)
 	assert(!cxi_job_allocate(node, "{\"uid\": 1, \"vnis\": [1025]}", &text));
 	free(text);
 	assert(!cxi_job_clean(node, "{\"pool\": \"1024-1999\", \"live\": \"1025\"}", 0, &text));
-	has(text, "\"alive\"");
-	assert(!cxi_job_clean(node, "{\"pool\": \"1024-1999\"}", 0, &text));
+	has(text, "\"live\"");
+	snprintf(name, sizeof name, "%s/job.vnis", place);
+	assert((record = fopen(name, "w")));
+	fprintf(record, "1025\n");
+	assert(!fclose(record));
+	snprintf(policy, sizeof policy, "{\"pool\": \"1024-1999\", \"live_from\": \"%s\"}", place);
+	assert(!cxi_job_clean(node, policy, 0, &text));
+	has(text, "\"live\"");
+	assert(cxi_job_clean(node, "{\"pool\": \"1024-1999\", \"live_from\": \"/no/such\"}", 0, NULL) == -EIO);
+	says("/no/such");
+	assert(!unlink(name));
+	assert(!cxi_job_clean(node, policy, 0, &text));
 	has(text, "\"in_pool\"");
 }
 
@@ -153,6 +166,7 @@ int main(int argc, char **argv)
 	char options[4200];
 
 	assert(argc == 2);
+	place = argv[1];
 	refused();
 	snprintf(options, sizeof options, "{\"lock\": \"%s/lock\", \"lock_wait_ms\": 30000}", argv[1]);
 	assert(!cxi_job_node_open(options, &node));

@@ -1,12 +1,11 @@
 //! `cxi job clean`.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
-use std::{fmt, fs, io};
 
-use cxi::kernel_file;
 use cxi_job::clean::CleanReport;
-use cxi_job::{CleanPolicy, IdSet, ReleaseOptions};
+use cxi_job::{CleanPolicy, IdSet, ReleaseOptions, live_vnis};
 use serde::Serialize;
 
 use super::cli::LockArgs;
@@ -45,32 +44,9 @@ impl<'a> Live<'a> {
         match self {
             Self::Nobody => Ok(IdSet::new()),
             Self::Vnis(vnis) => Ok((*vnis).clone()),
-            Self::Directory(directory) => of_records(directory),
+            Self::Directory(directory) => live_vnis(directory),
         }
     }
-}
-
-/// The VNIs in all files NAME.vnis of a directory.
-fn of_records(directory: &Path) -> io::Result<IdSet> {
-    let of = |path: &Path, what: &dyn fmt::Display| {
-        io::Error::other(format!("{}: {what}", path.display()))
-    };
-    let mut live = IdSet::new();
-    let entries = fs::read_dir(directory).map_err(|error| of(directory, &error))?;
-    for entry in entries {
-        let path = entry.map_err(|error| of(directory, &error))?.path();
-        if path.extension().is_none_or(|kind| kind != "vnis") {
-            continue;
-        }
-        let text = match kernel_file::read(&path) {
-            // The job has ended since the directory was read.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            text => text.map_err(|error| of(&path, &error))?,
-        };
-        let vnis: IdSet = text.trim().parse().map_err(|error| of(&path, &error))?;
-        live = live.union(&vnis);
-    }
-    Ok(live)
 }
 
 pub(super) fn run(

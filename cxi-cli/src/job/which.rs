@@ -24,24 +24,16 @@ pub(super) fn filter(which: &WhichArgs) -> Result<Filter, Failure> {
 }
 
 fn of_who(who: &WhoArgs) -> Result<Filter, Failure> {
-    let mut members = members(who);
-    let vnis: Option<Vec<Vni>> = match who.vni_range {
-        Some(range) => Some(range.iter().collect()),
-        None => (!who.vni.is_empty()).then(|| who.vni.clone()),
+    let vnis: Vec<Vni> = match who.vni_range {
+        Some(range) => range.iter().collect(),
+        None => who.vni.clone(),
     };
-    let filter = match vnis {
-        Some(vnis) => Filter::vnis(vnis),
-        None => match members.next() {
-            Some(member) => Filter::member(member),
-            None => {
-                return Err(Failure::bad_input(
-                    "no job: name its VNIs with --vni, its user with --uid, or both; or its \
-                     grant with --grant",
-                ));
-            }
-        },
-    };
-    Ok(members.fold(filter, Filter::and))
+    Filter::of_job(vnis, members(who)).ok_or_else(|| {
+        Failure::bad_input(
+            "no job: name its VNIs with --vni, its user with --uid, or both; or its grant with \
+             --grant",
+        )
+    })
 }
 
 /// Parses what `cxi --json job prolog` printed.

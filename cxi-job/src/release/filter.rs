@@ -102,6 +102,21 @@ impl Filter {
         }
     }
 
+    /// Services with exactly these VNIs, if there are any, and with all these members; `None` if
+    /// neither names anything.
+    #[must_use]
+    pub fn of_job(
+        vnis: impl IntoIterator<Item = Vni>,
+        members: impl IntoIterator<Item = Member>,
+    ) -> Option<Self> {
+        let (mut vnis, mut members) = (vnis.into_iter().peekable(), members.into_iter());
+        let filter = match vnis.peek() {
+            Some(_) => Self::vnis(vnis),
+            None => Self::member(members.next()?),
+        };
+        Some(members.fold(filter, Self::and))
+    }
+
     /// Requires this member too.
     #[must_use]
     pub fn and(mut self, member: Member) -> Self {

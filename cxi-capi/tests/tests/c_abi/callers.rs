@@ -1,19 +1,25 @@
 //! What programs do that they should not, many at once, forks and reloads: `c/callers.c`.
 
-use crate::compiled::{Bench, can_serve, printed, served};
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::compiled::{Bench, can_serve, printed, served, skip};
 use crate::need_bench;
 
 /// Runs one of them on a node of the newest release and of one before it.
 fn run(bench: &Bench, what: &[&str], environment: &[(&str, &str)]) {
-    let arguments = bench.link_arguments();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let program = bench.compile_own("callers.c", &arguments);
-    let program = program.display().to_string();
+    let program = callers(bench).display().to_string();
     for release in ["shs-14.0.1", "main"] {
         let mut command = vec!["--release", release, "--", &program];
         command.extend(what);
         assert_eq!(printed(&served(&command, environment)), "ok", "{release}");
     }
+}
+
+fn callers(bench: &Bench) -> PathBuf {
+    let arguments = bench.link_arguments();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    bench.compile_own("callers.c", &arguments)
 }
 
 #[test]
@@ -38,6 +44,45 @@ fn threads_do_not_get_into_each_others_way() {
     if can_serve() {
         run(bench, &["threads"], &[]);
         run(bench, &["threads"], &[("CXI_FORK_SAFE", "1")]);
+    }
+}
+
+/// Under valgrind, which sees each access of each thread. Its program has the library's archive:
+/// the shared one has no names that could be told apart.
+#[test]
+fn threads_have_no_data_race_and_leak_nothing() {
+    /// Exit status of valgrind when it has found something.
+    const FOUND: i32 = 99;
+    let bench = need_bench!();
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return skip("valgrind is not installed");
+    }
+    if !can_serve() {
+        return;
+    }
+    let archive = Bench::unstripped().display().to_string();
+    let program = bench.compile_own("callers.c", &[&archive, "-lpthread", "-ldl", "-lgcc_s"]);
+    let program = program.display().to_string();
+    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/c/races.supp");
+    let races = ["--tool=helgrind", &format!("--suppressions={known}")];
+    let leaks = [
+        "--leak-check=full",
+        "--errors-for-leak-kinds=definite,possible",
+    ];
+    let valgrind = |options: &[&str], what: &str, environment: &[(&str, &str)]| {
+        let found = format!("--error-exitcode={FOUND}");
+        let mut command = vec!["--release", "main", "--", "valgrind", "-q", &found];
+        // Deep enough for a suppression to find whom it is about.
+        command.push("--num-callers=40");
+        command.extend(options);
+        command.extend([program.as_str(), what]);
+        served(&command, environment)
+    };
+    // A check that cannot fail would be none.
+    assert_eq!(valgrind(&races, "race", &[]).status.code(), Some(FOUND));
+    for environment in [&[][..], &[("CXI_FORK_SAFE", "1")]] {
+        assert_eq!(printed(&valgrind(&races, "threads", environment)), "ok");
+        assert_eq!(printed(&valgrind(&leaks, "threads", environment)), "ok");
     }
 }
 

@@ -98,6 +98,11 @@ impl Bench {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
+    /// The archive as cargo made it, with the names of all functions in it.
+    pub(crate) fn unstripped() -> PathBuf {
+        archive(&LIBCXI)
+    }
+
     /// A place for something that a test makes.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)

@@ -3,6 +3,7 @@
 
 mod callers;
 mod compiled;
+mod cost;
 mod explained;
 mod headers;
 mod job;
