@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::data_path::Wire;
-use crate::{Fabric, LoadError, MockNode, NicConfig};
+use crate::{Clock, Fabric, LoadError, MockNode, NicConfig};
 
 /// Nodes whose NICs share a [`Fabric`], for what a scheduler does on several nodes.
 ///
@@ -245,24 +244,10 @@ impl MockCluster {
         self.fabric().partition(addresses(one), addresses(other));
     }
 
-    /// Lets a tick of the fabric's time pass, after which NICs send again what was not answered, or
-    /// give it up.
-    pub fn tick(&self) {
-        self.wire.tick();
-    }
-
-    /// Whether packets are on their way, or operations wait for an answer.
+    /// The time of the fabric.
     #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.wire.is_busy()
-    }
-
-    /// Waits until operations wait for an answer, or for that long. Says whether there are any:
-    /// then a front end lets time pass ([`tick`](Self::tick)) while the cluster
-    /// [is busy](Self::is_busy).
-    #[must_use]
-    pub fn wait_for_traffic(&self, most: Duration) -> bool {
-        self.wire.wait_for_traffic(most)
+    pub fn clock(&self) -> Clock {
+        Clock::new(&self.wire)
     }
 
     /// Executes all commands that were rung on any NIC and what follows from them, with time
@@ -277,10 +262,10 @@ impl MockCluster {
             if worked {
                 continue;
             }
-            if !self.is_busy() {
+            if !self.wire.is_busy() {
                 return;
             }
-            self.tick();
+            self.wire.tick();
         }
     }
 }

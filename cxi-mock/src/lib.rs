@@ -49,6 +49,7 @@
 struct Readme;
 
 mod client;
+mod clock;
 mod cluster;
 mod config;
 mod credentials;
@@ -68,6 +69,7 @@ mod state;
 mod transport;
 
 pub use client::{CallerMemory, Client};
+pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use cxi_ioctl::Errno;
 
 use crate::data_path::Wire;
-use crate::{Credentials, InProcess, LoadError, Nic, NicConfig};
+use crate::{Clock, Credentials, InProcess, LoadError, Nic, NicConfig};
 
 /// A node with NICs `cxi0`, `cxi1` and so on. They share the fabric and nothing else.
 #[derive(Debug)]
 pub struct MockNode {
     nics: Vec<Arc<Nic>>,
+    wire: Arc<Wire>,
 }
 
 impl MockNode {
@@ -53,7 +54,8 @@ impl MockNode {
         for nic in &nics {
             nic.data_path().connect(wire);
         }
-        Self { nics }
+        let wire = Arc::clone(wire);
+        Self { nics, wire }
     }
 
     /// The NICs in order.
@@ -72,6 +74,12 @@ impl MockNode {
             .zip(&self.nics)
             .map(|(number, nic)| Ok((number, nic.open()?.transport(caller.clone()))))
             .collect()
+    }
+
+    /// The time of the fabric that the NICs are on.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        Clock::new(&self.wire)
     }
 
     /// Fabric addresses of the NICs.

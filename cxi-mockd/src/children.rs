@@ -12,20 +12,18 @@ use nix::unistd::{Pid, getpid};
 /// How long killed processes may take to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Collects every child that has ended; returns the exit status of `wanted` if it is among them.
-pub(crate) fn reap(wanted: Pid) -> Option<u8> {
-    let mut status = None;
+/// Collects every child that has ended; returns which, and their exit status.
+pub(crate) fn reap() -> Vec<(Pid, u8)> {
+    let mut ended = Vec::new();
     loop {
         match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) if pid == wanted => {
-                status = Some(u8::try_from(code).unwrap_or(u8::MAX));
+            Ok(WaitStatus::Exited(pid, code)) => {
+                ended.push((pid, u8::try_from(code).unwrap_or(u8::MAX)));
             }
-            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == wanted => {
-                status = Some(killed_by(signal));
-            }
-            Ok(WaitStatus::StillAlive) => return status,
+            Ok(WaitStatus::Signaled(pid, signal, _)) => ended.push((pid, killed_by(signal))),
+            Ok(WaitStatus::StillAlive) => return ended,
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return status,
+            Err(_) => return ended,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::control::{directory, peer, socket};
 use super::error::{Doing, ServeError};
 use super::message;
 use super::namespaces::Namespaces;
-use super::order::Order;
+use super::order::{Order, Request};
 
 /// A connection to the node of a directory.
 #[derive(Debug)]
@@ -48,25 +48,30 @@ impl Connection {
         Ok(Self { stream })
     }
 
-    /// Sends an order and returns the answer.
-    pub(crate) fn send(&self, order: &Order) -> Result<Value, ServeError> {
-        self.exchange(order).map(|(answer, _)| answer)
+    /// Sends an order for a node, or for all, and returns the answer.
+    pub(crate) fn send(&self, node: Option<&str>, order: Order) -> Result<Value, ServeError> {
+        self.exchange(node, order).map(|(answer, _)| answer)
     }
 
-    /// The node's namespaces.
-    pub(crate) fn namespaces(&self) -> Result<Namespaces, ServeError> {
-        let (pids, fds) = self.exchange(&Order::Namespaces)?;
-        let namespaces = pids
-            .as_u64()
-            .and_then(|pids| Namespaces::of_node(pids, fds));
+    /// The namespaces of a node.
+    pub(crate) fn namespaces(&self, node: Option<&str>) -> Result<Namespaces, ServeError> {
+        let (handover, fds) = self.exchange(node, Order::Namespaces)?;
+        let namespaces = serde_json::from_value(handover)
+            .ok()
+            .and_then(|handover| Namespaces::of_node(handover, fds));
         namespaces.ok_or_else(|| {
             ServeError::Input("the node did not hand over its namespaces".to_owned())
         })
     }
 
-    fn exchange(&self, order: &Order) -> Result<(Value, Vec<OwnedFd>), ServeError> {
+    fn exchange(
+        &self,
+        node: Option<&str>,
+        order: Order,
+    ) -> Result<(Value, Vec<OwnedFd>), ServeError> {
         let what = || "talk to the node".to_owned();
-        let mut line = serde_json::to_vec(order).doing(what)?;
+        let node = node.map(str::to_owned);
+        let mut line = serde_json::to_vec(&Request { node, order }).doing(what)?;
         line.push(b'\n');
         (&self.stream).write_all(&line).doing(what)?;
         let (answer, fds) = message::receive(&self.stream).doing(what)?;

@@ -1,5 +1,6 @@
 //! The socket through which a node is looked at and changed while it runs.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
@@ -13,17 +14,18 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
+use serde_json::Value;
 
+use super::cli::DIR_VARIABLE;
 use super::error::{Doing, ServeError};
 use super::message;
 use super::namespaces::Namespaces;
-use super::node::Node;
-use super::order::Order;
+use super::order::{Order, Request};
 
 /// The socket's name in the directory of a node.
 const SOCKET: &str = "control";
 /// Bytes of the longest order.
-const LONGEST_ORDER: u64 = 4096;
+const LONGEST_ORDER: u64 = 1 << 16;
 /// Connections at a time: one for each program that was entered, and some for `ctl`.
 const CONNECTIONS: usize = 1000;
 
@@ -64,17 +66,18 @@ impl Control {
     }
 
     /// The directory, wherever a program stands.
-    pub(crate) fn dir(&self) -> &Path {
+    fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
+    /// What programs find it in.
+    pub(crate) fn variable(&self) -> (&'static str, OsString) {
+        (DIR_VARIABLE, self.dir().as_os_str().to_owned())
+    }
+
     /// Answers from now on.
-    pub(crate) fn serve(self, node: &Arc<Node>) -> Result<ControlGuard, ServeError> {
+    pub(crate) fn serve(self, served: Arc<dyn Served>) -> Result<ControlGuard, ServeError> {
         let guard = ControlGuard { path: self.path };
-        let served = Arc::new(Served {
-            node: Arc::clone(node),
-            namespaces: node.namespaces()?,
-        });
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
@@ -84,7 +87,7 @@ impl Control {
                     let _ = thread::Builder::new()
                         .name("control".to_owned())
                         .spawn(move || match admit(&connection, taken) {
-                            Ok(()) => served.answer_all(&connection),
+                            Ok(()) => answer_all(&*served, &connection),
                             Err(error) => {
                                 let _ = message::send(&connection, &Err(error), &[]);
                             }
@@ -101,8 +104,8 @@ fn admit(connection: &UnixStream, taken: usize) -> Result<(), String> {
     if peer(connection).map_err(|error| error.to_string())? != geteuid().as_raw() {
         return Err("the node belongs to another user".to_owned());
     }
-    // Two are the listener's.
-    if taken > CONNECTIONS + 2 {
+    // Some are the server's.
+    if taken > CONNECTIONS + 3 {
         return Err(format!(
             "the node has {CONNECTIONS} connections: end some programs"
         ));
@@ -128,34 +131,46 @@ impl Drop for ControlGuard {
 }
 
 /// What connections are about.
-#[derive(Debug)]
-struct Served {
-    node: Arc<Node>,
-    namespaces: Namespaces,
+pub(crate) trait Served: Send + Sync {
+    /// Does what a node is asked, or all are. An error is for a person to read.
+    fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String>;
+
+    /// The namespaces of a node.
+    fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String>;
 }
 
-impl Served {
-    /// One order a line, one answer a line.
-    fn answer_all(&self, connection: &UnixStream) {
-        let mut orders = BufReader::new(connection);
-        loop {
-            let mut line = String::new();
-            match (&mut orders).take(LONGEST_ORDER).read_line(&mut line) {
-                Ok(length) if length > 0 => {}
-                _ => return,
+/// One order a line, one answer a line.
+fn answer_all(served: &dyn Served, connection: &UnixStream) {
+    let mut orders = BufReader::new(connection);
+    loop {
+        let mut line = String::new();
+        match (&mut orders).take(LONGEST_ORDER).read_line(&mut line) {
+            Ok(length) if length > 0 => {}
+            _ => return,
+        }
+        let sent = match serde_json::from_str(&line) {
+            Ok(Request {
+                node,
+                order: Order::Namespaces,
+            }) => hand_over(connection, served.namespaces(node.as_deref())),
+            Ok(Request { node, order }) => {
+                message::send(connection, &served.obey(node.as_deref(), &order), &[])
             }
-            let order = serde_json::from_str(&line).map_err(|error| format!("no order: {error}"));
-            let (answer, fds) = match order {
-                Ok(Order::Namespaces) => (Ok(self.namespaces.pids().into()), self.namespaces.fds()),
-                Ok(order) => (self.node.obey(&order), Vec::new()),
-                Err(error) => (Err(error), Vec::new()),
-            };
-            let sent = message::send(connection, &answer, &fds);
-            if sent.is_err() || !line.ends_with('\n') {
-                return;
-            }
+            Err(error) => message::send(connection, &Err(format!("no order: {error}")), &[]),
+        };
+        if sent.is_err() || !line.ends_with('\n') {
+            return;
         }
     }
+}
+
+fn hand_over(to: &UnixStream, namespaces: Result<Arc<Namespaces>, String>) -> io::Result<()> {
+    let namespaces = match namespaces {
+        Ok(namespaces) => namespaces,
+        Err(error) => return message::send(to, &Err(error), &[]),
+    };
+    let (handover, fds) = namespaces.handover();
+    message::send(to, &Ok(serde_json::to_value(handover)?), &fds)
 }
 
 /// Opens the directory of a node. What another user can put there is not to be trusted.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cxi_mock::Nic;
+use cxi_mock::{Clock, Nic};
 
+use super::namespaces::Home;
 use super::server::Server;
 
 /// Looks without traffic after which the thread lets others run after each.
@@ -20,22 +21,45 @@ const YIELD: u32 = 1024;
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 /// How long a thread waits for queues before it looks whether it was told of them.
 const PARKED: Duration = Duration::from_secs(60);
+/// A tick of the fabric's time: after two seconds a NIC gives up what is not answered.
+const TICK: Duration = Duration::from_millis(1);
 
 /// Starts the threads of a server's NICs.
-pub(crate) fn start(server: &Arc<Server>) -> io::Result<()> {
+pub(crate) fn start(server: &Arc<Server>, home: &Arc<Home>) -> io::Result<()> {
     for function in server.functions.iter().filter(|it| it.vf.is_none()) {
-        let (server, nic) = (Arc::clone(server), Arc::clone(&function.nic));
+        let (server, home) = (Arc::clone(server), Arc::clone(home));
+        let nic = Arc::clone(&function.nic);
         thread::Builder::new()
             .name(format!("nic{}", function.number))
-            .spawn(move || run(&server, &nic))?;
+            .spawn(move || {
+                let _ = home.enter();
+                run(&server, &nic);
+            })?;
     }
+    Ok(())
+}
+
+/// Starts the thread that lets the time of a fabric pass while an answer may be lost.
+pub(crate) fn start_clock(clock: Clock) -> io::Result<()> {
+    thread::Builder::new()
+        .name("clock".to_owned())
+        .spawn(move || {
+            loop {
+                if clock.wait(PARKED) {
+                    while clock.is_busy() {
+                        thread::sleep(TICK);
+                        clock.tick();
+                    }
+                }
+            }
+        })?;
     Ok(())
 }
 
 fn run(server: &Server, nic: &Nic) {
     let mut idle = 0_u32;
     let mut pause = PAUSE.0;
-    loop {
+    while !server.has_ended() {
         if nic.step() {
             (idle, pause) = (0, PAUSE.0);
             wake_all(server);

@@ -4,13 +4,17 @@
 //! child, another guard that one's, and the program is the last guard's. Whichever two of the three
 //! are killed, also at once, the one that is left ends the program and all its descendants.
 
-use std::ffi::OsString;
-use std::os::fd::AsFd;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_pdeathsig};
 use nix::sys::signal::{Signal, kill};
@@ -18,6 +22,8 @@ use nix::unistd::{Pid, getpid, getppid};
 
 use super::children;
 use super::error::{Doing, ServeError};
+use super::namespaces::Namespaces;
+use super::privileges::mount_refused;
 use super::signals::{Arrived, Signals, release};
 
 /// Exit status of something that was killed with its node.
@@ -27,46 +33,123 @@ const EXIT_CANNOT_RUN: u8 = 126;
 /// Exit status when there is no such program.
 const EXIT_NOT_FOUND: u8 = 127;
 
+/// What process 1 of a node says when programs can run there.
+pub(crate) const READY: &[u8] = b"ready\n";
+
 /// This program, also where its file has been replaced or covered.
-const SELF: &str = "/proc/self/exe";
+pub(crate) const SELF: &str = "/proc/self/exe";
 
 /// Makes this process inherit what its descendants leave behind. Call it before `run`.
 pub(crate) fn adopt_orphans() -> Result<(), ServeError> {
     set_child_subreaper(true).doing(|| "become a subreaper of processes".to_owned())
 }
 
-/// Runs a program under a guard until it ends, or until the other end of `lifeline` is gone.
+/// A program to run.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    pub(crate) program: &'a [OsString],
+    /// Variables beside those of this process.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// The node that it runs on; none for where this process is.
+    pub(crate) place: Option<Arc<Namespaces>>,
+}
+
+/// Runs programs, each under a guard, until all have ended, or until the other end of `lifeline` is
+/// gone. The status is the highest of theirs.
 pub(crate) fn run(
-    program: &[OsString],
+    launches: &[Launch<'_>],
     signals: &Signals,
-    variable: Option<(&str, OsString)>,
     lifeline: Option<&UnixStream>,
 ) -> Result<u8, ServeError> {
-    let guard = spawn(guarding(1, program).envs(variable))?;
-    let status = loop {
-        match wait(signals, lifeline)? {
+    let mut guards = launches
+        .iter()
+        .map(start_guard)
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut status = 0;
+    while !guards.is_empty() {
+        match wait(signals, lifeline.map(AsFd::as_fd))? {
             Event::Lifeline => {
                 super::say(format_args!("the node is gone, and with it the program"));
-                break EXIT_KILLED;
+                status = EXIT_KILLED;
+                break;
             }
             Event::Signals => {}
         }
-        let mut ended = None;
         while let Some(arrived) = signals.next() {
             match arrived {
-                Arrived::Child => ended = ended.or_else(|| children::reap(guard)),
+                Arrived::Child => {
+                    for (ended, with) in children::reap() {
+                        let count = guards.len();
+                        guards.retain(|guard| *guard != ended);
+                        if guards.len() < count {
+                            status = status.max(with);
+                        }
+                    }
+                }
                 Arrived::Forward(signal, _) => {
-                    let _ = kill(guard, signal);
+                    for guard in &guards {
+                        let _ = kill(*guard, signal);
+                    }
                 }
                 Arrived::FromTerminal(_) => {}
             }
         }
-        if let Some(status) = ended {
-            break status;
-        }
-    };
+    }
     children::kill_all();
     Ok(status)
+}
+
+/// Starts the guard of a program.
+fn start_guard(launch: &Launch<'_>) -> Result<Pid, ServeError> {
+    // Nobody sees a parent in another PID namespace.
+    let parent = match &launch.place {
+        Some(place) if place.has_pids() => Pid::from_raw(0),
+        _ => getpid(),
+    };
+    let mut command = guarding(parent, 1, launch.program);
+    command.envs(launch.variables.iter().cloned());
+    let Some(place) = launch.place.clone() else {
+        return spawn(&mut command);
+    };
+    let (sender, started) = mpsc::sync_channel(1);
+    let start = move || {
+        let guard = place.join().and_then(|()| spawn(&mut command));
+        let failed = guard.is_err();
+        let _ = sender.send(guard);
+        // The guard ends with the thread that started it.
+        while !failed {
+            thread::park();
+        }
+    };
+    let what = || "start a thread on the node".to_owned();
+    let thread = thread::Builder::new().name("launch".to_owned());
+    thread.spawn(start).doing(what)?;
+    started.recv().map_err(io::Error::other).doing(what)?
+}
+
+/// Runs a program on a node without a guard: it is not ended with this process.
+pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
+    let Some(place) = &launch.place else {
+        return Ok(become_program(launch));
+    };
+    place.join()?;
+    if !place.has_pids() {
+        return Ok(become_program(launch));
+    }
+    // Only a child has a number there.
+    let [name, arguments @ ..] = launch.program else {
+        return Ok(EXIT_NOT_FOUND);
+    };
+    let variables = launch.variables.iter().cloned();
+    let child = Command::new(name).args(arguments).envs(variables).spawn();
+    match child.and_then(|mut child| child.wait()) {
+        Ok(status) => {
+            let signal = status.signal().and_then(|signal| signal.try_into().ok());
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            Ok(code.or(signal.map(children::killed_by)).unwrap_or(u8::MAX))
+        }
+        Err(error) => Ok(cannot_run(name, &error)),
+    }
 }
 
 /// Waits until somebody wants this process to end.
@@ -95,7 +178,7 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
         return Ok(EXIT_KILLED);
     }
     let child = spawn(&mut match more.checked_sub(1) {
-        Some(more) => guarding(more, program),
+        Some(more) => guarding(getpid(), more, program),
         None => this(&["start"], program),
     })?;
     let status = loop {
@@ -103,7 +186,11 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
         let mut ended = None;
         while let Some(arrived) = signals.next() {
             match arrived {
-                Arrived::Child => ended = ended.or_else(|| children::reap(child)),
+                Arrived::Child => {
+                    let of_child = |(pid, _): &(Pid, u8)| *pid == child;
+                    let status = children::reap().into_iter().find(of_child);
+                    ended = ended.or(status.map(|(_, status)| status));
+                }
                 Arrived::Forward(signal, sender) if sender == parent.as_raw() => {
                     let _ = kill(child, signal);
                 }
@@ -126,20 +213,48 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
 pub(crate) fn start(program: &[OsString]) -> Result<u8, ServeError> {
     set_pdeathsig(Signal::SIGKILL).doing(|| "tie the program to its guard".to_owned())?;
     release()?;
-    Ok(become_program(program, None))
+    Ok(become_program(&Launch {
+        program,
+        variables: Vec::new(),
+        place: None,
+    }))
 }
 
 /// Becomes the program. Returns the exit status if that fails.
-pub(crate) fn become_program(program: &[OsString], variable: Option<(&str, OsString)>) -> u8 {
-    let Some((name, arguments)) = program.split_first() else {
+fn become_program(launch: &Launch<'_>) -> u8 {
+    let Some((name, arguments)) = launch.program.split_first() else {
         return EXIT_NOT_FOUND;
     };
-    let error = Command::new(name).args(arguments).envs(variable).exec();
+    let variables = launch.variables.iter().cloned();
+    let error = Command::new(name).args(arguments).envs(variables).exec();
+    cannot_run(name, &error)
+}
+
+/// Says why a program does not run; returns the exit status.
+fn cannot_run(name: &OsStr, error: &io::Error) -> u8 {
     super::say(format_args!("cannot run {}: {error}", name.display()));
     match error.kind() {
-        std::io::ErrorKind::NotFound => EXIT_NOT_FOUND,
+        io::ErrorKind::NotFound => EXIT_NOT_FOUND,
         _ => EXIT_CANNOT_RUN,
     }
+}
+
+/// Process 1 of a node with PID namespace: makes its `/proc`, says that the node is ready, and
+/// collects what nobody waits for until whoever serves closes the input, or is gone. Then the kernel
+/// ends all processes of the node.
+pub(crate) fn init() -> Result<u8, ServeError> {
+    let signals = Signals::take()?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)
+        .map_err(|errno| mount_refused("a /proc of the node's own", errno))?;
+    let (input, mut output) = (io::stdin(), io::stdout());
+    let said = output.write_all(READY).and_then(|()| output.flush());
+    said.doing(|| "say that the node is ready".to_owned())?;
+    while let Event::Signals = wait(&signals, Some(input.as_fd()))? {
+        while signals.next().is_some() {}
+        children::reap();
+    }
+    Ok(0)
 }
 
 enum Event {
@@ -148,10 +263,10 @@ enum Event {
 }
 
 /// Sleeps until there is a signal to read or the lifeline has something.
-fn wait(signals: &Signals, lifeline: Option<&UnixStream>) -> Result<Event, ServeError> {
+fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Event, ServeError> {
     loop {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        fds.extend(lifeline.map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN)));
+        fds.extend(lifeline.map(|end| PollFd::new(end, PollFlags::POLLIN)));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
@@ -174,9 +289,9 @@ fn this(arguments: &[&str], program: &[OsString]) -> Command {
     command
 }
 
-/// A guard below this process, with as many more below it.
-fn guarding(more: u8, program: &[OsString]) -> Command {
-    let (parent, more) = (getpid().to_string(), more.to_string());
+/// A guard below this process, which it sees as `parent`, with as many more below it.
+fn guarding(parent: Pid, more: u8, program: &[OsString]) -> Command {
+    let (parent, more) = (parent.to_string(), more.to_string());
     this(&["guard", "--parent", &parent, "--more", &more], program)
 }
 

@@ -19,7 +19,7 @@ pub(crate) type Answer = Result<Value, String>;
 pub(crate) fn send(to: &UnixStream, answer: &Answer, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(6))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -38,7 +38,7 @@ pub(crate) fn receive(from: &UnixStream) -> io::Result<(Answer, Vec<OwnedFd>)> {
     let (mut line, mut fds) = (Vec::new(), Vec::new());
     while line.last() != Some(&b'\n') {
         let mut bytes = [0; 4096];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(6))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let into = &mut [IoSliceMut::new(&mut bytes)];
         let length = recvmsg(from, into, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;

@@ -161,6 +161,34 @@ pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
     .map_err(|errno| mount_refused("FUSE", errno))
 }
 
+/// Lays a `/etc/hosts` over the real one, if there is one.
+pub(crate) fn lay_hosts(stage: &Stage, text: &str) -> Result<(), ServeError> {
+    const HOSTS: &str = "/etc/hosts";
+    if !Path::new(HOSTS).is_file() {
+        return Ok(());
+    }
+    let ours = stage.directory("etc")?.join("hosts");
+    fs::write(&ours, text).doing(|| format!("write {HOSTS}"))?;
+    bind(&ours, Path::new(HOSTS))
+}
+
+/// Gives the node shared memory of its own: processes of different nodes have the same numbers, and
+/// would find each other there.
+pub(crate) fn lay_shared_memory() -> Result<(), ServeError> {
+    const SHARED_MEMORY: &str = "/dev/shm";
+    if !Path::new(SHARED_MEMORY).is_dir() {
+        return Ok(());
+    }
+    mount(
+        Some("cxi-mock"),
+        SHARED_MEMORY,
+        Some("tmpfs"),
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        Some("mode=1777"),
+    )
+    .map_err(|errno| mount_refused("a tmpfs", errno))
+}
+
 /// The places where a NIC shows up.
 #[derive(Debug)]
 pub(crate) struct Places {

@@ -3,10 +3,12 @@
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
 use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, setns, unshare};
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{Pid, getegid, geteuid};
+use serde::{Deserialize, Serialize};
 
 use super::error::{Doing, ServeError};
 use super::mount;
@@ -41,6 +43,24 @@ pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
             set_map("gid_map", &format!("{} {gid} 1", within(gid.as_raw())))?;
         }
     }
+    keep_mounts_private()
+}
+
+/// Moves this thread, which is in a user namespace with all capabilities, into namespaces for one
+/// node among several.
+pub(crate) fn separate_node(name: &str) -> Result<(), ServeError> {
+    unshare(
+        CloneFlags::CLONE_FS
+            | CloneFlags::CLONE_NEWNS
+            | CloneFlags::CLONE_NEWUTS
+            | CloneFlags::CLONE_NEWIPC,
+    )
+    .doing(|| format!("make the namespaces of {name}"))?;
+    keep_mounts_private()?;
+    nix::unistd::sethostname(name).doing(|| format!("set the host name {name}"))
+}
+
+fn keep_mounts_private() -> Result<(), ServeError> {
     nix::mount::mount(
         None::<&str>,
         "/",
@@ -58,79 +78,141 @@ fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
     })
 }
 
+/// A kind of namespace that a node may have of its own, in the order in which one moves there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Users.
+    User,
+    /// The network.
+    Net,
+    /// The host name.
+    Uts,
+    /// Shared memory and message queues.
+    Ipc,
+    /// Process numbers; for the children of whoever moves there.
+    Pid,
+    /// Mounts.
+    Mnt,
+}
+
+impl Kind {
+    /// Its name below `/proc/PID/ns`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Net => "net",
+            Self::Uts => "uts",
+            Self::Ipc => "ipc",
+            Self::Pid => "pid",
+            Self::Mnt => "mnt",
+        }
+    }
+
+    fn flag(self) -> CloneFlags {
+        match self {
+            Self::User => CloneFlags::CLONE_NEWUSER,
+            Self::Net => CloneFlags::CLONE_NEWNET,
+            Self::Uts => CloneFlags::CLONE_NEWUTS,
+            Self::Ipc => CloneFlags::CLONE_NEWIPC,
+            Self::Pid => CloneFlags::CLONE_NEWPID,
+            Self::Mnt => CloneFlags::CLONE_NEWNS,
+        }
+    }
+}
+
 /// The namespaces of a node. They are handed over as descriptors: the number of a process means
 /// another process in another pid namespace, and may be given anew.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
-    user: File,
-    mounts: File,
-    /// If the node has one of its own.
-    network: Option<File>,
-    /// Inode number of the PID namespace, which a process cannot move to.
+    own: Vec<(Kind, File)>,
+    /// Inode number of the PID namespace of whoever serves.
+    pids: u64,
+}
+
+/// What stands beside the descriptors when they are handed over.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Handover {
+    kinds: Vec<Kind>,
     pids: u64,
 }
 
 impl Namespaces {
-    /// Those of this process.
-    pub(crate) fn own() -> Result<Self, ServeError> {
-        let open = |kind: &str| {
-            let path = format!("/proc/self/ns/{kind}");
-            File::open(&path).doing(|| format!("open {path}"))
-        };
+    /// Those of this thread, of some kinds.
+    pub(crate) fn of_this_thread(kinds: &[Kind]) -> Result<Self, ServeError> {
+        let own = kinds.iter().map(|kind| {
+            let path = format!("/proc/thread-self/ns/{}", kind.name());
+            Ok((*kind, open(&path)?))
+        });
         Ok(Self {
-            user: open("user")?,
-            mounts: open("mnt")?,
-            network: None,
-            pids: inode(&open("pid")?)?,
+            own: own.collect::<Result<_, _>>()?,
+            pids: inode(&open("/proc/thread-self/ns/pid")?)?,
         })
     }
 
-    pub(crate) fn pids(&self) -> u64 {
-        self.pids
+    /// The same with the PID namespace of a process.
+    pub(crate) fn with_pids_of(&self, process: Pid) -> Result<Self, ServeError> {
+        let pids = open(&format!("/proc/{process}/ns/pid"))?;
+        let own = self.own.iter().map(|(kind, file)| {
+            let file = file.try_clone().doing(|| "keep a namespace".to_owned())?;
+            Ok((*kind, file))
+        });
+        let mut own = own.collect::<Result<Vec<_>, ServeError>>()?;
+        own.push((Kind::Pid, pids));
+        // Once the mounts are others, nothing is opened any more.
+        own.sort_by_key(|(kind, _)| *kind as u8);
+        Ok(Self { own, ..*self })
     }
 
-    /// Those of this process with a network namespace of the node's own.
-    pub(crate) fn with_network(mut self, network: BorrowedFd<'_>) -> Result<Self, ServeError> {
-        let network = network.try_clone_to_owned();
-        self.network = Some(network.doing(|| "keep a namespace".to_owned())?.into());
-        Ok(self)
-    }
-
-    pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        let always = [self.user.as_fd(), self.mounts.as_fd()];
-        let network = self.network.as_ref().map(AsFd::as_fd);
-        always.into_iter().chain(network).collect()
+    /// To hand over: what stands beside the descriptors, and those.
+    pub(crate) fn handover(&self) -> (Handover, Vec<BorrowedFd<'_>>) {
+        let handover = Handover {
+            kinds: self.own.iter().map(|(kind, _)| *kind).collect(),
+            pids: self.pids,
+        };
+        (
+            handover,
+            self.own.iter().map(|(_, fd)| fd.as_fd()).collect(),
+        )
     }
 
     /// What a node handed over; none if something is missing.
-    pub(crate) fn of_node(pids: u64, fds: Vec<OwnedFd>) -> Option<Self> {
-        let mut fds = fds.into_iter().map(File::from);
-        Some(Self {
-            user: fds.next()?,
-            mounts: fds.next()?,
-            network: fds.next(),
-            pids,
-        })
+    pub(crate) fn of_node(handover: Handover, fds: Vec<OwnedFd>) -> Option<Self> {
+        let Handover { kinds, pids } = handover;
+        let fds = fds.into_iter().map(File::from);
+        let own: Vec<_> = kinds.iter().copied().zip(fds).collect();
+        (own.len() == kinds.len()).then_some(Self { own, pids })
     }
 
-    /// Moves this process there. Call it while there is one thread.
-    pub(crate) fn join(&self) -> Result<(), ServeError> {
-        let (theirs, own) = (self, Self::own()?);
-        if theirs.pids != own.pids {
+    /// Whether the processes there have numbers of their own.
+    pub(crate) fn has_pids(&self) -> bool {
+        self.own.iter().any(|(kind, _)| *kind == Kind::Pid)
+    }
+
+    /// Moves this process into the user namespace. Call it while there is one thread.
+    pub(crate) fn join_user(&self) -> Result<(), ServeError> {
+        if self.pids != inode(&open("/proc/self/ns/pid")?)? {
             return Err(ServeError::Input(
                 "the node runs in another PID namespace and could not answer programs of this \
                  one: enter it from there"
                     .to_owned(),
             ));
         }
+        for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind == Kind::User) {
+            if inode(theirs)? != inode(&open("/proc/self/ns/user")?)? {
+                enter(theirs, *kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves this thread into the other ones, and what it starts.
+    pub(crate) fn join(&self) -> Result<(), ServeError> {
         let stand = std::env::current_dir();
-        if inode(&theirs.user)? != inode(&own.user)? {
-            enter(&theirs.user, CloneFlags::CLONE_NEWUSER, "user")?;
+        unshare(CloneFlags::CLONE_FS).doing(|| "leave the other threads behind".to_owned())?;
+        for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind != Kind::User) {
+            enter(theirs, *kind)?;
         }
-        if let Some(network) = &theirs.network {
-            enter(network, CloneFlags::CLONE_NEWNET, "network")?;
-        }
-        enter(&theirs.mounts, CloneFlags::CLONE_NEWNS, "mount")?;
         if !mount::is_mock() {
             return Err(ServeError::Input(
                 "the node's namespaces do not show a mock: nothing is run there".to_owned(),
@@ -144,11 +226,37 @@ impl Namespaces {
     }
 }
 
-fn enter(namespace: &File, kind: CloneFlags, name: &str) -> Result<(), ServeError> {
-    setns(namespace, kind).map_err(|errno| {
+/// The mount namespace of whoever serves. Its `/proc` shows all processes, that of a node may show
+/// the node's alone.
+#[derive(Debug)]
+pub(crate) struct Home(File);
+
+impl Home {
+    /// The one of this thread.
+    pub(crate) fn here() -> Result<Arc<Self>, ServeError> {
+        open("/proc/thread-self/ns/mnt").map(|file| Arc::new(Self(file)))
+    }
+
+    /// Moves this thread there.
+    pub(crate) fn enter(&self) -> Result<(), ServeError> {
+        if inode(&open("/proc/thread-self/ns/mnt")?)? == inode(&self.0)? {
+            return Ok(());
+        }
+        unshare(CloneFlags::CLONE_FS).doing(|| "leave the other threads behind".to_owned())?;
+        setns(&self.0, CloneFlags::CLONE_NEWNS).doing(|| "leave the mounts of a node".to_owned())
+    }
+}
+
+fn open(path: &str) -> Result<File, ServeError> {
+    File::open(path).doing(|| format!("open {path}"))
+}
+
+fn enter(namespace: &File, kind: Kind) -> Result<(), ServeError> {
+    setns(namespace, kind.flag()).map_err(|errno| {
         ServeError::missing(
             format!(
-                "entering the node's {name} namespace is refused ({})",
+                "entering the node's {} namespace is refused ({})",
+                kind.name(),
                 errno.desc()
             ),
             "Enter a node as the user who serves it, with the same capabilities.",

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use netlink_packet_core::{
@@ -40,14 +40,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Moves this process into a network namespace with loopback alone. Call it while there is one
-    /// thread.
+    /// Moves this thread into a network namespace with loopback alone.
     pub(crate) fn separate() -> Result<Self, ServeError> {
         let unshare_network = || unshare(CloneFlags::CLONE_NEWNET).map_err(|e| refused(e.into()));
         unshare_network()?;
         let switch = Netlink::open().map_err(refused)?;
         unshare_network()?;
-        let namespace = "/proc/self/ns/net";
+        let namespace = "/proc/thread-self/ns/net";
         let network = Self {
             namespace: File::open(namespace).doing(|| format!("open {namespace}"))?,
             node: Netlink::open().map_err(refused)?,
@@ -58,8 +57,13 @@ impl Network {
     }
 
     /// The node's namespace.
-    pub(crate) fn namespace(&self) -> BorrowedFd<'_> {
-        self.namespace.as_fd()
+    pub(crate) fn namespace(&self) -> &File {
+        &self.namespace
+    }
+
+    /// A socket of the node's namespace.
+    pub(crate) fn netlink(&self) -> &Netlink {
+        &self.node
     }
 
     /// Makes the network device of a function.
@@ -108,14 +112,15 @@ impl Network {
     }
 }
 
-fn link(index: u32) -> LinkMessage {
+/// A message about the device of an index.
+pub(crate) fn link(index: u32) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.header.index = index;
     message
 }
 
 /// Why there is no network.
-fn refused(error: io::Error) -> ServeError {
+pub(crate) fn refused(error: io::Error) -> ServeError {
     let how = match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EPERM) => {
             "In a container, allow it (docker run --cap-add SYS_ADMIN --cap-add NET_ADMIN)"
@@ -136,13 +141,13 @@ fn refused(error: io::Error) -> ServeError {
 
 /// A socket for requests about the network devices of one namespace. It keeps the namespace.
 #[derive(Debug)]
-struct Netlink {
+pub(crate) struct Netlink {
     socket: Mutex<OwnedFd>,
 }
 
 impl Netlink {
     /// A socket of the namespace of this thread.
-    fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let socket = socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
@@ -155,7 +160,7 @@ impl Netlink {
     }
 
     /// Sets a device up or down.
-    fn set_up(&self, index: u32, up: bool) -> io::Result<()> {
+    pub(crate) fn set_up(&self, index: u32, up: bool) -> io::Result<()> {
         let mut message = link(index);
         message.header.change_mask = LinkFlags::Up;
         message.header.flags.set(LinkFlags::Up, up);
@@ -163,7 +168,7 @@ impl Netlink {
     }
 
     /// Sends a request and waits for what became of it.
-    fn request(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    pub(crate) fn request(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
         let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));

@@ -1,5 +1,6 @@
 //! A node while it is served: mounts, the file system's thread, and NICs that come and go.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
@@ -11,7 +12,7 @@ use super::data_path;
 use super::error::{Doing, ServeError};
 use super::files::Files;
 use super::mount::{self, LinkDirectory, Places, Stage};
-use super::namespaces::Namespaces;
+use super::namespaces::{Home, Kind, Namespaces};
 use super::network::Network;
 use super::server::{Function, Server};
 use super::sysfs::network_device;
@@ -25,31 +26,62 @@ pub(crate) struct Node {
     server: Arc<Server>,
     places: Places,
     network: Option<Network>,
+    namespaces: Arc<Namespaces>,
+}
+
+/// How a node is furnished.
+#[derive(Debug)]
+pub(crate) struct Furniture {
+    /// Freed LNIs whose queues were busy are cleaned up every second.
+    pub(crate) cleanup: bool,
+    /// A network of its own.
+    pub(crate) network: Option<Network>,
+    /// What `/etc/hosts` says.
+    pub(crate) hosts: Option<String>,
+    /// Where threads look at processes.
+    pub(crate) home: Arc<Home>,
+    /// Which namespaces programs have to enter.
+    pub(crate) own: &'static [Kind],
 }
 
 impl Node {
-    /// Mounts everything in this mount namespace and starts to answer. `cleanup`: freed LNIs whose
-    /// queues were busy are cleaned up every second.
+    /// Mounts everything in the mount namespace of this thread and starts to answer.
     pub(crate) fn start(
         server: Arc<Server>,
         fuse: OwnedFd,
-        cleanup: bool,
-        network: Option<Network>,
+        furniture: Furniture,
     ) -> Result<Self, ServeError> {
+        let Furniture {
+            cleanup,
+            network,
+            hosts,
+            home,
+            own,
+        } = furniture;
         let stage = Stage::new()?;
         mount::extend_sysfs(&stage)?;
         mount::mount_fuse(&fuse)?;
-        answer(Arc::clone(&server), fuse)?;
+        answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
         let places = Places::lay(&stage, network.is_some())?;
-        drop(stage);
-        data_path::start(&server).doing(|| "start the data path".to_owned())?;
-        if cleanup {
-            clean_up_regularly(Arc::clone(&server))?;
+        if let Some(hosts) = hosts {
+            mount::lay_hosts(&stage, &hosts)?;
+            mount::lay_shared_memory()?;
         }
+        drop(stage);
+        data_path::start(&server, &home).doing(|| "start the data path".to_owned())?;
+        if cleanup {
+            clean_up_regularly(Arc::clone(&server), home)?;
+        }
+        let kinds: Vec<_> = own
+            .iter()
+            .copied()
+            .filter(|kind| *kind != Kind::Net || network.is_some())
+            .collect();
         let node = Self {
             server,
             places,
             network,
+            namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?),
         };
         for function in &node.server.functions {
             node.show(function)?;
@@ -64,12 +96,8 @@ impl Node {
     }
 
     /// The namespaces in which programs see it.
-    pub(crate) fn namespaces(&self) -> Result<Namespaces, ServeError> {
-        let own = Namespaces::own()?;
-        match &self.network {
-            Some(network) => own.with_network(network.namespace()),
-            None => Ok(own),
-        }
+    pub(crate) fn namespaces(&self) -> &Arc<Namespaces> {
+        &self.namespaces
     }
 
     /// The link of a function comes or goes for users of netlink.
@@ -98,6 +126,12 @@ impl Node {
             self.places.unlink(directory, &name)?;
         }
         self.places.remove_device(&function.device_name())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.server.end();
     }
 }
 
@@ -135,22 +169,27 @@ fn links(function: &Function) -> [(LinkDirectory, String, String); 5] {
     ]
 }
 
-fn answer(server: Arc<Server>, fuse: OwnedFd) -> Result<(), ServeError> {
+fn answer(server: Arc<Server>, fuse: OwnedFd, home: Arc<Home>) -> Result<(), ServeError> {
     let start = || "start the file system".to_owned();
     let files = Files::new(server);
     let session = Session::from_fd(files, fuse, SessionACL::All, Config::default()).doing(start)?;
     thread::Builder::new()
         .name("files".to_owned())
-        .spawn(move || session.run())
+        .spawn(move || {
+            // Elsewhere it would keep the mounts that it waits for.
+            home.enter().map_err(io::Error::other)?;
+            session.run()
+        })
         .doing(start)?;
     Ok(())
 }
 
-fn clean_up_regularly(server: Arc<Server>) -> Result<(), ServeError> {
+fn clean_up_regularly(server: Arc<Server>, home: Arc<Home>) -> Result<(), ServeError> {
     thread::Builder::new()
         .name("cleanup".to_owned())
         .spawn(move || {
-            loop {
+            let _ = home.enter();
+            while !server.has_ended() {
                 thread::sleep(CLEANUP_INTERVAL);
                 for function in &server.functions {
                     if function.vf.is_none() {

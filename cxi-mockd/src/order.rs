@@ -2,6 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What is asked, and of whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// Name of a node in a cluster; none for all of it, and where there is one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+    pub(crate) order: Order,
+}
+
 /// Something that a node is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,4 +54,35 @@ pub(crate) enum Order {
     Plug { nic: u16 },
     /// The link comes or goes.
     Link { nic: u16, up: bool },
+    /// Something that a cluster is asked to do.
+    Cluster(ClusterOrder),
+}
+
+/// Something that a cluster is asked to do, or one of its nodes as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ClusterOrder {
+    /// Name the nodes that run.
+    Nodes,
+    /// The node dies.
+    Kill,
+    /// The node boots, after it has died if it runs.
+    Reboot,
+    /// The switch port of a NIC drops packets with that chance out of 65,536.
+    Port { nic: u16, loss: u16 },
+    /// Two sets of nodes do not reach each other any more.
+    Partition {
+        one: Vec<String>,
+        other: Vec<String>,
+    },
+    /// All nodes reach each other again.
+    Heal,
+    /// What happens to packets from now on; chances are out of 65,536.
+    Packets {
+        loss: u16,
+        duplication: u16,
+        reordering: u16,
+        delay: u16,
+        seed: u64,
+    },
 }

@@ -1,8 +1,11 @@
 //! Orders as `cxi-mock ctl` takes them.
 
+use std::convert::Infallible;
+use std::str::FromStr;
+
 use clap::{Subcommand, ValueEnum};
 
-use super::order::Order;
+use super::order::{ClusterOrder, Order};
 
 /// What to do with a node.
 #[derive(Clone, Debug, Subcommand)]
@@ -52,6 +55,108 @@ pub(crate) enum OrderArguments {
         #[arg(default_value_t = 0)]
         nic: u16,
     },
+    #[command(flatten)]
+    Cluster(ClusterOrderArguments),
+}
+
+/// What to do with a cluster, or with one of its nodes as a whole (--node).
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ClusterOrderArguments {
+    /// Let a node die: its programs are killed, its NICs are gone
+    Kill,
+    /// Boot a node, after it has died: its services are gone, ids start again
+    Reboot,
+    /// Let the switch port of a NIC drop packets
+    Port {
+        /// Number of the NIC
+        nic: u16,
+        /// Share of packets, from 0 to 1
+        #[arg(long, value_name = "SHARE", value_parser = chance)]
+        loss: u16,
+    },
+    /// Part two sets of nodes, until heal
+    Partition {
+        /// Nodes on the one side
+        #[arg(value_name = "NODES")]
+        one: Nodes,
+        /// Nodes on the other side
+        #[arg(value_name = "OTHERS")]
+        other: Nodes,
+    },
+    /// End all partitions
+    Heal,
+    /// Set what happens to packets between NICs: nothing, without options
+    Packets {
+        /// Share that is lost, from 0 to 1
+        #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
+        loss: u16,
+        /// Share that comes twice
+        #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
+        duplication: u16,
+        /// Share that overtakes the packet before it
+        #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
+        reordering: u16,
+        /// Packets come up to this many milliseconds later
+        #[arg(long, value_name = "MS", default_value_t = 0)]
+        delay: u16,
+        /// Where the random numbers start
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
+}
+
+/// Names of nodes with commas between.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes(pub(crate) Vec<String>);
+
+impl FromStr for Nodes {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.split(',').map(str::to_owned).collect()))
+    }
+}
+
+/// A share of packets as a chance out of 65,536.
+fn chance(text: &str) -> Result<u16, String> {
+    let share: Option<f64> = text.parse().ok();
+    match share.filter(|share| (0.0..=1.0).contains(share)) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is between 0 and 65,535"
+        )]
+        Some(share) => Ok((share * f64::from(u16::MAX)).round() as u16),
+        None => Err("expected a number from 0 to 1".to_owned()),
+    }
+}
+
+impl From<ClusterOrderArguments> for ClusterOrder {
+    fn from(arguments: ClusterOrderArguments) -> Self {
+        match arguments {
+            ClusterOrderArguments::Kill => Self::Kill,
+            ClusterOrderArguments::Reboot => Self::Reboot,
+            ClusterOrderArguments::Port { nic, loss } => Self::Port { nic, loss },
+            ClusterOrderArguments::Partition { one, other } => Self::Partition {
+                one: one.0,
+                other: other.0,
+            },
+            ClusterOrderArguments::Heal => Self::Heal,
+            ClusterOrderArguments::Packets {
+                loss,
+                duplication,
+                reordering,
+                delay,
+                seed,
+            } => Self::Packets {
+                loss,
+                duplication,
+                reordering,
+                delay,
+                seed,
+            },
+        }
+    }
 }
 
 /// The state of a link.
@@ -112,6 +217,7 @@ impl From<OrderArguments> for Order {
                 nic,
                 up: link == LinkState::Up,
             },
+            OrderArguments::Cluster(order) => Self::Cluster(order.into()),
         }
     }
 }

@@ -4,18 +4,43 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::control::Served;
+use super::namespaces::Namespaces;
 use super::node::Node;
 use super::order::Order;
 use super::server::Windows;
 use cxi_mock::{FaultSpec, Nic};
 
+impl Served for Node {
+    fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
+        only_node(node)?;
+        self.do_order(order)
+    }
+
+    fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
+        only_node(node)?;
+        Ok(Arc::clone(Node::namespaces(self)))
+    }
+}
+
+fn only_node(node: Option<&str>) -> Result<(), String> {
+    node.map_or(Ok(()), |name| {
+        Err(format!(
+            "no node {name}: there is one node, which has no name: leave out --node"
+        ))
+    })
+}
+
 impl Node {
     /// Does what is asked; an error is for a person to read.
-    pub(crate) fn obey(&self, order: &Order) -> Result<Value, String> {
+    pub(crate) fn do_order(&self, order: &Order) -> Result<Value, String> {
         match order {
             // The socket answers that.
             Order::Namespaces => {}
             Order::State => return self.state(),
+            Order::Cluster(_) => {
+                return Err("this is one node: start several with cxi-mock cluster".to_owned());
+            }
             Order::Txq {
                 nic,
                 index,
@@ -76,7 +101,7 @@ impl Node {
         functions.filter(|function| function.vf.is_none())
     }
 
-    fn state(&self) -> Result<Value, String> {
+    pub(crate) fn state(&self) -> Result<Value, String> {
         let nics = self
             .physical()
             .map(|function| {

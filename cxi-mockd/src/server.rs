@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fuser::{INodeNo, ReplyOpen};
@@ -125,6 +125,7 @@ pub(crate) struct Server {
     /// Files without a descriptor, which may have a window mapped.
     closing: Mutex<Vec<Arc<OpenFile>>>,
     next_file: AtomicU64,
+    ended: AtomicBool,
 }
 
 impl Server {
@@ -163,7 +164,17 @@ impl Server {
             files: RwLock::default(),
             closing: Mutex::default(),
             next_file: AtomicU64::new(1),
+            ended: AtomicBool::new(false),
         }
+    }
+
+    /// Lets the threads that work for it end.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// The function of a number.

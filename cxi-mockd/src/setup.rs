@@ -16,10 +16,12 @@ pub(crate) enum Setup {
     Alike(NicConfig),
     /// Each NIC as it stands there.
     Each(Vec<NicConfig>),
+    /// The NICs of each node.
+    Nodes(Vec<Vec<NicConfig>>),
 }
 
-/// Reads a configuration: an object for NICs that are alike, or a list of objects. What is not
-/// said has its default.
+/// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
+/// lists. What is not said has its default.
 pub(crate) fn read(path: &Path) -> Result<Setup, ServeError> {
     let text = fs::read(path).doing(|| format!("read {}", path.display()))?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
@@ -30,14 +32,28 @@ pub(crate) fn read(path: &Path) -> Result<Setup, ServeError> {
 
 fn from_value(value: Value) -> Result<Setup, String> {
     match value {
-        Value::Array(nics) => nics
+        Value::Array(all) if all.first().is_some_and(Value::is_array) => all
             .into_iter()
             .enumerate()
-            .map(|(index, nic)| one(nic).map_err(|error| format!("NIC {index}: {error}")))
+            .map(|(index, node)| {
+                match node {
+                    Value::Array(nics) => list(nics),
+                    other => Err(format!("{other}: expected a list of NICs")),
+                }
+                .map_err(|error| format!("node {index}: {error}"))
+            })
             .collect::<Result<_, _>>()
-            .map(Setup::Each),
+            .map(Setup::Nodes),
+        Value::Array(nics) => list(nics).map(Setup::Each),
         value => one(value).map(Setup::Alike),
     }
+}
+
+fn list(nics: Vec<Value>) -> Result<Vec<NicConfig>, String> {
+    nics.into_iter()
+        .enumerate()
+        .map(|(index, nic)| one(nic).map_err(|error| format!("NIC {index}: {error}")))
+        .collect()
 }
 
 fn one(value: Value) -> Result<NicConfig, String> {
@@ -146,6 +162,16 @@ mod tests {
             panic!("a list");
         };
         assert_eq!((nics.len(), nics[1].identity.nid), (2, 7));
+    }
+
+    #[test]
+    fn a_list_of_lists_says_each_node() {
+        let Ok(Setup::Nodes(nodes)) = config(r#"[[{}, {}], [{"identity": {"nid": 7}}]]"#) else {
+            panic!("nodes");
+        };
+        assert_eq!((nodes[0].len(), nodes[1][0].identity.nid), (2, 7));
+        let error = config("[[{}], {}]").unwrap_err();
+        assert_eq!(error, "node 1: {}: expected a list of NICs");
     }
 
     #[test]

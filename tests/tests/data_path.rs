@@ -124,7 +124,7 @@ fn puts_go_from_node_to_node_or_end() {
     });
     one.send(&put).unwrap();
     nodes[0].nics()[0].run_until_idle();
-    assert!(cluster.is_busy());
+    assert!(cluster.clock().is_busy());
     cluster.kill(1);
     cluster.run_until_idle();
     assert_eq!(one.event().unwrap(), lost);

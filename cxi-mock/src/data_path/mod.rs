@@ -95,6 +95,7 @@ impl DataPath {
         let mut state = self.state();
         state.plugged = plugged;
         state.show_link();
+        self.busy.notify_all();
     }
 
     /// Whether operations wait for an answer that may have been lost.

@@ -1,0 +1,38 @@
+//! The time of a fabric, which a front end lets pass.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::data_path::Wire;
+
+/// The time of the fabric that NICs share. The model has no clock: somebody ticks.
+///
+/// A tick brings packets that are late. A NIC sends again what was not answered for 64 ticks, and
+/// gives it up after 32 times.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Wire>);
+
+impl Clock {
+    pub(crate) fn new(wire: &Arc<Wire>) -> Self {
+        Self(Arc::clone(wire))
+    }
+
+    /// Lets a tick pass for all NICs of the fabric.
+    pub fn tick(&self) {
+        self.0.tick();
+    }
+
+    /// Whether packets are on their way, or operations wait for an answer that may be lost.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.0.is_busy()
+    }
+
+    /// Waits until operations wait for an answer that may be lost, or for that long. Says whether
+    /// there are any: then it is time to [`tick`](Self::tick) while the fabric
+    /// [is busy](Self::is_busy).
+    #[must_use]
+    pub fn wait(&self, most: Duration) -> bool {
+        self.0.wait_for_traffic(most)
+    }
+}

@@ -1,0 +1,149 @@
+//! The command line of `cxi-mock cluster`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+
+use super::{Cluster, MOST_NODES};
+use crate::cli::{DIR_VARIABLE, NODE_VARIABLE, Program};
+use crate::connection::Connection;
+use crate::control::{Control, Served};
+use crate::error::ServeError;
+use crate::launch::{self, Launch};
+use crate::namespaces::Namespaces;
+use crate::nic_args::NicArguments;
+use crate::order::{ClusterOrder, Order};
+use crate::signals::Signals;
+
+/// The place of a program among those that were started together, from 0.
+const RANK_VARIABLE: &str = "CXI_MOCK_RANK";
+/// How many were started together.
+const RANKS_VARIABLE: &str = "CXI_MOCK_RANKS";
+
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArguments {
+    /// Number of nodes [default: 2, or as in the configuration]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_NODES)))]
+    nodes: Option<u16>,
+    #[command(flatten)]
+    nics: NicArguments,
+    /// Directory for `run`, `enter` and `ctl`; programs find it in CXI_MOCK_DIR
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, global = true)]
+    dir: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<ClusterCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClusterCommand {
+    /// Run a program on every node
+    ///
+    /// With --nodes or --config in front, on a cluster that exists as long as the program runs, else
+    /// on the one of --dir. Programs find their place in CXI_MOCK_RANK, from 0 to CXI_MOCK_RANKS - 1,
+    /// and their node in CXI_MOCK_NODE. The exit status is the highest.
+    Run {
+        /// Only on these nodes, such as n1,n3
+        #[arg(long, value_name = "NODES", value_delimiter = ',')]
+        on: Vec<String>,
+        #[command(flatten)]
+        program: Program,
+    },
+}
+
+impl ClusterArguments {
+    pub(crate) fn run(self) -> Result<u8, ServeError> {
+        match &self.command {
+            None => self.serve(),
+            Some(ClusterCommand::Run { on, program }) => match &self.dir {
+                Some(dir) if self.nodes.is_none() && !self.nics.says_what() => {
+                    run_there(dir, on, program)
+                }
+                _ => self.run_here(on, program),
+            },
+        }
+    }
+
+    fn serve(&self) -> Result<u8, ServeError> {
+        let dir = self.dir.as_deref().ok_or_else(|| {
+            ServeError::Input(
+                "nobody could use the cluster: name a directory for it with --dir, or run a program \
+                 on it, such as cxi-mock cluster --nodes 4 run -- hostname"
+                    .to_owned(),
+            )
+        })?;
+        let signals = Signals::take()?;
+        let control = Control::open(dir)?;
+        let cluster = Cluster::start(self.nodes, &self.nics)?;
+        let _guard = control.serve(cluster)?;
+        launch::until_ended(&signals)?;
+        Ok(0)
+    }
+
+    /// Runs a program on a cluster that exists as long.
+    fn run_here(&self, on: &[String], program: &Program) -> Result<u8, ServeError> {
+        let signals = Signals::take()?;
+        launch::adopt_orphans()?;
+        let control = self.dir.as_deref().map(Control::open).transpose()?;
+        let dir = control.as_ref().map(|control| control.variable().1);
+        let cluster = Cluster::start(self.nodes, &self.nics)?;
+        let place = |node: &str| cluster.namespaces(Some(node)).map_err(ServeError::Input);
+        let places = places(on, cluster.nodes_up(), place)?;
+        let served: Arc<dyn Served> = cluster.clone();
+        let _guard = control.map(|control| control.serve(served)).transpose()?;
+        launch::run(&launches(&places, program, dir), &signals, None)
+    }
+}
+
+/// Runs a program on a cluster that is served.
+fn run_there(dir: &Path, on: &[String], program: &Program) -> Result<u8, ServeError> {
+    let connection = Connection::open(dir)?;
+    let up = connection.send(None, Order::Cluster(ClusterOrder::Nodes))?;
+    let up: Vec<String> = serde_json::from_value(up).unwrap_or_default();
+    let place = |node: &str| connection.namespaces(Some(node)).map(Arc::new);
+    let places = places(on, up, place)?;
+    if let Some((_, place)) = places.first() {
+        place.join_user()?;
+    }
+    let signals = Signals::take()?;
+    launch::adopt_orphans()?;
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let launches = launches(&places, program, Some(dir.into_os_string()));
+    launch::run(&launches, &signals, Some(connection.lifeline()))
+}
+
+/// The nodes to run on, with their namespaces; those that run, if none is named.
+fn places(
+    on: &[String],
+    up: Vec<String>,
+    place: impl Fn(&str) -> Result<Arc<Namespaces>, ServeError>,
+) -> Result<Vec<(String, Arc<Namespaces>)>, ServeError> {
+    let names = if on.is_empty() { up } else { on.to_vec() };
+    let placed = names.into_iter().map(|name| {
+        let place = place(&name)?;
+        Ok((name, place))
+    });
+    placed.collect()
+}
+
+fn launches<'a>(
+    places: &[(String, Arc<Namespaces>)],
+    program: &'a Program,
+    dir: Option<OsString>,
+) -> Vec<Launch<'a>> {
+    let dir = dir.map(|dir| (DIR_VARIABLE, dir));
+    let launch = |(rank, (node, place)): (usize, &(String, Arc<Namespaces>))| Launch {
+        program: &program.program,
+        variables: [
+            (NODE_VARIABLE, node.into()),
+            (RANK_VARIABLE, rank.to_string().into()),
+            (RANKS_VARIABLE, places.len().to_string().into()),
+        ]
+        .into_iter()
+        .chain(dir.clone())
+        .collect(),
+        place: Some(Arc::clone(place)),
+    };
+    places.iter().enumerate().map(launch).collect()
+}

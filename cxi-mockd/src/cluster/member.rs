@@ -1,0 +1,116 @@
+//! A node of a cluster while it runs.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::Pid;
+
+use super::Cluster;
+use super::names;
+use crate::error::{Doing, ServeError};
+use crate::launch::{READY, SELF};
+use crate::namespaces::{Kind, Namespaces, separate_node};
+use crate::network::Network;
+use crate::node::{Furniture, Node};
+use crate::privileges;
+use crate::server::Server;
+
+/// A node that runs. Its processes end when it is dropped.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) node: Arc<Node>,
+    pub(super) namespaces: Arc<Namespaces>,
+    init: Init,
+}
+
+impl Member {
+    /// Makes a node's namespaces, and serves it there.
+    pub(super) fn start(cluster: &Cluster, number: usize) -> Result<Self, ServeError> {
+        // Of the thread that makes the namespaces, nothing is left but those.
+        let (node, init) = thread::scope(|scope| {
+            let made = scope.spawn(|| make(cluster, number));
+            made.join()
+                .unwrap_or_else(|_| Err(ServeError::Input("the node panicked".to_owned())))
+        })?;
+        let namespaces = node.namespaces().with_pids_of(init.pid())?;
+        Ok(Self {
+            namespaces: Arc::new(namespaces),
+            node: Arc::new(node),
+            init,
+        })
+    }
+
+    /// The number of its process 1.
+    pub(super) fn pid(&self) -> Pid {
+        self.init.pid()
+    }
+}
+
+fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
+    let name = names::name(number);
+    separate_node(&name)?;
+    let network = cluster.lan.as_ref().map(|lan| {
+        let network = Network::separate()?;
+        lan.attach(number, &network)?;
+        Ok::<_, ServeError>(network)
+    });
+    let furniture = Furniture {
+        cleanup: cluster.cleanup,
+        network: network.transpose()?,
+        hosts: Some(names::hosts(cluster.members.len(), cluster.lan.is_some())),
+        home: Arc::clone(&cluster.home),
+        own: &[Kind::User, Kind::Net, Kind::Uts, Kind::Ipc, Kind::Mnt],
+    };
+    let fuse = privileges::open_fuse()?;
+    let model = cluster.model.node(number);
+    let nics = model.as_deref().map(|node| node.nics()).unwrap_or_default();
+    let server = Arc::new(Server::new(nics, cluster.authority.clone(), None, None));
+    let node = Node::start(server, fuse, furniture)?;
+    Ok((node, Init::start()?))
+}
+
+/// Process 1 of a node.
+#[derive(Debug)]
+struct Init(Child);
+
+impl Init {
+    /// Starts it in a PID namespace of its own and waits until it is ready.
+    fn start() -> Result<Self, ServeError> {
+        unshare(CloneFlags::CLONE_NEWPID).doing(|| "make a PID namespace".to_owned())?;
+        let mut child = Command::new(SELF)
+            .arg0("cxi-mock")
+            .arg("init")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .doing(|| "start process 1 of a node".to_owned())?;
+        let mut said = Vec::new();
+        if let Some(output) = child.stdout.take() {
+            let _ = BufReader::new(output).read_until(b'\n', &mut said);
+        }
+        let init = Self(child);
+        if said == READY {
+            return Ok(init);
+        }
+        Err(ServeError::missing(
+            "a node cannot have processes of its own (process 1 said why)",
+            "In a container, allow mounts of proc (docker run --security-opt systempaths=unconfined).",
+        ))
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.0.id()).unwrap_or_default())
+    }
+}
+
+impl Drop for Init {
+    fn drop(&mut self) {
+        // The kernel ends all processes of the node before this one is gone.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,143 @@
+//! What a cluster does when it is asked through its socket.
+
+use std::sync::Arc;
+
+use cxi_mock::FabricFaults;
+use serde_json::{Value, json};
+
+use super::{Cluster, names};
+use crate::control::Served;
+use crate::namespaces::Namespaces;
+use crate::node::Node;
+use crate::order::{ClusterOrder, Order};
+
+impl Served for Cluster {
+    fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
+        match (node, order) {
+            (_, Order::Cluster(order)) => self.obey_cluster(node, order),
+            (Some(node), order) => self.running(node)?.do_order(order),
+            (None, Order::State) => self.state(),
+            (None, Order::Fault { fault }) => self.inject(fault).map(|()| Value::Null),
+            (None, Order::ClearFaults) => {
+                self.each(|node| node.do_order(order).map(|_| ()))?;
+                Ok(Value::Null)
+            }
+            (None, _) => Err(self.which_node()),
+        }
+    }
+
+    fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
+        let node = node.ok_or_else(|| self.which_node())?;
+        let member = self.member(self.number(node)?);
+        let member = member.as_ref().ok_or_else(|| down(node))?;
+        Ok(Arc::clone(&member.namespaces))
+    }
+}
+
+impl Cluster {
+    fn obey_cluster(&self, node: Option<&str>, order: &ClusterOrder) -> Result<Value, String> {
+        let fabric = self.model.fabric();
+        match order {
+            ClusterOrder::Nodes => return Ok(self.nodes_up().into()),
+            ClusterOrder::Kill => self.kill(self.one(node)?),
+            ClusterOrder::Reboot => self.reboot(self.one(node)?)?,
+            ClusterOrder::Port { nic, loss } => {
+                let number = self.one(node)?;
+                let addresses = self.model.node(number).map(|node| node.addresses());
+                let addresses = addresses.unwrap_or_default();
+                let nid = addresses.get(usize::from(*nic)).ok_or_else(|| {
+                    let count = addresses.len();
+                    format!("there is no NIC {nic}: the node has {count}, counted from 0")
+                })?;
+                fabric.set_port_loss(*nid, *loss);
+            }
+            ClusterOrder::Partition { one, other } => {
+                let numbers = |names: &[String]| -> Result<Vec<_>, String> {
+                    names.iter().map(|name| self.number(name)).collect()
+                };
+                self.model.partition(&numbers(one)?, &numbers(other)?);
+            }
+            ClusterOrder::Heal => fabric.heal(),
+            ClusterOrder::Packets {
+                loss,
+                duplication,
+                reordering,
+                delay,
+                seed,
+            } => fabric.set_faults(FabricFaults {
+                seed: *seed,
+                loss: *loss,
+                duplication: *duplication,
+                reordering: *reordering,
+                delay: *delay,
+            }),
+        }
+        Ok(Value::Null)
+    }
+
+    fn state(&self) -> Result<Value, String> {
+        let nodes = (0..self.members.len()).map(|number| {
+            let mut state = json!({"name": names::name(number), "up": false});
+            if let Some(member) = self.member(number).as_ref() {
+                let own_network = self.lan.is_some();
+                let more = json!({
+                    "up": true,
+                    "address": names::address(number, own_network),
+                    "init": member.pid().as_raw(),
+                    "nic_addresses": self.model.node(number).map(|node| node.addresses()),
+                });
+                merge(&mut state, more);
+                merge(&mut state, member.node.state()?);
+            }
+            Ok(state)
+        });
+        Ok(json!({"nodes": nodes.collect::<Result<Vec<_>, String>>()?}))
+    }
+
+    /// A fault on every node.
+    pub(super) fn inject(&self, fault: &str) -> Result<(), String> {
+        self.each(|node| node.inject(fault))
+    }
+
+    fn each(&self, mut act: impl FnMut(&Node) -> Result<(), String>) -> Result<(), String> {
+        (0..self.members.len()).try_for_each(|number| match self.member(number).as_ref() {
+            Some(member) => act(&member.node),
+            None => Ok(()),
+        })
+    }
+
+    /// Names of the nodes that run.
+    pub(super) fn nodes_up(&self) -> Vec<String> {
+        let up = (0..self.members.len()).filter(|number| self.member(*number).is_some());
+        up.map(names::name).collect()
+    }
+
+    fn running(&self, name: &str) -> Result<Arc<Node>, String> {
+        let member = self.member(self.number(name)?);
+        let member = member.as_ref().ok_or_else(|| down(name))?;
+        Ok(Arc::clone(&member.node))
+    }
+
+    fn one(&self, node: Option<&str>) -> Result<usize, String> {
+        node.map_or_else(|| Err(self.which_node()), |name| self.number(name))
+    }
+
+    fn number(&self, name: &str) -> Result<usize, String> {
+        names::number(name, self.members.len())
+    }
+
+    fn which_node(&self) -> String {
+        let last = names::name(self.members.len() - 1);
+        format!("which node? Say it with --node, n1 to {last}")
+    }
+}
+
+fn down(name: &str) -> String {
+    format!("{name} is down: boot it with cxi-mock ctl --node {name} reboot")
+}
+
+fn merge(to: &mut Value, from: Value) {
+    if let (Value::Object(to), Value::Object(from)) = (to, from) {
+        to.extend(from);
+    }
+}

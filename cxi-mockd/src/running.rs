@@ -1,0 +1,130 @@
+//! One node that this process serves and stands on: `run` and `serve`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use cxi_mock::{MockNode, NicConfig};
+
+use super::control::{Control, ControlGuard, Served};
+use super::data_path;
+use super::error::{Doing, ServeError};
+use super::namespaces::{self, Home, Inside, Kind};
+use super::network::Network;
+use super::nic_args::NicArguments;
+use super::node::{Furniture, Node};
+use super::server::Server;
+use super::setup::Setup;
+use super::state_file::{Saver, StateFile};
+use super::trace::Trace;
+use super::{preset, privileges};
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    #[command(flatten)]
+    nics: NicArguments,
+    /// Services live on in this file: a node goes on where the last one with it ended
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Note every command in this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Run programs under the own user id, without privileges (ordinary users only)
+    #[arg(long)]
+    as_user: bool,
+}
+
+/// A node that is served by this process.
+pub(crate) struct Running {
+    node: Arc<Node>,
+    _control: Option<ControlGuard>,
+}
+
+impl Running {
+    /// Writes the state where it lives on.
+    pub(crate) fn save(&self) -> Result<(), ServeError> {
+        self.node
+            .server()
+            .state
+            .as_ref()
+            .map_or(Ok(()), Saver::save)
+    }
+}
+
+impl NodeArguments {
+    /// Makes the node and moves this process into it.
+    pub(crate) fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
+        let state = self.state.as_deref().map(StateFile::take).transpose()?;
+        let model = self.node(state.as_ref())?;
+        let state = state.map(|file| Saver::new(file, &model));
+        let trace = self.trace.as_deref().map(Trace::create).transpose()?;
+        let route = privileges::check()?;
+        let inside = if self.as_user {
+            Inside::Oneself
+        } else {
+            Inside::Root
+        };
+        namespaces::separate(route, inside)?;
+        let furniture = Furniture {
+            cleanup: !self.nics.manual_cleanup,
+            network: self.nics.network.then(Network::separate).transpose()?,
+            hosts: None,
+            home: Home::here()?,
+            own: &[Kind::User, Kind::Net, Kind::Mnt],
+        };
+        let fuse = privileges::open_fuse()?;
+        let server = Server::new(model.nics(), self.nics.authority(), trace, state);
+        let node = Arc::new(Node::start(Arc::new(server), fuse, furniture)?);
+        data_path::start_clock(model.clock()).doing(|| "start the clock".to_owned())?;
+        for fault in &self.nics.fault {
+            node.inject(fault).map_err(ServeError::Input)?;
+        }
+        let served: Arc<dyn Served> = node.clone();
+        let running = Running {
+            _control: control.map(|control| control.serve(served)).transpose()?,
+            node,
+        };
+        // A file that cannot be written is better noticed before than after the program.
+        running.save()?;
+        Ok(running)
+    }
+
+    fn node(&self, state: Option<&StateFile>) -> Result<MockNode, ServeError> {
+        let restored = state.map(StateFile::read).transpose()?;
+        let Some(node) = restored.flatten() else {
+            let node = self.fresh_node()?;
+            if let Some(path) = &self.nics.preset {
+                preset::make(&node, path)?;
+            }
+            return Ok(node);
+        };
+        if self.nics.says_what() {
+            let configs = |node: &MockNode| -> Vec<NicConfig> {
+                let nics = node.nics().iter();
+                nics.map(|nic| nic.config().clone()).collect()
+            };
+            if configs(&node) != configs(&self.fresh_node()?) {
+                return Err(ServeError::Input(
+                    "the state file holds a node of another configuration: leave out --nics, \
+                     --config, --release and --set, or take another file"
+                        .to_owned(),
+                ));
+            }
+        }
+        Ok(node)
+    }
+
+    fn fresh_node(&self) -> Result<MockNode, ServeError> {
+        let node = match self.nics.setup()? {
+            Setup::Alike(config) => MockNode::with_nics(self.nics.nics.unwrap_or(1), &config),
+            Setup::Each(configs) => MockNode::new(configs),
+            Setup::Nodes(_) => {
+                return Err(ServeError::Input(
+                    "the configuration lists nodes: expected NICs of one node, or cxi-mock cluster"
+                        .to_owned(),
+                ));
+            }
+        };
+        node.map_err(|error| ServeError::Input(format!("the driver does not load: {error}")))
+    }
+}
