@@ -81,16 +81,19 @@ impl Control {
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
+                let seats = Arc::new(());
                 for connection in self.listener.incoming().flatten() {
-                    let served = Arc::clone(&served);
-                    let taken = Arc::strong_count(&served);
+                    let (served, seat) = (Arc::clone(&served), Arc::clone(&seats));
+                    let taken = Arc::strong_count(&seats) - 1;
                     let _ = thread::Builder::new()
                         .name("control".to_owned())
-                        .spawn(move || match admit(&connection, taken) {
-                            Ok(()) => answer_all(&*served, &connection),
-                            Err(error) => {
+                        .spawn(move || {
+                            if let Err(error) = admit(&connection, taken) {
                                 let _ = message::send(&connection, &Err(error), &[]);
+                            } else {
+                                answer_all(&*served, &connection);
                             }
+                            drop(seat);
                         });
                 }
             })
@@ -104,8 +107,7 @@ fn admit(connection: &UnixStream, taken: usize) -> Result<(), String> {
     if peer(connection).map_err(|error| error.to_string())? != geteuid().as_raw() {
         return Err("the node belongs to another user".to_owned());
     }
-    // Some are the server's.
-    if taken > CONNECTIONS + 3 {
+    if taken > CONNECTIONS {
         return Err(format!(
             "the node has {CONNECTIONS} connections: end some programs"
         ));

@@ -114,10 +114,9 @@ fn start_guard(launch: &Launch<'_>) -> Result<Pid, ServeError> {
     let (sender, started) = mpsc::sync_channel(1);
     let start = move || {
         let guard = place.join().and_then(|()| spawn(&mut command));
-        let failed = guard.is_err();
         let _ = sender.send(guard);
-        // The guard ends with the thread that started it.
-        while !failed {
+        // The guard would end with the thread that started it.
+        loop {
             thread::park();
         }
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use cxi_mock::{MockNode, NicConfig};
 
-use super::control::{Control, ControlGuard, Served};
+use super::control::{Control, ControlGuard};
 use super::data_path;
 use super::error::{Doing, ServeError};
 use super::namespaces::{self, Home, Inside, Kind};
@@ -79,9 +79,9 @@ impl NodeArguments {
         for fault in &self.nics.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }
-        let served: Arc<dyn Served> = node.clone();
+        let serve = |control: Control| control.serve(Arc::<Node>::clone(&node));
         let running = Running {
-            _control: control.map(|control| control.serve(served)).transpose()?,
+            _control: control.map(serve).transpose()?,
             node,
         };
         // A file that cannot be written is better noticed before than after the program.

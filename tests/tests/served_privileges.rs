@@ -49,6 +49,27 @@ fn an_ordinary_user_is_root_inside() {
 }
 
 #[test]
+fn an_ordinary_user_has_a_cluster() {
+    need_node!();
+    if !node::is_root() {
+        return skip("all other tests are about an ordinary user here");
+    }
+    let script = format!(
+        "/mnt/server cluster --nodes 2 --network run -- \
+         sh -euc 'echo $(hostname) $(id -u) $(grep -c eth0 /proc/net/dev); \
+         /mnt/client cycle {DEVICE}' | sort"
+    );
+    let Some(output) = as_user("666", &script) else {
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.is_empty() {
+        return skip(&String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(text, "n1 0 1\nn2 0 1\nok\nok\n", "{output:?}");
+}
+
+#[test]
 fn an_ordinary_user_may_stay_one() {
     need_node!();
     if !node::is_root() {

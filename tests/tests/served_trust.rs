@@ -116,7 +116,7 @@ fn the_control_socket_has_bounds() {
     let mut taken = Vec::new();
     let refusal = (0..1200).find_map(|_| {
         let mut connection = UnixStream::connect(&path).expect("the node listens");
-        let _ = connection.write_all(b"\"state\"\n");
+        let _ = connection.write_all(b"{\"order\":\"state\"}\n");
         let mut line = String::new();
         let mut answers = BufReader::new(connection);
         let _ = answers.read_line(&mut line);

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::{Cluster, MOST_NODES};
 use crate::cli::{DIR_VARIABLE, NODE_VARIABLE, Program};
 use crate::connection::Connection;
-use crate::control::{Control, Served};
+use crate::control::{Control, Served as _};
 use crate::error::ServeError;
 use crate::launch::{self, Launch};
 use crate::namespaces::Namespaces;
@@ -90,8 +90,8 @@ impl ClusterArguments {
         let cluster = Cluster::start(self.nodes, &self.nics)?;
         let place = |node: &str| cluster.namespaces(Some(node)).map_err(ServeError::Input);
         let places = places(on, cluster.nodes_up(), place)?;
-        let served: Arc<dyn Served> = cluster.clone();
-        let _guard = control.map(|control| control.serve(served)).transpose()?;
+        let serve = |control: Control| control.serve(Arc::<Cluster>::clone(&cluster));
+        let _guard = control.map(serve).transpose()?;
         launch::run(&launches(&places, program, dir), &signals, None)
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Lan(Netlink);
 
 impl Lan {
     pub(super) fn new() -> Result<Self, ServeError> {
-        let make = || {
+        let bridge = || {
             unshare(CloneFlags::CLONE_NEWNET)?;
             let netlink = Netlink::open()?;
             let mut bridge = link(BRIDGE);
@@ -44,9 +44,9 @@ impl Lan {
             Ok(netlink)
         };
         // Of the thread, the namespace is left.
-        let made = thread::spawn(make).join();
+        let bridge = thread::spawn(bridge).join();
         let panicked = |_| Err(io::Error::other("a thread panicked"));
-        made.unwrap_or_else(panicked).map(Self).map_err(refused)
+        bridge.unwrap_or_else(panicked).map(Self).map_err(refused)
     }
 
     /// Gives a node an `eth0` with its address.

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
+use cxi_mock::MockNode;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::Pid;
 
@@ -67,8 +68,8 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     };
     let fuse = privileges::open_fuse()?;
     let model = cluster.model.node(number);
-    let nics = model.as_deref().map(|node| node.nics()).unwrap_or_default();
-    let server = Arc::new(Server::new(nics, cluster.authority.clone(), None, None));
+    let nics = model.as_deref().map(MockNode::nics).unwrap_or_default();
+    let server = Arc::new(Server::new(nics, cluster.authority, None, None));
     let node = Node::start(server, fuse, furniture)?;
     Ok((node, Init::start()?))
 }

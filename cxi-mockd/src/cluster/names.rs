@@ -33,9 +33,8 @@ pub(super) fn hosts(nodes: usize, own_network: bool) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    for node in 0..nodes {
-        text += &format!("{}\t{}\n", address(node, own_network), name(node));
-    }
+    let line = |node| format!("{}\t{}\n", address(node, own_network), name(node));
+    text.extend((0..nodes).map(line));
     text
 }
 

@@ -55,7 +55,10 @@ macro_rules! need_node {
 /// The server with these arguments.
 pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(SERVER);
-    command.args(arguments).env_remove("CXI_MOCK_DIR");
+    command
+        .args(arguments)
+        .env_remove("CXI_MOCK_DIR")
+        .env_remove("CXI_MOCK_NODE");
     command
 }
 
@@ -124,8 +127,17 @@ pub struct Served {
 impl Served {
     /// Starts a node and waits until it answers.
     pub fn start(options: &[&str]) -> Self {
+        Self::with("serve", options)
+    }
+
+    /// Starts a cluster and waits until it answers.
+    pub fn cluster(options: &[&str]) -> Self {
+        Self::with("cluster", options)
+    }
+
+    fn with(command: &str, options: &[&str]) -> Self {
         let directory = Directory::new();
-        let process = server(["serve", "--dir", &directory.join("node")])
+        let process = server([command, "--dir", &directory.join("node")])
             .args(options)
             .stdin(Stdio::null())
             .spawn()
@@ -175,6 +187,25 @@ impl Served {
         let mut command = server(["enter", "--dir", &self.dir(), "--"]);
         command.args(program);
         command
+    }
+
+    /// A program on a node of the cluster, not started yet.
+    pub fn command_on(&self, node: &str, program: &[&str]) -> Command {
+        let mut command = server(["enter", "--dir", &self.dir(), "--node", node, "--"]);
+        command.args(program);
+        command
+    }
+
+    /// Runs a program on a node of the cluster.
+    pub fn on(&self, node: &str, program: &[&str]) -> Output {
+        let output = self.command_on(node, program).output();
+        output.expect("the server runs")
+    }
+
+    /// The state of a node, or of the whole cluster.
+    pub fn state_of(&self, node: &[&str]) -> Value {
+        let order = [node, &["state"]].concat();
+        serde_json::from_str(&printed(&self.ctl(&order))).expect("the state is JSON")
     }
 
     /// Runs a program on the node.

@@ -1,0 +1,281 @@
+//! Several nodes on one fabric, each in namespaces of its own.
+
+mod node;
+
+use std::fs;
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use node::{CLIENT, DEVICE, Directory, Served, eventually, kill, printed, server, with_argument};
+
+/// Runs a program on every node of a cluster that exists as long.
+fn run(options: &[&str], program: &[&str]) -> Output {
+    server(["cluster"])
+        .args(options)
+        .args(["run", "--"])
+        .args(program)
+        .output()
+        .expect("the server runs")
+}
+
+/// The lines of an output in order: nodes print when they please.
+fn sorted(output: &Output) -> Vec<String> {
+    let mut lines: Vec<_> = printed(output).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn each_node_has_a_name_processes_and_nics_of_its_own() {
+    need_node!();
+    let script = "echo $CXI_MOCK_RANK of $CXI_MOCK_RANKS $CXI_MOCK_NODE $(hostname) \
+                  $(ls -d /proc/[1-9]* | wc -l | awk '{ print ($1 < 9) }') $(ls /dev/shm | wc -l) \
+                  $(ls -d /dev/cxi* | wc -l) $(cat /sys/class/cxi/cxi1/device/properties/nid)";
+    let output = run(&["--nodes", "3", "--nics", "2"], &["sh", "-c", script]);
+    assert_eq!(
+        sorted(&output),
+        [
+            "0 of 3 n1 n1 1 0 2 0x101",
+            "1 of 3 n2 n2 1 0 2 0x103",
+            "2 of 3 n3 n3 1 0 2 0x105"
+        ]
+    );
+}
+
+#[test]
+fn the_status_is_the_highest_and_bad_arguments_are_refused() {
+    need_node!();
+    let output = run(&["--nodes", "3"], &["sh", "-c", "exit $CXI_MOCK_RANK"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let directory = Directory::new();
+    let config = directory.join("nodes.json");
+    let refused = |options: &[&str], expected: &str| {
+        let output = run(options, &["true"]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert!(text.contains(expected), "{text}");
+    };
+    fs::write(
+        &config,
+        r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 7}}]]"#,
+    )
+    .unwrap();
+    refused(
+        &["--config", &config],
+        "NIC 0 of node 1 has the fabric address 0x7",
+    );
+    refused(&["--config", &config, "--nodes", "2"], "leave out --nodes");
+    fs::write(&config, "[{}, {}]").unwrap();
+    refused(&["--config", &config], "a list of NICs for each node");
+    let output = server(["cluster", "--nodes", "2"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("name a directory for it with --dir"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_configuration_says_each_node() {
+    need_node!();
+    let directory = Directory::new();
+    let config = directory.join("nodes.json");
+    fs::write(
+        &config,
+        r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 8}, "release": "shs-12.0"}, {"identity": {"nid": 9}}]]"#,
+    )
+    .unwrap();
+    let cluster = Served::cluster(&["--config", &config]);
+    let state = cluster.state_of(&[]);
+    let addresses = |node: usize| state["nodes"][node]["nic_addresses"].to_string();
+    assert_eq!([addresses(0), addresses(1)], ["[7]", "[8,9]"]);
+    assert_eq!(state["nodes"][1]["nics"][0]["release"], "shs-12.0");
+}
+
+#[test]
+fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "2", "--nics", "2"]);
+    let word = format!("7{}", std::process::id());
+    let script = format!(
+        "setsid sleep {word} & sleep {word} & {CLIENT} allocate {DEVICE} 55 0; echo ready; wait"
+    );
+    let spawn = |node| {
+        let mut child = cluster
+            .command_on(node, &["sh", "-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server runs");
+        let mut lines = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut text = String::new();
+        while !text.ends_with("ready\n") {
+            let read = std::io::BufRead::read_line(&mut lines, &mut text).expect("output");
+            assert!(read > 0, "{text}");
+        }
+        child
+    };
+    let (mut dying, mut living) = (spawn("n1"), spawn("n2"));
+    let services = |node: &str| {
+        let state = cluster.state_of(&["--node", node]);
+        state["nics"][0]["state"]["svc_count"].as_u64()
+    };
+    assert_eq!((services("n1"), services("n2")), (Some(2), Some(2)));
+
+    cluster.order(&["--node", "n1", "kill"]);
+    let status = dying.wait().expect("it ends");
+    assert_eq!(status.code(), Some(137));
+    eventually("programs of n1 are left", || {
+        with_argument(&word).len() == 2
+    });
+    let refused = cluster.on("n1", &["true"]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("n1 is down: boot it"), "{text}");
+    assert_eq!(cluster.state_of(&[])["nodes"][0]["up"], false);
+
+    cluster.order(&["--node", "n1", "reboot"]);
+    assert_eq!((services("n1"), services("n2")), (Some(1), Some(2)));
+    let again = cluster.on("n1", &[CLIENT, "allocate", DEVICE, "55", "0"]);
+    assert!(again.status.success(), "{again:?}");
+    kill("TERM", living.id());
+    living.wait().expect("it ends");
+    eventually("programs are left", || with_argument(&word).is_empty());
+}
+
+/// Threads, descriptors and mounts of a node that died are gone.
+#[test]
+fn reboots_leak_nothing() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "2", "--network"]);
+    let count = |what: &str| {
+        let entries = fs::read_dir(format!("/proc/{}/{what}", cluster.pid()));
+        entries.expect("it runs").count()
+    };
+    cluster.order(&["--node", "n2", "reboot"]);
+    sleep(Duration::from_millis(1500));
+    let before = (count("task"), count("fd"));
+    for _ in 0..4 {
+        cluster.order(&["--node", "n2", "reboot"]);
+    }
+    eventually("threads or descriptors are left", || {
+        (count("task"), count("fd")) <= before
+    });
+}
+
+#[test]
+fn programs_run_on_chosen_nodes() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "3"]);
+    let on = |nodes: &[&str]| {
+        let mut command = server(["cluster", "run"]);
+        command.args(["--dir", &cluster.dir()]).args(nodes);
+        let script = "echo $CXI_MOCK_RANK $(hostname)";
+        command.args(["--", "sh", "-c", script]).output().unwrap()
+    };
+    assert_eq!(sorted(&on(&[])), ["0 n1", "1 n2", "2 n3"]);
+    assert_eq!(sorted(&on(&["--on", "n3,n1"])), ["0 n3", "1 n1"]);
+    cluster.order(&["--node", "n2", "kill"]);
+    assert_eq!(sorted(&on(&[])), ["0 n1", "1 n3"]);
+    assert!(!on(&["--on", "n9"]).status.success());
+    // What asks inside a node is about that node.
+    let inside = cluster.on("n3", &[node::SERVER, "ctl", "link", "down"]);
+    assert!(inside.status.success(), "{inside:?}");
+    let up = |node: &str| cluster.state_of(&["--node", node])["nics"][0]["link_up"].clone();
+    assert_eq!((up("n1"), up("n3")), (true.into(), false.into()));
+}
+
+#[test]
+fn orders_without_a_node_say_so() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "2"]);
+    let refused = |order: &[&str], expected: &str| {
+        let output = cluster.ctl(order);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && text.contains(expected),
+            "{text}"
+        );
+    };
+    refused(&["tick"], "which node? Say it with --node, n1 to n2");
+    refused(&["kill"], "which node?");
+    refused(&["--node", "n3", "tick"], "no node n3: expected n1 to n2");
+    refused(&["partition", "n1", "n5"], "no node n5");
+    refused(
+        &["--node", "n1", "port", "7", "--loss", "1"],
+        "there is no NIC 7",
+    );
+    for order in [
+        &["partition", "n1", "n2"] as &[&str],
+        &["heal"],
+        &["packets", "--loss", "0.5", "--seed", "7"],
+        &["packets"],
+        &["--node", "n1", "port", "0", "--loss", "0.1"],
+        &["fault", "SVC_DESTROY:EBUSY:times=1"],
+        &["clear-faults"],
+    ] {
+        cluster.order(order);
+    }
+    let node = Served::start(&[]);
+    let output = node.ctl(&["heal"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("start several with cxi-mock cluster"),
+        "{text}"
+    );
+}
+
+/// Daemons of different nodes listen on the same port and reach each other by name.
+#[test]
+fn nodes_reach_each_other_by_name() {
+    need_node!();
+    if std::process::Command::new("python3")
+        .arg("-V")
+        .output()
+        .is_err()
+    {
+        return node::skip("there is no python3");
+    }
+    let script = "import socket, time, os\n\
+        listener = socket.socket()\n\
+        listener.bind((socket.gethostname(), 7077))\n\
+        listener.listen()\n\
+        peer = 'n%d' % ((int(os.environ['CXI_MOCK_RANK']) + 1) % 3 + 1)\n\
+        for attempt in range(200):\n\
+        \x20   try:\n\
+        \x20       end = socket.create_connection((peer, 7077), timeout=10)\n\
+        \x20       break\n\
+        \x20   except OSError:\n\
+        \x20       time.sleep(0.05)\n\
+        other, address = listener.accept()\n\
+        end.sendall(os.environ['CXI_MOCK_NODE'].encode())\n\
+        print(socket.gethostname(), other.recv(9).decode())\n";
+    for options in [&["--nodes", "3"] as &[&str], &["--nodes", "3", "--network"]] {
+        let output = run(options, &["python3", "-c", script]);
+        assert_eq!(sorted(&output), ["n1 n3", "n2 n1", "n3 n2"], "{options:?}");
+    }
+}
+
+/// Whenever it is killed, no process stays behind.
+#[test]
+fn nothing_stays_behind_wherever_it_is_killed() {
+    need_node!();
+    let rounds = if node::full() { 100 } else { 6 };
+    let word = format!("8{}", std::process::id());
+    let script = format!("setsid sleep {word} & sleep {word} & exec sleep {word}");
+    for round in 0..rounds {
+        let directory = Directory::new();
+        let dir = directory.join("node");
+        let mut cluster = server(["cluster", "--nodes", "3", "--dir", &dir])
+            .args(["run", "--", "sh", "-c", &script])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server runs");
+        // Up to half a second, which no two rounds share.
+        sleep(Duration::from_millis((round * 7919) % 500));
+        kill("KILL", cluster.id());
+        cluster.wait().expect("it ends");
+        eventually("processes are left", || {
+            with_argument(&word).is_empty() && with_argument(&dir).is_empty()
+        });
+    }
+}
