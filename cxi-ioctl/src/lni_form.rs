@@ -89,9 +89,11 @@ impl LniAllocForm {
         transport: &dyn Transport,
         svc_id: u32,
     ) -> Result<(u32, LniForm), CommandError> {
-        let first = self.known().unwrap_or(LniForm::Long);
+        // Asked once: another thread may find it out meanwhile.
+        let known = self.known();
+        let first = known.unwrap_or(LniForm::Long);
         let (lni, form) = match alloc(transport, first, svc_id) {
-            Err(error) if error.errno() == Errno::EINVAL && self.known().is_none() => {
+            Err(error) if error.errno() == Errno::EINVAL && known.is_none() => {
                 (alloc(transport, LniForm::Short, svc_id)?, LniForm::Short)
             }
             result => (result?, first),
