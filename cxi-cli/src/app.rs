@@ -10,7 +10,9 @@ use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::node::reading;
 use crate::output::{self, Report};
-use crate::{audit, collectives, demo, devices, explain, generate, job, service, settings, vni};
+use crate::{
+    audit, collectives, demo, devices, explain, generate, integration, job, service, settings, vni,
+};
 
 /// Runs the command line.
 #[must_use]
@@ -42,6 +44,7 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Collectives(command) => collectives::run(command),
         Command::Config(command) => settings::run(command, &cli.common.settings),
+        Command::Integration(command) => integration::run(command),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),
         Command::Man { directory } => generate::man(directory),

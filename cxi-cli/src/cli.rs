@@ -9,6 +9,7 @@ use crate::collectives::cli::CollectivesCommand;
 use crate::devices::DevicesArgs;
 use crate::exit::EXIT_CODES;
 use crate::explain::ExplainCommand;
+use crate::integration::IntegrationCommand;
 use crate::job::cli::JobCommand;
 use crate::options::Common;
 use crate::service::cli::ServiceCommand;
@@ -58,6 +59,9 @@ pub(crate) enum Command {
     /// The settings of this machine
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Scripts for schedulers
+    #[command(subcommand)]
+    Integration(IntegrationCommand),
     /// Walk through an allocation for a job on a temporary mock node
     Demo,
     /// Print a completion script

@@ -54,7 +54,7 @@ fn check_says_what_is_used_and_where_it_comes_from() {
     let text = cxi(&[], &["--config", &file, "config", "check"]).done();
     assert!(text.starts_with(&format!("Settings of {file}\n")), "{text}");
     assert!(
-        text.contains("\nnode.lock            /run/site.lock              line 3\n"),
+        text.contains("\nnode.lock                   /run/site.lock              line 3\n"),
         "{text}"
     );
 }
@@ -63,7 +63,8 @@ fn check_says_what_is_used_and_where_it_comes_from() {
 fn a_wrong_file_is_refused_with_its_line() {
     let node = MockNode::new();
     let names = "  Expected one of wait, node.lock, node.records, node.retry-busy, pool.file, \
-                 pool.log, pool.vnis, controller.records, controller.wait, job.policy, job.mode, \
+                 pool.log, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
+                 controller.job-vni, job.policy, job.mode, \
                  job.floor, job.tles, job.traffic-classes.";
     let cases = [
         ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n{names}")),

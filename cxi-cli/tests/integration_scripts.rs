@@ -1,273 +1,170 @@
-//! The scripts of docs/integration, run as a scheduler runs them, on mock nodes. Commands of the
-//! scheduler itself are played by a few lines of shell.
+//! The scripts for schedulers, installed and run as a scheduler runs them, with its variables and
+//! no others, on mock nodes. Commands of the scheduler itself are played by a few lines of shell.
 
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use common::site::{Site, services};
 use common::{MockNode, Said};
 use nix::unistd::geteuid;
+use tempfile::TempDir;
 
-fn scripts(scheduler: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../docs/integration")
-        .join(scheduler)
-}
-
-/// A node with a scheduler's variables.
-struct Node {
-    mock: MockNode,
-    scheduler: &'static str,
-    variables: Vec<(&'static str, String)>,
-}
-
-impl Node {
-    fn new(scheduler: &'static str) -> Self {
-        Self {
-            mock: MockNode::new(),
-            scheduler,
-            variables: Vec::new(),
-        }
-    }
-
-    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.variables.push((name, value.into()));
-        self
-    }
-
-    fn bin(&self) -> PathBuf {
-        self.mock.directory().join("bin")
-    }
-
-    /// Puts a program into the PATH of the scripts.
-    fn program(&self, name: &str, text: &str) {
-        fs::create_dir_all(self.bin()).unwrap();
-        let path = self.bin().join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn run(&self, script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
-        let cxi = Path::new(env!("CARGO_BIN_EXE_cxi")).parent().unwrap();
-        let path = format!("{}:{}:/usr/bin:/bin", self.bin().display(), cxi.display());
-        let mut command = Command::new(scripts(self.scheduler).join(script));
-        command
-            .args(arguments)
-            .env_clear()
-            .env("PATH", path)
-            .env("CXI_MOCK", self.mock.file())
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .envs(variables.iter().copied());
-        command.output().unwrap().into()
-    }
-
-    fn services(&self) -> usize {
-        let list = self.mock.cxi(&["--json", "service", "list"]).json();
-        list["services"].as_array().unwrap().len()
-    }
-}
-
-fn flux(vnis: &str) -> Node {
-    let library = scripts("flux").join("flux-job.sh");
-    let node = Node::new("flux")
-        .with("FLUX_JOB_ID", "ƒ3WqKLhmP")
-        .with("FLUX_JOB_USERID", "5588")
-        .with("CXI_FLUX_LIB", library.display().to_string());
-    let event = format!(
-        "{{\"timestamp\":1751386927.8,\"name\":\"cray-slingshot\",\"context\":{{\"vnis\":[{vnis}]}}}}"
-    );
-    node.program(
-        "flux",
+fn site_of_slurm() -> Site {
+    let site = Site::new("slurm", "");
+    let path = site.directory.path().display().to_string();
+    fs::write(
+        site.path("cxi.toml"),
+        format!(
+            "[pool]\nfile = \"{path}/pool.json\"\n[controller]\nrecords = \"{path}/shared\"\nwait = \
+             \"100ms\"\n[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/jobs\"\n[job]\npolicy = \
+             \"slurm\"\ntles = false\n"
+        ),
+    )
+    .unwrap();
+    site.program(
+        "scontrol",
         &format!(
-            "#!/bin/sh\ncase \"$1 $2\" in\n'job wait-event') echo '{event}' ;;\n'getattr rank') echo 3 \
-             ;;\n'job info') echo R ;;\n'R decode') [ \"$3 $4\" = '--include=3 --count=core' ] && \
-             echo 8 ;;\n*) exit 1 ;;\nesac\n"
+            "#!/bin/sh\ncase $1 in\nshow) echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
+             Command=/bin/x\" ;;\nupdate) echo \"$2 $3\" >> {path}/updates ;;\nesac\n"
         ),
     );
-    node
+    site.program("squeue", "#!/bin/sh\necho 4712\n");
+    fs::write(site.path("network"), "(null)").unwrap();
+    site.install();
+    site.cxi(&["vni", "configure", "1024-1025"]).done();
+    site
 }
 
-#[test]
-fn flux_prolog_task_epilog_housekeeping() {
-    let node = flux("1024,1025");
-    assert_eq!(
-        node.run("prolog.sh", &[], &[]).done(),
-        "Created service 2 on cxi0-1: for uid 5588, VNIs 1024,1025\n"
-    );
-    let busy = [
-        ("CXI_MOCK_FAULT", "cxi1:SVC_DESTROY:EBUSY"),
-        ("CXI_EPILOG_RETRY", "20ms"),
-        ("CXI_HOUSEKEEPING_RETRY", "20ms"),
-    ];
-    // The epilog leaves what is busy to housekeeping, which drains the node by its exit code.
-    let said = node.run("epilog.sh", &[], &busy);
-    assert_eq!(said.code, 0);
-    assert!(
-        said.err.ends_with(
-            "slingshot: services of ƒ3WqKLhmP are still busy, housekeeping tries again\n"
-        ),
-        "{}",
-        said.err
-    );
-    assert_eq!(node.run("housekeeping.sh", &[], &busy).code, 4);
-    assert_eq!(
-        node.run("housekeeping.sh", &[], &[]).done(),
-        "cxi1: service 2 (uid 5588, VNIs 1024,1025): destroyed\n"
-    );
-    assert_eq!(node.services(), 2);
-    assert_eq!(node.run("housekeeping.sh", &[], &[]).code, 0);
-    assert_eq!(node.run("epilog.sh", &[], &[]).code, 0);
+/// A node of the site, with the variables that Slurm 22.05 gives to prolog and epilog.
+struct SlurmNode<'a> {
+    site: &'a Site,
+    mock: MockNode,
+    name: &'static str,
+}
 
-    let broken = [("CXI_MOCK_FAULT", "SVC_LIST_GET:EIO")];
-    assert_eq!(node.run("epilog.sh", &[], &broken).code, 1);
-    node.program("flux", "#!/bin/sh\nexit 1\n");
-    for script in ["prolog.sh", "epilog.sh", "housekeeping.sh"] {
-        node.run(script, &[], &[]).refused(
-            1,
-            "slingshot: no event cray-slingshot of ƒ3WqKLhmP: is the jobtap plugin loaded?",
+impl SlurmNode<'_> {
+    fn run(&self, script: &str, more: &[(&str, &str)]) -> Said {
+        let (uid, mock) = (
+            geteuid().to_string(),
+            self.mock.file().display().to_string(),
         );
+        let records = self.mock.directory().join("jobs").display().to_string();
+        let mut variables = vec![
+            ("SLURM_JOB_ID", "4711"),
+            ("SLURM_JOB_UID", &uid),
+            ("SLURM_JOB_CPUS_PER_NODE", "2,16"),
+            ("SLURM_NODELIST", "n[1-2]"),
+            ("SLURM_JOB_NODELIST", "n[1-2]"),
+            ("SLURMD_NODENAME", self.name),
+            ("SLURM_PROCID", "0"),
+            ("CXI_MOCK", &mock),
+            ("CXI_RECORDS", &records),
+        ];
+        variables.extend(more);
+        self.site.run(script, &[], &variables)
+    }
+}
+
+fn slurm_node<'a>(site: &'a Site, name: &'static str) -> SlurmNode<'a> {
+    SlurmNode {
+        site,
+        mock: MockNode::new(),
+        name,
     }
 }
 
 #[test]
-fn flux_task_environment_and_jobs_without_slingshot() {
-    let uid = geteuid().as_raw().to_string();
-    let node = flux("1024").with("FLUX_JOB_USERID", uid);
-    node.run("prolog.sh", &[], &[]).done();
-    let task = ["sh", "-c", "echo $SLINGSHOT_VNIS $SLINGSHOT_SVC_IDS"];
-    assert_eq!(
-        node.run("with-slingshot.sh", &task, &[]).done(),
-        "1024 2,2\n"
-    );
-
-    let off = flux("");
-    for script in ["prolog.sh", "epilog.sh", "housekeeping.sh"] {
-        assert_eq!(off.run(script, &[], &[]).done(), "");
-    }
-    assert_eq!(
-        off.run("with-slingshot.sh", &["echo", "task"], &[]).done(),
-        "task\n"
-    );
-}
-
-#[test]
-fn flux_housekeeping_clears_a_node_that_jobs_do_not_share() {
-    let node = flux("1024");
-    node.mock
-        .cxi(&["service", "create", "-d", "all", "--uid=9", "--vni=1030"])
-        .done();
-    assert_eq!(node.run("housekeeping.sh", &[], &[]).code, 0);
-    assert_eq!(node.services(), 4);
-    let pool = [("CXI_CLEAN_POOL", "1024-65535")];
-    assert_eq!(node.run("housekeeping.sh", &[], &pool).code, 0);
-    assert_eq!(node.services(), 2);
-}
-
-/// Nodes of one Slurm job, with the pool on a file system that they share.
-fn slurm(pool: &Path, name: &str) -> Node {
-    let node = Node::new("slurm");
-    let run = node.mock.directory().join("run").display().to_string();
-    node.with("SLURM_JOB_ID", "4711")
-        .with("SLURM_JOB_UID", geteuid().as_raw().to_string())
-        .with("SLURM_CPUS_ON_NODE", "16")
-        .with("SLURMD_NODENAME", name)
-        .with("CXI_RUN", run)
-        .with("CXI_VNI_POOL", pool.display().to_string())
-}
-
-fn free(mock: &MockNode, pool: &Path) -> u64 {
-    let option = format!("--pool={}", pool.display());
-    mock.cxi(&["vni", &option, "--json", "show"]).json()["free"]
-        .as_u64()
-        .unwrap()
-}
-
-#[test]
-fn slurm_nodes_share_vnis_that_are_free_after_the_last_epilog() {
-    let shared = MockNode::new();
-    let pool = shared.directory().join("pool.json");
-    let option = format!("--pool={}", pool.display());
-    shared
-        .cxi(&["vni", &option, "configure", "1024-1027"])
-        .done();
-    let (one, two) = (slurm(&pool, "n1"), slurm(&pool, "n2"));
-    let uid = geteuid();
+fn slurm_jobs_with_nothing_but_slurms_own_variables() {
+    let site = site_of_slurm();
+    let (one, two) = (slurm_node(&site, "n1"), slurm_node(&site, "n2"));
+    one.run("prolog-slurmctld.sh", &[]).done();
     for node in [&one, &two] {
+        let uid = geteuid();
         assert_eq!(
-            node.run("prolog.sh", &[], &[]).done(),
+            node.run("prolog.sh", &[]).done(),
             format!("Created service 2 on cxi0-1: for uid {uid}, VNI 1024\n")
         );
         assert_eq!(
-            node.run("task-prolog.sh", &[], &[]).done(),
+            node.run("task-prolog.sh", &[]).done(),
             "export SLINGSHOT_VNIS=1024\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \
              SLINGSHOT_SVC_IDS=2,2\nexport SLINGSHOT_TCS=0xa\n"
         );
     }
-    assert_eq!(free(&shared, &pool), 3);
-
-    one.run("epilog.sh", &[], &[]).done();
-    assert_eq!(one.services(), 2);
-    assert_eq!(free(&shared, &pool), 3, "the other node still has it");
-
-    // A node that fails is drained, and the VNI stays with the job.
-    let busy = [
-        ("CXI_MOCK_FAULT", "SVC_DESTROY:EBUSY"),
-        ("CXI_EPILOG_RETRY", "20ms"),
-    ];
-    assert_eq!(two.run("epilog.sh", &[], &busy).code, 4);
-    assert_eq!(free(&shared, &pool), 3);
-    two.run("epilog.sh", &[], &[]).done();
-    assert_eq!(free(&shared, &pool), 4);
-    assert_eq!(two.run("epilog.sh", &[], &[]).done(), "", "again");
+    one.run("epilog-slurmctld.sh", &[]).done();
+    one.run("epilog.sh", &[]).done();
+    // A node that fails is drained, and its health check is the remedy.
+    let busy = [("CXI_MOCK_FAULT", "SVC_DESTROY:EBUSY")];
+    assert_eq!(two.run("epilog.sh", &busy).code, 4);
+    assert_eq!(two.run("health-check.sh", &busy).code, 0);
+    assert_eq!(services(&two.mock), 2);
+    two.run("health-check.sh", &[]).done();
+    assert_eq!(services(&one.mock) + services(&two.mock), 0);
+    assert_eq!(two.run("epilog.sh", &[]).code, 0, "again");
+    site.run("slurmctld-start.sh", &[], &[]);
+    assert_eq!(site.cxi(&["--json", "vni", "show"]).json()["free"], 2);
 }
 
 #[test]
-fn slurm_health_check_spares_jobs_that_run() {
-    let shared = MockNode::new();
-    let pool = shared.directory().join("pool.json");
-    let option = format!("--pool={}", pool.display());
-    shared
-        .cxi(&["vni", &option, "configure", "1024-1027"])
+fn slurm_requeues_a_job_without_a_vni_and_says_why() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    for job in ["1", "2"] {
+        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)])
+            .done();
+    }
+    assert_eq!(
+        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "3")])
+            .code,
+        7
+    );
+    let updates = fs::read_to_string(site.path("updates")).unwrap();
+    assert!(
+        updates.starts_with(
+            "JobId=3 AdminComment=slingshot: error: failed to reserve 1 VNI: 0 available"
+        ),
+        "{updates}"
+    );
+    // What the user says reaches the nodes.
+    fs::write(site.path("network"), "no_vni,depth=4").unwrap();
+    node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "4")])
         .done();
-    let node = slurm(&pool, "n1");
-    assert_eq!(node.run("health-check.sh", &[], &[]).code, 0);
-    node.run("prolog.sh", &[], &[]).done();
-    node.mock
-        .cxi(&["service", "create", "-d", "all", "--uid=9", "--vni=1030"])
-        .done();
-    node.run("health-check.sh", &[], &[]).done();
-    assert_eq!(node.services(), 4, "the job's and the default ones");
-    // The job's files went with the node's memory.
-    fs::remove_dir_all(node.mock.directory().join("run")).unwrap();
-    node.run("health-check.sh", &[], &[]).done();
-    assert_eq!(node.services(), 2);
+    node.run("prolog.sh", &[("SLURM_JOB_ID", "4")]).done();
+    assert_eq!(services(&node.mock), 0);
+    fs::write(site.path("network"), "deep").unwrap();
+    assert_eq!(
+        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "5")])
+            .code,
+        2
+    );
+    let updates = fs::read_to_string(site.path("updates")).unwrap();
+    assert!(
+        updates.contains("invalid network option 'deep'"),
+        "{updates}"
+    );
 }
 
 /// A script does not try again when it gets code 4: its commands wait, in the order of arrival, as
-/// long as `CXI_WAIT` says.
+/// long as the settings say.
 #[test]
 fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
-    let shared = MockNode::new();
-    let pool = shared.directory().join("pool.json");
-    let option = format!("--pool={}", pool.display());
-    shared
-        .cxi(&["vni", &option, "configure", "1024-1027"])
-        .done();
-    let lock = fs::File::open(shared.directory().join("pool.json.lock")).unwrap();
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    let lock = fs::File::open(site.path("pool.json.lock")).unwrap();
     lock.lock().unwrap();
-    let nodes: Vec<Node> = (0..6).map(|n| slurm(&pool, &format!("n{n}"))).collect();
-    let said = nodes[0].run("prolog.sh", &[], &[("CXI_WAIT", "30ms")]);
-    assert_eq!(said.code, 4, "{}", said.err);
-    assert!(said.err.contains("for 30ms"), "{}", said.err);
-    assert_eq!(nodes[0].services(), 2, "the default ones");
+    let said = node.run("prolog-slurmctld.sh", &[("CXI_WAIT", "30ms")]);
+    assert_eq!(said.code, 4);
+    let updates = fs::read_to_string(site.path("updates")).unwrap();
+    assert!(updates.contains("for 30ms"), "{updates}");
     thread::scope(|scope| {
-        let run = |node| scope.spawn(move || Node::run(node, "prolog.sh", &[], &[]));
-        let prologs: Vec<_> = nodes.iter().map(run).collect();
+        let run = |job| {
+            let node = &node;
+            scope.spawn(move || node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)]))
+        };
+        let prologs = ["1", "2"].map(run);
         thread::sleep(Duration::from_millis(200));
         assert!(!prologs.iter().any(thread::ScopedJoinHandle::is_finished));
         drop(lock);
@@ -275,9 +172,207 @@ fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
             prolog.join().unwrap().done();
         }
     });
-    assert_eq!(
-        free(&shared, &pool),
-        3,
-        "one VNI for all of the job's nodes"
+}
+
+#[test]
+fn slurm_tasks_of_every_component_have_an_environment_and_others_do_not_start() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    let het = [("SLURM_HET_JOB_ID", "4711")];
+    let component = [het[0], ("SLURM_JOB_ID", "4712")];
+    for variables in [&component[..], &het] {
+        node.run("prolog-slurmctld.sh", variables).done();
+        node.run("prolog.sh", variables).done();
+    }
+    assert!(
+        node.run("task-prolog.sh", &[])
+            .done()
+            .contains("SLINGSHOT_VNIS=1024")
     );
+    let said = node.run("task-prolog.sh", &[("SLURM_JOB_ID", "9")]);
+    assert_eq!((said.code, said.out.as_str()), (5, ""));
+    assert!(
+        said.err.contains("job 9 has no record on this node"),
+        "{}",
+        said.err
+    );
+    node.run("epilog.sh", &component).done();
+    assert_eq!(services(&node.mock), 2);
+    node.run("epilog.sh", &het).done();
+    assert_eq!(services(&node.mock), 0);
+}
+
+#[test]
+fn slurm_says_what_was_cut() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n2");
+    node.mock
+        .cxi(&[
+            "service",
+            "create",
+            "-d",
+            "all",
+            "--uid=9",
+            "--vni=9",
+            "--limit=txqs=1021:1021",
+        ])
+        .done();
+    node.run("prolog-slurmctld.sh", &[]).done();
+    assert_eq!(node.run("prolog.sh", &[]).code, 7, "strict");
+    let scale_back = [("CXI_MODE", "scale-back")];
+    assert_eq!(node.run("prolog.sh", &scale_back).code, 0);
+    let told = "print slingshot: less than the job asks for of TXQs\n";
+    let said = node.run("task-prolog.sh", &[]).done();
+    assert!(said.ends_with(told), "{said}");
+    let said = node.run("task-prolog.sh", &[("SLURM_PROCID", "1")]).done();
+    assert!(!said.contains("print"), "{said}");
+}
+
+#[test]
+fn an_installation_names_absolute_paths_and_keeps_settings() {
+    let site = site_of_slurm();
+    let prefix = site.directory.path().display().to_string();
+    let again = site.install();
+    assert!(
+        again.ends_with(&format!("Left {prefix}/cxi.toml as it is\n")),
+        "{again}"
+    );
+    let this = env!("CARGO_BIN_EXE_cxi");
+    for (file, line) in [
+        ("slurm/prolog.sh", format!("cxi={this}")),
+        (
+            "slurm/prolog-slurmctld.sh",
+            format!("scontrol={prefix}/bin/scontrol"),
+        ),
+        (
+            "slurm/slurm.conf",
+            format!("Prolog={prefix}/slurm/prolog.sh"),
+        ),
+        (
+            "slurm/systemd/slurmd.service.d/cxi.conf",
+            format!("ExecStartPre=-{prefix}/slurm/health-check.sh"),
+        ),
+    ] {
+        let text = fs::read_to_string(site.path(file)).unwrap();
+        assert!(text.lines().any(|found| found == line), "{file}: {text}");
+    }
+    for scheduler in ["slurm", "flux"] {
+        // The settings that are installed are settings.
+        let fresh = TempDir::new().unwrap();
+        let prefix = fresh.path().display().to_string();
+        common::cxi(&["integration", "install", scheduler, "--prefix", &prefix]).done();
+        let settings = format!("{prefix}/cxi.toml");
+        common::cxi(&["--config", &settings, "config", "check"]).done();
+    }
+    let odd = site.path("a b").display().to_string();
+    let said = common::cxi(&["integration", "install", "slurm", "--prefix", &odd]);
+    assert_eq!(said.code, 2);
+    assert!(!Path::new(&odd).exists());
+}
+
+/// A node of Flux, whose job has these VNIs.
+fn flux(vnis: &str) -> Site {
+    let site = Site::new("flux", "[node]\nretry-busy = \"20ms\"\n");
+    let path = site.directory.path().display().to_string();
+    fs::write(
+        site.path("cxi.toml"),
+        format!("[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/jobs\"\n"),
+    )
+    .unwrap();
+    let event = format!(
+        "{{\"timestamp\":1751386927.8,\"name\":\"cray-slingshot\",\"context\":{{\"vnis\":[{vnis}]}}}}"
+    );
+    site.program(
+        "flux",
+        &format!(
+            "#!/bin/sh\ncase \"$1 $2\" in\n'job wait-event') echo '{event}' ;;\n'getattr rank') echo 3 \
+             ;;\n'job info') echo R ;;\n'R decode') [ \"$3 $4\" = '--include=3 --count=core' ] && \
+             echo 8 ;;\n*) exit 1 ;;\nesac\n"
+        ),
+    );
+    site.install();
+    site
+}
+
+fn flux_run(site: &Site, mock: &MockNode, script: &str, arguments: &[&str], fault: &str) -> Said {
+    let (uid, mock) = (geteuid().to_string(), mock.file().display().to_string());
+    let variables = [
+        ("FLUX_JOB_ID", "ƒ3WqKLhmP"),
+        ("FLUX_JOB_USERID", uid.as_str()),
+        ("CXI_MOCK", mock.as_str()),
+        ("CXI_MOCK_FAULT", fault),
+    ];
+    site.run(script, arguments, &variables)
+}
+
+#[test]
+fn flux_prolog_task_epilog_housekeeping() {
+    let (site, mock) = (flux("1024,1025"), MockNode::new());
+    let run = |script, fault| flux_run(&site, &mock, script, &[], fault);
+    let uid = geteuid();
+    assert_eq!(
+        run("prolog.sh", "").done(),
+        format!("Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n")
+    );
+    let task = ["sh", "-c", "echo $SLINGSHOT_VNIS $SLINGSHOT_SVC_IDS"];
+    let said = flux_run(&site, &mock, "with-slingshot.sh", &task, "");
+    assert_eq!(said.done(), "1024,1025 2,2\n");
+    // The epilog leaves what is busy to housekeeping, which drains the node by its exit code.
+    let said = run("epilog.sh", "cxi1:SVC_DESTROY:EBUSY");
+    assert_eq!(said.code, 0);
+    let told = "slingshot: services of ƒ3WqKLhmP are still busy, housekeeping tries again\n";
+    assert!(said.err.ends_with(told), "{}", said.err);
+    assert_eq!(run("housekeeping.sh", "cxi1:SVC_DESTROY:EBUSY").code, 4);
+    // Flux's commands are not asked again: the record says it all.
+    site.program("flux", "#!/bin/sh\nexit 1\n");
+    assert_eq!(run("epilog.sh", "SVC_LIST_GET:EIO").code, 1);
+    assert_eq!(
+        run("housekeeping.sh", "").done(),
+        format!("cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n")
+    );
+    assert_eq!(services(&mock), 0);
+    for script in ["housekeeping.sh", "epilog.sh"] {
+        assert_eq!(run(script, "").code, 0);
+    }
+    run("prolog.sh", "").refused(
+        1,
+        "slingshot: no event cray-slingshot of ƒ3WqKLhmP: is the jobtap plugin loaded?",
+    );
+}
+
+#[test]
+fn flux_jobs_without_slingshot_and_a_broker_that_was_killed() {
+    let (off, mock) = (flux(""), MockNode::new());
+    for script in ["prolog.sh", "epilog.sh", "housekeeping.sh"] {
+        assert_eq!(flux_run(&off, &mock, script, &[], "").code, 0);
+    }
+    let task = flux_run(&off, &mock, "with-slingshot.sh", &["echo", "task"], "");
+    assert_eq!(task.done(), "task\n");
+
+    let site = flux("1024");
+    flux_run(&site, &mock, "prolog.sh", &[], "").done();
+    flux_run(&site, &mock, "broker-start.sh", &[], "").done();
+    assert_eq!(services(&mock), 0);
+}
+
+#[test]
+fn flux_nodes_without_a_nic_are_not_drained() {
+    if Path::new("/sys/class/cxi_user").exists() {
+        return common::skip("this machine has CXI devices");
+    }
+    let site = flux("1024");
+    let nothing = "Nothing to do: this node has no NIC\n";
+    for script in [
+        "prolog.sh",
+        "epilog.sh",
+        "housekeeping.sh",
+        "broker-start.sh",
+    ] {
+        let variables = [("FLUX_JOB_ID", "1"), ("FLUX_JOB_USERID", "7")];
+        assert_eq!(
+            site.run(script, &[], &variables).done(),
+            nothing,
+            "{script}"
+        );
+    }
 }

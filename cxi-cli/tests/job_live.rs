@@ -5,7 +5,7 @@ mod common;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use common::{MockNode, command};
+use common::{MockNode, Said, command};
 
 fn prolog(node: &MockNode, uid: &str, vni: &str) {
     node.cxi(&["job", "prolog", "--uid", uid, "--vni", vni, "--unlimited"])
@@ -20,29 +20,37 @@ fn services(node: &MockNode) -> usize {
 #[test]
 fn records_say_which_jobs_live() {
     let node = MockNode::new();
-    prolog(&node, "1000", "1024");
-    prolog(&node, "1001", "1025");
-    let run = node.directory().join("run");
-    fs::create_dir(&run).unwrap();
-    fs::write(run.join("4711.vnis"), "1024\n").unwrap();
-    fs::write(run.join("4711.uid"), "no VNI\n").unwrap();
-    let from = format!("--live-from={}", run.display());
-    let clean = ["job", "clean", "--vni-pool=1024-65535", &from];
+    let records = node.directory().join("jobs");
+    let cxi = |arguments: &[&str]| -> Said {
+        let mut command = command(&[]);
+        command
+            .env("CXI_RECORDS", &records)
+            .env("CXI_MOCK", node.file());
+        command.args(arguments).output().unwrap().into()
+    };
+    let prolog = [
+        "job",
+        "prolog",
+        "--job=4711",
+        "--uid=1000",
+        "--vni=1024",
+        "--unlimited",
+    ];
+    cxi(&prolog).done();
+    self::prolog(&node, "1001", "1025");
+    let clean = ["job", "clean", "--vni-pool=1024-65535"];
     assert_eq!(
-        node.cxi(&clean).done(),
+        cxi(&clean).done(),
         "cxi0: service 3 (uid 1001, VNI 1025): destroyed\ncxi1: service 3 (uid 1001, VNI 1025): \
          destroyed\n"
     );
-    assert_eq!(node.cxi(&clean).code, 8);
+    assert_eq!(cxi(&clean).code, 8);
 
-    // A record that cannot be read, or none at all, does not make orphans.
-    fs::write(run.join("4712.vnis"), "all of them\n").unwrap();
-    let said = node.cxi(&clean);
-    assert_eq!(said.code, 1);
-    assert!(said.err.contains("4712.vnis: "), "{}", said.err);
-    assert!(said.err.contains("Nothing was destroyed."), "{}", said.err);
-    fs::remove_dir_all(&run).unwrap();
-    assert_eq!(node.cxi(&clean).code, 1);
+    // A record that cannot be read does not make orphans.
+    fs::write(records.join("4712.json"), "all of them\n").unwrap();
+    let said = cxi(&clean);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("4712.json: "), "{}", said.err);
     assert_eq!(services(&node), 4);
 }
 

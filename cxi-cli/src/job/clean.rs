@@ -5,16 +5,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use cxi_job::clean::CleanReport;
-use cxi_job::{CleanPolicy, IdSet, ReleaseOptions, live_vnis};
+use cxi_job::{CleanPolicy, IdSet, NodeName, ReleaseOptions, ReleaseStatus, live_vnis};
 use serde::Serialize;
 
 use super::cli::LockArgs;
 use super::epilog::{gone, report, status};
 use super::job_node::JobNode;
 use super::progress::Progress;
+use super::recorded::{decisions, finish, nothing_left, records};
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::Report;
+use crate::records::controller::Decisions;
+use crate::records::node::{NodeRecord, NodeRecords};
 
 #[derive(Serialize)]
 struct Cleaned<'a> {
@@ -22,89 +25,174 @@ struct Cleaned<'a> {
     status: Option<&'static str>,
     #[serde(flatten)]
     clean: &'a CleanReport,
+    /// The jobs that have ended, and of which nothing is left now.
+    ended: Vec<String>,
 }
 
-/// Where the VNIs of live jobs come from.
-pub(super) enum Live<'a> {
-    Nobody,
-    Vnis(&'a IdSet),
-    Directory(&'a Path),
+/// What a clean-up is told.
+pub(super) struct Cleaning<'a> {
+    /// VNIs that the scheduler hands out.
+    pub(super) pool: IdSet,
+    /// VNIs of live jobs besides those with a record.
+    pub(super) live: IdSet,
+    /// Directory with the VNIs of more of them.
+    pub(super) live_from: Option<&'a Path>,
+    pub(super) none_live: bool,
+    pub(super) node: NodeName,
+    pub(super) retry: Duration,
+    pub(super) lock: &'a LockArgs,
+    pub(super) dry_run: bool,
 }
 
-impl<'a> Live<'a> {
-    pub(super) fn new(vnis: Option<&'a IdSet>, directory: Option<&'a Path>) -> Self {
-        match (directory, vnis) {
-            (Some(directory), _) => Self::Directory(directory),
-            (None, Some(vnis)) => Self::Vnis(vnis),
-            (None, None) => Self::Nobody,
+/// Who says which jobs live on this node.
+struct Books<'a> {
+    records: NodeRecords,
+    decisions: Option<Decisions>,
+    node: &'a NodeName,
+    none_live: bool,
+}
+
+impl Books<'_> {
+    fn lives(&self, record: &NodeRecord) -> Result<bool, Failure> {
+        if self.none_live || record.running.is_empty() {
+            return Ok(false);
+        }
+        match &self.decisions {
+            Some(decisions) if record.decided => {
+                let decision = decisions.find(&record.job)?;
+                Ok(decision.is_some_and(|decision| decision.runs_on(self.node)))
+            }
+            _ => Ok(true),
         }
     }
 
-    fn now(&self) -> io::Result<IdSet> {
-        match self {
-            Self::Nobody => Ok(IdSet::new()),
-            Self::Vnis(vnis) => Ok((*vnis).clone()),
-            Self::Directory(directory) => live_vnis(directory),
+    fn live_vnis(&self) -> Result<IdSet, Failure> {
+        let mut live = IdSet::new();
+        for record in self.records.all()? {
+            if self.lives(&record)? {
+                live = live.union(&record.vnis());
+            }
         }
+        Ok(live)
+    }
+
+    /// The jobs that have ended, and that this node has not confirmed.
+    fn ended(&self) -> Result<Vec<NodeRecord>, Failure> {
+        let mut ended = Vec::new();
+        let records = self.records.all()?;
+        for record in &records {
+            if !self.lives(record)? {
+                ended.push(record.clone());
+            }
+        }
+        let Some(decisions) = &self.decisions else {
+            return Ok(ended);
+        };
+        // A node that was reset has forgotten them.
+        for job in decisions.jobs_ended()? {
+            if records.iter().any(|record| record.job == job) {
+                continue;
+            }
+            let decision = decisions.find(&job)?;
+            if let Some(decision) = decision.filter(|decision| decision.names(self.node))
+                && !decisions.has_confirmed(&job, self.node)?
+            {
+                ended.push(NodeRecord::of_decision(&decision));
+            }
+        }
+        Ok(ended)
     }
 }
 
-pub(super) fn run(
-    pool: &IdSet,
-    live: &Live<'_>,
-    retry: Duration,
-    lock: &LockArgs,
-    dry_run: bool,
+pub(super) fn run(cleaning: &Cleaning<'_>, common: &Common) -> Result<Report, Failure> {
+    let books = Books {
+        records: records(&common.settings)?,
+        decisions: decisions(&common.settings)?,
+        node: &cleaning.node,
+        none_live: cleaning.none_live,
+    };
+    let ended = books.ended()?;
+    let pool = ended.iter().fold(cleaning.pool.clone(), |pool, record| {
+        pool.union(&record.vnis())
+    });
+    let clean = services(cleaning, &books, pool, common)?;
+    let mut done = Vec::new();
+    for record in ended.iter().filter(|_| !cleaning.dry_run) {
+        if nothing_left(record, common)? {
+            finish(&books.records, record, &cleaning.node, common)?;
+            done.push(record.job.to_string());
+        }
+    }
+    Ok(told(&clean, done, cleaning.retry))
+}
+
+/// Destroys what no live job has.
+fn services(
+    cleaning: &Cleaning<'_>,
+    books: &Books<'_>,
+    pool: IdSet,
     common: &Common,
-) -> Result<Report, Failure> {
-    let node = if dry_run {
+) -> Result<CleanReport, Failure> {
+    let node = if cleaning.dry_run {
         JobNode::open(common, false)?
     } else {
-        JobNode::locked(common, lock)?
+        JobNode::locked(common, cleaning.lock)?
     };
-    let now = || live.now();
-    let policy = CleanPolicy::new(pool.clone()).live(&now).dry_run(dry_run);
+    let live = || {
+        let live = books.live_vnis();
+        let live = live.map_err(|failure| io::Error::other(failure.message()))?;
+        let more = cleaning.live_from.map(live_vnis).transpose()?;
+        Ok(live.union(&cleaning.live).union(&more.unwrap_or_default()))
+    };
+    let policy = CleanPolicy::new(pool).live(&live).dry_run(cleaning.dry_run);
     let progress = Progress::new(common.json);
     let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
-    let options = ReleaseOptions::until(retry).progress(&tell);
+    let options = ReleaseOptions::until(cleaning.retry).progress(&tell);
     let clean = node.nics.clean(&policy, &options);
     progress.end();
     node.save()?;
-    let clean = clean.map_err(|error| {
+    clean.map_err(|error| {
         Failure::new(Exit::Failed, error.to_string()).hint("Nothing was destroyed.")
-    })?;
+    })
+}
+
+fn told(clean: &CleanReport, ended: Vec<String>, retry: Duration) -> Report {
+    let mut text = String::new();
+    for job in &ended {
+        text += &format!("Job {job} has ended: nothing is left of it\n");
+    }
+    let release = clean.release.as_ref();
     let json = Cleaned {
-        status: clean
-            .release
-            .as_ref()
-            .map(|release| status(release.status())),
-        clean: &clean,
+        status: release.map(|release| status(release.status())),
+        clean,
+        ended,
     };
     let nothing = "Nothing to do: no service is left of a job that has ended\n";
-    let Some(release) = &clean.release else {
-        let mut text: String = clean
-            .orphans
-            .iter()
-            .map(|orphan| format!("Would destroy {orphan}\n"))
-            .collect();
+    let Some(release) = release else {
+        text += &lines("Would destroy", &clean.orphans);
         if text.is_empty() {
             text += nothing;
         }
-        text += &clean
-            .kept
-            .iter()
-            .map(|kept| format!("Keeps {kept}\n"))
-            .collect::<String>();
+        text += &lines("Keeps", &clean.kept);
         let report = Report::new(text, &json);
-        return Ok(if clean.orphans.is_empty() {
+        return if clean.orphans.is_empty() {
             report.nothing_to_do()
         } else {
             report
-        });
+        };
     };
-    let mut text = gone(release);
-    if clean.orphans.is_empty() && release.nics.is_empty() {
+    text.insert_str(0, &gone(release));
+    if text.is_empty() && release.nics.is_empty() && clean.orphans.is_empty() {
         text += nothing;
+    } else if release.status() == ReleaseStatus::NothingToDo && !json.ended.is_empty() {
+        return Report::new(text, &json);
     }
-    Ok(report(text, &json, release, retry))
+    report(text, &json, release, retry)
+}
+
+fn lines(what: &str, services: &[impl std::fmt::Display]) -> String {
+    services
+        .iter()
+        .map(|service| format!("{what} {service}\n"))
+        .collect()
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
-use cxi_job::{FileLock, IdSet};
+use cxi_job::{FileLock, IdSet, JobId, NodeName};
 
+use super::record_args::{NicsOptional, RecordArgs, ReleaseArgs, ReserveArgs};
 use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
 use crate::exit::Failure;
+use crate::hostlist::HostList;
 use crate::settings::{self, Settings};
 
 #[derive(Debug, Subcommand)]
@@ -24,6 +26,8 @@ pub(crate) enum JobCommand {
     /// When run again, it adopts what the first run made. With --json it prints the grant, which
     /// `epilog` and `env` accept with --grant.
     Prolog {
+        #[command(flatten)]
+        record: RecordArgs,
         #[command(flatten)]
         who: WhoArgs,
         #[command(flatten)]
@@ -42,6 +46,11 @@ pub(crate) enum JobCommand {
     /// 8: there are none. Anything else: failure.
     Epilog {
         #[command(flatten)]
+        record: RecordArgs,
+        /// This node, as the scheduler calls it [default: the name of this machine]
+        #[arg(long, value_name = "NODE")]
+        node: Option<NodeName>,
+        #[command(flatten)]
         which: WhichArgs,
         #[command(flatten)]
         wait: WaitArgs,
@@ -59,13 +68,22 @@ pub(crate) enum JobCommand {
         /// [default: setting pool.vnis]
         #[arg(long, value_name = "VNIS")]
         vni_pool: Option<IdSet>,
-        /// VNIs of live jobs: their services are kept
+        /// VNIs of live jobs besides those that have a record on this node: their services are
+        /// kept
         #[arg(long, value_name = "VNIS")]
         live: Option<IdSet>,
         /// Directory with a file JOB.vnis for each live job that contains its VNIs. It is read
         /// after the services are listed, so that a job that starts meanwhile loses nothing
         #[arg(long, value_name = "DIR", conflicts_with = "live")]
         live_from: Option<PathBuf>,
+        /// No job lives on this node, whatever the records say: its scheduler has just started
+        #[arg(long, conflicts_with = "live")]
+        none_live: bool,
+        #[command(flatten)]
+        optional: NicsOptional,
+        /// This node, as the scheduler calls it [default: the name of this machine]
+        #[arg(long, value_name = "NODE")]
+        node: Option<NodeName>,
         #[command(flatten)]
         wait: WaitArgs,
         #[command(flatten)]
@@ -76,8 +94,31 @@ pub(crate) enum JobCommand {
     },
     /// Print the environment of a job with services, for a shell
     Env {
+        /// The job, whose record says what it has
+        #[arg(long, value_name = "JOB", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range", "grant"])]
+        job: Option<JobId>,
         #[command(flatten)]
         which: WhichArgs,
+    },
+    /// On the controller: decide which VNIs a job gets, for its nodes to read
+    ///
+    /// If there are none, it waits for nodes that have not confirmed yet. Again: the same VNIs.
+    Reserve(ReserveArgs),
+    /// On the controller: end a job, whose VNIs are free when all its nodes have confirmed
+    Release(ReleaseArgs),
+    /// Confirm in the place of a node that none of the job's services are left there
+    Confirm {
+        /// The job
+        job: JobId,
+        /// The node
+        #[arg(long, value_name = "NODE")]
+        node: NodeName,
+    },
+    /// List the jobs of this node, or of the controller, and how far they are
+    List {
+        /// Those of the controller
+        #[arg(long)]
+        controller: bool,
     },
     /// Run a program with services that exist as long as it runs (needs root)
     ///
@@ -137,7 +178,7 @@ pub(crate) struct WhichArgs {
 #[derive(Debug, Args)]
 #[command(
     next_help_heading = "Its size",
-    group(ArgGroup::new("size").required(true).args(["cores", "tasks", "depth", "unlimited"]))
+    group(ArgGroup::new("size").required(true).args(["cores", "tasks", "depth", "cpus_per_node", "unlimited"]))
 )]
 pub(crate) struct SizeArgs {
     /// Number of cores on this node
@@ -152,6 +193,15 @@ pub(crate) struct SizeArgs {
     /// A size given by the user, as with Slurm's --network=depth=N
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) depth: Option<u32>,
+    /// CPUs on each of its nodes, as SLURM_JOB_CPUS_PER_NODE has them: 2(x3),1
+    #[arg(long, value_name = "CPUS", requires = "nodes")]
+    pub(crate) cpus_per_node: Option<String>,
+    /// With --cpus-per-node: its nodes, such as n[1-4]
+    #[arg(long, value_name = "NODES")]
+    pub(crate) nodes: Option<HostList>,
+    /// With --nodes: which of them this is [default: the name of this machine]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<NodeName>,
     /// No limits: the job may have everything that the NIC has
     #[arg(long)]
     pub(crate) unlimited: bool,

@@ -1,24 +1,58 @@
 //! `cxi job env`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cxi::{Service, TrafficClasses, Vni};
-use cxi_job::SlingshotEnv;
+use cxi::{Resource, Service, TrafficClasses, Vni};
 use cxi_job::environment::{CLEAR, EnvironmentError, JobService};
+use cxi_job::{JobId, SlingshotEnv};
 use serde::Serialize;
 
 use super::cli::WhichArgs;
 use super::job_node::JobNode;
+use super::recorded::records;
 use super::which::{filter, read_grant, selected};
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::Report;
+
+/// What there is less of than the job's size asks for.
+const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 
 #[derive(Serialize)]
 struct Environment {
     environment: BTreeMap<&'static str, String>,
     /// Variables that must not be set for the job.
     clear: Vec<&'static str>,
+}
+
+/// The environment of a job with a record.
+pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure> {
+    let records = records(&common.settings)?;
+    let path = records.path(job)?;
+    let record = records.read(job)?.ok_or_else(|| {
+        let message = format!(
+            "job {job} has no record on this node: there is no {}",
+            path.display()
+        );
+        Failure::new(Exit::NotFound, message)
+            .hint("Its prolog did not run here, or has failed; or its epilog is through.")
+    })?;
+    match (&record.vnis, &record.grant) {
+        (None, _) => Ok(told(Vec::new())),
+        (Some(_), Some(grant)) => {
+            let environment = grant.env().map_err(|error| failure(&error))?;
+            let cut: BTreeSet<Resource> = grant.cuts().map(|cut| cut.resource).collect();
+            let cut: Vec<String> = cut.iter().map(Resource::to_string).collect();
+            let mut vars = environment.vars();
+            vars.extend((!cut.is_empty()).then(|| (SCALED_BACK, cut.join(","))));
+            Ok(told(vars))
+        }
+        (Some(_), None) => {
+            let message =
+                format!("job {job} has no services on this node: its prolog has not ended");
+            Err(Failure::new(Exit::NotFound, message))
+        }
+    }
 }
 
 pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure> {
@@ -40,15 +74,14 @@ pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure>
             .collect();
         SlingshotEnv::of_services(&services)
     };
-    Ok(told(&found.map_err(|error| failure(&error))?))
+    Ok(told(found.map_err(|error| failure(&error))?.vars()))
 }
 
 fn vnis(service: &Service) -> Vec<Vni> {
     service.vnis().iter().collect()
 }
 
-fn told(environment: &SlingshotEnv) -> Report {
-    let vars = environment.vars();
+fn told(vars: Vec<(&'static str, String)>) -> Report {
     let clear: Vec<&'static str> = CLEAR
         .into_iter()
         .filter(|name| vars.iter().all(|(set, _)| set != name))

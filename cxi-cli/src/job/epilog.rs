@@ -5,7 +5,7 @@ use std::time::Duration;
 use cxi::{DeviceId, ServiceId};
 use cxi_ioctl::Errno;
 use cxi_job::release::{Outcome, Released};
-use cxi_job::{ReleaseOptions, ReleaseReport, ReleaseStatus};
+use cxi_job::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
 
 use super::cli::{LockArgs, WhichArgs};
@@ -28,22 +28,35 @@ pub(super) fn run(
         let node = JobNode::open(common, false)?;
         return Ok(dry_run(&selected(&node, &filter)?));
     }
+    Ok(told(&destroy(&filter, retry, lock, common)?, retry))
+}
+
+pub(super) fn destroy(
+    filter: &Filter,
+    retry: Duration,
+    lock: &LockArgs,
+    common: &Common,
+) -> Result<ReleaseReport, Failure> {
     let node = JobNode::locked(common, lock)?;
     let progress = Progress::new(common.json);
     let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
     let options = ReleaseOptions::until(retry).progress(&tell);
-    let release = node.nics.release(&filter, &options);
+    let release = node.nics.release(filter, &options);
     progress.end();
     node.save()?;
+    Ok(release)
+}
+
+pub(super) fn told(release: &ReleaseReport, retry: Duration) -> Report {
     let json = Done {
         status: status(release.status()),
-        release: &release,
+        release,
     };
-    let mut text = gone(&release);
+    let mut text = gone(release);
     if release.status() == ReleaseStatus::NothingToDo {
         text += "Nothing to do: the job has no service on this node\n";
     }
-    Ok(report(text, &json, &release, retry))
+    report(text, &json, release, retry)
 }
 
 #[derive(Serialize)]

@@ -3,16 +3,20 @@
 use cxi::Limit;
 use cxi::{InvalidSpec, Member};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
-use cxi_job::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
+use cxi_job::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy, NodeName};
 
 use super::cli::{ModeArg, Policy, ServiceArgs, SizeArgs, SubtractArg, WhoArgs};
 use crate::exit::Failure;
+use crate::hostlist::{HostList, cpus_at};
+use crate::network::Network;
 use crate::settings::{self, Settings};
+use crate::vni::this_node;
 
 pub(super) fn of_arguments(
     who: &WhoArgs,
     size: &SizeArgs,
     service: &ServiceArgs,
+    network: &Network,
     settings: &Settings,
 ) -> Result<JobRequest, Failure> {
     let mut builder = JobRequest::builder().vnis(who.vni.iter().copied());
@@ -22,7 +26,7 @@ pub(super) fn of_arguments(
     if let Some(range) = who.vni_range {
         builder = builder.vni_range(range);
     }
-    finish(builder, size, service, settings)
+    finish(builder, size, service, network, settings)
 }
 
 pub(super) fn members(who: &WhoArgs) -> impl Iterator<Item = Member> {
@@ -36,14 +40,13 @@ pub(super) fn finish(
     mut builder: JobRequestBuilder,
     size: &SizeArgs,
     service: &ServiceArgs,
+    network: &Network,
     settings: &Settings,
 ) -> Result<JobRequest, Failure> {
-    builder = builder.limits(limits(size, settings)?);
-    builder = builder.traffic_classes(if service.tc.is_empty() {
-        settings.get(&settings::TRAFFIC_CLASSES)?
-    } else {
-        service.tc.iter().copied().collect()
-    });
+    builder = builder.limits(limits(size, network, settings)?);
+    let of_service = || (!service.tc.is_empty()).then(|| service.tc.iter().copied().collect());
+    let classes = network.traffic_classes.or_else(of_service);
+    builder = builder.traffic_classes(settings.or(classes, &settings::TRAFFIC_CLASSES)?);
     if let Some(count) = service.lnis_per_rgid {
         builder = builder.lnis_per_rgid(count);
     }
@@ -68,15 +71,19 @@ pub(super) struct Planned {
     pub(super) mode: Mode,
 }
 
-fn limits(size: &SizeArgs, settings: &Settings) -> Result<JobLimits, Failure> {
-    Ok(match planned(size, settings)? {
+fn limits(size: &SizeArgs, network: &Network, settings: &Settings) -> Result<JobLimits, Failure> {
+    Ok(match planned(size, network, settings)? {
         None => JobLimits::Unlimited,
         Some(Planned { policy, size, mode }) => JobLimits::Planned { policy, size, mode },
     })
 }
 
 /// Returns `None` for no limits.
-pub(super) fn planned(size: &SizeArgs, settings: &Settings) -> Result<Option<Planned>, Failure> {
+pub(super) fn planned(
+    size: &SizeArgs,
+    network: &Network,
+    settings: &Settings,
+) -> Result<Option<Planned>, Failure> {
     let count = match size {
         SizeArgs {
             cores: Some(cores), ..
@@ -92,8 +99,15 @@ pub(super) fn planned(size: &SizeArgs, settings: &Settings) -> Result<Option<Pla
         SizeArgs {
             depth: Some(depth), ..
         } => Multiplier::Depth(*depth),
+        SizeArgs {
+            cpus_per_node: Some(cpus),
+            nodes: Some(nodes),
+            node,
+            ..
+        } => Multiplier::Cores(cpus_here(cpus, nodes, node.as_ref())?),
         _ => return Ok(None),
     };
+    let count = network.depth.map_or(count, Multiplier::Depth);
     let mut policy = match settings.or(size.policy, &settings::POLICY)? {
         Policy::Hpe => LimitPolicy::hpe_recommended(),
         Policy::Slurm => LimitPolicy::slurm(),
@@ -109,10 +123,12 @@ pub(super) fn planned(size: &SizeArgs, settings: &Settings) -> Result<Option<Pla
         named.push(given.resource);
         policy = policy.with(given.resource, fixed(given.limit));
     }
-    if size.no_tles || !settings.get(&settings::TLES)? {
+    policy = network.apply(policy);
+    if size.no_tles || !network.asks_for_tles() && !settings.get(&settings::TLES)? {
         policy = policy.tles(TleRule::Never);
     }
     let policy = policy.subtract(match size.subtract {
+        _ if network.adjust_limits == Some(false) => Subtract::Nobody,
         SubtractArg::Nobody => Subtract::Nobody,
         SubtractArg::System => Subtract::System,
         SubtractArg::All => Subtract::All,
@@ -129,6 +145,16 @@ pub(super) fn planned(size: &SizeArgs, settings: &Settings) -> Result<Option<Pla
         size: count,
         mode,
     }))
+}
+
+/// The CPUs of this node.
+fn cpus_here(cpus: &str, nodes: &HostList, node: Option<&NodeName>) -> Result<u32, Failure> {
+    let node = node.cloned().map_or_else(this_node, Ok)?;
+    let position = nodes.position(node.as_str()).ok_or_else(|| {
+        Failure::bad_input(format!("{node} is not one of the nodes {nodes}"))
+            .hint("--node says which of them this is.")
+    })?;
+    cpus_at(cpus, position).map_err(Failure::bad_input)
 }
 
 fn fixed(limit: Limit) -> ResourcePolicy {

@@ -9,6 +9,7 @@ use super::cli::SizeArgs;
 use super::job_node::JobNode;
 use super::job_request::planned;
 use crate::exit::{Exit, Failure, of_device};
+use crate::network::Network;
 use crate::options::Common;
 use crate::output::table::Columns;
 use crate::output::{Report, nics};
@@ -48,7 +49,7 @@ pub(super) fn of_node(
     size: &SizeArgs,
     settings: &Settings,
 ) -> Result<Report, Failure> {
-    let Some(planned) = planned(size, settings)? else {
+    let Some(planned) = planned(size, &Network::default(), settings)? else {
         let plans = Plans { plans: Vec::new() };
         return Ok(Report::new(
             "No limits: the job may have everything that the NIC has. The driver reserves 8 TLEs for it and \

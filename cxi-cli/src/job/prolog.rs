@@ -26,16 +26,25 @@ pub(super) fn run(
     lock: &LockArgs,
     common: &Common,
 ) -> Result<Report, Failure> {
-    let node = JobNode::locked(common, lock)?;
-    let result = node.nics.allocate(request);
-    node.save()?;
-    let grant = result.map_err(|error| failure(&error))?;
+    let (node, grant) = make(request, lock, common)?;
     let report = report(&grant)?;
     Ok(report.or_undo(move || undo(&node, &grant)))
 }
 
+pub(super) fn make(
+    request: &JobRequest,
+    lock: &LockArgs,
+    common: &Common,
+) -> Result<(JobNode, Grant), Failure> {
+    let node = JobNode::locked(common, lock)?;
+    let result = node.nics.allocate(request);
+    node.save()?;
+    let grant = result.map_err(|error| failure(&error))?;
+    Ok((node, grant))
+}
+
 /// Destroys services whose grant could not be reported; returns what is left, as failures.
-fn undo(node: &JobNode, grant: &Grant) -> Vec<Failure> {
+pub(super) fn undo(node: &JobNode, grant: &Grant) -> Vec<Failure> {
     let mut made = grant.clone();
     made.services.retain(|entry| !entry.adopted);
     let filter = Filter::for_grant(&made);
@@ -66,7 +75,7 @@ pub(super) fn dry_run(
     Ok(report)
 }
 
-fn report(grant: &Grant) -> Result<Report, Failure> {
+pub(super) fn report(grant: &Grant) -> Result<Report, Failure> {
     let mut text = String::new();
     let entries = grant
         .services

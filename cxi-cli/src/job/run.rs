@@ -21,6 +21,7 @@ use super::job_node::{JobNode, Paused};
 use super::progress::Progress;
 use super::{job_request, prolog};
 use crate::exit::{Exit, Failure, of_device};
+use crate::network::Network;
 use crate::options::Common;
 use crate::output::{Report, print_failures};
 
@@ -81,7 +82,13 @@ fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant,
     let builder = JobRequest::builder().uid(uid).vnis(vnis);
     // Existing services are not adopted: they would be destroyed with this job's.
     let (size, service) = (&arguments.size, &arguments.service);
-    let request = job_request::finish(builder.adopt(false), size, service, &common.settings)?;
+    let request = job_request::finish(
+        builder.adopt(false),
+        size,
+        service,
+        &Network::default(),
+        &common.settings,
+    )?;
     let result = node.nics.allocate(&request);
     node.save()?;
     let grant = result.map_err(|error| prolog::failure(&error))?;

@@ -23,7 +23,7 @@ pub(crate) static WAIT: Key<Duration> = Key {
 pub(crate) static NODE_LOCK: Key<PathBuf> = Key {
     name: "node.lock",
     variable: "CXI_LOCK",
-    default: || of_user("/run/cxi/node.lock", "cxi-node", ".lock"),
+    default: default_lock,
     parse: path,
 };
 
@@ -31,7 +31,7 @@ pub(crate) static NODE_LOCK: Key<PathBuf> = Key {
 pub(crate) static NODE_RECORDS: Key<PathBuf> = Key {
     name: "node.records",
     variable: "CXI_RECORDS",
-    default: || of_user("/run/cxi/jobs", "cxi-jobs", ""),
+    default: || "/run/cxi/jobs".to_owned(),
     parse: path,
 };
 
@@ -83,6 +83,22 @@ pub(crate) static CONTROLLER_WAIT: Key<Duration> = Key {
     parse: duration,
 };
 
+/// Which jobs of one node get VNIs.
+pub(crate) static SINGLE_NODE_VNI: Key<Allowed> = Key {
+    name: "controller.single-node-vni",
+    variable: "CXI_SINGLE_NODE_VNI",
+    default: || "all".to_owned(),
+    parse: word,
+};
+
+/// Which jobs get one more VNI, which all their steps share.
+pub(crate) static JOB_VNI: Key<Allowed> = Key {
+    name: "controller.job-vni",
+    variable: "CXI_JOB_VNI",
+    default: || "user".to_owned(),
+    parse: word,
+};
+
 /// How much for which size.
 pub(crate) static POLICY: Key<Policy> = Key {
     name: "job.policy",
@@ -129,8 +145,17 @@ pub(crate) static TRAFFIC_CLASSES: Key<TrafficClasses> = Key {
     },
 };
 
+/// Which jobs get something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Allowed {
+    All,
+    /// Those that ask for it.
+    User,
+    None,
+}
+
 /// All of them, as the file has them.
-pub(super) static KEYS: [&dyn AnyKey; 14] = [
+pub(super) static KEYS: [&dyn AnyKey; 16] = [
     &WAIT,
     &NODE_LOCK,
     &NODE_RECORDS,
@@ -140,6 +165,8 @@ pub(super) static KEYS: [&dyn AnyKey; 14] = [
     &POOL_VNIS,
     &CONTROLLER_RECORDS,
     &CONTROLLER_WAIT,
+    &SINGLE_NODE_VNI,
+    &JOB_VNI,
     &POLICY,
     &MODE,
     &FLOOR,
@@ -149,12 +176,12 @@ pub(super) static KEYS: [&dyn AnyKey; 14] = [
 
 /// A user who is not root, or root in a namespace of his own only, can change services of a served
 /// mock at most, which is his.
-fn of_user(root: &str, name: &str, suffix: &str) -> String {
+fn default_lock() -> String {
     let user = nix::unistd::geteuid();
     if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
-        return root.to_owned();
+        return "/run/cxi/node.lock".to_owned();
     }
-    let file = std::env::temp_dir().join(format!("{name}-{user}{suffix}"));
+    let file = std::env::temp_dir().join(format!("cxi-node-{user}.lock"));
     file.display().to_string()
 }
 

@@ -38,6 +38,24 @@ pub(crate) const VNI_POOL: Kind = Kind {
     member: "pool",
 };
 
+/// What the controller decided for a job.
+pub(crate) const DECISION: Kind = Kind {
+    name: "decision",
+    format: "cxi job decision",
+    version: 1,
+    holds: "what the controller decided for a job",
+    member: "record",
+};
+
+/// What runs on a node.
+pub(crate) const NODE_RECORD: Kind = Kind {
+    name: "job record",
+    format: "cxi job on a node",
+    version: 1,
+    holds: "what a job has on this node",
+    member: "record",
+};
+
 /// The file of what an audit saw.
 pub(crate) const OBSERVATION: Kind = Kind {
     name: "idle file",
@@ -60,7 +78,12 @@ struct Contents<T> {
     _format: String,
     #[serde(rename = "version")]
     _version: u32,
-    #[serde(alias = "node", alias = "pool", alias = "observation")]
+    #[serde(
+        alias = "node",
+        alias = "pool",
+        alias = "observation",
+        alias = "record"
+    )]
     kept: T,
 }
 

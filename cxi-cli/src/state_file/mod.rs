@@ -18,7 +18,9 @@ use serde::de::DeserializeOwned;
 use crate::exit::{Exit, Failure};
 use crate::input;
 
-pub(crate) use format::{Kind, MOCK_NODE, OBSERVATION, VNI_POOL, parse, text_of};
+pub(crate) use format::{
+    DECISION, Kind, MOCK_NODE, NODE_RECORD, OBSERVATION, VNI_POOL, parse, text_of,
+};
 
 /// Far more than the state of a full node or pool has.
 const LONGEST: u64 = 64 << 20;

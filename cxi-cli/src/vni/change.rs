@@ -262,7 +262,7 @@ fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Repor
 }
 
 /// The host name of this machine.
-fn this_node() -> Result<NodeName, Failure> {
+pub(crate) fn this_node() -> Result<NodeName, Failure> {
     let name = nix::unistd::gethostname().map_err(|errno| {
         Failure::new(Exit::Failed, format!("this machine has no name: {errno}"))
     })?;

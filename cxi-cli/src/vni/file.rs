@@ -25,8 +25,8 @@ pub(crate) struct PoolFiles {
 }
 
 /// A pool that no other `cxi` changes meanwhile.
-pub(super) struct Open {
-    pub(super) pool: VniPool,
+pub(crate) struct Open {
+    pub(crate) pool: VniPool,
     file: StateFile,
     log: Option<Log>,
 }
@@ -80,7 +80,7 @@ pub(super) fn lock(arguments: &PoolFiles) -> Result<StateFile, Failure> {
 }
 
 impl Open {
-    pub(super) fn existing(arguments: &PoolFiles) -> Result<Self, Failure> {
+    pub(crate) fn existing(arguments: &PoolFiles) -> Result<Self, Failure> {
         // Nothing is left behind where no pool is.
         existing(&arguments.pool)?;
         let file = lock(arguments)?;
@@ -123,7 +123,7 @@ impl Open {
     }
 
     /// Logs a change, and keeps the pool.
-    pub(super) fn keep(mut self, event: Option<&Event>) -> Result<VniPool, Failure> {
+    pub(crate) fn keep(mut self, event: Option<&Event>) -> Result<VniPool, Failure> {
         let Some(event) = event else {
             return Ok(self.pool);
         };

@@ -17,6 +17,8 @@ use crate::options::Common;
 use crate::output::Report;
 use cli::{VniArgs, VniCommand};
 
+pub(crate) use change::this_node;
+pub(crate) use file::{Open, PoolFiles};
 pub(crate) use log::parse as parse_log;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
@@ -56,7 +58,7 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
     }
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
@@ -67,7 +69,7 @@ struct Changed<'a> {
     event: Option<&'a Event>,
 }
 
-fn of_reserve(error: &ReserveError) -> Failure {
+pub(crate) fn of_reserve(error: &ReserveError) -> Failure {
     let exit = match error {
         ReserveError::Count { .. }
         | ReserveError::BlockSize { .. }
@@ -84,7 +86,7 @@ fn of_reserve(error: &ReserveError) -> Failure {
     }
 }
 
-fn of_pool(error: &PoolError) -> Failure {
+pub(crate) fn of_pool(error: &PoolError) -> Failure {
     let exit = match error {
         PoolError::UnknownJob { .. }
         | PoolError::UnknownStep { .. }

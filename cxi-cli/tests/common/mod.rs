@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod cluster;
+pub(crate) mod site;
 pub(crate) mod vni_pool;
 
 use std::path::{Path, PathBuf};

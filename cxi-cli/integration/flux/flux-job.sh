@@ -1,9 +1,10 @@
-# What the Slingshot scripts of Flux share; installed as /etc/cxi/flux-job.sh.
+# What the Slingshot scripts of Flux share.
+flux=/usr/bin/flux
 
 # The VNIs that the jobtap plugin has reserved for the job, with commas between; nothing if it wants none.
 # The plugin posts the event for every job: without it nobody knows what the job has, which is a failure.
 job_vnis() {
-    event=$(flux job wait-event --format=json --timeout=30 "$FLUX_JOB_ID" cray-slingshot) || {
+    event=$("$flux" job wait-event --format=json --timeout=30 "$FLUX_JOB_ID" cray-slingshot) || {
         echo "slingshot: no event cray-slingshot of $FLUX_JOB_ID: is the jobtap plugin loaded?" >&2
         return 1
     }
@@ -12,6 +13,6 @@ job_vnis() {
 
 # The cores that the job has on this node.
 job_cores() {
-    rank=$(flux getattr rank)
-    flux job info "$FLUX_JOB_ID" R | flux R decode --include="$rank" --count=core
+    rank=$("$flux" getattr rank)
+    "$flux" job info "$FLUX_JOB_ID" R | "$flux" R decode --include="$rank" --count=core
 }

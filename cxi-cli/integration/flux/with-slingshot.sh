@@ -1,11 +1,12 @@
 #!/bin/sh
 # Runs a task with the job's environment, where the shell plugin is not installed: flux run with-slingshot.sh PROGRAM …
 set -eu
-. "${CXI_FLUX_LIB:-/etc/cxi/flux-job.sh}"
+cxi=/usr/bin/cxi
+export CXI_CONFIG=/etc/cxi/cxi.toml
+. /etc/cxi/flux/flux-job.sh
 
-vnis=$(job_vnis)
-if [ -n "$vnis" ]; then
-    environment=$(cxi job env --uid "$(id -u)" --vni "$vnis")
+if [ -n "$(job_vnis)" ]; then
+    environment=$("$cxi" job env --job "$FLUX_JOB_ID")
     eval "$environment"
 fi
 exec "$@"

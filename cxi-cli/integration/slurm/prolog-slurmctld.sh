@@ -1,0 +1,17 @@
+#!/bin/sh
+# PrologSlurmctld= of slurm.conf, as SlurmUser: decides which VNIs the job gets, once for all its nodes. If there are
+# none, Slurm requeues the job, and scontrol show job says why. No node is drained.
+set -eu
+cxi=/usr/bin/cxi
+export CXI_CONFIG=/etc/cxi/cxi.toml
+scontrol=/usr/bin/scontrol
+
+network=$("$scontrol" show job --oneliner "$SLURM_JOB_ID" | sed -n 's/.* Network=\([^ ]*\).*/\1/p')
+set -- --uid "$SLURM_JOB_UID" --nodes "$SLURM_JOB_NODELIST" --network "$network"
+if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
+    set -- --component "$SLURM_JOB_ID" "$@"
+fi
+code=0
+why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1) || code=$?
+[ "$code" = 0 ] || "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $why"
+exit "$code"

@@ -1,0 +1,14 @@
+#!/bin/sh
+# TaskProlog= of slurm.conf, as the user: what it prints as "export NAME=value" the task gets, as "print" its user sees.
+# A task that should have an environment and has none does not start.
+set -eu
+cxi=/usr/bin/cxi
+export CXI_CONFIG=/etc/cxi/cxi.toml
+
+environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}")
+printf '%s\n' "$environment"
+case "$SLURM_PROCID $environment" in
+"0 "*SLINGSHOT_CXI_SCALED_BACK=*)
+    echo "print slingshot: less than the job asks for of" "${environment##*SLINGSHOT_CXI_SCALED_BACK=}"
+    ;;
+esac

@@ -1,0 +1,255 @@
+//! Lists of nodes as Slurm and Flux write them: `n[1-3,7],login1`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Far more than the largest machines have.
+const MOST: usize = 1 << 20;
+
+/// A list of nodes, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostList {
+    text: String,
+    patterns: Vec<Vec<Part>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Numbers(Vec<Numbers>),
+}
+
+/// `first` to `last`, with at least `width` digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbers {
+    first: u32,
+    last: u32,
+    width: usize,
+}
+
+impl HostList {
+    /// All names, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.patterns
+            .iter()
+            .flat_map(|parts| expand(parts))
+            .collect()
+    }
+
+    /// The place of a node in the list, from 0.
+    pub(crate) fn position(&self, node: &str) -> Option<usize> {
+        self.names().iter().position(|name| name == node)
+    }
+
+    pub(crate) fn contains(&self, node: &str) -> bool {
+        self.position(node).is_some()
+    }
+
+    /// Both lists.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self {
+            text: format!("{},{}", self.text, other.text),
+            patterns: [&self.patterns[..], &other.patterns].concat(),
+        }
+    }
+}
+
+fn expand(parts: &[Part]) -> Vec<String> {
+    parts
+        .iter()
+        .fold(vec![String::new()], |names, part| match part {
+            Part::Text(text) => names.into_iter().map(|name| name + text).collect(),
+            Part::Numbers(ranges) => {
+                let of_name = |name: String| {
+                    let numbers = ranges.iter().flat_map(|range| {
+                        let width = range.width;
+                        (range.first..=range.last).map(move |number| format!("{number:0width$}"))
+                    });
+                    numbers
+                        .map(move |number| format!("{name}{number}"))
+                        .collect::<Vec<_>>()
+                };
+                names.into_iter().flat_map(of_name).collect()
+            }
+        })
+}
+
+fn count(parts: &[Part]) -> usize {
+    let of_range = |range: &Numbers| (range.last - range.first) as usize + 1;
+    parts.iter().fold(1, |product: usize, part| match part {
+        Part::Text(_) => product,
+        Part::Numbers(ranges) => product.saturating_mul(ranges.iter().map(of_range).sum()),
+    })
+}
+
+impl FromStr for HostList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            format!("invalid list of nodes '{text}': {what}: expected such as n[1-3,7],login1")
+        };
+        let (mut patterns, mut parts, mut name) = (Vec::new(), Vec::new(), String::new());
+        let mut rest = text.chars();
+        while let Some(letter) = rest.next() {
+            match letter {
+                '[' => {
+                    if !name.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut name)));
+                    }
+                    let (inside, after) = rest
+                        .as_str()
+                        .split_once(']')
+                        .ok_or_else(|| wrong("a bracket is not closed"))?;
+                    let ranges: Option<Vec<_>> = inside.split(',').map(numbers).collect();
+                    let ranges = ranges.ok_or_else(|| wrong(&format!("[{inside}]")))?;
+                    parts.push(Part::Numbers(ranges));
+                    rest = after.chars();
+                }
+                ',' => end_of_name(&mut patterns, &mut parts, &mut name).map_err(wrong)?,
+                ']' => return Err(wrong("a bracket is not opened")),
+                letter if letter.is_whitespace() || letter.is_control() => {
+                    return Err(wrong("it has a blank"));
+                }
+                letter => name.push(letter),
+            }
+        }
+        end_of_name(&mut patterns, &mut parts, &mut name).map_err(wrong)?;
+        let nodes = patterns
+            .iter()
+            .map(|parts| count(parts))
+            .fold(0, usize::saturating_add);
+        if nodes > MOST {
+            return Err(wrong(&format!("more than {MOST} nodes")));
+        }
+        let text = text.to_owned();
+        Ok(Self { text, patterns })
+    }
+}
+
+fn end_of_name(
+    patterns: &mut Vec<Vec<Part>>,
+    parts: &mut Vec<Part>,
+    name: &mut String,
+) -> Result<(), &'static str> {
+    if !name.is_empty() {
+        parts.push(Part::Text(std::mem::take(name)));
+    }
+    if parts.is_empty() {
+        return Err("a name is empty");
+    }
+    patterns.push(std::mem::take(parts));
+    Ok(())
+}
+
+fn numbers(range: &str) -> Option<Numbers> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let number = |text: &str| {
+        let digits = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u32>().ok()).flatten()
+    };
+    let width = if first.starts_with('0') {
+        first.len()
+    } else {
+        0
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last).then_some(Numbers { first, last, width })
+}
+
+impl fmt::Display for HostList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl serde::Serialize for HostList {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for HostList {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The CPUs of the node at a position of Slurm's `SLURM_JOB_CPUS_PER_NODE`, as `2(x3),1`.
+pub(crate) fn cpus_at(list: &str, position: usize) -> Result<u32, String> {
+    let wrong = || format!("invalid CPUs per node '{list}': expected such as 2(x3),1");
+    let mut first = 0_usize;
+    for entry in list.split(',') {
+        let (cpus, times) = match entry.split_once("(x") {
+            Some((cpus, times)) => (cpus, times.strip_suffix(')').ok_or_else(wrong)?),
+            None => (entry, "1"),
+        };
+        let cpus: u32 = cpus.parse().map_err(|_| wrong())?;
+        let times: usize = times.parse().map_err(|_| wrong())?;
+        first = first.saturating_add(times);
+        if position < first {
+            return Ok(cpus);
+        }
+    }
+    Err(format!(
+        "CPUs per node '{list}' are those of {first} nodes: there is no number {}",
+        position + 1
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_list() {
+        for (list, names) in [
+            ("n1", "n1"),
+            ("n[1-3,7],login1", "n1 n2 n3 n7 login1"),
+            ("nid[0098-0101]", "nid0098 nid0099 nid0100 nid0101"),
+            ("r[1-2]n[3-4]-ib", "r1n3-ib r1n4-ib r2n3-ib r2n4-ib"),
+        ] {
+            let list: HostList = list.parse().unwrap();
+            assert_eq!(list.names().join(" "), names);
+        }
+        let large: HostList = "n[1-10000]".parse().unwrap();
+        assert_eq!(large.position("n10000"), Some(9999));
+        assert!(!large.contains("n0"));
+    }
+
+    #[test]
+    fn a_list_that_is_none_is_refused_with_the_reason() {
+        for (list, what) in [
+            ("", "a name is empty"),
+            ("n1,", "a name is empty"),
+            ("n[1-2", "a bracket is not closed"),
+            ("n1]", "a bracket is not opened"),
+            ("n[2-1]", "[2-1]"),
+            ("n[a]", "[a]"),
+            ("n 1", "it has a blank"),
+            ("n[0-999999999]", "more than 1048576 nodes"),
+        ] {
+            let error = list.parse::<HostList>().unwrap_err();
+            assert!(error.contains(&format!(": {what}: expected")), "{error}");
+        }
+    }
+
+    #[test]
+    fn cpus_of_one_node() {
+        for (position, cpus) in [(0, 2), (2, 2), (3, 1), (4, 16)] {
+            assert_eq!(cpus_at("2(x3),1,16", position), Ok(cpus));
+        }
+        assert!(
+            cpus_at("2(x3),1", 4)
+                .unwrap_err()
+                .ends_with("there is no number 5")
+        );
+        for list in ["", "x", "2(x", "2(x3", "2(3)"] {
+            assert!(
+                cpus_at(list, 0).unwrap_err().contains("expected such as"),
+                "{list}"
+            );
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The command line of commands that keep or read records.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use cxi::Host;
+use cxi_job::{JobId, TenantName};
+
+use crate::args::{duration, number};
+use crate::hostlist::HostList;
+use crate::network::Network;
+use crate::options::Common;
+use crate::output::Report;
+use crate::vni::cli::PoolArgs;
+
+/// The record that this node keeps of a job.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Its record")]
+pub(crate) struct RecordArgs {
+    /// The job; of a heterogeneous one, its leader. A record is kept of it on this node. Without
+    /// VNIs, it gets those that the controller decided
+    #[arg(long, value_name = "JOB")]
+    pub(crate) job: Option<JobId>,
+    /// The component of a heterogeneous job
+    #[arg(long, value_name = "JOB", requires = "job")]
+    component: Option<JobId>,
+    #[command(flatten)]
+    pub(crate) optional: NicsOptional,
+}
+
+/// What to do on a node without NICs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct NicsOptional {
+    /// A node that has no NIC at all is no failure: says so, and does nothing
+    #[arg(long)]
+    nics_optional: bool,
+}
+
+impl NicsOptional {
+    /// The report of a command on a node without NICs, if that is no failure.
+    pub(crate) fn without_nics(self, common: &Common) -> Option<Report> {
+        let ids = Host::system().device_ids();
+        let none = ids.is_ok_and(|ids| ids.is_empty());
+        (self.nics_optional && common.mock.is_none() && none)
+            .then(|| Report::new("Nothing to do: this node has no NIC\n", &()))
+    }
+}
+
+impl RecordArgs {
+    /// The job and its component, which is the job itself if it has none.
+    pub(crate) fn names(&self) -> Option<(&JobId, &JobId)> {
+        let job = self.job.as_ref()?;
+        Some((job, self.component.as_ref().unwrap_or(job)))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReserveArgs {
+    /// The job; of a heterogeneous one, its leader, whose VNIs all components share
+    pub(crate) job: JobId,
+    /// The component of a heterogeneous job
+    #[arg(long, value_name = "JOB")]
+    pub(crate) component: Option<JobId>,
+    /// Its user
+    #[arg(long, value_name = "UID", value_parser = number)]
+    pub(crate) uid: u32,
+    /// Its nodes, such as n[1-4]
+    #[arg(long, value_name = "NODES")]
+    pub(crate) nodes: HostList,
+    /// What the user said with --network
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    pub(crate) network: Network,
+    /// From the part of this tenant
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<TenantName>,
+    /// How long to wait for VNIs [default: setting controller.wait]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) vni_wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The job
+    #[arg(required_unless_present = "unless_in")]
+    pub(crate) job: Option<JobId>,
+    /// The component of a heterogeneous job
+    #[arg(long, value_name = "JOB", requires = "job")]
+    pub(crate) component: Option<JobId>,
+    /// All jobs that this file does not name: those that the scheduler still has, one a line, -
+    /// for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "job")]
+    pub(crate) unless_in: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+}

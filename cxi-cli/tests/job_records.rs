@@ -1,0 +1,326 @@
+//! A job's life with records: the controller decides once, nodes read and confirm.
+
+mod common;
+
+use std::fs;
+
+use common::cluster::Cluster;
+
+#[test]
+fn the_controller_decides_once_and_a_vni_is_free_when_all_nodes_have_confirmed() {
+    let cluster = Cluster::new("1024-1027");
+    let (one, two) = (cluster.node("n1"), cluster.node("n2"));
+    assert_eq!(cluster.reserve("7", "n[1-2]").done(), "1024\n");
+    for node in [&one, &two] {
+        assert_eq!(
+            node.prolog("7").done(),
+            "Created service 2 on cxi0-1: for uid 1000, VNI 1024\n"
+        );
+        let environment = node.cxi(&["job", "env", "--job=7"]).done();
+        assert!(
+            environment.starts_with("export SLINGSHOT_VNIS=1024\n"),
+            "{environment}"
+        );
+    }
+    assert_eq!(
+        cluster.cxi(&["job", "release", "7"]).done(),
+        "Job 7 has ended\n"
+    );
+    one.epilog("7").done();
+    assert_eq!(cluster.cxi(&["job", "release", "7"]).code, 8);
+    assert_eq!(cluster.free(), 3, "the other node has it");
+    let list = cluster.cxi(&["job", "list", "--controller"]).done();
+    assert!(
+        list.contains("\n7    ended  1024  waits for n2\n"),
+        "{list}"
+    );
+    two.epilog("7").done();
+    assert_eq!(two.services() + one.services(), 0);
+    cluster.reserve("8", "n1").done();
+    assert_eq!(cluster.free(), 3, "1024 again, and 1025 for job 8");
+    // An epilog again finds nothing, and says nothing to the controller.
+    assert_eq!(two.epilog("7").code, 8);
+}
+
+#[test]
+fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
+    let cluster = Cluster::new("1024");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n1").done();
+    node.prolog("1").done();
+    let said = cluster.reserve("2", "n1");
+    assert_eq!(said.code, 7, "{}", said.err);
+    assert!(said.err.starts_with("error: "), "{}", said.err);
+    assert!(!cluster.path().join("decisions/running/2").exists());
+
+    // While it waits, the node confirms.
+    cluster.cxi(&["job", "release", "1"]).done();
+    assert_eq!(cluster.reserve("2", "n1").code, 7);
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| {
+            let wait = [
+                "job",
+                "reserve",
+                "2",
+                "--uid=1000",
+                "--nodes=n1",
+                "--vni-wait=20s",
+            ];
+            cluster.cxi(&wait).done()
+        });
+        node.epilog("1").done();
+        assert_eq!(waiting.join().unwrap(), "1024\n");
+    });
+    // A job that is requeued waits for its own nodes.
+    node.prolog("2").done();
+    cluster.cxi(&["job", "release", "2"]).done();
+    assert_eq!(cluster.reserve("2", "n1").code, 4);
+    node.epilog("2").done();
+    cluster.reserve("2", "n1").done();
+}
+
+#[test]
+fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
+    let cluster = Cluster::new("1024-1027");
+    let (one, two) = (cluster.node("n1"), cluster.node("n2"));
+    let reserve = |component: &str, nodes: &str| {
+        let component = format!("--component={component}");
+        cluster
+            .cxi(&[
+                "job",
+                "reserve",
+                "4",
+                &component,
+                "--uid=1000",
+                "--nodes",
+                nodes,
+            ])
+            .done()
+    };
+    // In any order.
+    assert_eq!(reserve("5", "n2"), "1024\n");
+    assert_eq!(reserve("4", "n[1-2]"), "1024\n");
+    let of = |component: &str| {
+        ["job", "prolog", "--job=4", "--cores=1", "--component"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([component.to_owned()])
+            .collect::<Vec<_>>()
+    };
+    for (node, component) in [(&one, "4"), (&two, "5"), (&two, "4")] {
+        let arguments = of(component);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        node.cxi(&arguments).done();
+        // A task of any component has its leader's id.
+        node.cxi(&["job", "env", "--job=4"]).done();
+    }
+    assert_eq!(two.services(), 2);
+
+    // The services of the second node stay for the component that still runs there.
+    let epilog = |component| {
+        [
+            "job",
+            "epilog",
+            "--job=4",
+            "--node=n2",
+            "--component",
+            component,
+        ]
+    };
+    cluster
+        .cxi(&["job", "release", "4", "--component=5"])
+        .done();
+    assert_eq!(two.cxi(&epilog("5")).code, 8);
+    assert_eq!(two.services(), 2);
+    assert_eq!(two.clean().code, 8);
+    cluster
+        .cxi(&["job", "release", "4", "--component=4"])
+        .done();
+    two.cxi(&epilog("4")).done();
+    assert_eq!(cluster.cxi(&["job", "release", "4"]).code, 8);
+    assert_eq!(cluster.free(), 3);
+    one.cxi(&["job", "epilog", "--job=4", "--node=n1", "--component=4"])
+        .done();
+    cluster.cxi(&["job", "release", "4"]);
+    assert_eq!(cluster.free(), 4);
+}
+
+#[test]
+fn a_task_without_an_environment_is_told_why() {
+    let cluster = Cluster::new("1024");
+    let node = cluster.node("n1");
+    let record = cluster.path().join("n1.toml.jobs/9.json");
+    node.cxi(&["job", "env", "--job=9"]).refused(
+        5,
+        &format!(
+            "error: job 9 has no record on this node: there is no {}\n  Its prolog did not run \
+             here, or has failed; or its epilog is through.",
+            record.display()
+        ),
+    );
+    // A job that wants no VNI has a record, and nothing else.
+    cluster
+        .cxi(&[
+            "job",
+            "reserve",
+            "9",
+            "--uid=1000",
+            "--nodes=n1",
+            "--network=no_vni",
+        ])
+        .done();
+    node.prolog("9").done();
+    let cleared = node.cxi(&["job", "env", "--job=9"]).done();
+    assert!(
+        cleared
+            .lines()
+            .all(|line| line.starts_with("unset SLINGSHOT_")),
+        "{cleared}"
+    );
+    assert_eq!(node.epilog("9").code, 8);
+    assert!(!record.exists());
+}
+
+#[test]
+fn a_failed_epilog_is_finished_by_a_clean_up() {
+    let cluster = Cluster::new("1024");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n1").done();
+    node.prolog("1").done();
+    let epilog = ["job", "epilog", "--job=1", "--node=n1"];
+    assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &epilog).code, 4);
+    cluster.cxi(&["job", "release", "1"]).done();
+    assert_eq!(
+        node.cxi(&["--json", "job", "list"]).json()["jobs"][0]["state"],
+        "ended"
+    );
+    let clean = ["job", "clean", "--node=n1"];
+    assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &clean).code, 4);
+    assert_eq!(cluster.cxi(&["job", "release", "1"]).code, 8);
+    assert_eq!(cluster.free(), 0);
+    assert_eq!(
+        node.clean().done(),
+        "cxi0: service 2 (uid 1000, VNI 1024): destroyed\ncxi1: service 2 (uid 1000, VNI 1024): \
+         destroyed\nJob 1 has ended: nothing is left of it\n"
+    );
+    assert_eq!(node.clean().code, 8);
+    cluster.reserve("2", "n1").done();
+}
+
+#[test]
+fn an_epilog_that_never_ran_is_made_up_for() {
+    let cluster = Cluster::new("1024");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n1").done();
+    node.prolog("1").done();
+    assert_eq!(node.clean().code, 8, "the job lives");
+    cluster.cxi(&["job", "release", "1"]).done();
+    node.clean().done();
+    assert_eq!(node.services(), 0);
+    cluster.reserve("2", "n1").done();
+}
+
+#[test]
+fn a_node_that_was_reset_confirms() {
+    let cluster = Cluster::new("1024");
+    let (one, two) = (cluster.node("n1"), cluster.node("n2"));
+    for how in ["epilog", "clean"] {
+        cluster.reserve("1", "n[1-2]").done();
+        one.prolog("1").done();
+        two.prolog("1").done();
+        two.reset();
+        cluster.cxi(&["job", "release", "1"]).done();
+        one.epilog("1").done();
+        assert_eq!(
+            cluster.reserve("2", "n1").code,
+            7,
+            "the reset node has not confirmed"
+        );
+        match how {
+            "epilog" => assert_eq!(two.epilog("1").code, 8),
+            _ => assert_eq!(
+                two.clean().done(),
+                "Job 1 has ended: nothing is left of it\n"
+            ),
+        }
+        cluster.reserve("2", "n1").done();
+        cluster.cxi(&["job", "release", "2"]).done();
+        one.epilog("2");
+        cluster.cxi(&["job", "release", "2"]);
+    }
+    // One that never comes back: an operator answers for it.
+    cluster.reserve("3", "n[1-2]").done();
+    cluster.cxi(&["job", "release", "3"]).done();
+    for node in ["n1", "n2"] {
+        cluster.cxi(&["job", "confirm", "3", "--node", node]).done();
+    }
+    cluster
+        .cxi(&["job", "confirm", "3", "--node=n3"])
+        .refused(5, "error: no job 3 waits for n3");
+    cluster.reserve("4", "n1").done();
+}
+
+#[test]
+fn a_controller_that_was_killed_ends_what_the_scheduler_has_no_more() {
+    let cluster = Cluster::new("1024-1027");
+    let node = cluster.node("n1");
+    for job in ["1", "2", "3"] {
+        cluster.reserve(job, "n1").done();
+        node.prolog(job).done();
+    }
+    let queue = cluster.path().join("queue");
+    fs::write(&queue, "2\n9\n").unwrap();
+    let unless = format!("--unless-in={}", queue.display());
+    let release = ["job", "release", unless.as_str()];
+    assert_eq!(
+        cluster.cxi(&release).done(),
+        "Job 1 has ended\nJob 3 has ended\n"
+    );
+    node.clean().done();
+    assert_eq!(cluster.cxi(&release).code, 8);
+    assert_eq!((cluster.free(), node.services()), (3, 2));
+}
+
+#[test]
+fn a_record_that_others_can_write_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let cluster = Cluster::new("1024");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n1").done();
+    let record = cluster.path().join("decisions/running/1/job.json");
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o664)).unwrap();
+    node.prolog("1").refused(
+        2,
+        &format!(
+            "error: {}: group or others may write it: expected mode 644",
+            record.display()
+        ),
+    );
+    assert_eq!(node.services(), 0);
+    let said = cluster.reserve("../1", "n1");
+    assert!(said.err.contains("expected no slash"), "{}", said.err);
+}
+
+#[test]
+fn a_scheduler_with_vnis_of_its_own_needs_the_record_only() {
+    let cluster = Cluster::new("1024");
+    let node = cluster.node("n1");
+    let prolog = [
+        "job",
+        "prolog",
+        "--job=ƒ3Wq",
+        "--uid=7",
+        "--vni=2000",
+        "--cores=1",
+    ];
+    // A container's network namespace may be gone when its epilog runs.
+    node.cxi(&prolog).done();
+    assert_eq!(node.clean().code, 8);
+    assert_eq!(node.epilog("ƒ3Wq").code, 0);
+    assert_eq!(node.services(), 0);
+    // Its daemon was killed, and has started again: none of its jobs lives.
+    node.cxi(&prolog).done();
+    node.cxi(&["job", "clean", "--none-live"]).done();
+    assert_eq!(node.services(), 0);
+    assert_eq!(node.cxi(&["job", "list"]).done().lines().count(), 1);
+}

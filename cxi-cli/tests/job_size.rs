@@ -1,0 +1,101 @@
+//! How much a job gets of a node by what the controller, its size and its user say.
+
+mod common;
+
+use std::fs;
+
+use common::cluster::Cluster;
+
+#[test]
+fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
+    let cluster = Cluster::new("1024-1039");
+    let txqs = |job: &str, network: &str, node: &str| {
+        let reserve = [
+            "job",
+            "reserve",
+            job,
+            "--uid=1000",
+            "--nodes=n[1-4]",
+            "--network",
+            network,
+        ];
+        cluster.cxi(&reserve).done();
+        let this = cluster.node(node);
+        let size = ["--cpus-per-node=2(x3),16", "--nodes=n[1-4]", "--node", node];
+        let prolog = ["--json", "job", "prolog", "--job", job];
+        let grant = this.cxi(&[&prolog[..], &size].concat()).json();
+        grant["grant"]["services"][0]["granted"]["TXQs"]["res"]
+            .as_u64()
+            .unwrap()
+    };
+    assert_eq!(txqs("1", "", "n3"), 4);
+    assert_eq!(txqs("2", "", "n4"), 32);
+    assert_eq!(txqs("3", "depth=5", "n4"), 10);
+    assert_eq!(txqs("4", "res_txqs=3", "n4"), 3);
+    let reserve = [
+        "job",
+        "reserve",
+        "5",
+        "--uid=1000",
+        "--nodes=n1",
+        "--network=job_vni",
+    ];
+    assert_eq!(cluster.cxi(&reserve).done(), "1028,1029\n");
+    let wrong = cluster.cxi(&[
+        "job",
+        "reserve",
+        "6",
+        "--uid=1",
+        "--nodes=n1",
+        "--network=fast",
+    ]);
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.err.contains("invalid network option 'fast'"),
+        "{}",
+        wrong.err
+    );
+}
+
+#[test]
+fn what_was_cut_reaches_the_user() {
+    let cluster = Cluster::new("1024-1027");
+    let node = cluster.node_with("n1", "mode = \"scale-back\"\n");
+    node.mock
+        .cxi(&[
+            "service",
+            "create",
+            "-d",
+            "all",
+            "--uid=9",
+            "--vni=9",
+            "--limit=txqs=1021:1021",
+        ])
+        .done();
+    cluster.reserve("1", "n1").done();
+    let said = node.prolog("1");
+    assert_eq!(said.code, 0);
+    assert!(
+        said.err
+            .contains("warning: less than the job's size asks for"),
+        "{}",
+        said.err
+    );
+    let environment = node.cxi(&["job", "env", "--job=1"]).done();
+    assert!(
+        environment.contains("export SLINGSHOT_CXI_SCALED_BACK=TXQs\n"),
+        "{environment}"
+    );
+    let list = node.cxi(&["job", "list"]).done();
+    assert!(list.contains("scaled back: TXQs"), "{list}");
+    // Strict is the default.
+    let strict = cluster.node("n2");
+    fs::copy(node.mock.file(), strict.mock.file()).unwrap();
+    cluster.reserve("2", "n2").done();
+    assert_eq!(strict.prolog("2").code, 7);
+    assert_eq!(
+        strict.cxi(&["job", "list"]).done().lines().count(),
+        1,
+        "nothing is left of it"
+    );
+}
