@@ -243,24 +243,29 @@ impl Engine {
         self.queues.list(number);
     }
 
-    /// A command that was written to a low-latency window, at an offset in the launch page, and to
-    /// the ring as well. Without a window at that offset nothing happens.
+    /// A store to a low-latency window, at an offset in the launch page, of a command that is in
+    /// the ring as well. Which part of a window a command goes to follows from where it is in the
+    /// ring; a store anywhere else but to the start of that part does nothing.
     pub fn ring_window(&mut self, number: u16, offset: usize) {
         let Some(queue) = self.queues.table.get_mut(number) else {
             return;
         };
-        let units = match offset / launch_page::WINDOW_BYTES * launch_page::WINDOW_BYTES {
-            launch_page::WINDOW_64 => 1,
-            launch_page::WINDOW_128_ALIGNED => 2,
-            // With the one that is skipped.
-            launch_page::WINDOW_128_UNALIGNED => 3,
+        let (skipped, units) = match offset / launch_page::WINDOW_BYTES * launch_page::WINDOW_BYTES
+        {
+            launch_page::WINDOW_64 => (0, 1),
+            launch_page::WINDOW_128_ALIGNED => (0, 2),
+            launch_page::WINDOW_128_UNALIGNED => (1, 2),
             _ => return,
         };
-        queue.write += units * UNIT_SLOTS;
-        if queue.write >= queue.slots {
-            queue.write = FIRST_SLOT;
+        let after = |slot: u32, units: u32| match slot + units * UNIT_SLOTS {
+            slot if slot < queue.slots => slot,
+            _ => FIRST_SLOT,
+        };
+        let start = after(queue.write, skipped);
+        if offset % launch_page::WINDOW_BYTES == launch_page::window_offset(start) as usize {
+            queue.write = after(start, units);
+            self.queues.list(number);
         }
-        self.queues.list(number);
     }
 
     /// A store to a doorbell of a counter.

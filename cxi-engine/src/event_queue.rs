@@ -33,8 +33,8 @@ pub(crate) struct Events {
     /// Events were lost, and the client has not taken note.
     dropping: bool,
     drop_sequence: bool,
-    /// Thresholds that the fill level is above.
-    above: u32,
+    /// Thresholds that the fill level has reached: the first is the highest.
+    reached: u32,
     /// Time of the status block: updates so far.
     updates: u32,
     /// The register word when it was polled last.
@@ -51,7 +51,7 @@ impl Events {
             resize: None,
             dropping: false,
             drop_sequence: false,
-            above: 0,
+            reached: 0,
             updates: 0,
             polled: 0,
         }
@@ -174,14 +174,16 @@ impl Events {
         }
         let used = u64::from(self.used(state)) * 100;
         let slots = u64::from(self.capacity());
-        let above = (0..thresholds.count)
-            .take_while(|n| used >= slots * u64::from(thresholds.base + thresholds.delta * n))
-            .count();
-        let above = u32::try_from(above).unwrap_or(0);
-        if above > self.above {
-            self.write_status(Some(above - 1), effects);
+        let is_reached = |n: &u32| {
+            let percent = thresholds.base.saturating_sub(thresholds.delta * n);
+            used >= slots * u64::from(percent)
+        };
+        let highest = (0..thresholds.count).find(is_reached);
+        let reached = highest.map_or(0, |n| thresholds.count - n);
+        if reached > self.reached {
+            self.write_status(highest, effects);
         }
-        self.above = above;
+        self.reached = reached;
     }
 
     /// Writes the status block: the first copy of the time, the fields, the last copy.
@@ -252,7 +254,7 @@ impl Events {
         self.config.buffer = buffer;
         self.write = FIRST_BLOCK;
         self.buffer_b = !self.buffer_b;
-        self.above = 0;
+        self.reached = 0;
     }
 }
 

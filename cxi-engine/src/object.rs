@@ -120,9 +120,9 @@ bitflags! {
 /// Fill levels at which the status block is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// The lowest, percent of the slots in use.
+    /// The first and highest, percent of the slots in use.
     pub base: u32,
-    /// From one to the next, percent.
+    /// How much lower each is than the one before it, percent.
     pub delta: u32,
     /// How many, at most four.
     pub count: u32,

@@ -50,7 +50,7 @@ impl std::fmt::Debug for Event {
 /// A program's side of a command queue.
 pub struct Commands {
     pub ring: Ring,
-    slot: u32,
+    pub slot: u32,
     count: u32,
 }
 

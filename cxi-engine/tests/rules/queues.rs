@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cxi_engine::{PortalOptions, TransmitQueue, UpdatePolicy};
 use cxi_hw::{
     Class, CommandByte, CommandFailure, CqCommand, CqOp, CtOp, DmaFlags, DmaOp, EventType, FullDma,
-    NomatchDma, ReturnCode, TargetFlags, TargetOp,
+    NomatchDma, ReturnCode, SLOT_BYTES, TargetFlags, TargetOp, launch_page,
 };
 
 use crate::rig::*;
@@ -155,35 +155,39 @@ fn rule_2_8_the_last_of_several_doorbells_counts() {
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
 }
 
+/// Writes a command to the ring and, a word at a time, to a low-latency window.
+fn write_window(rig: &mut Rig, window: usize, command: &[u8]) {
+    let queue = rig.queues.get_mut(&TXQ).unwrap();
+    queue.push(command);
+    let bytes = CommandByte(command[0]).bytes();
+    let start = queue.slot - u32::try_from(bytes / SLOT_BYTES).unwrap();
+    let part = window + launch_page::window_offset(start) as usize;
+    for word in (0..bytes).step_by(8) {
+        rig.engine.ring_window(TXQ, part + word);
+    }
+    rig.engine.run_until_idle();
+}
+
 #[test]
 fn rule_2_9_low_latency_windows() {
     let mut rig = matching();
     rig.submit(TXQ, &[&c_state(DmaFlags::EVENT_SEND_DISABLE).encode()]);
-    let commands = rig.queues.get_mut(&TXQ).unwrap();
-    commands.push(&idc_message(0, &[1; 20]));
-    rig.engine.ring_window(TXQ, 1024);
-    rig.engine.run_until_idle();
+    write_window(&mut rig, launch_page::WINDOW_64, &idc_message(0, &[1; 20]));
     assert_eq!(rig.event(EQ).initiator().mlength, 20);
-    // The next command has 128 bytes and starts on a boundary of them.
-    rig.queues
-        .get_mut(&TXQ)
-        .unwrap()
-        .push(&idc_message(0, &[2; 80]));
-    rig.engine.ring_window(TXQ, 2048);
-    rig.engine.run_until_idle();
+    // This command has 128 bytes and starts on a boundary of them.
+    let command = idc_message(0, &[2; 80]);
+    write_window(&mut rig, launch_page::WINDOW_128_ALIGNED, &command);
     assert_eq!(rig.event(EQ).initiator().mlength, 80);
-    // This one does not, without a unit in between.
+    // The next one does not, without a unit in between.
     rig.submit(TXQ, &[&put(1).encode()]);
     assert_eq!(rig.event(EQ).initiator().mlength, 1);
-    rig.queues
-        .get_mut(&TXQ)
-        .unwrap()
-        .push(&idc_message(0, &[3; 90]));
-    rig.engine.ring_window(TXQ, 3072 + 64);
-    rig.engine.run_until_idle();
+    let command = idc_message(0, &[3; 90]);
+    write_window(&mut rig, launch_page::WINDOW_128_UNALIGNED, &command);
     assert_eq!(rig.event(EQ).initiator().mlength, 90);
-    rig.engine.ring_window(TXQ, 8);
-    assert!(!rig.engine.run_until_idle());
+    for nowhere in [8, 1024, 2048 + 8, 4096] {
+        rig.engine.ring_window(TXQ, nowhere);
+        assert!(!rig.engine.run_until_idle(), "{nowhere}");
+    }
 }
 
 #[test]
