@@ -9,6 +9,7 @@ use cxi_hw::{
 
 use cxi_hw::command_ring::{FIRST_SLOT, UNIT_SLOTS};
 
+use crate::event_queue::Events;
 use crate::table::Table;
 use crate::{CommandPages, CounterDoorbell, Engine, UpdatePolicy};
 
@@ -194,6 +195,11 @@ impl Queues {
             .is_some_and(|queue| queue.busy || queue.has_commands())
     }
 
+    /// Whether a queue can go on.
+    pub(crate) fn any_listed(&self) -> bool {
+        !(self.target.is_empty() && self.transmit.is_empty())
+    }
+
     /// Puts a queue that can go on into the list.
     pub(crate) fn list(&mut self, number: u16) {
         let Some(queue) = self.table.get_mut(number) else {
@@ -294,6 +300,13 @@ impl Engine {
         for (_, events) in self.signals.events.iter_mut() {
             events.polled(&mut self.signals.effects);
         }
+    }
+
+    /// Whether an event queue waits for a store to its register word that only
+    /// [`poll`](Self::poll) sees: it has events, and its interrupt is masked.
+    #[must_use]
+    pub fn awaits_registers(&self) -> bool {
+        self.signals.events.iter().any(Events::awaits_unmask)
     }
 
     fn poll_counters(&mut self) {

@@ -304,6 +304,12 @@ impl Engine {
         std::mem::take(&mut self.signals.effects)
     }
 
+    /// Whether there is something that the front end has to do.
+    #[must_use]
+    pub fn has_effects(&self) -> bool {
+        !self.signals.effects.is_empty()
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {

@@ -65,6 +65,14 @@ impl Events {
         }
     }
 
+    /// Whether somebody will be woken by a store of the register word.
+    pub(crate) fn awaits_unmask(&self) -> bool {
+        self.config.event_wait.is_some() && {
+            let state = self.state();
+            state.event_int_disable && self.used(state) > 0
+        }
+    }
+
     fn state(&self) -> EqState {
         EqState::decode(&self.config.page.state().to_le_bytes())
     }
@@ -103,6 +111,7 @@ impl Events {
     pub(crate) fn post(&mut self, event: &[u8], effects: &mut Vec<Effect>) {
         self.switch(effects);
         let state = self.state();
+        self.note_acknowledged(state);
         if self.free(state) == 0 {
             self.lose(effects);
             return;
@@ -150,12 +159,17 @@ impl Events {
         }
     }
 
-    /// The client has stored the register word.
-    pub(crate) fn rung(&mut self, effects: &mut Vec<Effect>) {
-        let state = self.state();
+    /// The client may have taken note of lost events.
+    fn note_acknowledged(&mut self, state: EqState) {
         if self.dropping && state.event_drop_seq_no == self.drop_sequence {
             self.dropping = false;
         }
+    }
+
+    /// The client has stored the register word.
+    pub(crate) fn rung(&mut self, effects: &mut Vec<Effect>) {
+        let state = self.state();
+        self.note_acknowledged(state);
         self.switch(effects);
         self.check_thresholds(state, effects);
         // What came while the interrupt was masked.

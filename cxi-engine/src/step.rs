@@ -13,6 +13,16 @@ impl Engine {
             || self.step_retries()
     }
 
+    /// Whether [`step`](Self::step) would find work, lost packets aside.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.transfer.is_some()
+            || !self.signals.fired.is_empty()
+            || !self.inbox.is_empty()
+            || self.fabric.has_packets(self.settings.nid)
+            || self.queues.any_listed()
+    }
+
     /// Works until there is nothing to do but wait. Says whether there was anything.
     pub fn run_until_idle(&mut self) -> bool {
         let mut worked = false;

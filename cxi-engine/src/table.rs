@@ -31,6 +31,10 @@ impl<T> Table<T> {
         self.0.get_mut(usize::from(number))?.take()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flatten()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u16, &mut T)> {
         (0..=u16::MAX)
             .zip(&mut self.0)

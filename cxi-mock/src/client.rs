@@ -38,11 +38,11 @@ pub trait CallerMemory {
         Arc::new(OwnMemory)
     }
 
-    /// Whether there is memory behind all of a range that the caller wants pinned (ATU_MAP,
-    /// EQ_ALLOC). A front end that cannot see it says yes.
-    fn is_backed(&self, va: u64, len: u64) -> bool {
+    /// What is behind a range that the caller wants pinned (ATU_MAP, EQ_ALLOC). A front end that
+    /// cannot see it says [`Backing::Writable`].
+    fn backing(&self, va: u64, len: u64) -> Backing {
         let _ = (va, len);
-        true
+        Backing::Writable
     }
 
     /// Whether the pages of a range follow each other in physical memory (EQ_ALLOC, for buffers
@@ -51,6 +51,24 @@ pub trait CallerMemory {
         let _ = (va, len);
         true
     }
+
+    /// Whether the caller is stopped when it stores to a doorbell behind the end of the memory of
+    /// its windows, and the front end calls [`Client::store`] then. Doorbells that such a caller
+    /// allocates are there; others are polled.
+    fn traps_stores(&self) -> bool {
+        false
+    }
+}
+
+/// What is behind a range of addresses of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// No memory behind some of it.
+    Missing,
+    /// Memory, some of which the caller itself may not write to.
+    ReadOnly,
+    /// Memory that can be read and written.
+    Writable,
 }
 
 /// An open file of a mock NIC: what a process has after `open("/dev/cxi0")`.
@@ -104,6 +122,21 @@ impl Client {
     /// The errno of making it.
     pub fn window_memory(&self) -> Result<Arc<OwnedFd>, Errno> {
         self.nic.window_memory(self.file)
+    }
+
+    /// Whether a store to a window, at an offset, is for [`store`](Self::store). No other file of
+    /// the NIC has such a window at that offset.
+    #[must_use]
+    pub fn has_doorbell(&self, offset: u64) -> bool {
+        self.nic.has_doorbell(self.file, offset)
+    }
+
+    /// A store to a window, at an offset in the windows of this file, by a program that was
+    /// stopped at it: eight bytes, or `None` for what is not known. The NIC executes what it
+    /// rings. Low-latency windows are rung by any store, others by eight bytes; says whether
+    /// something was rung.
+    pub fn store(&self, offset: u64, value: Option<u64>) -> bool {
+        self.nic.store(self.file, offset, value)
     }
 
     /// The NIC that the file belongs to.

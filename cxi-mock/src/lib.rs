@@ -68,7 +68,7 @@ mod snapshot;
 mod state;
 mod transport;
 
-pub use client::{CallerMemory, Client};
+pub use client::{Backing, CallerMemory, Client};
 pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};

@@ -11,7 +11,7 @@ use cxi_ioctl::{Command, DriverRelease, Errno, Opcode, Pointers};
 
 use super::process::ProcessMemory;
 use super::{memory, pages};
-use cxi_mock::{CallerMemory, ClientMemory};
+use cxi_mock::{Backing, CallerMemory, ClientMemory};
 
 /// Where most commands have the address of their response.
 const RESPONSE: Pointers = Pointers {
@@ -38,6 +38,8 @@ fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
 #[derive(Debug)]
 pub(crate) struct RemoteBuffers {
     pid: Pid,
+    /// The process is stopped at its stores to doorbells.
+    traps_stores: bool,
     response: Option<u64>,
     list: Option<u64>,
     list_in_response: Option<usize>,
@@ -50,9 +52,20 @@ impl RemoteBuffers {
         let address = |at: Option<usize>| at.and_then(|at| address_in(command, at));
         Self {
             pid,
+            traps_stores: false,
             response: address(pointers.response),
             list: address(pointers.list),
             list_in_response: pointers.list_in_response,
+        }
+    }
+}
+
+impl RemoteBuffers {
+    /// The same, of a process whose stores to doorbells are trapped or not.
+    pub(crate) fn trapping(self, traps_stores: bool) -> Self {
+        Self {
+            traps_stores,
+            ..self
         }
     }
 }
@@ -78,12 +91,16 @@ impl CallerMemory for RemoteBuffers {
         memory::write(self.pid, self.list.ok_or(Errno::EFAULT)?, list)
     }
 
-    fn is_backed(&self, va: u64, len: u64) -> bool {
-        pages::are_there(self.pid, va, len)
+    fn backing(&self, va: u64, len: u64) -> Backing {
+        pages::backing(self.pid, va, len)
     }
 
     fn is_contiguous(&self, va: u64, len: u64) -> bool {
         pages::are_contiguous(self.pid, va, len)
+    }
+
+    fn traps_stores(&self) -> bool {
+        self.traps_stores
     }
 }
 

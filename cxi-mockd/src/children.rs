@@ -12,11 +12,14 @@ use nix::unistd::{Pid, getpid};
 /// How long killed processes may take to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Children of this thread: what another one traces is that one's.
+const OWN: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::__WNOTHREAD);
+
 /// Collects every child that has ended; returns which, and their exit status.
 pub(crate) fn reap() -> Vec<(Pid, u8)> {
     let mut ended = Vec::new();
     loop {
-        match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+        match waitpid(None::<Pid>, Some(OWN)) {
             Ok(WaitStatus::Exited(pid, code)) => {
                 ended.push((pid, u8::try_from(code).unwrap_or(u8::MAX)));
             }
@@ -42,7 +45,7 @@ pub(crate) fn kill_all() {
             let _ = kill(child, Signal::SIGKILL);
         }
         loop {
-            match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+            match waitpid(None::<Pid>, Some(OWN)) {
                 Ok(WaitStatus::StillAlive) => break,
                 Err(Errno::ECHILD) => return,
                 Ok(_) | Err(_) => {}

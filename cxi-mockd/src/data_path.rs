@@ -1,7 +1,7 @@
 //! The threads that run the data path, one for each NIC.
 //!
-//! Nobody tells a NIC of a store to a doorbell: the thread looks. While there is traffic it looks
-//! all the time, then less and less often.
+//! Doorbells that are not trapped are polled: while there is traffic the thread looks all the time,
+//! then less and less often. Without any, it sleeps until there is work that nobody else does.
 
 use std::io;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ const SPIN: u32 = 64;
 /// Looks after which it sleeps after each.
 const YIELD: u32 = 1024;
 /// The shortest and the longest pause.
-const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
-/// How long a thread waits for queues before it looks whether it was told of them.
+const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
+/// How long a thread waits for work before it looks whether it was told of it.
 const PARKED: Duration = Duration::from_secs(60);
 /// A tick of the fabric's time: after two seconds a NIC gives up what is not answered.
 const TICK: Duration = Duration::from_millis(1);
@@ -66,22 +66,25 @@ fn run(server: &Server, nic: &Nic) {
             continue;
         }
         idle = idle.saturating_add(1);
-        if idle < SPIN {
+        if idle < SPIN && nic.is_polled() {
             std::hint::spin_loop();
-        } else if idle < YIELD {
+        } else if idle < YIELD && nic.is_polled() {
             thread::yield_now();
         } else {
             // What the control plane has the data path tell.
             wake_all(server);
-            nic.wait_for_queues(PARKED);
-            thread::sleep(pause);
-            pause = PAUSE.1.min(pause * 2);
+            if nic.wait_for_work(PARKED) {
+                (idle, pause) = (0, PAUSE.0);
+            } else {
+                thread::sleep(pause);
+                pause = PAUSE.1.min(pause * 2);
+            }
         }
     }
 }
 
 /// Wakes the wait objects whose interrupts have come, of all NICs: one makes others work.
-fn wake_all(server: &Server) {
+pub(crate) fn wake_all(server: &Server) {
     for function in server.functions.iter().filter(|it| it.vf.is_none()) {
         for wake in function.nic.take_wakes() {
             let of_nic = |other: &&super::server::Function| {

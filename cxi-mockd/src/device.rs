@@ -11,6 +11,7 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode, Privilege};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
+use super::data_path;
 use super::memory;
 use super::server::{Function, OpenFile, Server};
 use super::state_file::Saver;
@@ -91,12 +92,14 @@ pub(crate) struct Call {
 impl Call {
     /// Executes the command; returns its length. The file is let go of before the caller is told,
     /// who may close it then.
-    pub(crate) fn execute(self, server: &Server) -> Result<usize, Errno> {
+    pub(crate) fn execute(self, server: &Arc<Server>) -> Result<usize, Errno> {
         if let Some(delay) = self.file.client.nic().faults().delay_of(self.opcode()) {
             thread::sleep(delay);
         }
         let start = Instant::now();
         let result = self.submit(server);
+        // What the command made the data path tell.
+        data_path::wake_all(server);
         // What the caller is told has happened is not lost, whoever is killed next.
         if self.changes_services()
             && let Some(Err(error)) = server.state.as_ref().map(Saver::save)
@@ -118,7 +121,7 @@ impl Call {
         result
     }
 
-    fn submit(&self, server: &Server) -> Result<usize, Errno> {
+    fn submit(&self, server: &Arc<Server>) -> Result<usize, Errno> {
         let Caller { pid, uid, gid } = self.caller;
         let opcode = self.opcode();
         let release = self.file.client.nic().config().release;
@@ -127,7 +130,14 @@ impl Call {
         }
         let credentials =
             credentials::of_caller((pid, uid, gid), opcode, release, server.authority);
-        let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release);
+        let gets_doorbell = matches!(
+            opcode,
+            Opcode::CQ_ALLOC | Opcode::CQ_ALLOC_BUF | Opcode::CT_ALLOC
+        );
+        let trapped = gets_doorbell
+            && self.file.backing.is_some()
+            && server.traps.attach(server, pid, &self.file);
+        let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);
         self.file
             .client
             .write(&credentials, &self.command, &mut buffers)

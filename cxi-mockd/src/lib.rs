@@ -43,6 +43,7 @@ mod signals;
 mod state_file;
 mod sysfs;
 mod trace;
+mod trap;
 mod tree;
 mod windows;
 mod workers;

@@ -39,6 +39,20 @@ pub(crate) fn read(pid: Pid, address: u64, bytes: &mut [u8]) -> Result<(), Errno
     complete(read, len)
 }
 
+/// Reads from the memory of a thread's process as far as its page reaches, if there is one.
+pub(crate) fn read_some(pid: Pid, address: u64, bytes: &mut [u8]) -> &[u8] {
+    const PAGE: u64 = 4096;
+    if read(pid, address, bytes).is_ok() {
+        return bytes;
+    }
+    let left = usize::try_from(PAGE - address % PAGE).unwrap_or(0);
+    let part = left.min(bytes.len());
+    match read(pid, address, &mut bytes[..part]) {
+        Ok(()) => &bytes[..part],
+        Err(_) => &[],
+    }
+}
+
 /// Whether that many bytes can be read from where a thread's `write(2)` takes what it writes.
 ///
 /// The file system is told the bytes of a write, not their address: that is among the arguments

@@ -9,6 +9,7 @@ use cxi_mock::NicConfig;
 use super::credentials::Authority;
 use super::error::ServeError;
 use super::setup::{self, Setup};
+use super::trap::Doorbells;
 
 #[derive(Debug, Args)]
 pub(crate) struct NicArguments {
@@ -32,6 +33,9 @@ pub(crate) struct NicArguments {
     /// Let something go wrong, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
+    /// How a NIC hears of a store to a doorbell
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) doorbells: Doorbells,
     /// Freed LNIs are cleaned up by `ctl tick` only, and not every second
     #[arg(long)]
     pub(crate) manual_cleanup: bool,

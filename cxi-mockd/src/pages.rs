@@ -3,15 +3,33 @@
 use std::fs;
 use std::ops::Range;
 
+use cxi_mock::Backing;
 use nix::unistd::Pid;
 
-/// Whether a thread's process has memory behind all of a range. Where that cannot be seen, yes.
-pub(crate) fn are_there(pid: Pid, va: u64, len: u64) -> bool {
-    let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else {
-        return true;
-    };
-    let end = va.saturating_add(len);
-    maps.lines().filter_map(mapping).fold(va, reach) >= end
+/// What a thread's process has behind a range. Where that cannot be seen, the best.
+pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
+    match fs::read_to_string(format!("/proc/{pid}/maps")) {
+        Ok(maps) => backing_in(&maps, va, va.saturating_add(len)),
+        Err(_) => Backing::Writable,
+    }
+}
+
+fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
+    let mut to = va;
+    let mut backing = Backing::Writable;
+    for (there, access) in maps.lines().filter_map(mapping) {
+        if to >= end {
+            break;
+        }
+        if !there.contains(&to) || !access.starts_with(['r', 'w']) {
+            continue;
+        }
+        if !access.contains('w') {
+            backing = Backing::ReadOnly;
+        }
+        to = there.end;
+    }
+    if to >= end { backing } else { Backing::Missing }
 }
 
 /// Whether a range lies within one page, however large that is. Where that cannot be seen, yes.
@@ -25,21 +43,28 @@ pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
     va / page == va.saturating_add(len).saturating_sub(1) / page
 }
 
-/// How far a range that begins at its start is there, with one more mapping.
-fn reach(so_far: u64, mapping: (Range<u64>, bool)) -> u64 {
-    match mapping {
-        (there, true) if there.contains(&so_far) => there.end,
-        _ => so_far,
-    }
+/// The inode and the offset in its file of what a thread's process has mapped at an address.
+pub(crate) fn mapped_at(pid: Pid, va: u64) -> Option<(u64, u64)> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    file_at(&maps, va)
 }
 
-/// The addresses of a line of `maps`, and whether they can be accessed at all.
-fn mapping(line: &str) -> Option<(Range<u64>, bool)> {
+fn file_at(maps: &str, va: u64) -> Option<(u64, u64)> {
+    let at_va = |line: &&str| mapping(line).is_some_and(|(there, _)| there.contains(&va));
+    let line = maps.lines().find(at_va)?;
+    let (there, _) = mapping(line)?;
+    let mut words = line.split_whitespace().skip(2);
+    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+    let inode = words.nth(1)?.parse().ok()?;
+    Some((inode, offset + (va - there.start)))
+}
+
+/// The addresses of a line of `maps`, and how they can be accessed.
+fn mapping(line: &str) -> Option<(Range<u64>, &str)> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
-    let accessible = words.next()?.starts_with(['r', 'w'].as_slice());
-    Some((address(start)?..address(end)?, accessible))
+    Some((address(start)?..address(end)?, words.next()?))
 }
 
 /// The size in bytes of the pages at an address, of `smaps`.
@@ -67,15 +92,24 @@ mod tests {
                         Size:               2048 kB\n\
                         KernelPageSize:     2048 kB\n";
 
-    fn end(va: u64) -> u64 {
-        MAPS.lines().filter_map(mapping).fold(va, reach)
+    #[test]
+    fn mappings_side_by_side_are_one_and_guards_are_none() {
+        for (va, end, backing) in [
+            (0x1800, 0x3000, Backing::Writable),
+            (0x1800, 0x4000, Backing::ReadOnly),
+            (0x1800, 0x4001, Backing::Missing),
+            (0x4000, 0x4001, Backing::Missing),
+            (0x5000, 0x5001, Backing::Missing),
+        ] {
+            assert_eq!(backing_in(MAPS, va, end), backing, "{va:x} to {end:x}");
+        }
     }
 
     #[test]
-    fn mappings_side_by_side_are_one_and_guards_are_none() {
-        assert_eq!(end(0x1800), 0x4000);
-        assert_eq!(end(0x4000), 0x4000);
-        assert_eq!(end(0x5000), 0x5000);
+    fn a_mapping_says_its_file() {
+        let maps = "7f00-9f00 rw-s 10000001000 00:2f 77 /dev/cxi0\n";
+        assert_eq!(file_at(maps, 0x8f00), Some((77, 0x100_0000_2000)));
+        assert_eq!(file_at(maps, 0x9f00), None);
     }
 
     #[test]
@@ -89,8 +123,8 @@ mod tests {
     fn memory_of_this_process_is_there_and_scattered() {
         let memory = vec![1_u8; 1 << 16];
         let va = memory.as_ptr().expose_provenance() as u64;
-        assert!(are_there(Pid::this(), va, 1 << 16));
-        assert!(!are_there(Pid::this(), 0, 4096));
+        assert_eq!(backing(Pid::this(), va, 1 << 16), Backing::Writable);
+        assert_eq!(backing(Pid::this(), 0, 4096), Backing::Missing);
         assert!(are_contiguous(Pid::this(), va & !4095, 4096));
         assert!(!are_contiguous(Pid::this(), va & !4095, 8192));
     }

@@ -22,13 +22,10 @@ pub(crate) struct ProcessMemory {
 impl ProcessMemory {
     /// The process of a thread that waits for an answer.
     pub(crate) fn of(thread: Pid) -> Self {
-        let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-        let process = process.and_then(|process| process.trim().parse().ok());
-        let pid = process.unwrap_or_default();
-        let alive = rustix::process::Pid::from_raw(pid);
+        let pid = process_of(thread).unwrap_or(Pid::from_raw(0));
+        let alive = rustix::process::Pid::from_raw(pid.as_raw());
         Self {
-            pid: Pid::from_raw(pid),
+            pid,
             alive: alive.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
         }
     }
@@ -42,6 +39,13 @@ impl ProcessMemory {
             _ => Err(MemoryFault),
         }
     }
+}
+
+/// The process of a thread, unless it has ended.
+pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    process.trim().parse().ok().map(Pid::from_raw)
 }
 
 fn remote(va: u64, len: usize) -> Result<RemoteIoVec, MemoryFault> {

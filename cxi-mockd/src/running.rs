@@ -73,7 +73,8 @@ impl NodeArguments {
             own: &[Kind::User, Kind::Net, Kind::Mnt],
         };
         let fuse = privileges::open_fuse()?;
-        let server = Server::new(model.nics(), self.nics.authority(), trace, state);
+        let (authority, doorbells) = (self.nics.authority(), self.nics.doorbells);
+        let server = Server::new(model.nics(), authority, trace, state, doorbells);
         let node = Arc::new(Node::start(Arc::new(server), fuse, furniture)?);
         data_path::start_clock(model.clock()).doing(|| "start the clock".to_owned())?;
         for fault in &self.nics.fault {

@@ -15,6 +15,7 @@ use super::module;
 use super::state_file::Saver;
 use super::sysfs;
 use super::trace::Trace;
+use super::trap::{Doorbells, Traps};
 use super::tree::Tree;
 use super::windows::Backing;
 use cxi_mock::{Client, Nic};
@@ -121,6 +122,8 @@ pub(crate) struct Server {
     pub(crate) state: Option<Saver>,
     /// What wait objects report to whoever polls them.
     pub(crate) interrupts: Interrupts,
+    /// Whose stores to doorbells are trapped.
+    pub(crate) traps: Traps,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     /// Files without a descriptor, which may have a window mapped.
     closing: Mutex<Vec<Arc<OpenFile>>>,
@@ -135,6 +138,7 @@ impl Server {
         authority: Authority,
         trace: Option<Trace>,
         state: Option<Saver>,
+        doorbells: Doorbells,
     ) -> Self {
         let physical = nics.iter().map(|nic| (nic, None));
         let virtuals = nics.iter().flat_map(|nic| {
@@ -161,6 +165,7 @@ impl Server {
             trace,
             state,
             interrupts: Interrupts::default(),
+            traps: Traps::new(doorbells),
             files: RwLock::default(),
             closing: Mutex::default(),
             next_file: AtomicU64::new(1),

@@ -153,6 +153,10 @@ impl Fabric {
         self.switch().send(packet)
     }
 
+    pub(crate) fn has_packets(&self, nid: u32) -> bool {
+        self.switch().has_packets(nid)
+    }
+
     pub(crate) fn receive(&self, nid: u32) -> Option<Packet> {
         self.switch().receive(nid)
     }

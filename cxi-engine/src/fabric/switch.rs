@@ -93,6 +93,11 @@ impl Switch {
         }
     }
 
+    pub(super) fn has_packets(&self, nid: u32) -> bool {
+        let inbox = self.ports.get(&nid).and_then(|port| port.inbox.as_ref());
+        inbox.is_some_and(|inbox| !inbox.is_empty())
+    }
+
     pub(super) fn receive(&mut self, nid: u32) -> Option<Packet> {
         self.ports.get_mut(&nid)?.inbox.as_mut()?.pop_front()
     }

@@ -10,6 +10,7 @@ use cxi_ioctl::abi::queue::EqAttr;
 
 use super::pages::{CounterPage, EventPage};
 use super::{DataPath, small};
+use crate::nic::Doorbell;
 
 /// An event queue that EQ_ALLOC has made.
 #[derive(Debug)]
@@ -82,22 +83,25 @@ impl DataPath {
         self.state().engine.set_reserved_slots(small(id), reserved);
     }
 
-    /// CT_ALLOC; a write-back at address 0 is none.
+    /// CT_ALLOC; a write-back at address 0 is none. Without a page, stores to it are trapped.
     pub(crate) fn add_counter(
         &self,
         (id, rgid): (u32, u32),
         memory: &Arc<dyn ClientMemory>,
         va: u64,
-        page: Mapping,
+        page: Option<Mapping>,
     ) {
+        let polled = page.is_some();
         let counter = Counter {
             rgid: small(rgid),
             write_back: write_back(memory, va),
-            page: Some(Box::new(CounterPage::new(page))),
+            page: page.map(|page| Box::new(CounterPage::new(page)) as _),
         };
         let mut state = self.state();
         state.engine.add_counter(small(id), counter);
-        self.add_doorbell(&mut state);
+        if polled {
+            self.add_polled(&mut state, Doorbell::Counter(id));
+        }
     }
 
     /// CT_WB_UPDATE.
@@ -110,6 +114,6 @@ impl DataPath {
     pub(crate) fn remove_counter(&self, id: u32) {
         let mut state = self.state();
         state.engine.remove_counter(small(id));
-        state.doorbells = state.doorbells.saturating_sub(1);
+        state.polled.remove(&Doorbell::Counter(id));
     }
 }

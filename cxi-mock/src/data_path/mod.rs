@@ -8,10 +8,11 @@ mod queues;
 mod traffic;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cxi_engine::{Effect, Engine, Settings};
+use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
@@ -19,8 +20,10 @@ pub(crate) use portals::NewPortal;
 pub(crate) use queues::{NewQueue, Ring};
 pub(crate) use wire::Wire;
 
+use cxi_hw::launch_page::WRITE_POINTER;
+
 use crate::NicConfig;
-use crate::nic::rendezvous_index;
+use crate::nic::{Doorbell, rendezvous_index};
 
 /// Pieces of work that the engine is held for: a command of the control plane waits no longer.
 const TURN: usize = 64;
@@ -31,7 +34,7 @@ const CASSINI_2: u32 = 32;
 #[derive(Debug)]
 pub(crate) struct DataPath {
     state: Mutex<State>,
-    /// There are queues.
+    /// There may be something to look at.
     busy: Condvar,
 }
 
@@ -41,8 +44,8 @@ pub(crate) struct State {
     wire: Arc<Wire>,
     plugged: bool,
     link_up: bool,
-    /// Command queues and counters, which have doorbells.
-    doorbells: usize,
+    /// Doorbells that somebody has to look at.
+    polled: BTreeSet<Doorbell>,
 }
 
 impl DataPath {
@@ -62,7 +65,7 @@ impl DataPath {
             wire: Arc::clone(&wire),
             plugged: true,
             link_up: identity.link_up,
-            doorbells: 0,
+            polled: BTreeSet::new(),
         };
         let path = Arc::new(Self {
             state: Mutex::new(state),
@@ -121,6 +124,45 @@ impl DataPath {
     pub(crate) fn step(&self) -> bool {
         let mut state = self.state();
         state.engine.poll();
+        Self::work(state)
+    }
+
+    /// The same after a doorbell that was trapped. What is left is for whoever waits for work.
+    pub(crate) fn run(&self) {
+        Self::work(self.state());
+        self.leave_rest();
+    }
+
+    /// Leaves what is to be done, and told, to whoever waits for work.
+    fn leave_rest(&self) {
+        if self.state().has_work() {
+            self.busy.notify_all();
+        }
+    }
+
+    /// A store to a doorbell, at a place in its page. Says whether it rang.
+    pub(crate) fn ring(&self, doorbell: Doorbell, place: usize, value: Option<u64>) -> bool {
+        let mut state = self.state();
+        let engine = &mut state.engine;
+        let counter_doorbell = || {
+            let mut all = CounterDoorbell::ALL.into_iter();
+            all.find(|doorbell| doorbell.offset() == place)
+        };
+        match (doorbell, value) {
+            (Doorbell::Queue(id), _) if place != WRITE_POINTER => {
+                engine.ring_window(small(id), place);
+            }
+            (Doorbell::Queue(id), Some(value)) => engine.ring_queue(small(id), value),
+            (Doorbell::Counter(id), Some(value)) => match counter_doorbell() {
+                Some(doorbell) => engine.ring_counter(small(id), doorbell, value),
+                None => return false,
+            },
+            (_, None) => return false,
+        }
+        true
+    }
+
+    fn work(mut state: MutexGuard<'_, State>) -> bool {
         let mut worked = state.turn();
         let wire = Arc::clone(&state.wire);
         let waits = state.engine.awaits_answers();
@@ -142,13 +184,20 @@ impl DataPath {
         self.state().engine.settings().nid
     }
 
-    /// Waits until there are doorbells to look at, or for that long.
-    pub(crate) fn wait_for_doorbells(&self, most: Duration) {
+    /// Whether there are doorbells that only [`step`](Self::step) sees.
+    pub(crate) fn is_polled(&self) -> bool {
+        !self.state().polled.is_empty()
+    }
+
+    /// Waits until there is something to look at, or for that long. Says whether it had to.
+    pub(crate) fn wait_for_work(&self, most: Duration) -> bool {
         let state = self.state();
-        if state.doorbells == 0 {
+        let waits = !state.has_work();
+        if waits {
             let waited = self.busy.wait_timeout(state, most);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
+        waits
     }
 
     /// Wait objects to wake, as the numbers that event queues were added with.
@@ -161,13 +210,21 @@ impl DataPath {
         wakes.collect()
     }
 
-    fn add_doorbell(&self, state: &mut State) {
-        state.doorbells += 1;
+    fn add_polled(&self, state: &mut State, doorbell: Doorbell) {
+        state.polled.insert(doorbell);
         self.busy.notify_all();
     }
 }
 
 impl State {
+    /// Whether there is something that nobody tells of.
+    fn has_work(&self) -> bool {
+        !self.polled.is_empty()
+            || self.engine.has_work()
+            || self.engine.has_effects()
+            || self.engine.awaits_registers()
+    }
+
     fn turn(&mut self) -> bool {
         let mut steps = 0;
         while steps < TURN && self.engine.step() {

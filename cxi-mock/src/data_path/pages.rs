@@ -42,12 +42,15 @@ pub(super) enum Commands {
 #[derive(Debug)]
 pub(super) struct QueuePages {
     commands: Commands,
-    launch: Mapping,
+    /// None if stores to it are trapped.
+    launch: Option<Mapping>,
 }
 
 impl QueuePages {
-    pub(super) fn new(commands: Commands, launch: Mapping) -> Self {
-        arm(&launch, WRITE_POINTER);
+    pub(super) fn new(commands: Commands, launch: Option<Mapping>) -> Self {
+        if let Some(launch) = &launch {
+            arm(launch, WRITE_POINTER);
+        }
         Self { commands, launch }
     }
 }
@@ -74,7 +77,7 @@ impl CommandPages for QueuePages {
     }
 
     fn take_doorbell(&self) -> Option<u64> {
-        take(&self.launch, WRITE_POINTER)
+        take(self.launch.as_ref()?, WRITE_POINTER)
     }
 }
 

@@ -8,6 +8,7 @@ use cxi_ioctl::abi::queue::CQ_UPDATE_ALWAYS;
 
 use super::pages::{Commands, QueuePages};
 use super::{DataPath, small};
+use crate::nic::Doorbell;
 
 /// Where the commands of a new queue are.
 #[derive(Debug)]
@@ -29,7 +30,8 @@ pub(crate) struct NewQueue {
     /// LCID, whether triggered commands are allowed, and their pool.
     pub(crate) transmit: Option<(u32, bool, u8)>,
     pub(crate) ring: Ring,
-    pub(crate) launch: Mapping,
+    /// The page of the doorbell, if it is polled.
+    pub(crate) launch: Option<Mapping>,
 }
 
 impl DataPath {
@@ -39,6 +41,7 @@ impl DataPath {
             Ring::Window(ring) => Commands::Window(ring),
             Ring::Client(memory, va) => Commands::Client(memory, va),
         };
+        let polled = new.launch.is_some();
         let pages = Box::new(QueuePages::new(commands, new.launch));
         let policy = if new.policy == CQ_UPDATE_ALWAYS {
             UpdatePolicy::Always
@@ -69,7 +72,9 @@ impl DataPath {
             };
             state.engine.add_target_queue(number, queue);
         }
-        self.add_doorbell(&mut state);
+        if polled {
+            self.add_polled(&mut state, Doorbell::Queue(new.id));
+        }
     }
 
     /// CQ_FREE. What was rung is looked at for a last time.
@@ -77,7 +82,7 @@ impl DataPath {
         let mut state = self.state();
         state.engine.poll();
         state.engine.remove_queue(small(id));
-        state.doorbells = state.doorbells.saturating_sub(1);
+        state.polled.remove(&Doorbell::Queue(id));
     }
 
     /// CQ_ACK_COUNTER.

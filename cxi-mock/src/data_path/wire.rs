@@ -49,7 +49,12 @@ impl Wire {
             }
             let ends = self.ends();
             let addressed = ends.iter().filter(|end| waiting.contains(&end.nid()));
-            if !addressed.fold(false, |any, end| end.turn() | any) {
+            let serve = |any, end: &Arc<DataPath>| {
+                let served = end.turn();
+                end.leave_rest();
+                served | any
+            };
+            if !addressed.fold(false, serve) {
                 return worked;
             }
             worked = true;
@@ -63,6 +68,9 @@ impl Wire {
             end.turn();
         }
         self.run();
+        for end in self.ends() {
+            end.leave_rest();
+        }
     }
 
     /// Whether packets are on their way, or operations wait for an answer.

@@ -19,7 +19,7 @@ use zerocopy::FromBytes;
 use super::Device;
 use super::window::PAGE;
 use crate::data_path::OwnMemory;
-use crate::{CallerMemory, ClientMemory};
+use crate::{Backing, CallerMemory, ClientMemory};
 
 /// Frees what a file has by its handle.
 type Free = fn(&mut Device, u32, u32) -> Result<(), Errno>;
@@ -29,8 +29,8 @@ type Free = fn(&mut Device, u32, u32) -> Result<(), Errno>;
 pub(super) struct Answer {
     /// What the caller left in the response buffer, for the command that looks at it.
     left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
-    /// Whether the memory that the command pins is there, and in one piece.
-    is_backed: bool,
+    /// What the memory is that the command pins, and whether it is in one piece.
+    backing: Backing,
     is_contiguous: bool,
     response: Option<Vec<u8>>,
     list: Option<Vec<u8>>,
@@ -50,7 +50,7 @@ impl Answer {
         let pinned = pinned(opcode, command);
         Self {
             left,
-            is_backed: pinned.is_none_or(|(va, len)| memory.is_backed(va, len)),
+            backing: pinned.map_or(Backing::Writable, |(va, len)| memory.backing(va, len)),
             is_contiguous: opcode != Some(Opcode::EQ_ALLOC)
                 || pinned.is_none_or(|(va, len)| len <= PAGE || memory.is_contiguous(va, len)),
             response: None,
@@ -58,8 +58,8 @@ impl Answer {
         }
     }
 
-    pub(super) fn is_backed(&self) -> bool {
-        self.is_backed
+    pub(super) fn backing(&self) -> Backing {
+        self.backing
     }
 
     pub(super) fn is_contiguous(&self) -> bool {

@@ -11,6 +11,7 @@ use super::rgid::LACS;
 use super::table::Table;
 use super::window::PAGE;
 use super::{Caller, Device, Slot};
+use crate::Backing;
 
 /// An address context of an LNI.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +70,12 @@ pub(super) struct NewMd {
 }
 
 impl Device {
-    /// ATU_MAP. `is_backed` says whether there is memory to pin.
+    /// ATU_MAP of what may be memory to pin.
     pub(super) fn atu_map(
         &mut self,
         caller: &Caller<'_>,
         new: &NewMd,
-        is_backed: bool,
+        backing: Backing,
     ) -> Result<Md, Errno> {
         let NewMd { lni, va, len, .. } = *new;
         self.lni_of(caller.file, lni)?;
@@ -88,8 +89,12 @@ impl Device {
         if ats && !self.rules.ats_after_charge {
             return Err(Errno::EOPNOTSUPP);
         }
-        if va >= USER_SPACE || (pinned && !is_backed) {
+        if va >= USER_SPACE || (pinned && backing == Backing::Missing) {
             return Err(Errno::EFAULT);
+        }
+        let writes = mapping.flags.contains(MapFlags::WRITE);
+        if pinned && writes && backing == Backing::ReadOnly {
+            return Err(Errno::EINVAL);
         }
         let lac = self.address_context(lni, &mapping)?;
         let page = mapping.page.max(PAGE);

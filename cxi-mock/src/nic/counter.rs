@@ -6,7 +6,7 @@ use cxi_ioctl::abi::memory::Mminfo;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::table::Table;
-use super::window::PAGE;
+use super::window::Doorbell;
 use super::{Caller, Device, Slot};
 
 /// Write-backs are eight bytes.
@@ -56,7 +56,7 @@ impl Device {
         self.charge(svc, Slot::Ct)?;
         let doorbell = self
             .file_mut(caller.file)
-            .and_then(|file| file.windows.alloc(PAGE));
+            .and_then(|file| file.windows.alloc_doorbell(caller.traps_stores));
         let id = doorbell.is_ok().then(|| self.cts.ids.alloc()).flatten();
         let (Ok(doorbell), Some(id)) = (doorbell, id) else {
             self.refund(svc, Slot::Ct);
@@ -74,7 +74,7 @@ impl Device {
         self.hold_lni(lni);
         let file = self.file_mut(caller.file)?;
         file.cts.insert(id);
-        match file.windows.map_all(doorbell) {
+        match file.windows.map_doorbell(doorbell, Doorbell::Counter(id)) {
             Ok(page) => self
                 .data_path
                 .add_counter((id, rgid), caller.memory, wb, page),

@@ -94,6 +94,7 @@ pub(super) fn write(
             file,
             credentials,
             memory: &process,
+            traps_stores: memory.traps_stores(),
         },
         command,
         memory: &mut answer,

@@ -12,8 +12,8 @@ use super::lni::Lni;
 use super::table::Table;
 use super::window::PAGE;
 use super::{Caller, Device, Slot};
-use crate::HazardKind;
 use crate::data_path::NewEvents;
+use crate::{Backing, HazardKind};
 
 /// Bytes of the smallest slot of an event buffer.
 const SLOT_BYTES: u64 = 64;
@@ -371,7 +371,7 @@ impl Device {
 
 /// EFAULT for a buffer that cannot be pinned, EINVAL for pages that do not follow each other.
 fn check_pages(memory: &Answer) -> Result<(), Errno> {
-    if !memory.is_backed() {
+    if memory.backing() == Backing::Missing {
         return Err(Errno::EFAULT);
     }
     memory.is_contiguous().then_some(()).ok_or(Errno::EINVAL)

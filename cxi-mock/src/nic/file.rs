@@ -37,7 +37,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    fn new(virtual_function: Option<u32>, number: u32) -> Self {
+    fn new(id: u32, virtual_function: Option<u32>, number: u32) -> Self {
         Self {
             virtual_function,
             number,
@@ -54,7 +54,7 @@ impl File {
             wait_ids: Ids::new(1, u32::MAX),
             waits: Table::default(),
             csrs: None,
-            windows: Windows::new(),
+            windows: Windows::new(id),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Files {
         let numbers = numbers.or_insert_with(|| Ids::new(1, u32::MAX));
         let number = numbers.alloc().ok_or(Errno::EMFILE)?;
         let id = self.ids.alloc().ok_or(Errno::EMFILE)?;
-        self.open.put(id, File::new(virtual_function, number));
+        self.open.put(id, File::new(id, virtual_function, number));
         Ok(id)
     }
 

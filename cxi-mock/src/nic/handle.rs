@@ -228,7 +228,7 @@ impl Device {
                     flags,
                     hints,
                 };
-                let md = self.atu_map(&call.caller, &new, call.memory.is_backed())?;
+                let md = self.atu_map(&call.caller, &new, call.memory.backing())?;
                 let mut response = AtuMapResp::new_zeroed();
                 response.id = md.id;
                 response.md = md;

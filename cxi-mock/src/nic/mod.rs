@@ -68,6 +68,7 @@ use queue::Cqs;
 use registers::Registers;
 use rgid::Rgids;
 use table::Table;
+pub(crate) use window::Doorbell;
 
 /// A mock NIC with its driver loaded.
 ///
@@ -191,6 +192,23 @@ impl Nic {
         device.file_mut(file)?.windows.memory().cloned()
     }
 
+    pub(crate) fn has_doorbell(&self, file: u32, offset: u64) -> bool {
+        let mut device = self.device();
+        let file = device.file_mut(file).ok();
+        file.is_some_and(|file| file.windows.doorbell_at(offset).is_some())
+    }
+
+    /// A store that was trapped. No number changes hands between finding the doorbell and ringing.
+    pub(crate) fn store(&self, file: u32, offset: u64, value: Option<u64>) -> bool {
+        let mut device = self.device();
+        let file = device.file_mut(file).ok();
+        let found = file.and_then(|file| file.windows.doorbell_at(offset));
+        let rang = found.is_some_and(|(bell, place)| self.data_path.ring(bell, place, value));
+        drop(device);
+        self.data_path.run();
+        rang
+    }
+
     pub(crate) fn number(&self, file: u32) -> u32 {
         let device = self.device();
         device.files.get(file).map_or(0, |file| file.number)
@@ -268,9 +286,16 @@ impl Nic {
         *self.data_path.state().engine.telemetry()
     }
 
-    /// Waits until there are queues or counters, or for that long.
-    pub fn wait_for_queues(&self, most: Duration) {
-        self.data_path.wait_for_doorbells(most);
+    /// Whether there are queues or counters whose doorbells only [`step`](Self::step) sees.
+    #[must_use]
+    pub fn is_polled(&self) -> bool {
+        self.data_path.is_polled()
+    }
+
+    /// Waits until there is something that [`step`](Self::step) has to look at, or for that long.
+    /// Says whether it had to.
+    pub fn wait_for_work(&self, most: Duration) -> bool {
+        self.data_path.wait_for_work(most)
     }
 
     pub(crate) fn with_registers<T>(&self, change: impl FnOnce(&mut Registers) -> T) -> T {
@@ -300,6 +325,8 @@ struct Caller<'a> {
     file: u32,
     credentials: &'a Credentials,
     memory: &'a Arc<dyn ClientMemory>,
+    /// Doorbells that it gets are trapped.
+    traps_stores: bool,
 }
 
 /// Everything the driver of a NIC keeps.

@@ -11,7 +11,7 @@ use cxi_ioctl::abi::queue::{
 use super::ids::Ids;
 use super::lni::Lni;
 use super::table::Table;
-use super::window::PAGE;
+use super::window::{Doorbell, PAGE};
 use super::{Caller, Device, Slot};
 use crate::Totals;
 use crate::data_path::{NewQueue, Ring};
@@ -134,7 +134,7 @@ impl Device {
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
         let windows = self.file_mut(caller.file).and_then(|file| {
             let cmds = file.windows.alloc(u64::from(count) * COMMAND_BYTES)?;
-            Ok((cmds, file.windows.alloc(PAGE)?))
+            Ok((cmds, file.windows.alloc_doorbell(caller.traps_stores)?))
         });
         let (cmds, wp_addr) = match windows {
             Ok(windows) => windows,
@@ -189,7 +189,7 @@ impl Device {
         } else {
             Ring::Client(Arc::clone(caller.memory), buffer.buf)
         };
-        let launch = windows.map_all(new.wp_addr)?;
+        let launch = windows.map_doorbell(new.wp_addr, Doorbell::Queue(new.id))?;
         let opts = &buffer.opts;
         let triggered = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
         self.data_path.add_queue(NewQueue {

@@ -11,6 +11,22 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 /// Windows start and end on page boundaries.
 pub(crate) const PAGE: u64 = 4096;
 
+/// Windows from here on lie behind the end of the memory: a store to them never arrives there, and
+/// whoever has the program caught at it tells the NIC.
+const BEHIND_THE_END: u64 = 1 << 40;
+/// Each file has so many bytes of them of its own, more than there are doorbells, so that an offset
+/// tells the file.
+const BEHIND_THE_END_EACH: u64 = 1 << 24;
+
+/// What stores to a window of doorbells are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doorbell {
+    /// A command queue.
+    Queue(u32),
+    /// A counter.
+    Counter(u32),
+}
+
 /// The windows of an open file, in an offset space and a memory of its own: whoever maps them
 /// reaches nothing of another file.
 ///
@@ -24,16 +40,55 @@ pub(crate) struct Windows {
     /// Offset 0 is left out, so that it never looks like a window.
     next: u64,
     memory: Option<Arc<OwnedFd>>,
+    /// Doorbells behind the end of the memory, by offset.
+    trapped: BTreeMap<u64, Doorbell>,
+    freed_trapped: Vec<u64>,
+    next_trapped: u64,
 }
 
 impl Windows {
-    pub(crate) fn new() -> Self {
+    /// Those of the file of a number.
+    pub(crate) fn new(file: u32) -> Self {
         Self {
             live: BTreeMap::new(),
             freed: BTreeMap::new(),
             next: PAGE,
             memory: None,
+            trapped: BTreeMap::new(),
+            freed_trapped: Vec::new(),
+            next_trapped: BEHIND_THE_END + u64::from(file) * BEHIND_THE_END_EACH,
         }
+    }
+
+    /// A window for doorbells. If stores of the caller are `trapped` it has no memory.
+    pub(crate) fn alloc_doorbell(&mut self, trapped: bool) -> Result<Mminfo, Errno> {
+        if !trapped {
+            return self.alloc(PAGE);
+        }
+        let offset = self.freed_trapped.pop().unwrap_or(self.next_trapped);
+        self.next_trapped = self.next_trapped.max(offset + PAGE);
+        self.live.insert(offset, PAGE);
+        Ok(Mminfo { offset, size: PAGE })
+    }
+
+    /// Maps a window of doorbells for the NIC; `None` if stores to it are trapped.
+    pub(crate) fn map_doorbell(
+        &mut self,
+        window: Mminfo,
+        doorbell: Doorbell,
+    ) -> Result<Option<Mapping>, Errno> {
+        if window.offset < BEHIND_THE_END {
+            return self.map_all(window).map(Some);
+        }
+        self.trapped.insert(window.offset, doorbell);
+        Ok(None)
+    }
+
+    /// The doorbell that a trapped store rings, and where in its window.
+    pub(crate) fn doorbell_at(&self, offset: u64) -> Option<(Doorbell, usize)> {
+        let place = offset % PAGE;
+        let doorbell = self.trapped.get(&(offset - place))?;
+        Some((*doorbell, usize::try_from(place).ok()?))
     }
 
     /// A window of at least that many bytes.
@@ -60,6 +115,11 @@ impl Windows {
         let Some(size) = self.live.remove(&window.offset) else {
             return;
         };
+        if window.offset >= BEHIND_THE_END {
+            self.trapped.remove(&window.offset);
+            self.freed_trapped.push(window.offset);
+            return;
+        }
         if let Some(memory) = &self.memory {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             if rustix::fs::fallocate(memory, flags, window.offset, size).is_err() {
@@ -114,7 +174,7 @@ mod tests {
 
     #[test]
     fn windows_are_shared_memory_and_zero_when_new() {
-        let mut windows = Windows::new();
+        let mut windows = Windows::new(1);
         let one = windows.alloc(100).unwrap();
         let two = windows.alloc(PAGE + 1).unwrap();
         assert_eq!((one.size, two.size), (PAGE, 2 * PAGE));
@@ -139,8 +199,30 @@ mod tests {
     }
 
     #[test]
+    fn trapped_doorbells_have_no_memory() {
+        let mut windows = Windows::new(1);
+        let one = windows.alloc_doorbell(true).unwrap();
+        let two = windows.alloc_doorbell(true).unwrap();
+        assert_eq!(two.offset, one.offset + PAGE);
+        let other = Windows::new(2).alloc_doorbell(true).unwrap();
+        assert!(other.offset > two.offset);
+        assert_eq!(windows.doorbell_at(one.offset), None);
+        let page = windows.map_doorbell(two, Doorbell::Queue(7));
+        assert!(page.unwrap().is_none());
+        let rung = Some((Doorbell::Queue(7), 64));
+        assert_eq!(windows.doorbell_at(two.offset + 64), rung);
+        windows.free(two);
+        assert_eq!(windows.doorbell_at(two.offset), None);
+        assert_eq!(windows.alloc_doorbell(true).unwrap().offset, two.offset);
+        let polled = windows.alloc_doorbell(false).unwrap();
+        let page = windows.map_doorbell(polled, Doorbell::Counter(1));
+        assert!(page.unwrap().is_some());
+        assert_eq!(windows.doorbell_at(polled.offset), None);
+    }
+
+    #[test]
     fn only_windows_can_be_mapped() {
-        let mut windows = Windows::new();
+        let mut windows = Windows::new(1);
         let window = windows.alloc(PAGE).unwrap();
         for (offset, len) in [
             (0, 4096),

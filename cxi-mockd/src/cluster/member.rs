@@ -69,7 +69,13 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     let fuse = privileges::open_fuse()?;
     let model = cluster.model.node(number);
     let nics = model.as_deref().map(MockNode::nics).unwrap_or_default();
-    let server = Arc::new(Server::new(nics, cluster.authority, None, None));
+    let server = Arc::new(Server::new(
+        nics,
+        cluster.authority,
+        None,
+        None,
+        cluster.doorbells,
+    ));
     let node = Node::start(server, fuse, furniture)?;
     Ok((node, Init::start()?))
 }

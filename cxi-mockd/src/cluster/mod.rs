@@ -19,6 +19,7 @@ use super::error::{Doing, ServeError};
 use super::namespaces::{self, Home, Inside};
 use super::nic_args::NicArguments;
 use super::setup::Setup;
+use super::trap::Doorbells;
 use super::{preset, privileges};
 use lan::Lan;
 use member::Member;
@@ -30,6 +31,7 @@ const MOST_NODES: u16 = 256;
 pub(super) struct Cluster {
     model: MockCluster,
     authority: Authority,
+    doorbells: Doorbells,
     cleanup: bool,
     preset: Option<PathBuf>,
     lan: Option<Lan>,
@@ -46,6 +48,7 @@ impl Cluster {
         namespaces::separate(route, Inside::Root)?;
         let cluster = Arc::new(Self {
             authority: nics.authority(),
+            doorbells: nics.doorbells,
             cleanup: !nics.manual_cleanup,
             preset: nics.preset.clone(),
             lan: nics.network.then(Lan::new).transpose()?,

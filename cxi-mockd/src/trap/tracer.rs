@@ -1,0 +1,203 @@
+//! The thread that traces a process, and what it forks.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use fuser::INodeNo;
+use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
+use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+use nix::sys::ptrace::{self, Options};
+use nix::unistd::Pid;
+use rustix::process::{WaitOptions, wait};
+
+use super::super::place::Place;
+use super::super::process::process_of;
+use super::super::server::{OpenFile, Server};
+use super::super::{data_path, memory, pages, say};
+use super::Traced;
+use super::store::{MAX_BYTES, Store};
+use super::tracee;
+
+const PAGE: u64 = 4096;
+
+/// New threads and forked processes are traced as well; a program that is executed is not.
+const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
+    .union(Options::PTRACE_O_TRACEFORK)
+    .union(Options::PTRACE_O_TRACEVFORK)
+    .union(Options::PTRACE_O_TRACEEXEC);
+
+/// Traces a process from now on, with a thread of its own. Says whether that can be.
+pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
+    let (sender, seized) = channel();
+    let tracer = Tracer {
+        server: Arc::clone(server),
+        traced: Arc::clone(traced),
+        windows: HashMap::new(),
+        epoch: 0,
+    };
+    let tracer = thread::Builder::new()
+        .name("doorbells".to_owned())
+        .spawn(move || tracer.trace(process, &sender));
+    tracer.is_ok() && seized.recv().unwrap_or(false)
+}
+
+/// Where a page of a process belongs to.
+struct Window {
+    file: Weak<OpenFile>,
+    offset: u64,
+}
+
+struct Tracer {
+    server: Arc<Server>,
+    traced: Arc<Traced>,
+    /// Pages that have been stored to, by thread.
+    windows: HashMap<(Pid, u64), Window>,
+    epoch: u64,
+}
+
+impl Tracer {
+    fn trace(mut self, process: Pid, seized: &Sender<bool>) {
+        let all = seize(process);
+        // Threads that are not traced any more go on without this one.
+        if seized.send(all.is_ok()).is_err() || all.is_err() {
+            return;
+        }
+        tracee::hush_stops();
+        self.run();
+        self.forget(process);
+    }
+
+    fn run(&mut self) {
+        let of_this_thread = WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned());
+        loop {
+            match wait(of_this_thread) {
+                Ok(Some((thread, status))) => {
+                    let thread = Pid::from_raw(thread.as_raw_pid());
+                    match status.stopping_signal() {
+                        // A thread that was killed meanwhile says so next.
+                        Some(signal) => {
+                            let _ = self.stopped(thread, signal, status.as_raw() >> 16);
+                        }
+                        None => self.forget(thread),
+                    }
+                }
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// A thread was stopped, by a signal that it is to get or by an event.
+    fn stopped(&mut self, thread: Pid, signal: i32, event: i32) -> nix::Result<()> {
+        match event {
+            PTRACE_EVENT_STOP if matches!(signal, SIGSTOP | SIGTSTP | SIGTTIN | SIGTTOU) => {
+                tracee::leave_stopped(thread)
+            }
+            PTRACE_EVENT_STOP => {
+                // A new thread, or a new process.
+                if let Some(process) = process_of(thread) {
+                    let mut all = self.server.traps.traced();
+                    all.insert(process, Arc::clone(&self.traced));
+                }
+                tracee::go_on(thread, 0)
+            }
+            PTRACE_EVENT_EXEC => {
+                self.forget(thread);
+                ptrace::detach(thread, None)
+            }
+            0 if signal != SIGBUS || self.rang(thread).is_none() => tracee::go_on(thread, signal),
+            _ => tracee::go_on(thread, 0),
+        }
+    }
+
+    fn forget(&mut self, thread: Pid) {
+        self.server.traps.traced().remove(&thread);
+        self.windows.retain(|(of, _), _| *of != thread);
+    }
+
+    /// If a thread was stopped at a store to a doorbell, does what the store does. `None` for
+    /// another cause.
+    fn rang(&mut self, thread: Pid) -> Option<()> {
+        let address = tracee::unreachable_address(thread)?;
+        let (file, offset) = self.window_at(thread, address)?;
+        let mut registers = ptrace::getregs(thread).ok()?;
+        let mut code = [0; MAX_BYTES];
+        let code = memory::read_some(thread, registers.rip, &mut code);
+        let store = Store::decode(code, &registers)?;
+        if !file.client.store(offset, store.word) {
+            say(format_args!(
+                "the instruction of thread {thread} at {:#x} stores to no doorbell, or not eight \
+                 bytes: it is left out",
+                registers.rip
+            ));
+        }
+        data_path::wake_all(&self.server);
+        registers.rip += store.len;
+        ptrace::setregs(thread, registers).ok()
+    }
+
+    /// The file and the offset that an address of a thread's process belongs to.
+    fn window_at(&mut self, thread: Pid, address: u64) -> Option<(Arc<OpenFile>, u64)> {
+        let epoch = self.traced.epoch.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.epoch, epoch) != epoch {
+            self.windows.clear();
+        }
+        let place = address % PAGE;
+        let key = (thread, address - place);
+        if let Some(Window { file, offset }) = self.windows.get(&key) {
+            return Some((file.upgrade()?, offset + place));
+        }
+        let (inode, offset) = pages::mapped_at(thread, key.1)?;
+        let Place::Device(function, _) = Place::of(INodeNo(inode))? else {
+            return None;
+        };
+        let files = self.traced.files();
+        let file = files
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|file| file.function == function && file.client.has_doorbell(offset))?;
+        drop(files);
+        let window = Window {
+            file: Arc::downgrade(&file),
+            offset,
+        };
+        self.windows.insert(key, window);
+        Some((file, offset + place))
+    }
+}
+
+/// Traces all threads of a process.
+fn seize(process: Pid) -> nix::Result<()> {
+    let mut seized = std::collections::HashSet::new();
+    // Threads that a traced one makes are traced; until all are, one may make more.
+    loop {
+        let before = seized.len();
+        for thread in threads_of(process) {
+            if seized.insert(thread) {
+                match ptrace::seize(thread, OPTIONS) {
+                    // It has ended since, or a thread that is traced has made it.
+                    Err(_) if seized.len() > 1 => {}
+                    seized => seized?,
+                }
+            }
+        }
+        if seized.len() == before {
+            return Ok(());
+        }
+    }
+}
+
+fn threads_of(process: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return Vec::new();
+    };
+    threads
+        .flatten()
+        .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
+        .map(Pid::from_raw)
+        .collect()
+}
