@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniFreeCmd};
 use cxi_ioctl::abi::service::{
-    MEMBER_UID, RSRC_CT, RSRC_TXQ, SvcAllocCmd, SvcDestroyCmd, SvcFlags, SvcGetCmd, SvcListGetCmd,
+    MEMBER_UID, RSRC_TGQ, RSRC_TXQ, SvcAllocCmd, SvcDestroyCmd, SvcFlags, SvcGetCmd, SvcListGetCmd,
     SvcRsrcGetCmd,
 };
 use cxi_ioctl::{CharDev, CommandError, Errno, execute};
@@ -40,7 +40,7 @@ pub fn allocate(device: &CharDev, vni: u16, uid: Option<u32>) -> Result<u32, Com
     command.svc_desc.num_vld_vnis = 1;
     command.svc_desc.vnis[0] = vni;
     command.svc_desc.limits.types[RSRC_TXQ].max = 4;
-    command.svc_desc.limits.types[RSRC_CT].max = 4;
+    command.svc_desc.limits.types[RSRC_TGQ].max = 4;
     Ok(execute(device, &command)?.svc_id)
 }
 

@@ -26,5 +26,6 @@ pub mod scenario;
 pub mod sequence;
 mod step;
 pub mod suite;
+pub mod traffic;
 pub mod uapi;
 pub mod windows;

@@ -1,18 +1,17 @@
 //! What a program on a node does with windows: each open file has its own, and they keep it open.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use cxi_ioctl::abi::counter::CtAllocCmd;
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::{CharDev, DeviceMemory, Errno, Mapping, Transport, ct_alloc};
+use cxi_ioctl::abi::queue::CqAllocCmd;
+use cxi_ioctl::{CharDev, Errno, Mapping, Transport, execute};
 
 use crate::client::{self, Problem, expect, refused, run};
 
 /// What a program writes into a window, and nobody else may read.
 const SECRET: u64 = 0x0102_0304;
 
-/// Maps the doorbell of a counter twice and looks through one at what was written through the
+/// Maps the commands of a queue twice and looks through one at what was written through the
 /// other, and through another file at the same place. Returns the errno of `mmap(2)` where windows
 /// cannot be mapped.
 ///
@@ -22,7 +21,7 @@ const SECRET: u64 = 0x0102_0304;
 pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
     let (mine, foreign) = (client::open(path)?, client::open(path)?);
     let svc_id = run("allocate", client::allocate(&mine, 78, None))?;
-    let window = doorbell(&mine, svc_id)?;
+    let window = commands(&mine, svc_id)?;
     let one = match map(&mine, window) {
         Err(errno) => return Ok(Some(errno)),
         Ok(one) => one,
@@ -31,7 +30,7 @@ pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
     let two = mapped(&mine, window)?;
     expect("read", two.read_u64(8), Ok(SECRET))?;
 
-    let theirs = doorbell(&foreign, svc_id)?;
+    let theirs = commands(&foreign, svc_id)?;
     expect("places", theirs.offset, window.offset)?;
     let seen = mapped(&foreign, window)?;
     expect("what another file reads", seen.read_u64(8), Ok(0))?;
@@ -53,7 +52,7 @@ pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
         let svc_id = run("allocate", client::allocate(&other, 79, None))?;
         let destroy = || client::destroy(&other, svc_id);
         let device = client::open(path)?;
-        let window = mapped(&device, doorbell(&device, svc_id)?)?;
+        let window = mapped(&device, commands(&device, svc_id)?)?;
         drop(device);
         refused("destroy while mapped", &destroy(), Errno::EBUSY)?;
         expect("write", window.write_u64(0, 1), Ok(()))?;
@@ -63,12 +62,12 @@ pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The window of a new counter of a new LNI.
-fn doorbell(device: &CharDev, svc_id: u32) -> Result<Mminfo, Problem> {
-    let mut command = CtAllocCmd::new();
+/// The window with the commands of a new target queue of a new LNI.
+fn commands(device: &CharDev, svc_id: u32) -> Result<Mminfo, Problem> {
+    let mut command = CqAllocCmd::new();
     command.lni = run("LNI", client::open_lni(device, svc_id))?;
-    let memory = DeviceMemory::new(8).map_err(|errno| format!("memory: {errno}"))?;
-    Ok(run("counter", ct_alloc(device, &Arc::new(memory), &command))?.doorbell)
+    command.opts.count = 64;
+    Ok(run("queue", execute(device, &command))?.cmds)
 }
 
 fn map(device: &CharDev, window: Mminfo) -> Result<Mapping, Errno> {

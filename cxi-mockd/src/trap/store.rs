@@ -17,14 +17,15 @@ pub(super) struct Store {
 
 impl Store {
     /// The instruction at the start of some code; `None` if it is none.
-    pub(super) fn decode(code: &[u8], registers: &user_regs_struct) -> Option<Self> {
+    pub(super) fn decode(code: &[u8], registers: &[u64; 16]) -> Option<Self> {
         let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
             return None;
         }
         let word = match instruction.code() {
             Code::Mov_rm64_r64 | Code::Movnti_m64_r64 | Code::Xchg_rm64_r64 => {
-                word(instruction.op1_register(), registers)
+                let number = instruction.op1_register() as usize - Register::RAX as usize;
+                registers.get(number).copied()
             }
             Code::Mov_rm64_imm32 => Some(instruction.immediate32to64().cast_unsigned()),
             _ => None,
@@ -36,44 +37,23 @@ impl Store {
     }
 }
 
-fn word(register: Register, of: &user_regs_struct) -> Option<u64> {
-    Some(match register {
-        Register::RAX => of.rax,
-        Register::RCX => of.rcx,
-        Register::RDX => of.rdx,
-        Register::RBX => of.rbx,
-        Register::RSP => of.rsp,
-        Register::RBP => of.rbp,
-        Register::RSI => of.rsi,
-        Register::RDI => of.rdi,
-        Register::R8 => of.r8,
-        Register::R9 => of.r9,
-        Register::R10 => of.r10,
-        Register::R11 => of.r11,
-        Register::R12 => of.r12,
-        Register::R13 => of.r13,
-        Register::R14 => of.r14,
-        Register::R15 => of.r15,
-        _ => return None,
-    })
+/// The registers that instructions number from 0 to 15.
+pub(super) fn numbered(registers: &user_regs_struct) -> [u64; 16] {
+    let of = registers;
+    [
+        of.rax, of.rcx, of.rdx, of.rbx, of.rsp, of.rbp, of.rsi, of.rdi, of.r8, of.r9, of.r10,
+        of.r11, of.r12, of.r13, of.r14, of.r15,
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Registers of this process's ptrace interface, all zero but two.
-    fn registers() -> user_regs_struct {
-        zerocopy::transmute!([0_u64; size_of::<user_regs_struct>() / 8])
-    }
-
     #[test]
     fn stores_of_eight_bytes_have_a_word() {
-        let registers = user_regs_struct {
-            rax: 7,
-            r9: 9,
-            ..registers()
-        };
+        let mut registers = [0; 16];
+        (registers[0], registers[9]) = (7, 9);
         for (code, len, word) in [
             // mov [rdx], rax
             (&[0x48, 0x89, 0x02][..], 3, Some(7)),

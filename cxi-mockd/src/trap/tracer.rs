@@ -19,7 +19,7 @@ use super::super::process::process_of;
 use super::super::server::{OpenFile, Server};
 use super::super::{data_path, memory, pages, say};
 use super::Traced;
-use super::store::{MAX_BYTES, Store};
+use super::store::{MAX_BYTES, Store, numbered};
 use super::tracee;
 
 const PAGE: u64 = 4096;
@@ -127,7 +127,7 @@ impl Tracer {
         let mut registers = ptrace::getregs(thread).ok()?;
         let mut code = [0; MAX_BYTES];
         let code = memory::read_some(thread, registers.rip, &mut code);
-        let store = Store::decode(code, &registers)?;
+        let store = Store::decode(code, &numbered(&registers))?;
         if !file.client.store(offset, store.word) {
             say(format_args!(
                 "the instruction of thread {thread} at {:#x} stores to no doorbell, or not eight \

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use cxi_tests::client::{self, Problem};
-use cxi_tests::windows;
+use cxi_tests::{traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
@@ -20,6 +20,10 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client library cxiN
        mock-client wait cxiN WAKE ARGUMENT...
+       mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS
+       mock-client hold cxiN PID
+       mock-client intrude cxiN PID VICTIM_NID VICTIM_PID
+       mock-client nid cxiN
        mock-client actor
        mock-client as UID PROGRAM ARGUMENT...";
 
@@ -66,6 +70,16 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
                 .map_err(|error| error.to_string())?;
             Ok("ok".to_owned())
         }
+        ["nid", device] => Ok(open(device)?.info().map_err(said)?.nid.to_string()),
+        ["exchange", device, pid, nid, peer, rounds] => {
+            let peer = (number(nid)?, number(peer)?);
+            traffic::exchange(&open(device)?, number(pid)?, peer, number(rounds)?).map_err(said)
+        }
+        ["hold", device, pid] => traffic::hold(&open(device)?, number(pid)?).map_err(said),
+        ["intrude", device, pid, nid, victim] => {
+            let victim = (number(nid)?, number(victim)?);
+            traffic::intrude(&open(device)?, number(pid)?, victim).map_err(said)
+        }
         ["actor"] => {
             cxi_tests::actor::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(String::new())
@@ -73,6 +87,15 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
         [what, device, rest @ ..] => with_device(what, &PathBuf::from(device), rest),
         _ => Err(USAGE.to_owned()),
     }
+}
+
+fn open(device: &str) -> Result<cxi::Device, Problem> {
+    let id: cxi::DeviceId = device.parse().map_err(said)?;
+    cxi::Device::open(id).map_err(said)
+}
+
+fn said(error: impl std::fmt::Display) -> Problem {
+    error.to_string()
 }
 
 fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<String, Problem> {

@@ -1,0 +1,225 @@
+//! What processes on a node send each other, through their own open files.
+
+use std::io::{Read, Write};
+use std::thread::{sleep, yield_now};
+use std::time::{Duration, Instant};
+
+use cxi::{Device, DeviceMemory, ServiceId, Vni};
+use cxi_hw::{DmaOp, EventType, ReturnCode};
+
+use crate::endpoint::{BUFFER_BYTES, Endpoint, Operation, Problem};
+
+/// A VNI of the default service.
+const VNI: u16 = 10;
+/// Another one, where nobody listens.
+const OTHER_VNI: u16 = 1;
+/// Bytes of a message.
+const MESSAGE: usize = 512;
+/// Looks for an event before each of the next ones waits.
+const SPINS: u32 = 2000;
+const PAUSE: Duration = Duration::from_micros(100);
+/// How long nothing may come before the peer is asked whether it is there.
+const SILENCE: Duration = Duration::from_millis(200);
+/// How long the peer may take to be there.
+const START: Duration = Duration::from_secs(20);
+
+fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
+    let nid = device.info()?.nid;
+    Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, nid, pid)
+}
+
+/// Sends a peer messages and gets as many from it, each an answer to the one before. Says `ok` or
+/// that the peer is gone, with the NIC's reason.
+///
+/// # Errors
+///
+/// A message is not what was sent, or the peer never was there.
+pub fn exchange(
+    device: &Device,
+    pid: u32,
+    peer: (u32, u32),
+    rounds: u64,
+) -> Result<String, Problem> {
+    let mut exchange = Exchange {
+        end: endpoint(device, VNI, pid)?,
+        peer,
+        received: 0,
+        unanswered: 0,
+        heard: Instant::now(),
+        started: Instant::now(),
+    };
+    let starts = pid < peer.1;
+    if starts {
+        exchange.send(1)?;
+    }
+    // What is not answered may need memory of this process.
+    while exchange.received < rounds || exchange.unanswered > 0 {
+        match exchange.next()? {
+            (EventType::PUT, ReturnCode::OK) => {
+                exchange.received += 1;
+                exchange.check()?;
+                let next = exchange.received + u64::from(starts);
+                if next <= rounds {
+                    exchange.send(next)?;
+                }
+            }
+            (EventType::ACK, ReturnCode::OK) => exchange.unanswered -= 1,
+            (EventType::ACK, _) if exchange.received == 0 && exchange.started.elapsed() < START => {
+                exchange.unanswered -= 1;
+                sleep(PAUSE);
+                exchange.send(1)?;
+            }
+            (EventType::ACK | EventType::REPLY, code)
+                if code != ReturnCode::OK && exchange.received > 0 =>
+            {
+                return Ok(format!("the peer is gone: {code:?}"));
+            }
+            (EventType::ACK, code) => return Err(format!("no peer: {code:?}").into()),
+            _ => {}
+        }
+    }
+    Ok("ok".to_owned())
+}
+
+struct Exchange {
+    end: Endpoint,
+    peer: (u32, u32),
+    received: u64,
+    unanswered: u32,
+    heard: Instant,
+    started: Instant,
+}
+
+impl Exchange {
+    fn send(&mut self, round: u64) -> Result<(), Problem> {
+        for at in (0..MESSAGE).step_by(8) {
+            self.end.local.write_u64(at, round)?;
+        }
+        self.unanswered += 1;
+        self.operation(DmaOp::PUT, MESSAGE)
+    }
+
+    fn operation(&mut self, op: DmaOp, len: usize) -> Result<(), Problem> {
+        self.end.send(&Operation {
+            op,
+            to: self.peer,
+            offset: 0,
+            local: self.end.local_iova(),
+            len: u32::try_from(len)?,
+        })
+    }
+
+    /// The next event; asks a silent peer with a get of nothing.
+    fn next(&mut self) -> Result<(EventType, ReturnCode), Problem> {
+        let mut spins = 0;
+        loop {
+            if let Some(event) = self.end.event()? {
+                self.heard = Instant::now();
+                return Ok(event);
+            }
+            spins += 1;
+            if spins < SPINS {
+                yield_now();
+                continue;
+            }
+            sleep(PAUSE);
+            if self.received > 0 && self.heard.elapsed() > SILENCE {
+                self.operation(DmaOp::GET, 0)?;
+                self.heard = Instant::now();
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        for at in (0..MESSAGE).step_by(8) {
+            let word = self.end.buffer.read_u64(at)?;
+            if word != self.received {
+                let round = self.received;
+                return Err(format!("message {round} has {word} at {at}").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Exposes a buffer until the standard input ends, and finds that nobody has written there.
+///
+/// # Errors
+///
+/// Somebody has.
+pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
+    let end = endpoint(device, VNI, pid)?;
+    let mut out = std::io::stdout();
+    writeln!(out, "ready")?;
+    out.flush()?;
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    untouched(&end.buffer)?;
+    Ok("untouched".to_owned())
+}
+
+fn untouched(memory: &DeviceMemory) -> Result<(), Problem> {
+    for at in (0..BUFFER_BYTES).step_by(8) {
+        if memory.read_u64(at)? != 0 {
+            return Err(format!("somebody wrote at {at}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Aims at the memory of a victim, and of nobody, in each way that a command has. Says how each
+/// attempt ended.
+///
+/// # Errors
+///
+/// An attempt did not end.
+pub fn intrude(device: &Device, pid: u32, victim: (u32, u32)) -> Result<String, Problem> {
+    let mut end = endpoint(device, VNI, pid)?;
+    let own = end.local_iova();
+    end.local.copy_in(0, &[0xff; BUFFER_BYTES])?;
+    let whole = BUFFER_BYTES as u64;
+    // Behind the buffer, across its end, around the address space, from and to memory that is not
+    // its own, and to a process that is not there.
+    let attempts = [
+        (DmaOp::PUT, victim, whole, own),
+        (DmaOp::PUT, victim, whole - 32, own),
+        (DmaOp::PUT, victim, u64::MAX >> 8, own),
+        (DmaOp::GET, victim, whole, own),
+        (DmaOp::PUT, victim, 0, 4096),
+        (DmaOp::GET, victim, 0, 1 << 46),
+        (DmaOp::PUT, (victim.0, victim.1 + 1), 0, own),
+    ];
+    let mut ends = Vec::new();
+    for (op, to, offset, local) in attempts {
+        ends.push(attempt(&mut end, op, to, offset, local)?);
+    }
+    let mut stranger = endpoint(device, OTHER_VNI, pid)?;
+    let own = stranger.local_iova();
+    ends.push(attempt(&mut stranger, DmaOp::PUT, victim, 0, own)?);
+    Ok(ends.join(" "))
+}
+
+fn attempt(
+    end: &mut Endpoint,
+    op: DmaOp,
+    to: (u32, u32),
+    offset: u64,
+    local: u64,
+) -> Result<String, Problem> {
+    const LEN: u32 = 64;
+    end.send(&Operation {
+        op,
+        to,
+        offset,
+        local,
+        len: LEN,
+    })?;
+    let deadline = Instant::now() + START;
+    while Instant::now() < deadline {
+        match end.event()? {
+            Some((EventType::ACK | EventType::REPLY, code)) => return Ok(format!("{code:?}")),
+            Some(_) => {}
+            None => sleep(PAUSE),
+        }
+    }
+    Err("no answer".into())
+}

@@ -1,0 +1,109 @@
+//! The data path of a served node: what one process sends arrives in another, whoever dies
+//! meanwhile, and nobody reaches more than what is exposed.
+
+mod node;
+
+use std::process::Stdio;
+
+use node::{CLIENT, Served, eventually, printed, skip};
+
+/// The default service is for everybody.
+const DEFAULT_SERVICE: [&str; 2] = ["--set", "disable_default_svc=0"];
+
+/// A node with two NICs; none where windows cannot be mapped.
+fn node(doorbells: &str) -> Option<Served> {
+    let mut options = vec!["--nics", "2", "--doorbells", doorbells];
+    options.extend(DEFAULT_SERVICE);
+    let node = Served::start(&options);
+    printed(&node.enter(&[CLIENT, "count", node::DEVICE]));
+    let windows = node.nic()["windows"].clone();
+    if windows == "mappable" {
+        return Some(node);
+    }
+    skip(&format!("the kernel passes no windows through: {windows}"));
+    None
+}
+
+fn nids(node: &Served) -> [String; 2] {
+    ["cxi0", "cxi1"].map(|device| printed(&node.enter(&[CLIENT, "nid", device])))
+}
+
+/// Nothing but services is left on the first NIC.
+fn is_clean(node: &Served) -> bool {
+    let state = node.state();
+    let stats = state["stats"].as_object().expect("an object").clone();
+    stats.values().all(|count| count == 0)
+}
+
+#[test]
+fn a_put_leaves_one_process_and_arrives_in_another() {
+    need_node!();
+    for doorbells in ["trap", "poll"] {
+        let Some(node) = node(doorbells) else { return };
+        let nids = nids(&node);
+        for (device, to, from) in [("cxi0", 0, 0), ("cxi1", 1, 0)] {
+            let there = node
+                .command(&[CLIENT, "exchange", device, "4", &nids[from], "3", "100"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("the program runs");
+            let here = node.enter(&[CLIENT, "exchange", "cxi0", "3", &nids[to], "4", "100"]);
+            assert_eq!(printed(&here), "ok", "{doorbells}");
+            let there = there.wait_with_output().expect("the program ends");
+            assert_eq!(printed(&there), "ok", "{doorbells}");
+        }
+        assert!(is_clean(&node), "{:?}", node.state());
+    }
+}
+
+/// A process is killed while it sends: its peer hears of it, two others do not, and nothing of it
+/// is left.
+#[test]
+fn a_process_that_is_killed_leaves_nothing() {
+    need_node!();
+    for doorbells in ["trap", "poll"] {
+        let Some(node) = node(doorbells) else { return };
+        let [nid, _] = nids(&node);
+        let others = node
+            .command(&[
+                "sh",
+                "-c",
+                "$0 exchange cxi0 5 $1 6 150 & $0 exchange cxi0 6 $1 5 150; wait",
+            ])
+            .args([CLIENT, &nid])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let script = "$0 exchange cxi0 3 $1 4 100000000 & victim=$!
+            $0 exchange cxi0 4 $1 3 100000000 & peer=$!
+            sleep 0.5; kill -9 $victim; wait $peer";
+        let output = node.enter(&["sh", "-c", script, CLIENT, &nid]);
+        let told = printed(&output);
+        assert!(told.starts_with("the peer is gone"), "{doorbells}: {told}");
+        let others = others.wait_with_output().expect("the program ends");
+        assert_eq!(printed(&others), "ok\nok", "{doorbells}");
+        eventually("nothing is left", || is_clean(&node));
+    }
+}
+
+#[test]
+fn a_process_reaches_what_is_exposed_and_no_more() {
+    need_node!();
+    let Some(node) = node("trap") else { return };
+    let [nid, _] = nids(&node);
+    // The victim holds its buffer until the intruder has ended.
+    let script = "mkfifo $2/hold; $0 hold cxi0 4 < $2/hold > $2/said & victim=$!
+        exec 3> $2/hold
+        until grep -q ready $2/said; do sleep 0.01; done
+        $0 intrude cxi0 3 $1 4
+        exec 3>&-; wait $victim; cat $2/said";
+    let directory = node::Directory::new();
+    let place = directory.path().display().to_string();
+    let told = printed(&node.enter(&["sh", "-euc", script, CLIENT, &nid, &place]));
+    assert_eq!(
+        told,
+        "OP_VIOLATION OP_VIOLATION OP_VIOLATION OP_VIOLATION NO_TRANSLATION NO_TRANSLATION \
+         PTLTE_NOT_FOUND PTLTE_NOT_FOUND\nready\nuntouched"
+    );
+    assert!(is_clean(&node), "{:?}", node.state());
+}
