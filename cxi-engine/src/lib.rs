@@ -18,6 +18,7 @@ mod object;
 mod packet;
 mod pools;
 mod portal;
+pub mod reduction;
 mod rendezvous;
 mod request_header;
 mod seam;

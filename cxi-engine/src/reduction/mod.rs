@@ -1,0 +1,168 @@
+//! The reduction engines of a switch: they merge what participants of a multicast tree send towards its root.
+//!
+//! A tree has one root, whose software finishes each reduction, and switches on the way to it. A switch has eight engines for a
+//! tree, one for each reduction id. The root *arms* them for a sequence number, as it multicasts the result of the
+//! reduction before, or an order to contribute again. An armed engine holds contributions with that number back and merges
+//! them; it sends one packet on when it has as many as there are participants below, or when its time is over. All else
+//! passes as it came. So no result depends on engines: they only spare the root packets.
+//!
+//! A packet that comes twice counts once, here and at the root, as who sent it is known. Links of the real fabric do not
+//! deliver twice; a faulty one of this model does.
+//!
+//! ```
+//! use cxi_engine::reduction::{ReduceOp, ReductionEngines, ReductionPacket, Sequence};
+//!
+//! let mut switch = ReductionEngines::new(100, 2, 1000);
+//! let order = ReductionPacket { sequence: Sequence::new(1), arm: true, ..Default::default() };
+//! switch.arm(0, &order, 0);
+//! let contribution = |sender| ReductionPacket {
+//!     sender,
+//!     sequence: Sequence::new(1),
+//!     op: ReduceOp::Sum.number(),
+//!     count: 1,
+//!     payload: [20, 0, 0, 0],
+//!     ..Default::default()
+//! };
+//! assert_eq!(switch.contribute(0, &contribution(1)), None);
+//! let merged = switch.contribute(0, &contribution(2)).unwrap();
+//! assert_eq!((merged.count, merged.payload[0]), (2, 40));
+//! ```
+
+mod merge;
+mod packet;
+
+use std::collections::BTreeSet;
+
+pub use merge::ReduceOp;
+pub use packet::{ReductionPacket, ResultCode, Sequence};
+
+/// Reductions of a tree that can be under way at a time.
+pub const REDUCTIONS: usize = 8;
+
+/// What a switch has for a tree.
+#[derive(Clone, Debug)]
+pub struct ReductionEngines {
+    number: u32,
+    participants: u32,
+    timeout: u64,
+    engines: [Engine; REDUCTIONS],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Engine {
+    armed: Option<Armed>,
+    /// The newest number that was armed: orders that come late or twice arm nothing.
+    last_armed: Option<Sequence>,
+    /// The newest number that something was sent under, and by whom.
+    newest: Option<Sequence>,
+    seen: BTreeSet<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Armed {
+    sequence: Sequence,
+    deadline: u64,
+    merged: Option<ReductionPacket>,
+}
+
+impl ReductionEngines {
+    /// Engines of a switch with so many participants below it. The number is what merged packets are sent under: one that no
+    /// participant and no other switch of the tree has. An engine waits for `timeout` from the time it is armed.
+    #[must_use]
+    pub fn new(number: u32, participants: u32, timeout: u64) -> Self {
+        Self {
+            number,
+            participants,
+            timeout,
+            engines: Default::default(),
+        }
+    }
+
+    /// A packet from the root passes: it may arm an engine, or clear it. Reduction ids are taken modulo 8.
+    pub fn arm(&mut self, reduction: u8, packet: &ReductionPacket, now: u64) {
+        let engine = &mut self.engines[usize::from(reduction) % REDUCTIONS];
+        let sequence = packet.sequence;
+        if !packet.arm {
+            return;
+        }
+        if sequence == Sequence::CLEAR {
+            engine.armed = None;
+        } else if engine
+            .last_armed
+            .is_none_or(|last| sequence.is_newer_than(last))
+        {
+            engine.last_armed = Some(sequence);
+            engine.armed = Some(Armed {
+                sequence,
+                deadline: now + self.timeout,
+                merged: None,
+            });
+        }
+    }
+
+    /// A packet from below: what goes on towards the root, if something does.
+    pub fn contribute(
+        &mut self,
+        reduction: u8,
+        packet: &ReductionPacket,
+    ) -> Option<ReductionPacket> {
+        let engine = &mut self.engines[usize::from(reduction) % REDUCTIONS];
+        if engine
+            .newest
+            .is_none_or(|newest| packet.sequence.is_newer_than(newest))
+        {
+            engine.newest = Some(packet.sequence);
+            engine.seen.clear();
+        }
+        if engine.newest == Some(packet.sequence) && !engine.seen.insert(packet.sender) {
+            return None;
+        }
+        let armed = engine
+            .armed
+            .as_mut()
+            .filter(|armed| armed.sequence == packet.sequence);
+        let Some(armed) = armed else {
+            return Some(*packet);
+        };
+        if ReduceOp::from_number(packet.op).is_none() {
+            return Some(*packet);
+        }
+        let mut merged = armed.merged.unwrap_or(ReductionPacket {
+            sender: self.number,
+            ..*packet
+        });
+        if armed.merged.is_some() {
+            merge::add(&mut merged, packet);
+        }
+        armed.merged = Some(merged);
+        if merged.count < self.participants {
+            return None;
+        }
+        engine.armed = None;
+        let code = if merged.count > self.participants {
+            merged.code.max(ResultCode::TOO_MANY)
+        } else {
+            merged.code
+        };
+        Some(ReductionPacket { code, ..merged })
+    }
+
+    /// What engines whose time is over send on, with the reduction ids.
+    pub fn expire(&mut self, now: u64) -> Vec<(u8, ReductionPacket)> {
+        let over = |(reduction, engine): (u8, &mut Engine)| {
+            let armed = engine.armed.take_if(|armed| armed.deadline <= now)?;
+            Some((reduction, armed.merged?))
+        };
+        (0..).zip(&mut self.engines).filter_map(over).collect()
+    }
+
+    /// When the next engine's time is over.
+    #[must_use]
+    pub fn deadline(&self) -> Option<u64> {
+        let armed = self
+            .engines
+            .iter()
+            .filter_map(|engine| engine.armed.as_ref());
+        armed.map(|armed| armed.deadline).min()
+    }
+}

@@ -1,0 +1,16 @@
+//! Reductions over a tree of switches: never a wrong result, always an end, one completion for each participant and
+//! operation, in order; whatever the fabric loses, delays and repeats.
+//!
+//! The participants here are software of these tests: a root that finishes each reduction and asks again for what is
+//! missing, and leaves that fetch a result which they missed. What the switches do is the engine's.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "trees and reduction ids of tests are small"
+)]
+
+mod engines;
+mod network;
+mod participant;
+mod properties;
+mod software;

@@ -1,0 +1,189 @@
+//! Any tree, any operations, any faults.
+
+use cxi_engine::reduction::{ReduceOp, ResultCode, Sequence};
+use proptest::prelude::*;
+
+use crate::network::{Faults, Network, Shape};
+use crate::participant::Contribution;
+use crate::software;
+
+const OPS: [ReduceOp; 11] = [
+    ReduceOp::Barrier,
+    ReduceOp::And,
+    ReduceOp::Or,
+    ReduceOp::Xor,
+    ReduceOp::Min,
+    ReduceOp::Max,
+    ReduceOp::MinMaxLoc,
+    ReduceOp::Sum,
+    ReduceOp::FloatMin,
+    ReduceOp::FloatMax,
+    ReduceOp::FloatSum,
+];
+
+fn shape() -> impl Strategy<Value = Shape> {
+    (0..5_usize, 1..10_usize).prop_flat_map(|(switches, leaves)| {
+        let parents: Vec<_> = (0..switches).map(|child| 0..=child).collect();
+        let homes = prop::collection::vec(0..=switches, leaves);
+        // Around the end of the circle, too.
+        let first = prop::sample::select(vec![0, 500, 1015, 1021]);
+        (parents, homes, 0..150_u64, first).prop_map(|(parents, homes, timeout, first)| Shape {
+            parents,
+            homes,
+            timeout,
+            first: Sequence::new(first),
+        })
+    })
+}
+
+fn faults() -> impl Strategy<Value = Faults> {
+    (any::<u64>(), 0..100_u8, 0..100_u8, 0..90_u64).prop_map(|(seed, loss, duplication, delay)| {
+        Faults {
+            seed,
+            loss,
+            duplication,
+            delay,
+            until: 3000,
+        }
+    })
+}
+
+/// Operations, each with what every participant brings.
+type Work = Vec<(ReduceOp, Vec<[u64; 4]>)>;
+
+/// Operations, and what each of the participants brings.
+fn work(participants: usize) -> impl Strategy<Value = Work> {
+    let operation = prop::sample::select(OPS.to_vec()).prop_flat_map(move |op| {
+        let word = match op {
+            // Whole numbers: sums of them are exact in any order.
+            ReduceOp::FloatMin | ReduceOp::FloatMax | ReduceOp::FloatSum => (-1000..1000_i32)
+                .prop_map(|number| f64::from(number).to_bits())
+                .boxed(),
+            ReduceOp::MinMaxLoc => (0..9_u64).boxed(),
+            ReduceOp::Sum => (-1_000_000..1_000_000_i64)
+                .prop_map(i64::cast_unsigned)
+                .boxed(),
+            ReduceOp::Barrier => Just(0).boxed(),
+            _ => any::<u64>().boxed(),
+        };
+        let words = prop::array::uniform4(word);
+        prop::collection::vec(words, participants).prop_map(move |words| (op, words))
+    });
+    prop::collection::vec(operation, 1..20)
+}
+
+fn case() -> impl Strategy<Value = (Shape, Work, Faults)> {
+    shape().prop_flat_map(|shape| {
+        let participants = shape.homes.len() + 1;
+        (Just(shape), work(participants), faults())
+    })
+}
+
+fn contributions(work: &Work) -> Vec<Vec<Contribution>> {
+    let of = |participant: usize| {
+        let each = work.iter().map(|(op, words)| Contribution {
+            op: op.number(),
+            payload: words[participant],
+        });
+        each.collect()
+    };
+    (0..work[0].1.len()).map(of).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn results_are_right_once_and_in_order((shape, work, faults) in case()) {
+        let mut network = Network::new(&shape, &contributions(&work), faults);
+        let expected: Vec<_> = work
+            .iter()
+            .enumerate()
+            .map(|(number, (op, words))| {
+                let (result, code) = software::reduce(*op, words);
+                (number, result, code)
+            })
+            .collect();
+        for completions in network.run(work.len()) {
+            prop_assert_eq!(&completions, &expected);
+        }
+    }
+
+    /// Without faults and with engines that wait, the root gets one packet for each operation after the first of its id.
+    #[test]
+    fn engines_spare_the_root_packets((shape, work, _) in case()) {
+        let shape = Shape { timeout: 10_000, ..shape };
+        let mut network = Network::new(&shape, &contributions(&work), Faults::default());
+        network.run(work.len());
+        prop_assert_eq!(network.at_root, work.len() as u64);
+    }
+}
+
+/// One participant that does something else fails the operation, for all.
+#[test]
+fn a_mismatch_is_everybodys() {
+    let shape = Shape {
+        parents: vec![0],
+        homes: vec![0, 1, 1],
+        timeout: 100,
+        first: Sequence::new(0),
+    };
+    for odd in 0..4 {
+        let mut work = vec![
+            vec![
+                Contribution {
+                    op: ReduceOp::Sum.number(),
+                    payload: [1; 4],
+                };
+                3
+            ];
+            4
+        ];
+        work[odd][1].op = ReduceOp::Max.number();
+        for completions in Network::new(&shape, &work, Faults::default()).run(3) {
+            let codes: Vec<ResultCode> = completions.iter().map(|(_, _, code)| *code).collect();
+            assert_eq!(
+                codes,
+                [
+                    ResultCode::SUCCESS,
+                    ResultCode::OPERATION_MISMATCH,
+                    ResultCode::SUCCESS
+                ]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_does_the_same() {
+    let shape = Shape {
+        parents: vec![0, 0],
+        homes: vec![1, 1, 2, 2],
+        timeout: 50,
+        first: Sequence::new(0),
+    };
+    let work = vec![
+        vec![
+            Contribution {
+                op: ReduceOp::Sum.number(),
+                payload: [1; 4],
+            };
+            30
+        ];
+        5
+    ];
+    let packets = |seed| {
+        let faults = Faults {
+            seed,
+            loss: 60,
+            duplication: 60,
+            delay: 40,
+            until: 3000,
+        };
+        let mut network = Network::new(&shape, &work, faults);
+        network.run(30);
+        network.at_root
+    };
+    assert_eq!(packets(1), packets(1));
+    assert_ne!(packets(1), packets(2));
+}

@@ -1,0 +1,155 @@
+//! A member of the tree: the table of transitions.
+
+use std::collections::BTreeSet;
+
+/// Where a member is in its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Idle,
+    Filling,
+    Full,
+    Exiting,
+}
+
+/// What travels along an edge, with a transaction id of two bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// From a child: all below it have entered.
+    Full(u8),
+    /// From a child that waits: where are we?
+    Status(u8),
+    /// From the parent: all have entered.
+    Exit(u8),
+    /// From the parent to a child that is behind: that one is over.
+    Done(u8),
+}
+
+/// Who gets a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Parent,
+    Child(usize),
+}
+
+/// What this model adds to the patent's text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Additions {
+    /// `Status` of the present transaction counts as `Full`.
+    pub(crate) status_counts: bool,
+}
+
+/// A member. Children of a local root are its processes.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) state: State,
+    pub(crate) transaction: u8,
+    pub(crate) arrived: BTreeSet<usize>,
+    pub(crate) failed: bool,
+    /// Every state it was in.
+    pub(crate) trace: Vec<State>,
+    children: Vec<usize>,
+    is_root: bool,
+    additions: Additions,
+}
+
+/// How far the second of two transactions is ahead of the first, of four.
+fn ahead(of: u8, other: u8) -> u8 {
+    other.wrapping_sub(of) % 4
+}
+
+impl Member {
+    pub(crate) fn new(children: Vec<usize>, is_root: bool, additions: Additions) -> Self {
+        Self {
+            state: State::Idle,
+            transaction: 0,
+            arrived: BTreeSet::new(),
+            failed: false,
+            trace: vec![State::Idle],
+            children,
+            is_root,
+            additions,
+        }
+    }
+
+    /// A process of a local root enters.
+    pub(crate) fn enter(&mut self, process: usize) -> Vec<(To, Message)> {
+        self.arrive(process)
+    }
+
+    /// A child's message.
+    pub(crate) fn from_child(&mut self, child: usize, message: Message) -> Vec<(To, Message)> {
+        let (transaction, counts) = match message {
+            Message::Full(transaction) => (transaction, true),
+            Message::Status(transaction) => (transaction, self.additions.status_counts),
+            Message::Exit(_) | Message::Done(_) => return self.fail(),
+        };
+        match ahead(self.transaction, transaction) {
+            0 if counts => self.arrive(child),
+            0 => Vec::new(),
+            // The child has missed that the last one is over.
+            3 => vec![(To::Child(child), Message::Done(transaction))],
+            _ => self.fail(),
+        }
+    }
+
+    /// The parent's message.
+    pub(crate) fn from_parent(&mut self, message: Message) -> Vec<(To, Message)> {
+        let (Message::Exit(transaction) | Message::Done(transaction)) = message else {
+            return self.fail();
+        };
+        match (ahead(self.transaction, transaction), self.state) {
+            (0, State::Full) => self.exit(),
+            // Late, or twice.
+            (3, _) => Vec::new(),
+            _ => self.fail(),
+        }
+    }
+
+    /// The timer of a member that waits.
+    pub(crate) fn ask(&self) -> Vec<(To, Message)> {
+        if self.state == State::Full && !self.is_root && !self.failed {
+            vec![(To::Parent, Message::Status(self.transaction))]
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn arrive(&mut self, child: usize) -> Vec<(To, Message)> {
+        if !self.arrived.insert(child) {
+            return Vec::new();
+        }
+        if self.state == State::Idle {
+            self.go(State::Filling);
+        }
+        if self.arrived.len() < self.children.len() {
+            return Vec::new();
+        }
+        self.go(State::Full);
+        if self.is_root {
+            self.exit()
+        } else {
+            vec![(To::Parent, Message::Full(self.transaction))]
+        }
+    }
+
+    fn exit(&mut self) -> Vec<(To, Message)> {
+        self.go(State::Exiting);
+        let over = self.transaction;
+        self.transaction = (over + 1) % 4;
+        self.arrived.clear();
+        self.go(State::Idle);
+        let down = |child: &usize| (To::Child(*child), Message::Exit(over));
+        self.children.iter().map(down).collect()
+    }
+
+    /// Once failed, always failed.
+    fn fail(&mut self) -> Vec<(To, Message)> {
+        self.failed = true;
+        Vec::new()
+    }
+
+    fn go(&mut self, state: State) {
+        self.state = state;
+        self.trace.push(state);
+    }
+}
