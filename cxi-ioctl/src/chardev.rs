@@ -8,19 +8,19 @@ use std::path::Path;
 use crate::reachable::Reachable;
 use crate::{Errno, Mapping, Request, Transport};
 
-/// Drivers of the development branch read this many bytes from the address of a command,
+/// Drivers of the development branch always read this many bytes from the address of a command,
 /// whatever its length.
 const MIN_READABLE: usize = 16;
 
-/// Longest command with a fixed layout.
+/// The longest command with a fixed layout.
 const COMMAND_ROOM: usize = 128;
 
 /// An open character device of the CXI driver.
 ///
 /// Closing it frees the LNIs that were allocated through it and everything below them.
 ///
-/// It keeps the [`DeviceMemory`](crate::DeviceMemory) whose address a command gave to the NIC until
-/// a command that takes it away again has succeeded. What the NIC may still reach when a `CharDev`
+/// It keeps a [`DeviceMemory`](crate::DeviceMemory) whose address a command gave to the NIC until a
+/// command that takes it away has succeeded. Memory that the NIC may still reach when the `CharDev`
 /// is dropped is leaked on purpose: a duplicate of the file may keep it open.
 #[derive(Debug)]
 pub struct CharDev {
@@ -33,8 +33,8 @@ impl CharDev {
     ///
     /// # Errors
     ///
-    /// What `open(2)` says: ENOENT without such a device, EACCES without the right to it, EIO
-    /// when the device has been removed.
+    /// The errno of `open(2)`: ENOENT if there is no such device, EACCES without permission, EIO if
+    /// the device has been removed.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(Self::from(file))
@@ -42,7 +42,7 @@ impl CharDev {
 }
 
 impl From<File> for CharDev {
-    /// Takes an open file that speaks the driver's protocol.
+    /// Wraps an open file that speaks the driver's protocol.
     fn from(file: File) -> Self {
         Self::from(OwnedFd::from(file))
     }
@@ -64,13 +64,14 @@ impl AsFd for CharDev {
 }
 
 impl Transport for CharDev {
-    /// One `write(2)`; what the driver does not take whole is EIO. A command that is longer than
-    /// any with a fixed layout (128 bytes) is EINVAL. EINTR and EAGAIN are not tried again.
+    /// One `write(2)`. A partial write is EIO, and a command longer than any with a fixed layout
+    /// (128 bytes) is EINVAL. EINTR and EAGAIN are not retried.
     ///
-    /// The write goes through libc's function: it is opaque to the compiler, which must assume
-    /// that it reads and writes all memory whose address was exposed. An inlined system call that
-    /// promises to leave memory alone would let the compiler fold the response to what the buffer
-    /// held before. Callers may inline this function, so a test in release mode sees such a fold.
+    /// The write goes through libc's function. Being opaque to the compiler, that must be assumed
+    /// to read and write all memory whose address was exposed. An inlined system call that promises
+    /// to leave memory alone would let the compiler fold the response to the buffer's previous
+    /// contents. Callers may inline this function, so a test in release mode watches for such a
+    /// fold.
     #[inline]
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         let mut room = [0; COMMAND_ROOM];
@@ -113,7 +114,7 @@ impl Transport for CharDev {
     }
 }
 
-/// The address of a buffer; none for an empty one, not the address of nothing.
+/// The address of a buffer; null for an empty one, not a dangling address.
 fn address(buffer: &mut [u8]) -> usize {
     if buffer.is_empty() {
         0

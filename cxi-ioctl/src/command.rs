@@ -11,28 +11,28 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{DeviceMemory, Errno, Opcode, Pointers, Request, Transport};
 
-/// A request struct that a driver understands.
+/// A request struct that the driver understands.
 pub trait Command: IntoBytes + Immutable {
-    /// What the struct starts with.
+    /// The opcode that the struct starts with.
     const OPCODE: Opcode;
-    /// Where the addresses of the buffers go.
+    /// Where the addresses of the buffers go in it.
     const POINTERS: Pointers;
-    /// What the driver answers; `()` for nothing.
+    /// The driver's response; `()` for none.
     type Response: FromBytes + IntoBytes + Immutable;
 }
 
-/// A command that anybody may send with any values: it gives the driver and the NIC no address but
-/// those of its buffers.
+/// A command that is safe to send with any field values: it gives the driver and the NIC no address
+/// except those of its buffers.
 ///
-/// Those that are not are sent by [`execute_unchecked`], or by a function that owns the memory
+/// Other commands are sent with [`execute_unchecked`], or with a function that owns the memory
 /// behind the address: [`atu_map`](crate::atu_map), [`ct_alloc`](crate::ct_alloc) and the like.
 ///
 /// # Safety
 ///
-/// Whatever its fields hold, a driver that is sent the struct behind its opcode reads and writes
-/// no memory but its buffers at [`Command::POINTERS`], of which the response takes no more than
-/// 64 bytes beyond its [`Response`](Command::Response), and writes no list where the list's
-/// address is null. The same goes for the NIC from then on.
+/// Whatever its fields contain, a driver that receives the struct with its opcode reads and writes
+/// no memory except its buffers at [`Command::POINTERS`]. The response takes at most 64 bytes more
+/// than its [`Response`](Command::Response), and no list is written if the list's address is null.
+/// From then on the same applies to the NIC.
 pub unsafe trait SafeCommand: Command {}
 
 /// Why a command has no result.
@@ -44,10 +44,10 @@ pub enum CommandError {
     Refused {
         /// The command.
         opcode: Opcode,
-        /// The driver's answer.
+        /// The driver's errno.
         errno: Errno,
     },
-    /// The driver wrote more or fewer bytes than the response has: another driver generation.
+    /// The driver wrote more or fewer bytes than the response has: it is of another generation.
     #[error(
         "{opcode}: the driver wrote {written} bytes of response, this library knows {expected}: \
          the driver's interface is of a generation that this library does not know"
@@ -57,10 +57,10 @@ pub enum CommandError {
         opcode: Opcode,
         /// Length of the response that this library knows.
         expected: usize,
-        /// Bytes found written, as far as can be seen.
+        /// How many bytes were written, as far as can be determined.
         written: usize,
     },
-    /// A list did not fit, although room was made for what the driver said there was.
+    /// A list did not fit, although there was room for what the driver had announced.
     #[error(
         "{opcode}: the driver names {count} entries after {rounds} attempts: more than can be \
          fetched (at most {limit} entries in at most {max_rounds} attempts)",
@@ -69,16 +69,16 @@ pub enum CommandError {
     ListTooLong {
         /// The command.
         opcode: Opcode,
-        /// Entries the driver says it has.
+        /// How many entries the driver says it has.
         count: u32,
-        /// Commands sent.
+        /// How many commands were sent.
         rounds: u32,
     },
 }
 
 impl CommandError {
-    /// The errno that says the same: the driver's own, EPROTO for a mismatch, EOVERFLOW for a
-    /// list that does not fit.
+    /// The equivalent errno: the driver's own, EPROTO for a mismatch, EOVERFLOW for a list that
+    /// does not fit.
     #[must_use]
     pub const fn errno(self) -> Errno {
         match self {
@@ -108,7 +108,7 @@ impl From<CommandError> for std::io::Error {
     }
 }
 
-/// A refused command, with what the driver wrote into the response all the same.
+/// A refused command, with what the driver nevertheless wrote into the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal<R> {
     /// What went wrong.
@@ -119,15 +119,14 @@ pub struct Refusal<R> {
 
 /// Sends a command and returns the driver's response.
 ///
-/// No command is ever sent twice: EINTR and EAGAIN come back as they are. Most commands change
-/// something, and nobody but the caller knows whether doing it again is right. The driver itself
-/// returns neither.
+/// No command is ever sent twice: EINTR and EAGAIN are returned as they are. Most commands change
+/// something, and only the caller knows whether repeating one is right. The driver itself returns
+/// neither.
 ///
 /// # Errors
 ///
 /// [`CommandError::Refused`] with the driver's errno, or with EINVAL for a struct whose opcode was
-/// changed; [`CommandError::AbiMismatch`] if the response does not have the length this library
-/// knows.
+/// changed; [`CommandError::AbiMismatch`] if the response does not have the expected length.
 pub fn execute<C: SafeCommand>(
     transport: &dyn Transport,
     command: &C,
@@ -144,16 +143,16 @@ pub fn execute_explained<C: SafeCommand>(
     transport: &dyn Transport,
     command: &C,
 ) -> Result<C::Response, Refusal<C::Response>> {
-    // SAFETY: that is what a `SafeCommand` promises of itself; there is no list.
+    // SAFETY: that is what a `SafeCommand` promises; there is no list.
     unsafe { submit(transport, command, Extra::default()) }
 }
 
-/// Sends any command, also one that gives the NIC an address or takes it out of its bounds.
+/// Sends any command, including one that gives the NIC an address or removes its bounds.
 ///
 /// # Safety
 ///
-/// The addresses in the command are valid for what the driver and the NIC do with them, and stay
-/// so until a command that takes them away again has succeeded. MAP_CSRS is not followed by a
+/// The addresses in the command must be valid for what the driver and the NIC do with them, and
+/// remain so until a command that takes them away has succeeded. MAP_CSRS must not be followed by a
 /// mapping through which the NIC is made to use any other memory.
 ///
 /// # Errors
@@ -169,7 +168,7 @@ pub unsafe fn execute_unchecked<C: Command>(
 
 /// What a command has beyond its struct.
 pub(crate) struct Extra<'a, R> {
-    /// What the driver reads in the response before it answers (PTE_STATUS).
+    /// What the driver reads from the response before it answers (PTE_STATUS).
     pub(crate) input: Option<&'a R>,
     /// Where the driver puts a list.
     pub(crate) list: &'a mut [u8],
@@ -193,15 +192,15 @@ pub(crate) const RESPONSE_ROOM: usize = 256;
 /// Room behind a response for what another driver generation may write there.
 const HEADROOM: usize = 64;
 
-/// How many bytes at the end of a response may be taken for untouched by mistake.
+/// How many bytes at the end of a response may be mistaken for untouched.
 ///
-/// A byte of a response that equals its canary looks untouched, so the end of what was written is
-/// not known to the byte. A number of half the width must be told from a whole one; nothing in the
+/// A response byte that happens to equal its canary looks untouched, so the end of what was written
+/// is not exact. A number of half the width must be distinguishable from a full one; nothing in the
 /// interface is one byte shorter than a number.
 const SLACK: usize = 1;
 
-/// A byte that differs from its neighbours and is neither zero, a small number, all ones nor
-/// ASCII, so that what the driver wrote can be told from what it left alone.
+/// A byte that differs from its neighbours and is neither zero, a small number, all ones nor ASCII,
+/// so that what the driver wrote can be told from what it left alone.
 const fn canary(index: usize) -> u8 {
     #[allow(
         clippy::cast_possible_truncation,
@@ -222,13 +221,13 @@ pub(crate) const CANARIES: [u8; RESPONSE_ROOM] = {
     bytes
 };
 
-/// How many bytes from the start of a canary-filled buffer were written over.
+/// How many bytes from the start of a canary-filled buffer were overwritten.
 #[cold]
 fn written(room: &[u8]) -> usize {
     touched(&CANARIES, room)
 }
 
-/// Whether the end of a response of that length was left alone.
+/// Whether everything after a response of this length was left alone.
 fn looks_short(room: &[u8], expected: usize) -> bool {
     let tail = expected.saturating_sub(SLACK + 1)..expected;
     expected > 0 && room[tail.clone()] == CANARIES[tail]
@@ -251,14 +250,14 @@ pub(crate) fn submit_measured<C: SafeCommand>(
     command: &C,
 ) -> (Result<(), Errno>, [u8; RESPONSE_ROOM], usize) {
     let mut room = CANARIES;
-    // SAFETY: that is what a `SafeCommand` promises of itself; there is no list.
+    // SAFETY: that is what a `SafeCommand` promises; there is no list.
     let result = unsafe { send(transport, command, &mut room, &mut [], None) };
     (result, room, written(&room))
 }
 
 /// # Safety
 ///
-/// As [`Request::from_raw`], but for the opcode and for addresses in `memory`.
+/// As [`Request::from_raw`], except for the opcode and for addresses in `memory`.
 unsafe fn send<C: Command>(
     transport: &dyn Transport,
     command: &C,
@@ -267,11 +266,11 @@ unsafe fn send<C: Command>(
     memory: Option<&Arc<DeviceMemory>>,
 ) -> Result<(), Errno> {
     let bytes = command.as_bytes();
-    // The number is a field that anybody can write to; another one would be another command.
+    // The number is a public field; with another value it would be another command.
     if bytes.first_chunk() != Some(&C::OPCODE.number().to_ne_bytes()) {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the opcode was looked at, and the caller answers for the rest.
+    // SAFETY: the opcode was checked, and the caller vouches for the rest.
     let request = unsafe { Request::from_raw(C::OPCODE, bytes, C::POINTERS, response, list) };
     transport.submit(request.with_memory(memory))
 }
@@ -280,8 +279,8 @@ unsafe fn send<C: Command>(
 ///
 /// # Safety
 ///
-/// The driver writes no more to the list than there is room for. All other addresses in the
-/// command are in `memory`, or the caller answers for them.
+/// The driver writes no more to the list than there is room for. All other addresses in the command
+/// are in `memory`, or the caller vouches for them.
 pub(crate) unsafe fn submit<C: Command>(
     transport: &dyn Transport,
     command: &C,
@@ -303,11 +302,11 @@ pub(crate) unsafe fn submit<C: Command>(
     if let Some(input) = input {
         room[..expected].copy_from_slice(input.as_bytes());
     }
-    // SAFETY: the room is that of the response and its headroom; the caller answers for the list
+    // SAFETY: the room is that of the response and its headroom; the caller vouches for the list
     // and for other addresses.
     let result = unsafe { send(transport, command, room, list, memory) };
 
-    // Comparing slices is a `memcmp`; the exact count is wanted only for the message.
+    // Comparing slices is a `memcmp`; the exact count is needed only for the message.
     let too_long = room[expected..] != CANARIES[expected..room.len()];
     let too_short = looks_short(room, expected);
     let response = if too_long || too_short {

@@ -5,12 +5,12 @@ use std::io;
 
 /// A Linux error number.
 ///
-/// Values that have no name here are kept as they are.
+/// Values without a name are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(i32);
 
 impl Errno {
-    /// The error of that number.
+    /// The error with this number.
     #[must_use]
     pub const fn from_raw(number: i32) -> Self {
         Self(number)
@@ -58,7 +58,7 @@ impl From<nix::errno::Errno> for Errno {
     }
 }
 
-/// A name that is no error of this platform.
+/// A name that is not an errno of this platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown errno name '{0}': expected a name such as EINVAL")]
 pub struct UnknownErrno(String);

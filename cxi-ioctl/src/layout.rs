@@ -1,4 +1,4 @@
-//! How a struct of the kernel interface is laid out, and the macros that define one.
+//! The layout of a struct of the kernel interface, and the macros that define one.
 
 use crate::{DriverRelease, Opcode, Pointers};
 
@@ -26,11 +26,11 @@ pub struct StructLayout {
     pub c_name: &'static str,
     /// Length in bytes.
     pub size: usize,
-    /// First release with this layout, if an older one has another.
+    /// The first release with this layout, if an older one has another.
     pub since: Option<DriverRelease>,
-    /// Last release with this layout, if a newer one has another.
+    /// The last release with this layout, if a newer one has another.
     pub until: Option<DriverRelease>,
-    /// All fields, padding included, without gaps.
+    /// All fields including padding, without gaps.
     pub fields: &'static [FieldLayout],
 }
 
@@ -44,7 +44,7 @@ pub struct Constant {
     pub c_name: &'static str,
     /// The value.
     pub value: i64,
-    /// First release that has it, if the oldest has not.
+    /// The first release that has it, if the oldest does not.
     pub since: Option<DriverRelease>,
 }
 
@@ -54,7 +54,7 @@ pub struct Constant {
 pub struct CommandLayout {
     /// The opcode.
     pub opcode: Opcode,
-    /// Name of the request struct here; its layout says in which releases it is right.
+    /// The name of the request struct here; its layout says for which releases it is right.
     pub request: &'static str,
     /// Where the buffers' addresses go.
     pub pointers: Pointers,
@@ -80,8 +80,8 @@ macro_rules! constants {
 
 /// Defines structs of the kernel interface with asserted offsets, and a list of their layouts.
 ///
-/// A field is `name: type = offset`, with ` + bytes` where padding follows, which becomes a field
-/// too. `@command` begins with the opcode, `@answered` with that and the address of the response.
+/// A field is `name: type = offset`, with ` + bytes` if padding follows, which becomes a field too.
+/// `@command` starts with the opcode, `@answered` with the opcode and the address of the response.
 macro_rules! abi {
     ($(
         $(#[$doc:meta])*
@@ -169,9 +169,9 @@ macro_rules! abi {
     (@release $release:ident) => { Some($crate::DriverRelease::$release) };
 }
 
-/// Makes commands of request structs: opcode, response and where the buffers' addresses go.
+/// Makes request structs into commands: opcode, response, and where the buffers' addresses go.
 ///
-/// `#[unchecked]` marks those with an address of the caller's in them, and what opens a way to one.
+/// `#[unchecked]` marks those that contain an address of the caller's, or open a way to one.
 macro_rules! commands {
     ($(
         $(#[$unchecked:ident])?
@@ -220,8 +220,8 @@ macro_rules! commands {
     };
     (@safe $name:ident) => {
         #[allow(unsafe_code, reason = "a promise about the interface")]
-        // SAFETY: the driver takes no address from the struct but those of the buffers, and hands
-        // out no window through which the NIC could be given another one. Its response has the
+        // SAFETY: the driver takes no address from the struct except those of the buffers, and
+        // opens no window through which the NIC could be given another one. Its response has the
         // length that the layout tests compare with the recorded interfaces.
         unsafe impl $crate::SafeCommand for $name {}
     };

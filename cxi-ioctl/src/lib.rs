@@ -1,14 +1,14 @@
 //! The kernel interface of HPE Slingshot's Cassini NIC (CXI).
 //!
-//! The driver `cxi_ss1` has no ioctl: a command is one `write(2)` to `/dev/cxiN` of a struct that
-//! starts with an [`Opcode`] and holds the address where the driver puts its response. This crate
-//! has the structs ([`abi`]), typed commands over them ([`Command`], [`execute`]), and what
-//! carries them ([`Transport`]): the character device ([`CharDev`]), a mock, or a decorator around
-//! another transport.
+//! The driver `cxi_ss1` has no ioctl. A command is one `write(2)` to `/dev/cxiN` of a struct that
+//! starts with an [`Opcode`] and contains the address where the driver puts its response. This
+//! crate has the structs ([`abi`]), typed commands over them ([`Command`], [`execute`]), and the
+//! transports that carry them ([`Transport`]): the character device ([`CharDev`]), a mock, or a
+//! decorator around another transport.
 //!
-//! For services, LNIs and the rest as safe objects use the crate `cxi`.
+//! For services, LNIs and the rest as safe objects, use the crate `cxi`.
 
-// docs.rs says at an item which feature it needs.
+// docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 

@@ -13,41 +13,43 @@ use crate::abi::service::{
 use crate::command::{CANARIES, Extra, RESPONSE_ROOM, submit};
 use crate::{CommandError, SafeCommand, Transport};
 
-/// Most entries that [`fetch_list`] makes room for: the count sizes an allocation in the kernel.
+/// The most entries that [`fetch_list`] makes room for: the count determines an allocation in the
+/// kernel.
 pub const LIST_MAX: u32 = 65_536;
 
-/// Most commands that [`fetch_list`] sends for one list.
+/// The most commands that [`fetch_list`] sends for one list.
 pub const LIST_ROUNDS: u32 = 8;
 
-/// Entries to make room for when the caller's buffer has none.
+/// How many entries to make room for when the caller's buffer has none.
 const FIRST_ROOM: usize = 32;
 
-/// Bytes at the end of a list that are not all like canaries; no entry has a shorter number there.
+/// How many bytes at the end of a list cannot all look like canaries; no entry ends with a shorter
+/// number.
 const TAIL: usize = 4;
 
-/// Room in a buffer of [`fetch_list`] for so many entries for each one that the driver is told of:
-/// its entries may be longer than those of this crate, and it does not say how long they are.
+/// How many times the announced number of entries a buffer of [`fetch_list`] has room for: the
+/// driver's entries may be longer than those of this crate, and it does not say how long they are.
 pub const LIST_HEADROOM: usize = 2;
 
-/// A command that answers with a list: it says how many entries there is room for, and the driver
-/// says how many there are, and copies them if all fit.
+/// A command that answers with a list: it announces how many entries there is room for, and the
+/// driver reports how many there are, and copies them if all of them fit.
 ///
 /// # Safety
 ///
-/// A driver that is sent [`with_count`](Self::with_count) writes at most that many entries of its
+/// A driver that receives [`with_count`](Self::with_count) writes at most that many entries of its
 /// own length, which is at most [`LIST_HEADROOM`] times that of [`Item`](Self::Item).
 pub unsafe trait ListCommand: SafeCommand {
     /// One entry.
     type Item: FromBytes + IntoBytes + Immutable + Clone;
 
-    /// The request for that many entries.
+    /// The request for this many entries.
     fn with_count(count: u32) -> Self;
 
     /// How many entries the driver has.
     fn count(response: &Self::Response) -> u32;
 }
 
-// SAFETY: the driver copies no list that is longer than `count`.
+// SAFETY: the driver does not copy a list longer than `count`.
 unsafe impl ListCommand for SvcListGetCmd {
     type Item = SvcDesc;
 
@@ -63,7 +65,7 @@ unsafe impl ListCommand for SvcListGetCmd {
     }
 }
 
-// SAFETY: the driver copies no list that is longer than `count`.
+// SAFETY: the driver does not copy a list longer than `count`.
 unsafe impl ListCommand for SvcRsrcListGetCmd {
     type Item = RsrcUse;
 
@@ -79,17 +81,17 @@ unsafe impl ListCommand for SvcRsrcListGetCmd {
     }
 }
 
-/// Fetches a whole list into `items`, whose old contents go.
+/// Fetches a whole list into `items`, replacing its contents.
 ///
-/// One command if the buffer has room for twice the list, so keep the buffer; an empty one starts
-/// with 32 entries. If the list has grown in between, the room grows and the command is sent
-/// again. The driver's count is never trusted for more than the room that was given to it.
+/// This takes one command if the buffer has room for twice the list, so reuse the buffer; an empty
+/// one starts with 32 entries. If the list has grown meanwhile, the room grows and the command is
+/// repeated. The driver's count is never trusted beyond the room that it was given.
 ///
-/// The other half of the room is for a driver whose entries are longer. Nothing tells how long
-/// they are but what was written, and where that is not as many entries as it says there are, of
-/// the length that this crate knows, the list is refused.
+/// The other half of the room is for a driver whose entries are longer. Only what was written shows
+/// how long they are: if that is not as many entries as the driver reports, of the length that this
+/// crate knows, the list is refused.
 ///
-/// On an error `items` is empty.
+/// On error, `items` is empty.
 ///
 /// ```no_run
 /// use cxi_ioctl::{CharDev, abi::service::SvcListGetCmd, fetch_list};
@@ -104,9 +106,9 @@ unsafe impl ListCommand for SvcRsrcListGetCmd {
 ///
 /// # Errors
 ///
-/// As [`execute`](crate::execute), also [`CommandError::AbiMismatch`] for entries of another
-/// length; and [`CommandError::ListTooLong`] if the driver names more than
-/// [`LIST_MAX`] entries or the list outgrew the room [`LIST_ROUNDS`] times.
+/// As [`execute`](crate::execute); also [`CommandError::AbiMismatch`] for entries of another
+/// length, and [`CommandError::ListTooLong`] if the driver reports more than [`LIST_MAX`] entries
+/// or the list outgrew the room [`LIST_ROUNDS`] times.
 pub fn fetch_list<C: ListCommand>(
     transport: &dyn Transport,
     items: &mut Vec<C::Item>,
@@ -135,8 +137,8 @@ fn fetch<C: ListCommand>(
             list: items.as_mut_slice().as_mut_bytes(),
             ..Extra::default()
         };
-        // SAFETY: a `ListCommand` promises that the driver fills no more than `LIST_HEADROOM` times
-        // the room that it is told of, which is what there is.
+        // SAFETY: a `ListCommand` promises that the driver fills at most `LIST_HEADROOM` times the
+        // announced room, which is what there is.
         let response = unsafe { submit(transport, &C::with_count(offered), extra) }
             .map_err(|refusal| refusal.error)?;
         rounds += 1;
@@ -153,7 +155,7 @@ fn fetch<C: ListCommand>(
                 rounds,
             });
         }
-        // A little more than there is: a list that grows meanwhile does not cost another round.
+        // A little extra room, so that a list that grows meanwhile does not cost another round.
         room = (count as usize + count as usize / 4).min(LIST_MAX as usize);
     }
 }
@@ -164,7 +166,7 @@ fn fill(bytes: &mut [u8]) {
     }
 }
 
-/// Refuses a list that ends before the last entry does, or behind it.
+/// Refuses a list that does not end exactly with its last entry.
 fn check<C: ListCommand>(bytes: &[u8], count: usize) -> Result<(), CommandError> {
     let expected = count * size_of::<C::Item>();
     let untouched = |(index, byte): (usize, &u8)| *byte == CANARIES[index % RESPONSE_ROOM];

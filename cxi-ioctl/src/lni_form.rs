@@ -6,7 +6,7 @@ use crate::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use crate::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use crate::{CommandError, DriverRelease, Errno, Transport, execute};
 
-/// Which requests a driver understands.
+/// Which form of these requests a driver understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LniForm {
@@ -34,10 +34,10 @@ impl LniForm {
 
 /// LNI_ALLOC in the form that the driver behind a transport understands.
 ///
-/// There is no version to ask for. A request of the wrong length is EINVAL and does nothing, so
-/// the longer form is tried first and the shorter one on EINVAL; the first success settles it.
-/// An error settles nothing: EINVAL is also what an unknown service gives, and others may come
-/// from something between here and the driver. Keep one of these for each device.
+/// The driver has no version to query. A request of the wrong length is EINVAL and has no effect,
+/// so the longer form is tried first, and the shorter one on EINVAL; the first success settles the
+/// form. An error does not: EINVAL also means an unknown service, and other errors may come from
+/// anything between the caller and the driver. Keep one of these for each device.
 ///
 /// ```no_run
 /// use cxi_ioctl::{CharDev, LniAllocForm, LniForm};
@@ -59,7 +59,7 @@ const SHORT: u8 = 1;
 const LONG: u8 = 2;
 
 impl LniAllocForm {
-    /// Nothing known yet.
+    /// Creates one with the form still unknown.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -82,8 +82,8 @@ impl LniAllocForm {
     ///
     /// # Errors
     ///
-    /// EINVAL for an unknown service, EKEYREVOKED for a disabled one, EPERM if the caller is no
-    /// member of it, ENOSPC without a free RGID; else as [`execute`].
+    /// EINVAL for an unknown service, EKEYREVOKED for a disabled one, EPERM if the caller is not a
+    /// member of it, ENOSPC without a free RGID; otherwise as [`execute`].
     pub fn alloc(
         &self,
         transport: &dyn Transport,
@@ -107,16 +107,16 @@ impl LniAllocForm {
     }
 }
 
-/// Changes how many slots of an event queue are reserved for flow control
-/// (EQ_ADJUST_RESERVED_FC, `cxil_evtq_adjust_reserved_fc`); returns how many are then.
+/// Changes how many slots of an event queue are reserved for flow control (EQ_ADJUST_RESERVED_FC,
+/// `cxil_evtq_adjust_reserved_fc`); returns the new number.
 ///
-/// Both forms have the same length, so a driver cannot tell them apart and would take the wrong
-/// one for a request with other values: the form must be known. An event queue needs an LNI, and
-/// allocating that has told it ([`LniAllocForm::known`]).
+/// Both forms have the same length, so a driver cannot tell them apart, and would misread the wrong
+/// one: the form must be known. An event queue needs an LNI, and allocating that reveals the form
+/// ([`LniAllocForm::alloc`]).
 ///
 /// # Errors
 ///
-/// EINVAL for an unknown event queue; else as [`execute`].
+/// EINVAL for an unknown event queue; otherwise as [`execute`].
 pub fn eq_adjust_reserved_fc(
     transport: &dyn Transport,
     form: LniForm,

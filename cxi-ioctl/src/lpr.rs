@@ -1,4 +1,4 @@
-//! SVC_GET_LPR, which hides its error in its value.
+//! SVC_GET_LPR, which encodes its error in its value.
 
 use crate::abi::service::SvcGetLprCmd;
 use crate::{Command, CommandError, Errno, Transport, execute};
@@ -6,14 +6,14 @@ use crate::{Command, CommandError, Errno, Transport, execute};
 /// Values from here up are errors: the negative errno as an unsigned number.
 const FIRST_ERROR: u32 = 0xFFFF_F001;
 
-/// How many LNIs of a service may share one RGID (SVC_GET_LPR, `cxil_get_svc_lpr`).
+/// Returns how many LNIs of a service may share one RGID (SVC_GET_LPR, `cxil_get_svc_lpr`).
 ///
-/// All known drivers answer an unknown service with success and the value 0xFFFFFFEA, which is
-/// EINVAL; here it is an error like any other.
+/// For an unknown service all known drivers report success and the value 0xFFFFFFEA, which is
+/// EINVAL; this function returns that as an error.
 ///
 /// # Errors
 ///
-/// EINVAL for an unknown service, else as [`execute`].
+/// EINVAL for an unknown service; otherwise as [`execute`].
 pub fn svc_get_lpr(transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
     let value = execute(
         transport,

@@ -20,9 +20,9 @@ const WORD: usize = size_of::<u64>();
 
 /// A window of device memory, mapped shared for reading and writing.
 ///
-/// Never a slice: the device changes it at any time. Access is relaxed and atomic, one aligned
-/// 64-bit word at a time, at offsets in bytes from the start of the window; all registers of the
-/// NIC have that size. Several threads may use a window at once.
+/// It is never a slice, because the device may change it at any time. Access is atomic, one aligned
+/// 64-bit word at a time, at byte offsets from the start of the window; all registers of the NIC
+/// have that size. Several threads may use a window at once.
 ///
 /// ```
 /// # fn main() -> Result<(), cxi_ioctl::Errno> {
@@ -41,14 +41,14 @@ pub struct Mapping {
 impl Mapping {
     /// Maps `len` bytes of a file from `offset`.
     ///
-    /// The file must not shrink below the window while the mapping exists: the process would get
+    /// The file must not shrink below the window while the mapping exists, or the process would get
     /// SIGBUS. A driver's windows do not shrink; seal a memfd (`F_SEAL_SHRINK`).
     ///
     /// # Errors
     ///
     /// EINVAL for an empty window, an offset that is not a multiple of the page size, or a length
-    /// that is not a multiple of eight; else the errno of `mmap(2)`: ENODEV for a file that cannot
-    /// be mapped, EACCES for one that is not open for writing.
+    /// that is not a multiple of eight; otherwise the errno of `mmap(2)`: ENODEV for a file that
+    /// cannot be mapped, EACCES for one that is not open for writing.
     pub fn of_file(file: impl AsFd, offset: u64, len: usize) -> Result<Self, Errno> {
         if !offset.is_multiple_of(page_size() as u64) {
             return Err(Errno::EINVAL);
@@ -94,8 +94,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Puts a 64-bit word at `offset` and returns what was there, in one step: what a device does
-    /// with a doorbell that it polls.
+    /// Replaces the 64-bit word at `offset` and returns the previous one, atomically: what a device
+    /// does with a doorbell that it polls.
     ///
     /// # Errors
     ///
@@ -106,13 +106,13 @@ impl Mapping {
 
     /// Writes one 64-byte command slot as eight words in ascending order.
     ///
-    /// The device may look at the slot before the last word has arrived: tell it about the slot
-    /// with [`Mapping::ring`] only.
+    /// The device may look at the slot before the last word has arrived, so notify it of the slot
+    /// only with [`Mapping::ring`].
     ///
     /// # Errors
     ///
     /// EINVAL if the offset is not a multiple of 64, ERANGE if the slot is not inside the window;
-    /// nothing is written then.
+    /// then nothing is written.
     pub fn write_slot(&self, offset: usize, slot: &[u8; SLOT_SIZE]) -> Result<(), Errno> {
         if !offset.is_multiple_of(SLOT_SIZE) {
             return Err(Errno::EINVAL);
@@ -128,11 +128,11 @@ impl Mapping {
         Ok(())
     }
 
-    /// Writes a doorbell: the 64-bit word at `offset`, after everything this thread has written
-    /// before to this or any other window and to [`DeviceMemory`](crate::DeviceMemory).
+    /// Writes a doorbell: the 64-bit word at `offset`, after everything that this thread has
+    /// written before to this or any other window and to [`DeviceMemory`](crate::DeviceMemory).
     ///
-    /// A full fence stands before the write. A release fence would not do: windows may be mapped
-    /// write-combining, and on x86-64 only a full or a store fence empties those buffers.
+    /// A full fence precedes the write. A release fence would not be enough: windows may be mapped
+    /// write-combining, and on x86-64 only a full or a store fence flushes those buffers.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl Mapping {
 
 /// Mapped memory of whole 64-bit words that several threads and a device use at once.
 ///
-/// Every access is an atomic access to one aligned 64-bit word, also for single bytes: accesses
-/// of different sizes to the same place from several threads would be a data race.
+/// Every access, even to a single byte, is an atomic access to one aligned 64-bit word: accesses of
+/// different sizes to the same place from several threads would be a data race.
 #[derive(Debug)]
 pub(crate) struct Words {
     map: MmapRaw,
@@ -179,7 +179,7 @@ impl Words {
         self.map.len()
     }
 
-    /// The word at that offset in bytes: EINVAL if it is not aligned, ERANGE if it is not inside.
+    /// The word at this byte offset: EINVAL if it is not aligned, ERANGE if it is not inside.
     pub(crate) fn at(&self, offset: usize) -> Result<&AtomicU64, Errno> {
         if !offset.is_multiple_of(WORD) {
             return Err(Errno::EINVAL);
@@ -187,7 +187,7 @@ impl Words {
         self.word(offset / WORD)
     }
 
-    /// The word of that index.
+    /// The word with this index.
     pub(crate) fn word(&self, index: usize) -> Result<&AtomicU64, Errno> {
         if index >= self.map.len() / WORD {
             return Err(Errno::ERANGE);

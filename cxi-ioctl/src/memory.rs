@@ -1,4 +1,5 @@
-//! Owned memory that a device may use, and the registry an in-process mock reaches it through.
+//! Owned memory that a device may use, and the registry through which an in-process mock reaches
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +13,11 @@ use crate::mapping::Words;
 /// Page-aligned, zeroed memory that a device may read and write at any time: event rings, counter
 /// write-backs, registered buffers.
 ///
-/// There is no way to a reference or slice: accesses copy words in and out. Reads acquire and
-/// writes release, so what a device or another thread wrote before a word that says "done" is
-/// seen after that word. Share it between threads in an [`Arc`].
+/// It cannot be borrowed as a reference or slice: accesses copy words in and out. Reads acquire and
+/// writes release, so whatever a device or another thread wrote before a word that says "done" is
+/// visible after reading that word. Share it between threads in an [`Arc`].
 ///
-/// A mock in the same process uses the memory by address through [`read_at`] and [`write_at`].
+/// An in-process mock uses the memory by address through [`read_at`] and [`write_at`].
 ///
 /// ```
 /// use cxi_ioctl::{DeviceMemory, memory};
@@ -42,7 +43,7 @@ impl DeviceMemory {
     ///
     /// # Errors
     ///
-    /// EINVAL for a length of zero, ENOMEM if there is no such amount of memory.
+    /// EINVAL for a length of zero, ENOMEM if there is not enough memory.
     pub fn new(len: usize) -> Result<Self, Errno> {
         if len == 0 {
             return Err(Errno::EINVAL);
@@ -83,7 +84,7 @@ impl DeviceMemory {
         Ok(u8::from_ne_bytes(byte))
     }
 
-    /// Reads the 32-bit word at `offset`, in one piece.
+    /// Reads the 32-bit word at `offset` atomically.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl DeviceMemory {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// Reads the 64-bit word at `offset`, in one piece.
+    /// Reads the 64-bit word at `offset` atomically.
     ///
     /// # Errors
     ///
@@ -113,7 +114,7 @@ impl DeviceMemory {
         write(&self.words, offset, &[value])
     }
 
-    /// Writes the 32-bit word at `offset`, in one piece.
+    /// Writes the 32-bit word at `offset` atomically.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl DeviceMemory {
         write(&self.words, offset, &bytes)
     }
 
-    /// Writes the 64-bit word at `offset`, in one piece.
+    /// Writes the 64-bit word at `offset` atomically.
     ///
     /// # Errors
     ///
@@ -134,20 +135,20 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Copies bytes out, from `offset` on. Not in one piece: a device may write in between.
+    /// Copies bytes out, starting at `offset`. Not atomic: a device may write in between.
     ///
     /// # Errors
     ///
-    /// ERANGE if the range is not inside the memory; nothing is copied then.
+    /// ERANGE if the range is not inside the memory; then nothing is copied.
     pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Errno> {
         read(&self.words, offset, bytes)
     }
 
-    /// Copies bytes in, from `offset` on. Not in one piece: a device may read in between.
+    /// Copies bytes in, starting at `offset`. Not atomic: a device may read in between.
     ///
     /// # Errors
     ///
-    /// ERANGE if the range is not inside the memory; nothing is copied then.
+    /// ERANGE if the range is not inside the memory; then nothing is copied.
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
         write(&self.words, offset, bytes)
     }
@@ -170,12 +171,12 @@ impl Drop for DeviceMemory {
 
 /// Reads memory of a live [`DeviceMemory`] of this process by address.
 ///
-/// For mocks of the device that live in the process they serve. An access that has begun is
-/// finished before the memory goes away.
+/// For mocks of the device in the same process. The memory is not freed before an access in
+/// progress has finished.
 ///
 /// # Errors
 ///
-/// EFAULT if the range does not lie in one `DeviceMemory`; nothing is read then.
+/// EFAULT if the range is not inside one `DeviceMemory`; then nothing is read.
 pub fn read_at(address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
     let (words, offset) = find(address)?;
     read(&words, offset, bytes).map_err(|_| Errno::EFAULT)
@@ -185,18 +186,18 @@ pub fn read_at(address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// EFAULT if the range does not lie in one `DeviceMemory`; nothing is written then.
+/// EFAULT if the range is not inside one `DeviceMemory`; then nothing is written.
 pub fn write_at(address: u64, bytes: &[u8]) -> Result<(), Errno> {
     let (words, offset) = find(address)?;
     write(&words, offset, bytes).map_err(|_| Errno::EFAULT)
 }
 
-/// Writes an aligned 64-bit word of a live [`DeviceMemory`] of this process in one piece; see
-/// [`write_at`]. What a counter write-back is.
+/// Atomically writes an aligned 64-bit word of a live [`DeviceMemory`] of this process; see
+/// [`write_at`]. This is how a counter is written back.
 ///
 /// # Errors
 ///
-/// EFAULT if the word does not lie in a `DeviceMemory`, EINVAL if it is not aligned.
+/// EFAULT if the word is not inside a `DeviceMemory`, EINVAL if it is not aligned.
 pub fn write_u64_at(address: u64, value: u64) -> Result<(), Errno> {
     let (words, offset) = find(address)?;
     aligned(offset, WORD)?;
@@ -228,7 +229,7 @@ fn find(address: u64) -> Result<(Arc<Words>, usize), Errno> {
     if offset >= words.len() {
         return Err(Errno::EFAULT);
     }
-    // The clone keeps the memory mapped after the lock is gone.
+    // The clone keeps the memory mapped after the lock is released.
     Ok((Arc::clone(words), offset))
 }
 

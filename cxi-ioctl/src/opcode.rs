@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::DriverRelease;
 
-/// The number that a command starts with. Unknown numbers are values too.
+/// The number that a command starts with. Unknown numbers are valid values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opcode(u32);
 
@@ -12,24 +12,24 @@ pub struct Opcode(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Privilege {
-    /// Everybody who can open the device.
+    /// Everyone who can open the device.
     Any,
     /// Only with `CAP_SYS_ADMIN` in the initial user namespace; from the development branch on
     /// also only on a physical function.
     Admin,
 }
 
-/// What the driver does with the length of a command.
+/// How the driver checks the length of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestLen {
-    /// Anything else is EINVAL.
+    /// Any other length is EINVAL.
     Exact(usize),
     /// The command ends in an array.
     AtLeast(usize),
 }
 
-/// A command that a driver has a handler for.
+/// A command for which a driver has a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handler {
@@ -57,7 +57,7 @@ pub struct OpcodeInfo {
 }
 
 impl Opcode {
-    /// The opcode of that number, known or not.
+    /// The opcode with this number, known or not.
     #[must_use]
     pub const fn from_number(number: u32) -> Self {
         Self(number)
@@ -82,7 +82,7 @@ impl Opcode {
         self.info().map(|info| info.name)
     }
 
-    /// The length that a release asks for; `None` if it has no such command.
+    /// The length that a release expects; `None` if it has no such command.
     #[must_use]
     pub fn request_len(self, release: DriverRelease) -> Option<RequestLen> {
         let info = self.info().filter(|info| info.since <= release)?;
@@ -92,7 +92,7 @@ impl Opcode {
         }
     }
 
-    /// The length of the fixed response of a release; `None` if it has no such command.
+    /// The length of a release's fixed response; `None` if it has no such command.
     #[must_use]
     pub fn response_len(self, release: DriverRelease) -> Option<usize> {
         let info = self.info().filter(|info| info.since <= release)?;

@@ -1,8 +1,9 @@
-//! The commands that give memory to the NIC, over memory that stays as long as the NIC may use it.
+//! The commands that give memory to the NIC, with memory that lives as long as the NIC may use it.
 //!
-//! The memory is a [`DeviceMemory`], which no reference of the process points to, and comes with
-//! the request: [`CharDev`](crate::CharDev) keeps it until the driver has taken it from the NIC. So
-//! it makes no difference what becomes of the caller's `Arc`, nor what a transport on the way does.
+//! The memory is a [`DeviceMemory`], to which the process has no references, and travels with the
+//! request: [`CharDev`](crate::CharDev) keeps it until the driver has taken it from the NIC. It
+//! therefore does not matter what the caller does with its `Arc`, or what a transport on the way
+//! does.
 
 #![allow(
     unsafe_code,
@@ -22,8 +23,8 @@ use crate::command::{Extra, submit};
 use crate::{Command, CommandError, DeviceMemory, Errno, Transport};
 
 impl MapFlags {
-    /// The flags with which a descriptor reaches the registered memory and nothing else. The
-    /// others translate any address of the process (ATS), or mean memory of another device.
+    /// The flags with which a descriptor reaches only the registered memory. The others translate
+    /// any address of the process (ATS), or refer to memory of another device.
     pub const CONFINED: Self = Self::PIN
         .union(Self::WRITE)
         .union(Self::READ)
@@ -34,8 +35,8 @@ impl MapFlags {
         .union(Self::PREFETCH);
 }
 
-/// What an event queue may be told; [`EQ_PASSTHROUGH`](crate::abi::queue::EQ_PASSTHROUGH) makes a
-/// bus address of its address.
+/// The flags that an event queue accepts; [`EQ_PASSTHROUGH`](crate::abi::queue::EQ_PASSTHROUGH)
+/// would make its address a bus address.
 const EQ_FLAGS: u64 = EQ_USER
     | EQ_INIT_LONG
     | EQ_TGT_LONG
@@ -51,7 +52,7 @@ const EQ_FLAGS: u64 = EQ_USER
 ///
 /// # Errors
 ///
-/// EINVAL for flags that are not [`MapFlags::CONFINED`] and for a dma-buf; else as
+/// EINVAL for flags that are not in [`MapFlags::CONFINED`] and for a dma-buf; otherwise as
 /// [`execute`](crate::execute).
 pub fn atu_map(
     transport: &dyn Transport,
@@ -66,17 +67,17 @@ pub fn atu_map(
     if !confined(command.flags) || command.hints.dmabuf_valid != 0 {
         return refused::<AtuMapCmd, _>();
     }
-    // SAFETY: with such flags the NIC reaches the range of the command alone, which is `memory`.
+    // SAFETY: with such flags the NIC reaches only the range in the command, which is `memory`.
     unsafe { send(transport, &command, Some(memory)) }
 }
 
-/// Translates a part of registered memory anew (ATU_UPDATE_MD, `cxil_update_md`). Address and
-/// length in the command are filled in.
+/// Renews the translation of a part of registered memory (ATU_UPDATE_MD, `cxil_update_md`). Address
+/// and length in the command are filled in.
 ///
 /// # Errors
 ///
-/// EINVAL for an empty part, one that is not inside the memory, and flags that are not
-/// [`MapFlags::CONFINED`]; else as [`execute`](crate::execute).
+/// EINVAL for an empty part, one that is not inside the memory, and flags that are not in
+/// [`MapFlags::CONFINED`]; otherwise as [`execute`](crate::execute).
 pub fn atu_update_md(
     transport: &dyn Transport,
     memory: &Arc<DeviceMemory>,
@@ -95,7 +96,7 @@ pub fn atu_update_md(
     unsafe { send(transport, &command, Some(memory)) }
 }
 
-/// Allocates a counting event that is written back to the start of the memory (CT_ALLOC,
+/// Allocates a counting event whose value is written back to the start of the memory (CT_ALLOC,
 /// `cxil_alloc_ct`). The address in the command is filled in.
 ///
 /// The NIC may write to the memory until CT_FREE has succeeded.
@@ -116,7 +117,7 @@ pub fn ct_alloc(
     unsafe { send(transport, &command, Some(memory)) }
 }
 
-/// Has a counting event written back to the start of other memory (CT_WB_UPDATE,
+/// Makes the NIC write a counting event back to the start of other memory (CT_WB_UPDATE,
 /// `cxil_ct_wb_update`). The address in the command is filled in.
 ///
 /// The transport keeps both memories until CT_FREE has succeeded.
@@ -142,9 +143,8 @@ pub fn ct_wb_update(
 ///
 /// # Errors
 ///
-/// EINVAL without a memory descriptor, for
-/// [`EQ_PASSTHROUGH`](crate::abi::queue::EQ_PASSTHROUGH) and for flags that nobody knows; else as
-/// [`execute`](crate::execute).
+/// EINVAL without a memory descriptor, for [`EQ_PASSTHROUGH`](crate::abi::queue::EQ_PASSTHROUGH)
+/// and for unknown flags; otherwise as [`execute`](crate::execute).
 pub fn eq_alloc(
     transport: &dyn Transport,
     memory: &Arc<DeviceMemory>,
@@ -156,8 +156,8 @@ pub fn eq_alloc(
     if command.queue_md == MD_NONE || command.attr.flags & !EQ_FLAGS != 0 {
         return refused::<EqAllocCmd, _>();
     }
-    // SAFETY: the driver takes the address only inside of the memory descriptor, and does not
-    // unmap one that a queue uses. What was registered is kept until it is unmapped.
+    // SAFETY: the driver accepts the address only inside the memory descriptor, and does not unmap
+    // one that a queue uses. Registered memory is kept until it is unmapped.
     unsafe { send(transport, &command, None) }
 }
 
@@ -166,7 +166,7 @@ pub fn eq_alloc(
 ///
 /// # Errors
 ///
-/// EINVAL without a memory descriptor; else as [`execute`](crate::execute).
+/// EINVAL without a memory descriptor; otherwise as [`execute`](crate::execute).
 pub fn eq_resize(
     transport: &dyn Transport,
     memory: &Arc<DeviceMemory>,
@@ -197,8 +197,8 @@ fn refused<C: Command, T>() -> Result<T, CommandError> {
 
 /// # Safety
 ///
-/// The only address in the command is that of something in `memory`, or of something that is kept
-/// already for as long as the NIC may use it.
+/// The only address in the command is that of something in `memory`, or of something that is
+/// already kept for as long as the NIC may use it.
 unsafe fn send<C: Command>(
     transport: &dyn Transport,
     command: &C,
@@ -208,6 +208,6 @@ unsafe fn send<C: Command>(
         memory,
         ..Extra::default()
     };
-    // SAFETY: the caller says where the address is; there is no list.
+    // SAFETY: the caller vouches for the address; there is no list.
     unsafe { submit(transport, command, extra) }.map_err(|refusal| refusal.error)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a device sits on the PCI bus, written as `0000:41:00.0`.
+/// The address of a device on the PCI bus, written as `0000:41:00.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -34,7 +34,7 @@ impl fmt::Display for PciAddress {
     }
 }
 
-/// A text that is no PCI address.
+/// A text that is not a PCI address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid PCI address '{0}': expected the form 0000:41:00.0")]
 pub struct InvalidPciAddress(String);

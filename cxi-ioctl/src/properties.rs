@@ -1,4 +1,4 @@
-//! GET_DEV_PROPERTIES, whose answer has two lengths.
+//! GET_DEV_PROPERTIES, whose response has two lengths.
 
 use zerocopy::FromBytes;
 
@@ -7,25 +7,25 @@ use crate::abi::service::RsrcLimits;
 use crate::command::submit_measured;
 use crate::{Command, CommandError, Transport};
 
-/// What GET_DEV_PROPERTIES tells, whatever the driver's generation.
+/// The answer to GET_DEV_PROPERTIES, whatever the driver's generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DevProperties {
     /// NIC address on the fabric.
     pub nid: u32,
-    /// Whether the NIC address has been set; `None` up to SHS 13.0, which does not tell.
+    /// Whether the NIC address has been set; `None` up to SHS 13.0, which does not report it.
     pub nid_configured: Option<bool>,
     /// Width of a PID in bits.
     pub pid_bits: u32,
     /// Number of PIDs.
     pub pid_count: u32,
-    /// PtlTE offsets for each PID.
+    /// PtlTE offsets per PID.
     pub pid_granule: u32,
     /// Shift of the least free space of a matching list entry.
     pub min_free_shift: u32,
-    /// PtlTE offset that rendezvous gets go to.
+    /// PtlTE offset to which rendezvous gets go.
     pub rdzv_get_idx: u32,
-    /// Totals of the device (`max`) for each resource type, order of `RSRC_*`.
+    /// Totals of the device (`max`) for each resource type, in the order of `RSRC_*`.
     pub rsrcs: RsrcLimits,
     /// ASIC revision.
     pub device_rev: u32,
@@ -37,14 +37,14 @@ pub struct DevProperties {
     pub cassini_version: u32,
     /// Whether rendezvous gets are enabled.
     pub rdzv_get_en: bool,
-    /// Atomic operation that is turned into a PCIe fetching add, -1 for none.
+    /// Atomic operation that becomes a PCIe fetching add, -1 for none.
     pub amo_remap_to_pcie_fadd: i32,
 }
 
-/// Asks for the properties of the device (GET_DEV_PROPERTIES).
+/// Queries the properties of the device (GET_DEV_PROPERTIES).
 ///
-/// The driver writes 80 bytes up to SHS 13.0 and 84 from 13.1 on, without saying which: the
-/// number of bytes written tells.
+/// The driver writes 80 bytes up to SHS 13.0 and 84 from 13.1 on, without saying which; the number
+/// of bytes written tells.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn dev_properties(transport: &dyn Transport) -> Result<DevProperties, Comman
 
     let (result, room, written) = submit_measured(transport, &GetDevPropertiesCmd::new());
     result.map_err(|errno| CommandError::Refused { opcode, errno })?;
-    // The last bytes of a response may by chance look untouched.
+    // The last bytes of a response may happen to look untouched.
     let properties = match written {
         AFTER_OLD..=NEW => PropertiesInfo::read_from_prefix(&room)
             .ok()

@@ -11,16 +11,18 @@ use crate::abi::portal::{PteStatus, PteStatusCmd};
 use crate::command::{Extra, submit};
 use crate::{Command, CommandError, LIST_HEADROOM, Transport};
 
-/// What no NIC has of LEs: an answer that still holds it was not written, or half of it.
+/// More LEs than any NIC has: a response that still contains this was not written, or only in part.
 const NO_LES: u16 = 0xB5B5;
 
-/// The state of a PtlTE, and the remote offsets of its first unexpected list entries, at most
-/// `room` (PTE_STATUS, `cxil_pte_status`). [`PteStatus::ule_count`] says how many there are.
+/// Returns the state of a PtlTE, and the remote offsets of its first unexpected list entries, at
+/// most `room` (PTE_STATUS, `cxil_pte_status`). [`PteStatus::ule_count`] is how many there are in
+/// total.
 ///
 /// # Errors
 ///
-/// EINVAL for an unknown PtlTE; else as [`execute`](crate::execute). A response that ends behind
-/// the numbers of LEs cannot be told from a whole one, as the rest of it is an input too.
+/// EINVAL for an unknown PtlTE; otherwise as [`execute`](crate::execute). A response that ends
+/// after the numbers of LEs cannot be told from a complete one, because the rest of it is also an
+/// input.
 pub fn pte_status(
     transport: &dyn Transport,
     pte_index: u32,
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
     use crate::{Errno, Mapping, Request};
 
-    /// Writes so many bytes of an answer in which every byte is 1.
+    /// Writes this many bytes of a response, all of value 1.
     #[derive(Debug)]
     struct Answers(usize);
 

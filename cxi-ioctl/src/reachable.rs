@@ -1,4 +1,4 @@
-//! Memory that a NIC may reach is not given back.
+//! Keeping memory that a NIC may still reach.
 
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
@@ -13,7 +13,7 @@ type Held = BTreeMap<Key, Vec<Arc<DeviceMemory>>>;
 
 /// The memory that the NIC may reach through an open file.
 ///
-/// What is in it when it is dropped stays allocated for ever.
+/// What it contains when dropped stays allocated for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Reachable(ManuallyDrop<Mutex<Held>>);
 
@@ -31,11 +31,11 @@ impl Reachable {
         )
     }
 
-    /// Writes a command and holds what it gave to the NIC, or lets go of what it took away.
+    /// Writes a command, and holds what it gave to the NIC or lets go of what it took away.
     ///
-    /// The number of an object can be given to another one as soon as it is freed. So what is held
-    /// under a number is taken out before the command that frees it is written: what is held under it
-    /// afterwards belongs to a later object.
+    /// An object's number can be reused as soon as the object is freed. What is held under a number
+    /// is therefore taken out before the command that frees it is written: whatever is held under
+    /// it afterwards belongs to a later object.
     pub(crate) fn follow(
         &self,
         mut request: Request<'_>,
@@ -52,7 +52,7 @@ impl Reachable {
             return result;
         }
         let result = write();
-        // A command of which only a part was taken may have been carried out.
+        // A partially written command may have been carried out.
         if let (Ok(_), Some(memory)) = (result, memory) {
             let key = match opcode {
                 Opcode::ATU_MAP => (Opcode::ATU_UNMAP, number(Some(request.response()))),

@@ -1,12 +1,12 @@
-//! The driver releases whose interface is known.
+//! The driver releases with a known interface.
 
 use std::fmt;
 
 /// A release of the Slingshot Host Software, by the behaviour of its `cxi_ss1` driver.
 ///
-/// Releases are ordered by age. There is no version in the kernel interface: this enum names
-/// recorded behaviour, it does not come out of a device. A new release is a variant that every
-/// table of what releases do has to have a line for, and so a new version of this crate.
+/// Releases are ordered by age. The kernel interface has no version number: this enum names
+/// recorded behaviour, and is never read from a device. A new release is a new variant, for which
+/// every table of release differences must get a line, and so a new version of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DriverRelease {
     /// SHS 12.0
@@ -65,7 +65,7 @@ impl fmt::Display for DriverRelease {
     }
 }
 
-/// A release name that is not known.
+/// An unknown release name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown driver release '{0}': expected one of shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main"
@@ -75,7 +75,7 @@ pub struct UnknownRelease(String);
 impl std::str::FromStr for DriverRelease {
     type Err = UnknownRelease;
 
-    /// Reads a [`DriverRelease::name`]; the prefix `shs-` may be left out.
+    /// Parses a [`DriverRelease::name`]; the prefix `shs-` is optional.
     fn from_str(text: &str) -> Result<Self, UnknownRelease> {
         Self::ALL
             .into_iter()

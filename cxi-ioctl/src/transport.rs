@@ -1,4 +1,4 @@
-//! The seam: what carries a command to a driver, real or not.
+//! The seam: what carries a command to a driver, real or mock.
 
 #![allow(unsafe_code, reason = "raw requests are unsafe to make")]
 
@@ -20,7 +20,7 @@ pub struct Pointers {
 }
 
 impl Pointers {
-    /// The driver looks for none.
+    /// The driver looks for no addresses.
     pub const NONE: Self = Self {
         response: None,
         list: None,
@@ -28,12 +28,13 @@ impl Pointers {
     };
 }
 
-/// One command on its way to a driver: bytes, and buffers for the answer.
+/// One command on its way to a driver: its bytes, and buffers for the answer.
 ///
-/// Only this crate makes requests, so that a transport to a real driver can rely on three things:
-/// the command holds no address but where [`pointers`](Self::pointers) says and in the memory that
-/// comes with it, the driver writes no more to the buffers than there is room for, and the opcode
-/// is that of the command. A transport around another one passes requests on and may read and
+/// Only this crate makes requests, so a transport to a real driver can rely on three things: the
+/// command contains no address except where [`pointers`](Self::pointers) says and in the memory
+/// that accompanies it; the driver writes no more to the buffers than there is room for; and the
+/// opcode is that of the command. A transport around another one passes requests on, and may read
+/// and change the bytes of the buffers.
 /// change the bytes of the buffers.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -46,15 +47,15 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request of bytes that nobody has looked at; see
-    /// [`execute_unchecked`](crate::execute_unchecked) for typed commands.
+    /// Makes a request from unchecked bytes; use [`execute_unchecked`](crate::execute_unchecked)
+    /// for typed commands.
     ///
     /// # Safety
     ///
-    /// `opcode` is what `command` starts with. A driver that is sent the command writes no more
-    /// than `response.len()` bytes to its response and `list.len()` bytes to its list, and uses no
-    /// other address in it than these two, at the offsets of `pointers`, and such as stay valid
-    /// for as long as the driver and the NIC may use them.
+    /// `opcode` is what `command` starts with. A driver that receives the command writes at most
+    /// `response.len()` bytes to its response and `list.len()` bytes to its list. It uses no other
+    /// address in the command than these two, at the offsets of `pointers`, and addresses that stay
+    /// valid for as long as the driver and the NIC may use them.
     #[must_use]
     pub unsafe fn from_raw(
         opcode: Opcode,
@@ -73,54 +74,54 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same request, which gives the NIC an address in this memory.
+    /// Adds memory of which the request gives the NIC an address.
     pub(crate) fn with_memory(self, memory: Option<&'a Arc<DeviceMemory>>) -> Self {
         Self { memory, ..self }
     }
 
-    /// What it is; also the first four bytes of the command.
+    /// The opcode; also the first four bytes of the command.
     #[must_use]
     pub fn opcode(&self) -> Opcode {
         self.opcode
     }
 
-    /// The command, of exactly the length the driver expects, with any bytes where
+    /// The command, of exactly the length that the driver expects, with arbitrary bytes where
     /// [`pointers`](Self::pointers) points.
     #[must_use]
     pub fn command(&self) -> &'a [u8] {
         self.command
     }
 
-    /// Where the addresses of the two buffers belong.
+    /// Where the addresses of the two buffers go.
     #[must_use]
     pub fn pointers(&self) -> Pointers {
         self.pointers
     }
 
-    /// Where the driver puts its answer, with headroom: the driver writes as many bytes as its
-    /// release thinks right. Empty for a command without an answer.
+    /// The buffer for the response, with headroom: a driver writes as many bytes as its release
+    /// has. Empty for a command without a response.
     pub fn response(&mut self) -> &mut [u8] {
         self.response
     }
 
-    /// Where the driver puts a list.
+    /// The buffer for a list.
     pub fn list(&mut self) -> &mut [u8] {
         self.list
     }
 
-    /// Response and list at once.
+    /// Both buffers at once.
     pub fn buffers(&mut self) -> (&mut [u8], &mut [u8]) {
         (self.response, self.list)
     }
 
-    /// The memory that the NIC may use from this command on, until a command that takes it away
-    /// again has succeeded. Whoever hands the command to a driver keeps it for so long.
+    /// The memory that the NIC may use from this command on, until a command that takes it away has
+    /// succeeded. Whoever passes the command to a driver must keep it that long.
     #[must_use]
     pub fn memory(&self) -> Option<&'a Arc<DeviceMemory>> {
         self.memory
     }
 
-    /// The same request with the same buffers, for a transport around another one that looks at
+    /// Borrows the request with the same buffers, for a transport around another one that examines
     /// the buffers afterwards.
     #[must_use]
     pub fn reborrow(&mut self) -> Request<'_> {
@@ -135,7 +136,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A way to a driver: a character device, a mock, or something around another transport.
+/// A way to a driver: a character device, a mock, or a decorator around another transport.
 ///
 /// The trait is object safe. Commands may be submitted from several threads at once.
 pub trait Transport: Send + Sync + fmt::Debug {
@@ -143,7 +144,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// The driver's errno. What the driver wrote stands in the response then too: SVC_ALLOC
+    /// The driver's errno. Even then the response contains what the driver wrote: SVC_ALLOC
     /// explains a refusal there.
     fn submit(&self, request: Request<'_>) -> Result<(), Errno>;
 
@@ -156,7 +157,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// The errno of `mmap(2)`.
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno>;
 
-    /// The open file behind it, if there is one.
+    /// The open file behind it, if any.
     fn file(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -6,9 +6,10 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::{Command, Opcode, Pointers, SafeCommand};
 
-/// A command that no driver has, to learn how one refuses it.
+/// A command that no driver has, for learning how a driver refuses one.
 ///
-/// Its number is far above that of any command, and positive for a driver that takes it as signed.
+/// Its number is far above that of any command, and positive even for a driver that treats it as
+/// signed.
 #[derive(Clone, Copy, Debug, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct UnknownCmd {
@@ -17,7 +18,7 @@ pub struct UnknownCmd {
 }
 
 impl UnknownCmd {
-    /// The command: its number, and zeros up to the length of a header.
+    /// The command: its number, followed by zeros up to the length of a header.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -39,5 +40,5 @@ impl Command for UnknownCmd {
     type Response = ();
 }
 
-// SAFETY: there is nothing in it but its number.
+// SAFETY: it contains nothing but its number.
 unsafe impl SafeCommand for UnknownCmd {}

@@ -29,13 +29,13 @@ constants! {
 }
 
 abi! {
-    /// Tells what the device is and has.
+    /// Returns what the device is and has.
     ///
     /// Request of DEV_INFO_GET; open to everyone. libcxi: `cxil_open_device`.
     @answered struct DevInfoGetCmd = "cxi_dev_info_get_cmd", 16 {
     }
 
-    /// What DEV_INFO_GET answers.
+    /// Response of DEV_INFO_GET.
     struct DevInfoUse = "cxi_dev_info_use", 120 {
         /// NIC address on the fabric.
         nid: u32 = 0,
@@ -93,14 +93,14 @@ abi! {
         system_type_identifier: u32 = 112 + 4,
     }
 
-    /// Tells the properties of the device, in one of two lengths: use
+    /// Returns the properties of the device, in one of two lengths: use
     /// [`dev_properties`](crate::dev_properties).
     ///
     /// Request of GET_DEV_PROPERTIES; open to everyone.
     @answered struct GetDevPropertiesCmd = "cxi_get_dev_properties_cmd", 16 {
     }
 
-    /// What GET_DEV_PROPERTIES answers.
+    /// Response of GET_DEV_PROPERTIES.
     struct PropertiesInfo = "cxi_properties_info", 84, since Shs13_1 {
         /// NIC address on the fabric.
         nid: u32 = 0,
@@ -132,7 +132,7 @@ abi! {
         amo_remap_to_pcie_fadd: i32 = 80,
     }
 
-    /// What GET_DEV_PROPERTIES answers, up to 13.0.
+    /// Response of GET_DEV_PROPERTIES up to SHS 13.0.
     struct PropertiesInfoV1 = "cxi_properties_info", 80, until Shs13_0 {
         /// NIC address on the fabric.
         nid: u32 = 0,
@@ -162,7 +162,7 @@ abi! {
         amo_remap_to_pcie_fadd: i32 = 76,
     }
 
-    /// Gives the window of all registers.
+    /// Returns the window of all registers.
     ///
     /// Request of MAP_CSRS; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
     /// `cxil_map_csr`.

@@ -1,9 +1,9 @@
-//! Domains: a (VNI, PID) pair that targets are reached by.
+//! Domains: the (VNI, PID) pairs under which targets are reached.
 
 use crate::layout::{abi, commands, constants};
 
 constants! {
-    /// PID that asks for any free one.
+    /// PID that requests any free one.
     PID_ANY: u32 = 511, "C_PID_ANY";
 }
 
@@ -40,7 +40,7 @@ abi! {
     /// Errors:
     /// - EINVAL: unknown LNI, PID out of range
     /// - ENOENT: no enabled service has the VNI
-    /// - EPERM: none that has it admits the caller
+    /// - EPERM: no service that has it admits the caller
     /// - EEXIST: the PID is taken
     /// - ENOSPC: no PID is free
     @answered struct DomainAllocCmd = "cxi_domain_alloc_cmd", 32 {

@@ -3,23 +3,23 @@
 use crate::layout::{abi, commands};
 
 abi! {
-    /// Allocates an LNI of a service: the right to allocate everything else from what the service
-    /// has.
+    /// Allocates an LNI of a service: the right to allocate everything else within the service's
+    /// limits.
     ///
     /// Request of LNI_ALLOC; open to everyone. libcxi: `cxil_alloc_lni`.
     ///
     /// Errors:
     /// - EINVAL: no such service, or a request in the form of another driver generation
     /// - EKEYREVOKED: the service is disabled
-    /// - EPERM: the caller is no member of the service
+    /// - EPERM: the caller is not a member of the service
     /// - ENOSPC: no RGID is free
     @answered struct LniAllocCmd = "cxi_lni_alloc_cmd", 24, since Main {
         /// Service id.
         svc_id: u32 = 16 + 4,
     }
 
-    /// Allocates an LNI of a service: the right to allocate everything else from what the service
-    /// has.
+    /// Allocates an LNI of a service: the right to allocate everything else within the service's
+    /// limits.
     ///
     /// Request of LNI_ALLOC in the form of drivers up to SHS 14.0; open to everyone. libcxi:
     /// `cxil_alloc_lni`.
@@ -27,7 +27,7 @@ abi! {
     /// Errors:
     /// - EINVAL: no such service, or a request in the form of another driver generation
     /// - EKEYREVOKED: the service is disabled
-    /// - EPERM: the caller is no member of the service
+    /// - EPERM: the caller is not a member of the service
     /// - ENOSPC: no RGID is free
     @command struct LniAllocCmdV1 = "cxi_lni_alloc_cmd", 16, until Shs14_0_1 {
         /// Service id.
@@ -48,7 +48,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such LNI in this open file
-    /// - EBUSY: something allocated from it is left
+    /// - EBUSY: something allocated from it still exists
     @command struct LniFreeCmd = "cxi_lni_free_cmd", 8 {
         /// LNI handle.
         lni: u32 = 4,

@@ -59,13 +59,13 @@ abi! {
         huge_shift: i32 = 4,
         /// Page table group mode.
         ptg_mode: i32 = 8,
-        /// Non-zero: `ptg_mode` counts.
+        /// Non-zero: `ptg_mode` applies.
         ptg_mode_valid: u8 = 12 + 3,
         /// dma-buf file descriptor, -1 for none.
         dmabuf_fd: i32 = 16 + 4,
         /// Offset in the dma-buf, in bytes.
         dmabuf_offset: u64 = 24,
-        /// Non-zero: the dma-buf fields count.
+        /// Non-zero: the dma-buf fields apply.
         dmabuf_valid: u8 = 32 + 7,
     }
 
@@ -130,7 +130,7 @@ abi! {
         id: u32 = 4,
     }
 
-    /// Changes the memory behind a descriptor that was made without.
+    /// Changes the memory behind a descriptor that was made without memory.
     ///
     /// Request of ATU_UPDATE_MD; open to everyone. libcxi: `cxil_update_md`.
     ///

@@ -1,8 +1,8 @@
 //! The structs that cross the kernel boundary, one module for each family of commands.
 //!
-//! Every field has the offset the driver gives it, asserted at compile time. Enumerations and
-//! booleans are plain integers here: a kernel may answer with values this crate has never seen.
-//! Padding is a field too, so that it is always zero on the way in.
+//! Every field has the offset that the driver gives it, asserted at compile time. Enumerations and
+//! booleans are plain integers here, because a kernel may answer with values that this crate has
+//! never seen. Padding is a field too, so that it is always zero in requests.
 
 #![allow(
     missing_debug_implementations,
@@ -25,7 +25,7 @@ use crate::layout::{CommandLayout, Constant, StructLayout};
 
 /// The layout of every struct of this module, as this crate defines it.
 ///
-/// For checking against recorded layouts of driver releases.
+/// For comparison with recorded layouts of driver releases.
 pub fn layouts() -> impl Iterator<Item = &'static StructLayout> {
     [
         counter::LAYOUTS,

@@ -170,7 +170,7 @@ abi! {
         ule_count: u16 = 24 + 6,
     }
 
-    /// Tells the state of a PtlTE. The driver reads `ule_offsets` and `ule_count` from the
+    /// Returns the state of a PtlTE. The driver reads `ule_offsets` and `ule_count` from the
     /// response buffer first: use [`pte_status`](crate::pte_status).
     ///
     /// Request of PTE_STATUS; open to everyone. libcxi: `cxil_pte_status`.

@@ -48,7 +48,7 @@ abi! {
     /// - EINVAL: unknown LNI, no VNI, a traffic class and type that do not exist or that the
     ///   service does not have
     /// - ENOENT: no enabled service has the VNI
-    /// - EPERM: none that has it admits the caller; an Ethernet class without CAP_NET_RAW
+    /// - EPERM: no service that has it admits the caller; an Ethernet class without CAP_NET_RAW
     /// - ENOSPC: no LCID or communication profile is free
     @answered struct CpAllocCmd = "cxi_cp_alloc_cmd", 32 {
         /// LNI handle.
@@ -78,7 +78,7 @@ abi! {
         tc: u32 = 24,
         /// Traffic class type, see `TC_TYPE_*`.
         tc_type: u32 = 28,
-        /// Which LCIDs will do, see `LCID_*`.
+        /// Which LCIDs are acceptable, see `LCID_*`.
         cp_type: u32 = 32 + 4,
     }
 

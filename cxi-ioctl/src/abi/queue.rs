@@ -8,9 +8,9 @@ constants! {
     CQ_UPDATE_ALWAYS: u32 = 0, "CXI_CQ_UPDATE_ALWAYS";
     /// Write the read pointer back often, and when the queue runs empty.
     CQ_UPDATE_HIGH_FREQ_EMPTY: u32 = 1, "CXI_CQ_UPDATE_HIGH_FREQ_EMPTY";
-    /// Write the read pointer back seldom, and when the queue runs empty.
+    /// Write the read pointer back rarely, and when the queue runs empty.
     CQ_UPDATE_LOW_FREQ_EMPTY: u32 = 2, "CXI_CQ_UPDATE_LOW_FREQ_EMPTY";
-    /// Write the read pointer back seldom.
+    /// Write the read pointer back rarely.
     CQ_UPDATE_LOW_FREQ: u32 = 3, "CXI_CQ_UPDATE_LOW_FREQ";
     /// Command queue flag: of a user process; the driver sets it.
     CQ_USER: u32 = 1, "CXI_CQ_USER";
@@ -130,7 +130,7 @@ abi! {
         cq: u32 = 4,
     }
 
-    /// Tells how many commands of a queue are still to be acknowledged.
+    /// Returns how many commands of a queue have not been acknowledged yet.
     ///
     /// Request of CQ_ACK_COUNTER; open to everyone. libcxi: `cxil_cmdq_ack_counter`.
     ///
@@ -165,7 +165,7 @@ abi! {
         ec_delay: u32 = 36,
         /// CPU that takes the interrupts.
         cpu_affinity: u32 = 40,
-        /// Event slots kept back for software.
+        /// Event slots reserved for software.
         reserved_slots: u32 = 44,
     }
 
@@ -230,7 +230,7 @@ abi! {
         queue_md: u32 = 24 + 4,
     }
 
-    /// Ends the move of an event queue; the old buffer may go.
+    /// Completes the move of an event queue; the old buffer may then be freed.
     ///
     /// Request of EQ_RESIZE_COMPLETE; open to everyone. libcxi: `cxil_evtq_resize_complete`.
     ///
@@ -241,8 +241,8 @@ abi! {
         eq_hndl: u32 = 4,
     }
 
-    /// Changes by a difference how many event slots are kept back for flow control. Has two forms
-    /// of one length: use [`eq_adjust_reserved_fc`](crate::eq_adjust_reserved_fc).
+    /// Changes how many event slots are reserved for flow control, by a difference. Has two forms
+    /// of the same length: use [`eq_adjust_reserved_fc`](crate::eq_adjust_reserved_fc).
     ///
     /// Request of EQ_ADJUST_RESERVED_FC; open to everyone. libcxi:
     /// `cxil_evtq_adjust_reserved_fc`.

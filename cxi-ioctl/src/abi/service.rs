@@ -56,7 +56,7 @@ bitflags::bitflags! {
         const RESTRICTED_VNIS = 1 << 1;
         /// Only the classes in `tcs` may be used.
         const RESTRICTED_TCS = 1 << 2;
-        /// `limits` counts.
+        /// `limits` applies.
         const RESOURCE_LIMITS = 1 << 3;
         /// The service is enabled.
         const ENABLE = 1 << 4;
@@ -114,7 +114,7 @@ abi! {
     struct SvcDesc = "cxi_svc_desc", 68 {
         /// Flags, see [`SvcFlags`] and `cntr_pool_id` in bits 6 and 7.
         flags: u8 = 0,
-        /// How many entries of `vnis` count.
+        /// How many entries of `vnis` apply.
         num_vld_vnis: u8 = 1,
         /// VNIs of the service.
         vnis: [u16; SVC_MAX_VNIS] = 2,
@@ -128,7 +128,7 @@ abi! {
         svc_id: u32 = 64,
     }
 
-    /// Creates a service. The response comes also with an error and says what was short: use
+    /// Creates a service. The response is written even on errors and says what was short: use
     /// [`execute_explained`](crate::execute_explained).
     ///
     /// Request of SVC_ALLOC; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
@@ -188,7 +188,7 @@ abi! {
         fail_info: SvcFailInfo = 0,
     }
 
-    /// Tells the descriptor of a service.
+    /// Returns the descriptor of a service.
     ///
     /// Request of SVC_GET; open to everyone. libcxi: `cxil_get_svc`.
     ///
@@ -199,7 +199,7 @@ abi! {
         svc_id: u32 = 16 + 4,
     }
 
-    /// Tells the descriptors of all services, if there is room for all: use
+    /// Returns the descriptors of all services, if there is room for all of them: use
     /// [`fetch_list`](crate::fetch_list).
     ///
     /// Request of SVC_LIST_GET; open to everyone. libcxi: `cxil_get_svc_list`.
@@ -219,7 +219,7 @@ abi! {
         count: u32 = 0,
     }
 
-    /// Tells what a service has in use; `svc_id` of the response stays zero.
+    /// Returns what a service has in use; `svc_id` of the response stays zero.
     ///
     /// Request of SVC_RSRC_GET; open to everyone. libcxi: `cxil_get_svc_rsrc_use`.
     ///
@@ -230,7 +230,7 @@ abi! {
         svc_id: u32 = 16 + 4,
     }
 
-    /// Tells what all services have in use, if there is room for all: use
+    /// Returns what all services have in use, if there is room for all of them: use
     /// [`fetch_list`](crate::fetch_list).
     ///
     /// Request of SVC_RSRC_LIST_GET; open to everyone. libcxi: `cxil_get_svc_rsrc_list`.

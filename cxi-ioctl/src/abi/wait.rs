@@ -1,4 +1,4 @@
-//! Wait objects: sleeping until an event queue has something.
+//! Wait objects: sleeping until an event queue reports something.
 
 use crate::layout::{abi, commands, constants};
 

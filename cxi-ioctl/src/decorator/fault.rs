@@ -1,4 +1,4 @@
-//! Failing on purpose.
+//! Injecting faults.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
@@ -8,9 +8,9 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::abi::service::{RSRC_COUNT, SvcAllocResp};
 use crate::{Errno, Mapping, Opcode, Request, Transport};
 
-/// What goes wrong: which commands fail, how often, and whether they are carried out.
+/// A fault: which commands fail, how often, and whether they are carried out first.
 ///
-/// A new one hits every command, for ever, before it reaches the driver.
+/// By default it hits every command, for ever, before it reaches the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     errno: Errno,
@@ -35,8 +35,9 @@ impl Fault {
         }
     }
 
-    /// SVC_ALLOC fails with ENOSPC and says that only so many are available of a resource: an
-    /// index of `RSRC_*`, or a `cxi::Resource`. As a driver does, it says nothing of those behind.
+    /// SVC_ALLOC fails with ENOSPC and reports that only this many are available of a resource: an
+    /// index of `RSRC_*`, or a `cxi::Resource`. Like a driver, it reports nothing about the
+    /// resources after that.
     #[must_use]
     pub fn shortage(resource: impl Into<usize>, available: u16) -> Self {
         let resource = resource.into();
@@ -53,36 +54,36 @@ impl Fault {
         }
     }
 
-    /// Only commands of this opcode, which alone are counted then.
+    /// Hits, and counts, only commands with this opcode.
     #[must_use]
     pub const fn on(mut self, opcode: Opcode) -> Self {
         self.opcode = Some(opcode);
         self
     }
 
-    /// The first `commands` go through: `after(k - 1)` fails the k-th.
+    /// Lets the first `commands` through: `after(k - 1)` fails the k-th.
     #[must_use]
     pub const fn after(mut self, commands: u64) -> Self {
         self.after = commands;
         self
     }
 
-    /// So many fail, later ones go through.
+    /// Fails this many commands and lets later ones through.
     #[must_use]
     pub const fn times(mut self, times: u64) -> Self {
         self.times = times;
         self
     }
 
-    /// The driver carries the command out first; only the answer is lost, as when it cannot
-    /// deliver its response (EFAULT). What it wrote stands in the response.
+    /// Lets the driver carry the command out first; only its answer is lost, as when it cannot
+    /// deliver the response (EFAULT). The response contains what the driver wrote.
     #[must_use]
     pub const fn carried_out(mut self) -> Self {
         self.carried_out = true;
         self
     }
 
-    /// Counts a command, and says what becomes of it if it is hit; for transports and mocks that
+    /// Counts a command, and returns what happens to it if it is hit; for transports and mocks that
     /// keep faults of their own.
     pub fn strike(&mut self, opcode: Opcode) -> Option<Strike> {
         if self.opcode.is_some_and(|only| only != opcode) {
@@ -106,22 +107,23 @@ impl Fault {
     }
 }
 
-/// What becomes of a command that a [`Fault`] hits.
+/// What happens to a command that a [`Fault`] hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strike {
     /// The answer.
     pub errno: Errno,
-    /// Whether the driver carries the command out before.
+    /// Whether the driver carries the command out first.
     pub carried_out: bool,
-    /// What stands in the response all the same.
+    /// What the response contains in spite of the error.
     pub response: Option<SvcAllocResp>,
 }
 
-/// Makes commands fail as told.
+/// A transport in which commands fail on request.
 ///
-/// Each [`Fault`] counts the commands it applies to. The first one that hits decides, and those
-/// behind it do not count that command. Faults can come and go while the transport is in use.
+/// Each [`Fault`] counts the commands it applies to. The first one that hits decides, and the ones
+/// after it do not count that command. Faults can be added and removed while the transport is in
+/// use.
 ///
 /// ```
 /// use cxi_ioctl::abi::service::SvcDestroyCmd;
@@ -152,7 +154,7 @@ struct State {
 }
 
 impl<T: Transport> Faulty<T> {
-    /// Nothing fails yet.
+    /// Wraps a transport, without any fault.
     pub fn new(inner: T) -> Self {
         Self {
             inner,
@@ -160,7 +162,7 @@ impl<T: Transport> Faulty<T> {
         }
     }
 
-    /// Adds a fault behind those there are.
+    /// Adds a fault after the existing ones.
     pub fn inject(&self, fault: Fault) {
         self.lock().faults.push(fault);
     }

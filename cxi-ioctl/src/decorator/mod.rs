@@ -1,4 +1,4 @@
-//! Transports around other transports: looking on, failing on purpose, recording, replaying.
+//! Transports around other transports: tracing, injecting faults, recording, replaying.
 
 mod fault;
 mod record;

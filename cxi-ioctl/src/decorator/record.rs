@@ -7,9 +7,9 @@ use super::recording::{Exchange, Recording};
 use crate::command::touched;
 use crate::{Errno, Mapping, Request, Transport};
 
-/// Keeps everything that goes through it, for a [`Replay`](crate::Replay).
+/// Records everything that goes through it, for a [`Replay`](crate::Replay).
 ///
-/// Commands that are sent at the same time are kept in the order of their answers.
+/// Commands that are sent concurrently are recorded in the order of their answers.
 ///
 /// ```
 /// use cxi_ioctl::abi::service::SvcDestroyCmd;

@@ -1,11 +1,11 @@
-//! A recording as plain data and as text.
+//! A recording, as plain data and as text.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Errno, Opcode};
 
-/// What was asked of a transport and what it answered.
+/// A request to a transport and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exchange {
@@ -20,7 +20,7 @@ pub enum Exchange {
         /// The list buffer up to the last byte that the driver changed.
         list: Vec<u8>,
     },
-    /// A window was mapped; what is in it is not recorded.
+    /// A window was mapped; its contents are not recorded.
     Map {
         /// File offset of the window.
         offset: u64,
@@ -53,9 +53,9 @@ impl Exchange {
 
 /// Everything that went through a [`Record`](crate::Record), in order.
 ///
-/// As text ([`Display`](fmt::Display), [`FromStr`]) it is a line for each exchange, with the
-/// bytes in hexadecimal as they are in memory; `-` for none. Text behind `#` is a comment, and is
-/// where the names of the commands stand.
+/// As text ([`Display`](fmt::Display), [`FromStr`]) it is one line for each exchange, with the
+/// bytes in hexadecimal as they are in memory, and `-` for none. Text after `#` is a comment, which
+/// is where the names of the commands are.
 ///
 /// ```
 /// use cxi_ioctl::Recording;
@@ -112,16 +112,16 @@ impl fmt::Display for Recording {
     }
 }
 
-/// A text that is no recording.
+/// A text that is not a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the recording: expected {expected}, found '{found}'")]
 #[non_exhaustive]
 pub struct ParseRecordingError {
     /// Line, from 1.
     pub line: usize,
-    /// What would have been right.
+    /// What was expected.
     pub expected: &'static str,
-    /// What is there.
+    /// What was found.
     pub found: String,
 }
 
@@ -229,7 +229,7 @@ fn digit(character: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// Bytes as the text form has them.
+/// Bytes in the text form.
 pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {

@@ -9,9 +9,9 @@ use crate::{Errno, Mapping, Opcode, Request, Transport};
 
 /// Answers from a [`Recording`], without a driver.
 ///
-/// The same commands must come in the same order. Anything else is EPROTO, and so is every
-/// command after it; [`Replay::divergence`] says what was expected and what came. Windows are
-/// zeroed memory.
+/// The same commands must come in the same order. Anything else is EPROTO, and so is every command
+/// after that; [`Replay::divergence`] says what was expected and what came. Windows are zeroed
+/// memory.
 ///
 /// ```
 /// use cxi_ioctl::abi::service::SvcDestroyCmd;
@@ -44,14 +44,14 @@ struct State {
     divergence: Option<Divergence>,
 }
 
-/// Where the course of things left a recording.
+/// The point at which the commands departed from a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("step {step} of the recording: expected {expected}, came {came}")]
 #[non_exhaustive]
 pub struct Divergence {
     /// Position in the recording, from 1.
     pub step: usize,
-    /// What the recording has there.
+    /// What the recording contains there.
     pub expected: String,
     /// What came instead.
     pub came: String,
@@ -68,15 +68,15 @@ impl Replay {
         }
     }
 
-    /// These bytes of that command may differ: addresses of the caller's memory, such as bytes 24
-    /// to 31 of ATU_MAP, are others in each run.
+    /// Permits these bytes of a command to differ: addresses of the caller's memory, such as bytes
+    /// 24 to 31 of ATU_MAP, are different in each run.
     #[must_use]
     pub fn ignoring(mut self, opcode: Opcode, bytes: Range<usize>) -> Self {
         self.ignored.push((opcode, bytes));
         self
     }
 
-    /// The first thing that was not as recorded.
+    /// The first departure from the recording.
     #[must_use]
     pub fn divergence(&self) -> Option<Divergence> {
         self.lock().divergence.clone()
@@ -86,7 +86,7 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// The first divergence; a recording that is not at its end is one.
+    /// The first divergence, which includes an unfinished recording.
     pub fn finish(&self) -> Result<(), Divergence> {
         let state = self.lock();
         if let Some(divergence) = &state.divergence {
@@ -106,7 +106,7 @@ impl Replay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next exchange if it is the one that came.
+    /// The next exchange, if it matches the request.
     fn take(
         &self,
         is_it: impl FnOnce(&Exchange) -> bool,
@@ -146,8 +146,7 @@ impl Replay {
 }
 
 impl Transport for Replay {
-    /// As recorded; EPROTO for anything else, also for a buffer that is too small for the
-    /// recorded answer.
+    /// As recorded; EPROTO for anything else, including a buffer too small for the recorded answer.
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         let (opcode, sent) = (request.opcode(), request.command());
         let room = (request.response().len(), request.list().len());

@@ -1,4 +1,4 @@
-//! Looking on.
+//! Tracing.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -41,7 +41,7 @@ impl fmt::Display for TraceEvent<'_> {
     }
 }
 
-/// A [`TraceEvent`] that was kept.
+/// A [`TraceEvent`], owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceEntry {
@@ -71,7 +71,7 @@ impl From<&TraceEvent<'_>> for TraceEntry {
 
 type Watcher = dyn Fn(&TraceEvent<'_>) + Send + Sync;
 
-/// Shows every command and its answer to a function, or keeps them in a [`TraceLog`].
+/// Passes every command and its answer to a function, or collects them in a [`TraceLog`].
 ///
 /// ```
 /// use cxi_ioctl::abi::service::SvcDestroyCmd;
@@ -101,14 +101,14 @@ impl<T: Transport> Trace<T> {
         }
     }
 
-    /// Keeps each command in a log.
+    /// Collects each command in a log.
     pub fn logging(inner: T) -> (Self, TraceLog) {
         let log = TraceLog::default();
         let keeper = log.clone();
         (Self::new(inner, move |event| keeper.keep(event)), log)
     }
 
-    /// Gives each command to `tracing`, as an event of level DEBUG and target `cxi_ioctl`.
+    /// Sends each command to `tracing`, as an event of level DEBUG and target `cxi_ioctl`.
     #[cfg(feature = "tracing")]
     pub fn tracing(inner: T) -> Self {
         Self::new(inner, |event| {
@@ -164,14 +164,14 @@ impl<T: Transport> Transport for Trace<T> {
     }
 }
 
-/// What a [`Trace`] has seen. Clones share it.
+/// What a [`Trace`] has collected. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct TraceLog {
     entries: Arc<Mutex<Vec<TraceEntry>>>,
 }
 
 impl TraceLog {
-    /// Takes all entries out, oldest first.
+    /// Removes and returns all entries, oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<TraceEntry> {
         std::mem::take(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner))
