@@ -17,7 +17,17 @@ unsafe_files() {
     done
 }
 
+# Documents name files that exist, from the root or from their own directory.
+named_files() {
+    local document file found=0
+    while IFS=: read -r document file; do
+        [ -e "$file" ] || [ -e "$(dirname "$document")/$file" ] || { echo "$document: there is no $file"; found=1; }
+    done < <(git grep -oE '`[a-zA-Z.][A-Za-z0-9_./-]*/[A-Za-z0-9_.-]+\.(rs|md|toml|txt|sh|svg|xz|json)`' -- '*.md' | tr -d '`' | sort -u)
+    return "$found"
+}
+
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
 step "scripts" shell_scripts
+step "files that documents name exist" named_files
 step "unsafe code is where the design says" unsafe_files
