@@ -137,7 +137,8 @@ pub(crate) struct SpecArgs {
     /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default: all]
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     pub(crate) tc: Vec<TrafficClass>,
-    /// Reserved amount and maximum of a resource: ptes, txqs, tgqs, eqs, cts, les, tles or acs
+    /// Limit of one resource (ptes, txqs, tgqs, eqs, cts, les, tles or acs): RESERVED for the
+    /// service, at most MAX. Once one is given, resources without a limit cannot be allocated
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
     pub(crate) limit: Vec<LimitArg>,
     /// LNIs that may share an RGID, 0 to 8
