@@ -211,7 +211,7 @@ fn faults_by_variable_are_for_mock_nodes() {
         .refused(3, "error: cxi0: SVC_LIST_GET: the device has been removed");
     said("nonsense", &["--mock", "service", "list"]).refused(
         2,
-        "error: CXI_MOCK_FAULT: 'nonsense' is no device (cxi0), command (SVC_ALLOC), errno \
+        "error: CXI_MOCK_FAULT: unknown word 'nonsense': expected a device (cxi0), command (SVC_ALLOC), errno \
          (EBUSY), after=N, times=N or delay=20ms",
     );
     // On real NICs, and where none is asked, it means nothing.

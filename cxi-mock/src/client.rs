@@ -10,7 +10,7 @@ use crate::{ClientMemory, Credentials, InProcess, Nic};
 
 /// The memory of a caller, as far as one command reaches it.
 pub trait CallerMemory {
-    /// Writes the response to where the command says.
+    /// Writes the response to where the command points.
     ///
     /// # Errors
     ///
@@ -24,29 +24,29 @@ pub trait CallerMemory {
     /// EFAULT if the caller's memory cannot be read.
     fn read_response(&mut self, bytes: &mut [u8]) -> Result<(), Errno>;
 
-    /// Writes the list to where the command says.
+    /// Writes the list to where the command points.
     ///
     /// # Errors
     ///
     /// EFAULT if the caller's memory cannot be written.
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno>;
 
-    /// The memory of the caller's process, for all that the NIC does on its own: what the command
-    /// hands over is read and written as long as the object lives. Without a front end it is all
-    /// [`DeviceMemory`](cxi_ioctl::DeviceMemory) of this process.
+    /// The memory of the caller's process, for everything that the NIC does on its own: memory
+    /// given to the NIC by a command is read and written as long as the object exists. Without a
+    /// front end it is any [`DeviceMemory`](cxi_ioctl::DeviceMemory) of this process.
     fn process_memory(&self) -> Arc<dyn ClientMemory> {
         Arc::new(OwnMemory)
     }
 
     /// What is behind a range that the caller wants pinned (ATU_MAP, EQ_ALLOC). A front end that
-    /// cannot see it says [`Backing::Writable`].
+    /// cannot tell returns [`Backing::Writable`].
     fn backing(&self, va: u64, len: u64) -> Backing {
         let _ = (va, len);
         Backing::Writable
     }
 
-    /// Whether the pages of a range follow each other in physical memory (EQ_ALLOC, for buffers
-    /// without address translation). A front end that cannot see it says yes.
+    /// Whether the pages of a range are contiguous in physical memory (EQ_ALLOC, for buffers
+    /// without address translation). A front end that cannot tell returns true.
     fn is_contiguous(&self, va: u64, len: u64) -> bool {
         let _ = (va, len);
         true
@@ -73,8 +73,8 @@ pub enum Backing {
 
 /// An open file of a mock NIC: what a process has after `open("/dev/cxi0")`.
 ///
-/// Handles of objects mean nothing in another file. Dropping the client is closing the file:
-/// everything but services goes away.
+/// Handles of objects mean nothing in another file. Dropping the client closes the file: everything
+/// except services is freed.
 #[derive(Debug)]
 pub struct Client {
     nic: Arc<Nic>,
@@ -88,12 +88,13 @@ impl Client {
 
     /// One `write(2)` of a command by a caller.
     ///
-    /// The caller at the time of the call counts, not who opened the file. Returns the length of
-    /// the command. A command of fewer than four bytes is refused without being looked at.
+    /// The driver checks the caller at the time of the call, not the one that opened the file.
+    /// Returns the length of the command. A command of fewer than four bytes is refused without
+    /// being read.
     ///
     /// # Errors
     ///
-    /// The driver's errno. `memory` may have got a response all the same: SVC_ALLOC explains a
+    /// The driver's errno. `memory` may have received a response nevertheless: SVC_ALLOC explains a
     /// refusal there.
     pub fn write(
         &self,
@@ -104,22 +105,22 @@ impl Client {
         self.nic.write(self.file, caller, command, memory)
     }
 
-    /// Maps a window of this file, or a part of one from its start or a page boundary.
+    /// Maps a window of this file, or a part of one starting at its start or a page boundary.
     ///
     /// # Errors
     ///
-    /// EINVAL if this file has no such window, EIO if the NIC was taken out; the errno of making
-    /// or mapping the memory.
+    /// EINVAL if this file has no such window, EIO if the NIC has been removed; the errno of
+    /// creating or mapping the memory.
     pub fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         self.nic.map(self.file, offset, len)
     }
 
     /// The memory behind the windows of this file: a memfd that grows and never shrinks, with the
-    /// offsets that responses have. Made when it is first asked for.
+    /// offsets from the responses. It is created at the first call.
     ///
     /// # Errors
     ///
-    /// The errno of making it.
+    /// The errno of creating it.
     pub fn window_memory(&self) -> Result<Arc<OwnedFd>, Errno> {
         self.nic.window_memory(self.file)
     }
@@ -145,14 +146,14 @@ impl Client {
         &self.nic
     }
 
-    /// The number of the open file, as in `clients/<number>` of sysfs and in WAIT_ALLOC's
-    /// response: the lowest free one of its function when the file was opened.
+    /// The number of the open file, as in `clients/<number>` of sysfs and in WAIT_ALLOC's response:
+    /// the lowest number that was free in its function when the file was opened.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.nic.number(self.file)
     }
 
-    /// The file as a [`Transport`](cxi_ioctl::Transport), used by that caller.
+    /// The file as a [`Transport`](cxi_ioctl::Transport), used by this caller.
     #[must_use]
     pub fn transport(self, caller: Credentials) -> InProcess {
         InProcess::new(Arc::new(self), caller)

@@ -1,4 +1,4 @@
-//! What a mock NIC is: driver release, module parameters, totals, identity.
+//! The configuration of a mock NIC: driver release, module parameters, totals, identity.
 
 use cxi_ioctl::{DriverRelease, Errno};
 
@@ -26,16 +26,16 @@ use crate::Identity;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NicConfig {
-    /// Which driver the NIC runs under.
+    /// The driver release.
     #[cfg_attr(feature = "serde", serde(with = "crate::release_name"))]
     pub release: DriverRelease,
     /// Parameters of the driver's modules.
     pub params: ModuleParameters,
-    /// Number of virtual functions beside the physical one, at most 64.
+    /// Number of virtual functions besides the physical one, at most 64.
     pub virtual_functions: u32,
-    /// How much of everything the NIC has.
+    /// How much the NIC has of each resource.
     pub totals: Totals,
-    /// What the NIC says about itself.
+    /// What the NIC reports about itself.
     pub identity: Identity,
 }
 
@@ -73,22 +73,22 @@ impl NicConfig {
         self
     }
 
-    /// Changes the device totals: a test that fills a small NIC runs faster.
+    /// Sets the device totals: a test that fills a small NIC runs faster.
     #[must_use]
     pub fn totals(mut self, change: impl FnOnce(&mut Totals)) -> Self {
         change(&mut self.totals);
         self
     }
 
-    /// Changes what the NIC says about itself.
+    /// Sets what the NIC reports about itself.
     #[must_use]
     pub fn identity(mut self, change: impl FnOnce(&mut Identity)) -> Self {
         change(&mut self.identity);
         self
     }
 
-    /// NICs of one node that are alike but for their addresses: the fabric address and the PCI bus
-    /// count up from those of this one.
+    /// Configurations for the NICs of one node that differ only in their addresses: the fabric
+    /// address and the PCI bus count up from this one's.
     pub(crate) fn alike(&self, count: u8) -> impl Iterator<Item = Self> {
         (0..count).map(|index| {
             self.clone().identity(|identity| {
@@ -108,7 +108,7 @@ impl Default for NicConfig {
 
 /// Parameters of the driver's modules, by their names there.
 ///
-/// A release that does not know a parameter does not look at it.
+/// A release that does not know a parameter ignores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -117,27 +117,27 @@ impl Default for NicConfig {
     reason = "the driver's parameters are what they are"
 )]
 pub struct ModuleParameters {
-    /// The default service starts disabled. Default on.
+    /// Whether the default service starts disabled. Default on.
     pub disable_default_svc: bool,
-    /// The default service is not restricted to VNIs. Default off.
+    /// Whether the default service is not restricted to VNIs. Default off.
     pub default_svc_test_mode: bool,
     /// TLEs reserved for the default service, raised to 8. Default 512.
     pub default_svc_num_tles: u32,
-    /// VNIs of the default service; the list ends at the first that is not in 1 to 65535.
-    /// Default 1 and 10.
+    /// VNIs of the default service; the list ends at the first one outside 1 to 65535. Default 1
+    /// and 10.
     pub default_vnis: [u32; 4],
-    /// LNIs may share an RGID (from 13.1). Default on.
+    /// Whether LNIs may share an RGID (from 13.1). Default on.
     pub enable_rgid_sharing: bool,
     /// LNIs per RGID of new user services (from 13.1). Default 1.
     pub default_lnis_per_rgid: u32,
-    /// Rendezvous gets are on when the driver is loaded. Default on.
+    /// Whether rendezvous gets are on when the driver is loaded. Default on.
     pub rdzv_get_en_default: bool,
     /// LEs of each processing element, at most 16384. Default 16384.
     pub pe_total_les: u32,
     /// Width of a PID in bits. Default 9.
     pub pid_bits: u32,
-    /// Which pairs of traffic class and type exist. Default 2; 1, which
-    /// HPE's own tests load, has dedicated access instead of low latency.
+    /// Which combinations of traffic class and type exist. Default 2; profile 1, which HPE's own
+    /// tests load, has dedicated access instead of low latency.
     pub active_qos_profile: u32,
 }
 
@@ -163,7 +163,7 @@ impl Default for ModuleParameters {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Totals {
-    /// Portal table entries; number 0 is never handed out.
+    /// Portal table entries; number 0 is never assigned.
     pub ptes: u16,
     /// Transmit command queues, at most 1024.
     pub txqs: u16,
@@ -193,7 +193,7 @@ impl Default for Totals {
     }
 }
 
-/// Why a driver does not load with a configuration.
+/// Why the driver does not load with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -203,15 +203,15 @@ pub enum LoadError {
         /// First entry of the list.
         first: u32,
     },
-    /// The default service asks for more TLEs than there are.
+    /// The default service would need more TLEs than there are.
     #[error("default_svc_num_tles is {asked}: the NIC has {total}")]
     TooManyTles {
-        /// What the parameter says.
+        /// The value of the parameter.
         asked: u32,
-        /// What there is.
+        /// How many there are.
         total: u16,
     },
-    /// A VNI stands twice in `default_vnis`, which this release refuses.
+    /// A VNI occurs twice in `default_vnis`, which this release refuses.
     #[error("default_vnis has VNI {vni} twice, which the driver of {release} refuses")]
     DuplicateDefaultVni {
         /// The VNI.
@@ -222,26 +222,26 @@ pub enum LoadError {
     /// A value that a NIC cannot have.
     #[error("{what} is {value}: expected {expected}")]
     OutOfRange {
-        /// Which value.
+        /// The name of the value.
         what: &'static str,
-        /// What it is.
+        /// The value.
         value: u32,
-        /// What it may be.
+        /// The permitted values.
         expected: &'static str,
     },
     /// A QoS profile that the mock does not know.
     #[error("active_qos_profile is {profile}: the mock models profiles 1 and 2")]
     QosProfile {
-        /// What the parameter says.
+        /// The value of the parameter.
         profile: u32,
     },
-    /// The default service does not fit.
+    /// The default service cannot be made.
     #[error("the default service cannot be made: {0}")]
     DefaultService(Errno),
 }
 
 impl LoadError {
-    /// What loading the driver's module fails with.
+    /// The errno with which loading the driver's module fails.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {

@@ -1,13 +1,13 @@
-//! Who makes a call.
+//! The caller of a command.
 
-/// What the driver looks at of the process that makes a call, at the time of the call.
+/// What the driver checks of the calling process, at the time of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
     /// Effective user id.
     pub uid: u32,
     /// Effective group id.
     pub gid: u32,
-    /// Supplementary group ids; only the driver of SHS 12.0 looks at them.
+    /// Supplementary group ids; only the driver of SHS 12.0 considers them.
     pub groups: Vec<u32>,
     /// `CAP_SYS_ADMIN` in the initial user namespace.
     pub sys_admin: bool,

@@ -8,10 +8,10 @@ use cxi_ioctl::{Fault, Opcode, Strike};
 
 use crate::data_path::DataPath;
 
-/// What goes wrong at a NIC, and when.
+/// The faults of a NIC.
 ///
-/// Rules are looked at in the order they were added; the first that applies decides. A command
-/// that a rule refuses is not executed.
+/// Rules are considered in the order in which they were added; the first that applies decides. A
+/// command that a rule refuses is not executed.
 ///
 /// ```
 /// use cxi_ioctl::{Errno, Opcode};
@@ -24,7 +24,7 @@ use crate::data_path::DataPath;
 /// ```
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Whether there are any rules: each command asks, and most NICs have none.
+    /// Whether there are any rules: every command checks, and most NICs have none.
     any: AtomicBool,
     rules: Mutex<Rules>,
     /// What a NIC that is taken out must not reach.
@@ -58,18 +58,18 @@ impl Faults {
         }
     }
 
-    /// Adds a fault behind those that are there.
+    /// Adds a fault after the existing ones.
     pub fn add(&self, fault: Fault) {
         self.change(|rules| rules.faults.push(fault));
     }
 
-    /// Makes a command slow, or every command. The model does not sleep: a front end does, by
-    /// what [`delay_of`](Self::delay_of) says.
+    /// Delays one command, or every command. The model does not sleep; a front end does, for the
+    /// time that [`delay_of`](Self::delay_of) returns.
     pub fn delay(&self, opcode: Option<Opcode>, delay: Duration) {
         self.change(|rules| rules.delays.push((opcode, delay)));
     }
 
-    /// How long a front end holds a command back: all delays that apply, together.
+    /// How long a front end must delay a command: the sum of all delays that apply.
     #[must_use]
     pub fn delay_of(&self, opcode: Opcode) -> Option<Duration> {
         self.rules()?
@@ -80,22 +80,23 @@ impl Faults {
             .reduce(Duration::saturating_add)
     }
 
-    /// Takes the NIC out: commands and opening give EIO until it is [`plugged`](Self::plug) in.
+    /// Removes the NIC: commands and opening fail with EIO until it is [`plugged`](Self::plug) back
+    /// in.
     pub fn remove_nic(&self) {
         self.change(|rules| rules.removed = true);
     }
 
-    /// Puts the NIC back in, as it was.
+    /// Plugs the NIC back in, unchanged.
     pub fn plug(&self) {
         self.change(|rules| rules.removed = false);
     }
 
-    /// Takes the NIC out for ever.
+    /// Removes the NIC for ever.
     pub(crate) fn power_off(&self) {
         self.change(|rules| rules.off = true);
     }
 
-    /// Forgets all faults and delays, and puts the NIC back in.
+    /// Removes all faults and delays, and plugs the NIC back in.
     pub fn clear(&self) {
         self.change(|rules| {
             *rules = Rules {
@@ -105,7 +106,7 @@ impl Faults {
         });
     }
 
-    /// Whether the NIC has been taken out ([`Self::remove_nic`]).
+    /// Whether the NIC has been removed ([`Self::remove_nic`]).
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.rules().is_some_and(|rules| rules.is_removed())

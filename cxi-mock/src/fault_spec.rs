@@ -1,4 +1,4 @@
-//! Faults as a command line spells them.
+//! Faults as text.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use cxi_ioctl::{Errno, Opcode};
 
 use crate::{Fault, Nic};
 
-/// A fault as text: words with colons between them, such as `SVC_DESTROY:EBUSY:times=3`,
+/// A fault as text: words separated by colons, such as `SVC_DESTROY:EBUSY:times=3`,
 /// `cxi1:EIO:after=100` or `LNI_ALLOC:delay=20ms`.
 ///
 /// ```
@@ -36,44 +36,44 @@ enum Effect {
     Delay(Duration),
 }
 
-/// What is wrong with the text of a fault.
+/// Why a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadFault {
-    /// A word that means nothing.
+    /// An unknown word.
     #[error(
-        "'{0}' is no device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N or \
+        "unknown word '{0}': expected a device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N or \
          delay=20ms"
     )]
     Word(String),
-    /// A count that is none.
-    #[error("'{0}' is not a number from 0")]
+    /// A count that is not a number.
+    #[error("invalid count '{0}': expected 0 or more")]
     Number(String),
-    /// A delay that is none.
-    #[error("'{0}' is no delay: expected a number with us, ms or s behind it")]
+    /// A delay that is not a duration.
+    #[error("invalid delay '{0}': expected a number followed by us, ms or s")]
     Delay(String),
-    /// Nothing goes wrong.
-    #[error("the fault says neither an errno such as EBUSY nor delay=20ms")]
+    /// The fault has no effect.
+    #[error("a fault without effect: expected an errno such as EBUSY, or delay=20ms")]
     NoEffect,
-    /// A delay for some commands only.
-    #[error("a delay holds for every command: after= and times= go with an errno")]
+    /// A delay that is limited to some commands.
+    #[error("a delay applies to every command: after= and times= need an errno")]
     CountedDelay,
 }
 
 impl FaultSpec {
-    /// Whether the fault is about that device.
+    /// Whether the fault applies to this device.
     #[must_use]
     pub fn concerns(&self, device: u16) -> bool {
         self.device.is_none_or(|only| only == device)
     }
 
-    /// The device that the fault is about, if it is about one only.
+    /// The device that the fault applies to, if only to one.
     #[must_use]
     pub fn device(&self) -> Option<u16> {
         self.device
     }
 
-    /// Makes it happen.
+    /// Adds the fault to a NIC.
     pub fn inject(&self, nic: &Nic) {
         match self.effect {
             Effect::Delay(delay) => nic.faults().delay(self.opcode, delay),

@@ -1,8 +1,8 @@
-//! What the hardware would report, set by tests.
+//! What the hardware would report, as set by tests.
 
 use crate::Nic;
 
-/// Sets what the hardware of a NIC reports, since the mock executes no commands.
+/// Sets what the hardware of a NIC reports.
 #[derive(Debug)]
 pub struct Hardware<'a> {
     nic: &'a Nic,
@@ -22,7 +22,7 @@ impl<'a> Hardware<'a> {
         Self { nic }
     }
 
-    /// Transmit queue `index` has that many commands in flight; 0 makes it quiet.
+    /// Sets how many commands of transmit queue `index` are in flight; 0 makes it quiet.
     ///
     /// # Errors
     ///
@@ -31,9 +31,9 @@ impl<'a> Hardware<'a> {
         self.queue(index, "TXQ", "0 to 1023", commands)
     }
 
-    /// Target queue `index` has that many commands in flight; 0 makes it quiet.
+    /// Sets how many commands of target queue `index` are in flight; 0 makes it quiet.
     ///
-    /// Target queues count from 1024, as their handles do.
+    /// Target queues are numbered from 1024, like their handles.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl<'a> Hardware<'a> {
         self.queue(index, "TGQ", "1024 to 1535", commands)
     }
 
-    /// TLEs in use in a pool, 0 to 3.
+    /// Sets how many TLEs are in use in a pool, 0 to 3.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl<'a> Hardware<'a> {
             })
     }
 
-    /// LEs allocated in a pool, 0 to 15, of a processing element, 0 to 3.
+    /// Sets how many LEs are allocated in a pool, 0 to 15, of a processing element, 0 to 3.
     ///
     /// # Errors
     ///
@@ -102,14 +102,14 @@ impl<'a> Hardware<'a> {
             .unwrap_or(self.nic.config().identity.link_up)
     }
 
-    /// Gives the NIC another address on the fabric.
+    /// Sets the NIC's address on the fabric.
     pub fn set_nid(&self, nid: u32) {
         self.nic
             .with_registers(|registers| registers.nid = Some(nid));
         self.nic.data_path().set_up(|settings| settings.nid = nid);
     }
 
-    /// The address of the NIC on the fabric.
+    /// The NIC's address on the fabric.
     #[must_use]
     pub fn nid(&self) -> u32 {
         self.nic

@@ -1,11 +1,11 @@
-//! What a real kernel would not take so well.
+//! What a real kernel might not survive.
 
 use std::fmt;
 
 use cxi_ioctl::DriverRelease;
 
-/// Something happened that a real driver has no defined behaviour for: it reads freed memory, or
-/// writes where it must not. The mock does something sane and keeps a note.
+/// An event for which a real driver has no defined behaviour: it would read freed memory, or write
+/// where it must not. The mock does something sensible and records the event.
 ///
 /// The text says what a kernel may do: `a real shs-13.0 kernel may crash here: …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,24 +21,24 @@ pub struct Hazard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HazardKind {
-    /// The last communication profile of a transmit profile without creator went away: the
-    /// driver uses the profile after it is freed (from 13.0).
+    /// The last communication profile of a transmit profile without a creator was freed: the driver
+    /// uses the profile after it is freed (from 13.0).
     ProfileUsedAfterFree {
         /// VNI of the profile.
         vni: u32,
     },
-    /// A service is enabled, disabled or destroyed whose range was refused: the driver works on
-    /// a profile that is freed (from 13.1).
+    /// A service whose range was refused is enabled, disabled or destroyed: the driver works on a
+    /// freed profile (from 13.1).
     DanglingRange {
         /// The service.
         svc_id: u32,
     },
-    /// A service with more VNIs on record than it has profiles is destroyed: the driver reads
-    /// behind its arrays (from 13.0).
+    /// A service with more VNIs recorded than it has profiles is destroyed: the driver reads past
+    /// the end of its arrays (from 13.0).
     CountBeyondProfiles {
         /// The service.
         svc_id: u32,
-        /// The count on record.
+        /// The recorded count.
         num_vld_vnis: u8,
     },
     /// A refused DOMAIN_RESERVE: the driver takes the error for a PID and sets bits outside its
@@ -47,20 +47,20 @@ pub enum HazardKind {
         /// VNI of the table.
         vni: u32,
     },
-    /// An event queue without a wait object was allocated on the number of one with, which the
-    /// LNI held: the driver sets up the old one's interrupt and follows a null pointer.
+    /// An event queue without a wait object was allocated on a number that the LNI held from one
+    /// with a wait object: the driver sets up that one's interrupt and follows a null pointer.
     StaleCallback {
         /// The event queue.
         eq: u32,
     },
-    /// A communication profile was asked for again and found under another transmit profile: the
-    /// reference is taken on one profile and given back on the other (from 13.0).
+    /// A communication profile was requested again and found under another transmit profile: the
+    /// reference is taken on one profile and released on the other (from 13.0).
     ReferenceOnOtherProfile {
         /// VNI of both.
         vni: u32,
     },
-    /// A transmit profile lost the reference of its creator, who still has it, to a communication
-    /// profile that never had one: the profile is freed and used on (from 13.0).
+    /// A transmit profile lost its creator's reference, which still exists, to a communication
+    /// profile that never had one: the profile is freed while in use (from 13.0).
     ProfileFreedInUse {
         /// VNI of the profile.
         vni: u32,
@@ -71,8 +71,8 @@ pub enum HazardKind {
         /// VNI of the communication profile.
         vni: u32,
     },
-    /// A communication profile was asked for, and the transmit profile's table has one that is
-    /// freed (from 13.1).
+    /// A communication profile was requested, and the transmit profile's table has a freed one
+    /// (from 13.1).
     FreedCpUsed {
         /// VNI of the communication profile.
         vni: u32,

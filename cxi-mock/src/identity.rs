@@ -1,18 +1,18 @@
-//! What a NIC says about itself.
+//! What a NIC reports about itself.
 
 use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::{CASSINI_2_0, PLATFORM_NETSIM};
 
-/// What a NIC says about itself in DEV_INFO_GET, GET_DEV_PROPERTIES and sysfs.
+/// What a NIC reports about itself in DEV_INFO_GET, GET_DEV_PROPERTIES and sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Identity {
     /// NIC address on the fabric.
     pub nid: u32,
-    /// The NIC address has been set.
+    /// Whether the NIC address has been set.
     pub nid_configured: bool,
-    /// Where it sits.
+    /// The PCI address.
     pub pci_address: PciAddress,
     /// PCI vendor.
     pub vendor_id: u32,
@@ -34,9 +34,9 @@ pub struct Identity {
     pub link_mtu: u64,
     /// Link speed in Mbit/s.
     pub link_speed: u64,
-    /// The link is up.
+    /// Whether the link is up.
     pub link_up: bool,
-    /// Part description; DEV_INFO_GET cuts it to 14 bytes.
+    /// Part description; DEV_INFO_GET truncates it to 14 bytes.
     pub fru_description: String,
     /// Fetching atomic that is mapped to a PCIe fetch-add, -1 for none.
     pub amo_remap_to_pcie_fadd: i32,

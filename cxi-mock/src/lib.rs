@@ -1,9 +1,9 @@
 //! A mock of the CXI kernel device.
 //!
-//! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several, [`MockCluster`]
-//! nodes on one [`Fabric`]; a [`Client`] is an open file; a command is bytes, as the driver takes them, written by a caller
-//! with [`Credentials`]. It answers as a driver release that [`NicConfig`] chooses, errno by
-//! errno, and keeps its accounting.
+//! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several NICs, and
+//! [`MockCluster`] several nodes on one [`Fabric`]. A [`Client`] is an open file, and a command is
+//! the bytes that the driver would take, written by a caller with [`Credentials`]. The mock answers
+//! like the driver release chosen in [`NicConfig`], errno by errno, and keeps the same accounting.
 //!
 //! ```
 //! use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcFlags};
@@ -33,14 +33,14 @@
 //! # }
 //! ```
 //!
-//! Tests set what the hardware reports ([`Nic::hardware`]), let commands fail or take long and
-//! take the NIC out ([`Nic::faults`]), look at the driver's accounting ([`Nic::state`]) and at
-//! what a real kernel may not survive ([`Nic::hazards`]), and keep a node's services between runs
-//! ([`MockNode::snapshot`]).
+//! Tests set what the hardware reports ([`Nic::hardware`]), make commands fail or take long and
+//! remove the NIC ([`Nic::faults`]), read the driver's accounting ([`Nic::state`]) and the events
+//! that a real kernel may not survive ([`Nic::hazards`]), and preserve a node's services between
+//! runs ([`MockNode::snapshot`]).
 //!
-//! The model does no I/O of its own, has no clock and no randomness. Windows of device memory
-//! are the exception: a memfd, made when the first one is mapped.
-// docs.rs says at an item which feature it needs.
+//! The model does no I/O, and has no clock and no randomness. Windows of device memory are the
+//! exception: they are in a memfd, created when the first one is mapped.
+// docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

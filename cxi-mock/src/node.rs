@@ -7,7 +7,7 @@ use cxi_ioctl::Errno;
 use crate::data_path::Wire;
 use crate::{Clock, Credentials, InProcess, LoadError, Nic, NicConfig};
 
-/// A node with NICs `cxi0`, `cxi1` and so on. They share the fabric and nothing else.
+/// A node with NICs `cxi0`, `cxi1` and so on. They share only the fabric.
 #[derive(Debug)]
 pub struct MockNode {
     nics: Vec<Arc<Nic>>,
@@ -15,7 +15,7 @@ pub struct MockNode {
 }
 
 impl MockNode {
-    /// A node with that many NICs, alike but for their addresses.
+    /// A node with this many NICs that differ only in their addresses.
     ///
     /// NIC `n` has the fabric address of `config` plus `n` and the PCI bus plus `n`.
     ///
@@ -44,7 +44,7 @@ impl MockNode {
         Ok(Self::connected(nics.collect::<Result<_, _>>()?, wire))
     }
 
-    /// A node of these NICs, for instance restored ones.
+    /// A node of these NICs, for example restored ones.
     #[must_use]
     pub fn from_nics(nics: Vec<Arc<Nic>>) -> Self {
         Self::connected(nics, &Arc::default())
@@ -64,7 +64,7 @@ impl MockNode {
         &self.nics
     }
 
-    /// An open file of every NIC in the hands of a caller, with the NIC's number.
+    /// Opens every NIC for a caller; returns the open files with the NICs' numbers.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl MockNode {
         nics.map(|nic| nic.hardware().nid()).collect()
     }
 
-    /// NIC `cxi<index>`.
+    /// The NIC `cxi<index>`.
     #[must_use]
     pub fn nic(&self, index: usize) -> Option<&Arc<Nic>> {
         self.nics.get(index)

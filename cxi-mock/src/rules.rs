@@ -1,6 +1,6 @@
 //! Everything that differs between driver releases, as named rules.
 //!
-//! This is the only place that looks at the release.
+//! This is the home of all differences between releases.
 
 use cxi_ioctl::DriverRelease;
 
@@ -13,22 +13,22 @@ pub(crate) enum VniExclusivity {
     Everything,
 }
 
-/// Where the right to a VNI comes from.
+/// Where the right to use a VNI comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VniAuthority {
     /// The stored descriptor of the service that the LNI belongs to. There are no profiles.
     Descriptor,
-    /// Profiles, whoever made them.
+    /// Profiles, whoever created them.
     Profiles,
 }
 
-/// What a service without `restricted_vnis` is.
+/// What a service without `restricted_vnis` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnrestrictedMeans {
-    /// Enabled at once, with profiles, where there are some, for whatever its VNI list says,
+    /// It is enabled at once, with profiles (where there are any) for the VNIs in its list,
     /// unchecked.
     ListUnchecked,
-    /// Disabled, until a range is set and it is enabled.
+    /// It is disabled until a range is set and it is enabled.
     RangeToCome,
 }
 
@@ -37,14 +37,14 @@ pub(crate) enum UnrestrictedMeans {
 pub(crate) enum IgnoreSlot {
     /// Nothing.
     Nobody,
-    /// Opens the service to everybody.
+    /// It opens the service to everyone.
     Everybody,
 }
 
-/// How access entries are made of members.
+/// How access entries are made from members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberCheck {
-    /// There are no access entries: the descriptor is looked at when a call comes.
+    /// There are no access entries: the descriptor is checked at each call.
     None,
     /// An id of all ones is EBADR; the same member twice is one entry.
     Id,
@@ -52,7 +52,7 @@ pub(crate) enum MemberCheck {
     IdAndTwice,
 }
 
-/// What a lookup of a profile says when nobody's profile admits the caller.
+/// What a lookup of a profile returns if no profile admits the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotAdmitted {
     /// As if the VNI were unknown.
@@ -66,34 +66,34 @@ pub(crate) enum NotAdmitted {
 pub(crate) enum PrivateRxProfile {
     /// uid 0.
     Root,
-    /// Everybody, for themselves.
+    /// Everyone, for themselves.
     Anybody,
 }
 
 /// When a service takes an LE pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LePoolWhen {
-    /// With a maximum of LEs, and so with a reservation, which is never larger.
+    /// If it may have LEs, and so also if it reserves any.
     Max,
-    /// With a reservation of LEs.
+    /// If it reserves LEs.
     Reserved,
 }
 
-/// What usage figures say about LEs.
+/// What usage figures report about LEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeUsage {
     /// Always 0.
     Zero,
-    /// The hardware's count for a pool of one's own, 0xFFFF without.
+    /// The hardware's count for a pool of its own, otherwise 0xFFFF.
     Hardware,
 }
 
-/// What usage figures say about TLEs of a service without a pool.
+/// What usage figures report about TLEs of a service without a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TleUsageWithoutPool {
     /// 0.
     Zero,
-    /// What is used of the default pool.
+    /// What is in use of the default pool.
     DefaultPool,
     /// 0xFFFF.
     NotApplicable,
@@ -113,8 +113,8 @@ pub(crate) enum ListOrder {
 pub(crate) enum RgidNumber {
     /// The lowest free one.
     LowestFree,
-    /// The highest in use plus one. An LNI that joins a shared one gets the number of the one
-    /// before it plus one, which is wrong behind a hole.
+    /// The highest in use plus one. An LNI that joins a shared one gets the number of the previous
+    /// one plus one, which is wrong after a gap.
     HighestPlusOne,
 }
 
@@ -127,12 +127,12 @@ pub(crate) enum CpReuse {
     ByKind,
 }
 
-/// What a DOMAIN_RESERVE that fails does.
+/// What a failing DOMAIN_RESERVE does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailedReserve {
     /// Nothing.
     Harmless,
-    /// Sets bits outside of the table, and keeps the profile referenced.
+    /// It sets bits outside the table, and keeps the profile referenced.
     Corrupts,
 }
 
@@ -144,64 +144,65 @@ pub(crate) enum FailedReserve {
 )]
 pub(crate) struct Rules {
     pub(crate) release: DriverRelease,
-    /// Longest command; longer ones are EINVAL before anything is read.
+    /// The longest command; longer ones are EINVAL before anything is read.
     pub(crate) longest_command: Option<usize>,
-    /// LNI_ALLOC has the service behind the response pointer (24 bytes), not before (16).
+    /// Whether LNI_ALLOC has the service after the response pointer (24 bytes), not before it (16).
     pub(crate) lni_alloc_long: bool,
-    /// EQ_ADJUST_RESERVED_FC has its arguments behind the response pointer.
+    /// Whether EQ_ADJUST_RESERVED_FC has its arguments after the response pointer.
     pub(crate) eq_adjust_behind: bool,
-    /// GET_DEV_PROPERTIES tells whether the fabric address has been set (84 bytes, else 80).
+    /// Whether GET_DEV_PROPERTIES reports that the fabric address has been set (84 bytes, otherwise
+    /// 80).
     pub(crate) properties_nid_configured: bool,
     /// Virtual functions relay commands to the physical one.
     pub(crate) vf_relay: bool,
     pub(crate) vni_authority: VniAuthority,
     pub(crate) vni_exclusivity: VniExclusivity,
     pub(crate) unrestricted_means: UnrestrictedMeans,
-    /// A restricted service may list no VNI.
+    /// Whether a restricted service may list no VNI.
     pub(crate) empty_vni_list: bool,
-    /// Disabling a service takes its profiles along.
+    /// Whether disabling a service disables its profiles.
     pub(crate) disabled_profiles_off: bool,
     pub(crate) ignore_slot: IgnoreSlot,
     pub(crate) member_check: MemberCheck,
-    /// Members are looked at before VNIs are claimed.
+    /// Whether members are checked before VNIs are claimed.
     pub(crate) members_before_vnis: bool,
-    /// GID members match supplementary groups too.
+    /// Whether GID members match supplementary groups too.
     pub(crate) supplementary_groups: bool,
-    /// Members may name network namespaces.
+    /// Whether members may be network namespaces.
     pub(crate) netns_members: bool,
     pub(crate) not_admitted: NotAdmitted,
     pub(crate) private_rx_profile: PrivateRxProfile,
     pub(crate) cp_reuse: CpReuse,
     pub(crate) failed_reserve: FailedReserve,
-    /// PID 510 is never found by asking for any.
+    /// Whether PID 510 is never assigned to a request for any PID.
     pub(crate) last_pid_not_any: bool,
     pub(crate) le_pool_when: LePoolWhen,
-    /// A refused service says which pools were out.
+    /// Whether a refusal says which pools were exhausted.
     pub(crate) pool_flags: bool,
-    /// A service refused for TLEs keeps the LE pools it took without a reservation.
+    /// Whether a service refused for TLEs keeps the LE pools it took without a reservation.
     pub(crate) refusal_leaks_le_pools: bool,
     pub(crate) le_usage: LeUsage,
     pub(crate) tle_usage_without_pool: TleUsageWithoutPool,
-    /// What stands for no pool.
+    /// The value for no pool.
     pub(crate) no_pool: i32,
     pub(crate) list_order: ListOrder,
     pub(crate) rgid_number: RgidNumber,
-    /// The parameters `enable_rgid_sharing` and `default_lnis_per_rgid` exist.
+    /// Whether the parameters `enable_rgid_sharing` and `default_lnis_per_rgid` exist.
     pub(crate) rgid_parameters: bool,
-    /// The default service shows classes 0 to 3.
+    /// Whether the default service shows classes 0 to 3.
     pub(crate) default_tcs_shown: bool,
-    /// Resource groups have names.
+    /// Whether resource groups have names.
     pub(crate) group_names: bool,
-    /// References to a resource group beside those of LNIs.
+    /// References to a resource group besides those of LNIs.
     pub(crate) group_references: u32,
-    /// The range of an ATU_MAP that wraps around is EOVERFLOW, else EFAULT.
+    /// Whether a range of ATU_MAP that wraps around is EOVERFLOW; otherwise it is EFAULT.
     pub(crate) wrap_is_overflow: bool,
-    /// That there is no ATS is found out after a mapping is charged.
+    /// Whether missing ATS is detected only after a mapping is charged.
     pub(crate) ats_after_charge: bool,
-    /// The hint of a huge page size counts for everybody and for any memory, unless it comes
+    /// Whether the hint of a huge page size applies to everyone and to any memory, unless it comes
     /// with a page size.
     pub(crate) huge_shift_for_all: bool,
-    /// An ATU_MAP whose answer cannot be delivered unmaps and succeeds.
+    /// Whether an ATU_MAP whose answer cannot be delivered unmaps and succeeds.
     pub(crate) undelivered_md_is_success: bool,
 }
 
@@ -321,7 +322,7 @@ impl Rules {
     fn shs_12_0() -> Self {
         Self {
             release: DriverRelease::Shs12_0,
-            // No profiles and no access entries, so no rule of those matters.
+            // Without profiles and access entries their rules do not matter.
             vni_authority: VniAuthority::Descriptor,
             member_check: MemberCheck::None,
             supplementary_groups: true,

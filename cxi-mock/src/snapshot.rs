@@ -9,8 +9,8 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 
 /// The persistent state of a node.
 ///
-/// What belongs to open files is not part of it: a restored node is as after the last file was
-/// closed and all cleanup is done.
+/// Open files are not included: a restored node is as it would be after the last file was closed
+/// and all cleanup was done.
 ///
 /// ```
 /// use cxi_mock::{MockNode, NicConfig};
@@ -30,8 +30,8 @@ pub struct NodeSnapshot {
     pub nics: Vec<NicSnapshot>,
 }
 
-/// The start of any snapshot, whatever its version: read it first, to tell another version from
-/// a broken file.
+/// The start of any snapshot, whatever its version: read it first, to tell another version from a
+/// damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub struct SnapshotHeader {
 }
 
 impl SnapshotHeader {
-    /// Whether the rest can be read.
+    /// Checks whether the rest can be read.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl SnapshotHeader {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NicSnapshot {
-    /// How the NIC was set up.
+    /// The NIC's configuration.
     pub config: NicConfig,
     /// Services, oldest first.
     pub services: Vec<ServiceSnapshot>,
@@ -85,23 +85,23 @@ pub struct ServiceSnapshot {
     pub id: u32,
     /// Flags and counter pool, as in the kernel's descriptor.
     pub flags: u8,
-    /// VNI count on record.
+    /// Recorded number of VNIs.
     pub num_vld_vnis: u8,
-    /// VNIs on record.
+    /// Recorded VNIs.
     pub vnis: [u16; 4],
-    /// Traffic classes on record.
+    /// Recorded traffic classes.
     pub tcs: [u8; 5],
-    /// Members on record: type and id.
+    /// Recorded members: type and id.
     pub members: [(u32, u32); 2],
     /// Limits: maximum and reservation by resource, in the kernel's order.
     pub limits: [(u16, u16); 8],
-    /// Enabled.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// Who may use it.
     pub access: Vec<AccessSnapshot>,
-    /// LNIs that may share an RGID.
+    /// How many LNIs may share an RGID.
     pub lnis_per_rgid: u32,
-    /// Service of the system.
+    /// Whether it is a system service.
     pub system: bool,
     /// Counter pool when it was made.
     pub cntr_pool_id: u32,
@@ -125,7 +125,7 @@ pub enum AccessSnapshot {
     Gid(u32),
     /// A network namespace.
     Netns(u32),
-    /// Everybody.
+    /// Everyone.
     Open,
 }
 
@@ -137,9 +137,9 @@ pub enum AccessSnapshot {
 pub enum HeldSnapshot {
     /// None.
     None,
-    /// The one of that id.
+    /// The profile with this id.
     Profile(u32),
-    /// One that is freed, by a driver's mistake.
+    /// A freed profile, because of a mistake in the driver.
     Dangling,
 }
 
@@ -152,15 +152,15 @@ pub struct TxProfileSnapshot {
     pub id: u32,
     /// VNI, or first of the range.
     pub vni: u16,
-    /// Bits of the VNI that do not count.
+    /// Bits of the VNI that are ignored.
     pub ignore: u16,
     /// Who may use it.
     pub access: Vec<AccessSnapshot>,
-    /// Enabled.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// Traffic classes.
     pub tcs: [bool; 5],
-    /// Every LNI gets a communication profile of its own.
+    /// Whether every LNI gets a communication profile of its own.
     pub exclusive_cp: bool,
 }
 
@@ -173,11 +173,11 @@ pub struct RxProfileSnapshot {
     pub id: u32,
     /// VNI, or first of the range.
     pub vni: u16,
-    /// Bits of the VNI that do not count.
+    /// Bits of the VNI that are ignored.
     pub ignore: u16,
     /// Who may use it.
     pub access: Vec<AccessSnapshot>,
-    /// Enabled.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// Slot of the VNI table.
     pub vni_slot: Option<u32>,
@@ -187,7 +187,7 @@ pub struct RxProfileSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Another version wrote it.
+    /// It was written by another version.
     #[error("the snapshot has format {found}: this version reads format {SNAPSHOT_VERSION}")]
     Version {
         /// Its format.
@@ -201,22 +201,22 @@ pub enum SnapshotError {
     Inconsistent(#[from] Inconsistency),
 }
 
-/// What is wrong in a snapshot.
+/// What is inconsistent in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Inconsistency {
     /// The default service is missing.
     #[error("there is no service 1, the default one")]
     NoDefaultService,
-    /// A number that cannot be, or that is there twice.
+    /// A number that is out of range, or occurs twice.
     #[error("{what} {id} is out of range or there twice")]
     Number {
-        /// Of what.
+        /// What it is the number of.
         what: &'static str,
         /// The number.
         id: u32,
     },
-    /// A service keeps a profile that is not there.
+    /// A service keeps a profile that does not exist.
     #[error("service {service} keeps profile {profile}, which is not there")]
     NoProfile {
         /// The service.
@@ -224,7 +224,7 @@ pub enum Inconsistency {
         /// The profile.
         profile: u32,
     },
-    /// Reservations are more than there is.
+    /// Reservations exceed what there is.
     #[error("service {service} reserves more than there is, or has limits that cannot be")]
     Limits {
         /// The service.
@@ -233,14 +233,14 @@ pub enum Inconsistency {
     /// An access entry that the driver would refuse.
     #[error("access entries of {what} {id}: {errno}")]
     Access {
-        /// Of what.
+        /// What the entries belong to.
         what: &'static str,
         /// Which one.
         id: u32,
-        /// What the driver says.
+        /// The driver's error.
         errno: Errno,
     },
-    /// VNIs of a profile are taken.
+    /// VNIs of a profile are already taken.
     #[error("profile {id} has VNI {vni}, which conflicts with another one's or is no block")]
     Vni {
         /// The profile.
@@ -251,7 +251,7 @@ pub enum Inconsistency {
 }
 
 impl MockNode {
-    /// What outlives open files.
+    /// Returns what outlives open files.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         NodeSnapshot {
@@ -260,7 +260,7 @@ impl MockNode {
         }
     }
 
-    /// A node as it was, without open files.
+    /// Restores a node, without open files.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Everything the driver counts, as [`Nic::state`](crate::Nic::state) shows it.
 ///
-/// Serialised, the fields have the names of the conformance scenarios' `STATE`.
+/// Serialized, the fields have the names of the conformance scenarios' `STATE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub struct NicState {
     pub tx_profiles: Vec<TxProfileState>,
     /// RGIDs in use, by number.
     pub rgids: Vec<RgidState>,
-    /// LNIs that are freed but wait for their queues to be quiet.
+    /// LNIs that are freed but waiting for their queues to become quiet.
     pub lni_cleanups_pending: u32,
     /// Objects that exist.
     pub stats: ObjectCounts,

@@ -8,8 +8,8 @@ use crate::{CallerMemory, Client, Credentials};
 
 /// An open file of a mock NIC, used by one caller, as a [`Transport`].
 ///
-/// Cloned, or made [`by`](Self::with_credentials) another caller, it is the same open file; the last one
-/// closes it.
+/// A clone, or one made for [another caller](Self::with_credentials), is the same open file;
+/// dropping the last one closes it.
 #[derive(Clone, Debug)]
 pub struct InProcess {
     client: Arc<Client>,
@@ -17,14 +17,13 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// The open file, used by that caller.
+    /// The open file, used by this caller.
     #[must_use]
     pub fn new(client: Arc<Client>, caller: Credentials) -> Self {
         Self { client, caller }
     }
 
-    /// The same open file in the hands of another caller, as after `setuid` or a passed
-    /// descriptor.
+    /// The same open file, used by another caller, as after `setuid` or passing the descriptor on.
     #[must_use]
     pub fn with_credentials(&self, caller: Credentials) -> Self {
         Self::new(Arc::clone(&self.client), caller)
@@ -36,7 +35,7 @@ impl InProcess {
         &self.client
     }
 
-    /// Who uses it.
+    /// The caller.
     #[must_use]
     pub fn caller(&self) -> &Credentials {
         &self.caller
@@ -44,8 +43,8 @@ impl InProcess {
 }
 
 impl Transport for InProcess {
-    /// A buffer that the answer does not fit into is EFAULT, as bad memory is for the driver:
-    /// the command was executed.
+    /// A buffer that is too small for the answer is EFAULT, like bad memory for the driver: the
+    /// command was executed.
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         if let Some(delay) = self.client.nic().faults().delay_of(request.opcode()) {
             std::thread::sleep(delay);

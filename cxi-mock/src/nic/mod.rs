@@ -101,7 +101,7 @@ impl Nic {
         })
     }
 
-    /// How the NIC was set up.
+    /// The NIC's configuration.
     #[must_use]
     pub fn config(&self) -> &NicConfig {
         &self.config
@@ -111,7 +111,7 @@ impl Nic {
     ///
     /// # Errors
     ///
-    /// EIO if the NIC was taken out.
+    /// EIO if the NIC has been removed.
     pub fn open(self: &Arc<Self>) -> Result<Client, Errno> {
         self.open_function(None)
     }
@@ -120,7 +120,7 @@ impl Nic {
     ///
     /// # Errors
     ///
-    /// ENODEV if there is no such function, EIO if the NIC was taken out.
+    /// ENODEV if there is no such function, EIO if the NIC has been removed.
     pub fn open_vf(self: &Arc<Self>, function: u32) -> Result<Client, Errno> {
         if function >= self.config.virtual_functions {
             return Err(Errno::ENODEV);
@@ -142,25 +142,25 @@ impl Nic {
         Hardware::new(self)
     }
 
-    /// Faults to come.
+    /// The faults of the NIC.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
     /// Runs the cleanup of freed LNIs whose queues were busy, which a driver does every second
-    /// while there is any. Says whether it was scheduled.
+    /// while there are any. Returns whether it was scheduled.
     pub fn tick(&self) -> bool {
         self.device().tick()
     }
 
-    /// Dumps the driver's accounting.
+    /// Returns the driver's accounting.
     #[must_use]
     pub fn state(&self) -> NicState {
         self.device().dump()
     }
 
-    /// What happened so far that a real kernel may not survive, oldest first.
+    /// The events so far that a real kernel may not survive, oldest first.
     #[must_use]
     pub fn hazards(&self) -> Vec<Hazard> {
         self.device().hazards.clone()
@@ -228,7 +228,7 @@ impl Nic {
         Some(file.waits.iter().map(|(id, _)| id).collect())
     }
 
-    /// Takes the NIC from its fabric for ever and closes all its files: its node has lost power.
+    /// Takes the NIC off its fabric for ever and closes all its files: its node has lost power.
     pub(crate) fn power_off(&self) {
         self.faults.power_off();
         let mut device = self.device();
@@ -251,8 +251,8 @@ impl Nic {
         self.data_path.step()
     }
 
-    /// Executes all commands that were rung, and what follows from them. Says whether there was
-    /// anything.
+    /// Executes all commands whose doorbells were rung, and everything that follows from them.
+    /// Returns whether there was anything to do.
     pub fn run_until_idle(&self) -> bool {
         let mut worked = false;
         while self.step() {
@@ -261,7 +261,7 @@ impl Nic {
         worked
     }
 
-    /// Wait objects whose interrupt has come since the last call.
+    /// Returns the wait objects whose interrupt has come since the last call.
     #[must_use]
     pub fn take_wakes(&self) -> Vec<Wake> {
         let wakes = self.data_path.take_wakes();
@@ -280,7 +280,7 @@ impl Nic {
         wakes.into_iter().filter_map(wake).collect()
     }
 
-    /// What the data path has counted.
+    /// The counters of the data path.
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         *self.data_path.state().engine.telemetry()
@@ -292,8 +292,8 @@ impl Nic {
         self.data_path.is_polled()
     }
 
-    /// Waits until there is something that [`step`](Self::step) has to look at, or for that long.
-    /// Says whether it had to.
+    /// Waits until there is something that [`step`](Self::step) has to look at, or for this long.
+    /// Returns whether it had to wait.
     pub fn wait_for_work(&self, most: Duration) -> bool {
         self.data_path.wait_for_work(most)
     }
@@ -319,7 +319,7 @@ pub struct Wake {
     pub wait: u32,
 }
 
-/// Who makes a call, on which open file.
+/// The caller, and the open file.
 #[derive(Clone, Copy, Debug)]
 struct Caller<'a> {
     file: u32,
@@ -329,7 +329,7 @@ struct Caller<'a> {
     traps_stores: bool,
 }
 
-/// Everything the driver of a NIC keeps.
+/// The complete state of a NIC's driver.
 #[derive(Debug)]
 struct Device {
     rules: Rules,

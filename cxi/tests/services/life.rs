@@ -1,13 +1,11 @@
 //! Services through the safe API, on every driver release the mock models.
 
-use std::sync::Arc;
-
 use crate::common::{ALL, FROM_13_1, modest, nic, root, user, vni, with};
 use cxi::driver::Quirks;
 use cxi::lni::{EventQueueOptions, PtOptions, TxqOptions};
 use cxi::{
-    Device, DeviceId, ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer,
-    ServiceId, ServiceSpec, TrafficClass, TrafficClasses, Transport, VniAccess, VniRange,
+    ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
+    TrafficClass, TrafficClasses, VniAccess, VniRange,
 };
 use cxi_ioctl::DriverRelease;
 use cxi_mock::Credentials;
@@ -320,44 +318,6 @@ fn the_service_of_the_front_page_can_be_used() {
     lni.alloc_txq(&profile, &options).unwrap();
     lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events))
         .unwrap();
-}
-
-#[test]
-fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
-    let file = nic(DriverRelease::Shs14_0_1).open().unwrap();
-    let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));
-    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&transport));
-    let services = device.services();
-    let scoped = |number| services.create_scoped(&modest(number).build().unwrap());
-    let kept = scoped(1024).unwrap().keep();
-    scoped(1025).unwrap().destroy().unwrap();
-    assert!(services.get(kept).is_ok());
-    drop((services, device));
-    assert_eq!(Arc::strong_count(&transport), 1, "the file can be closed");
-}
-
-#[test]
-fn scoped_services_end_or_are_kept() {
-    let nic = nic(DriverRelease::Main);
-    let services = root(&nic).services();
-    let spec = modest(5).build().unwrap();
-    let first = services.create_scoped(&spec).unwrap();
-    let id = first.id();
-    drop(first);
-    assert!(services.get(id).is_err());
-
-    let kept = services.create_scoped(&spec).unwrap().keep();
-    assert!(services.get(kept).is_ok());
-
-    let other = services.create_scoped(&spec).unwrap();
-    let device = root(&nic);
-    let form = cxi_ioctl::LniAllocForm::new();
-    form.alloc(&**device.transport(), other.id().get()).unwrap();
-    let (other, error) = other.destroy().unwrap_err();
-    assert!(error.is_busy());
-    drop(device);
-    other.destroy().unwrap();
-    assert_eq!(services.list().unwrap().len(), 2);
 }
 
 #[test]

@@ -12,4 +12,6 @@ mod life;
 mod quirks;
 mod refusals;
 mod releases;
+mod scoped;
 mod shortages;
+mod waiting;

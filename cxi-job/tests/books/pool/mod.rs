@@ -1,5 +1,6 @@
 //! The VNI pool.
 
+mod actions;
 mod life;
 mod properties;
 mod recovery;

@@ -2,6 +2,7 @@
 
 mod defined;
 mod object;
+mod queue;
 mod service;
 mod start;
 
