@@ -3,7 +3,7 @@
 
 fn main() -> cxi::Result<()> {
     for nic in cxi::devices()? {
-        let (device, info) = nic.into_parts()?;
+        let (device, info) = (nic.device()?, nic.info()?);
         let free = device.availability()?.resources[cxi::Resource::Txqs].reservable;
         println!(
             "{}: {}, link up: {}, {free} TXQs",

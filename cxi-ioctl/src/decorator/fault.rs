@@ -37,7 +37,8 @@ impl Fault {
 
     /// SVC_ALLOC fails with ENOSPC and reports that only this many are available of a resource: an
     /// index of `RSRC_*`, or a `cxi::Resource`. Like a driver, it reports nothing about the
-    /// resources after that.
+    /// resources after that. A request that reserves no more than `available` is refused all the
+    /// same, without an apparent reason.
     #[must_use]
     pub fn shortage(resource: impl Into<usize>, available: u16) -> Self {
         let resource = resource.into();

@@ -5,6 +5,7 @@ mod shortage;
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use cxi_ioctl::{CommandError, Errno, Opcode};
 
@@ -18,18 +19,20 @@ pub use shortage::{Shortage, VniConflict};
 /// Printed as one line: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
 /// [`kind`](Self::kind) has the same for programs, and [`errno`](Self::errno) is the driver's
 /// errno. Converts to an [`io::Error`] of the matching kind that keeps the text.
+#[derive(Clone)]
 pub struct Error(Box<Repr>);
 
+#[derive(Clone)]
 struct Repr {
     device: Option<DeviceId>,
     opcode: Option<Opcode>,
     errno: Errno,
-    kind: ErrorKind,
+    kind: Arc<ErrorKind>,
     leftover: Option<Leftover>,
 }
 
 /// A service that was made on the way and could not be destroyed again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Leftover {
     /// The service, which still exists.
@@ -49,7 +52,7 @@ impl Error {
             device: None,
             opcode: None,
             errno,
-            kind,
+            kind: Arc::new(kind),
             leftover: None,
         }))
     }
@@ -134,7 +137,7 @@ impl Error {
     /// Whether something is still in use, so that the same call may succeed later.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Busy { .. })
+        matches!(*self.0.kind, ErrorKind::Busy { .. })
     }
 }
 
@@ -173,7 +176,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     /// The cause: the system's error, the invalid value, or the driver's errno.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match &self.0.kind {
+        Some(match &*self.0.kind {
             ErrorKind::Open { error, .. } => error,
             ErrorKind::InvalidSpec(error) => error,
             ErrorKind::InvalidValue(error) => &**error,
@@ -182,6 +185,13 @@ impl std::error::Error for Error {
             ErrorKind::Protocol(error) => error,
             _ => &self.0.errno,
         })
+    }
+}
+
+/// So that `?` works on [`NodeDevice::device`](crate::FoundDevice::device) and the like.
+impl From<&Error> for Error {
+    fn from(error: &Error) -> Self {
+        error.clone()
     }
 }
 
@@ -268,6 +278,18 @@ mod tests {
         assert_eq!(io.to_string(), text);
         let back = io.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         assert_eq!(back.map(Error::errno), Some(Errno::EPERM));
+    }
+
+    #[test]
+    fn a_borrowed_error_converts_to_an_equal_one() {
+        let error = Error::invalid(ErrorKind::InvalidInput("no".into())).on(DeviceId::new(3));
+        let same = || -> Result<()> { Err(&error)? };
+        assert_eq!(same().unwrap_err().to_string(), error.to_string());
+        assert_eq!(
+            error.clone().on(DeviceId::new(4)).device(),
+            Some(DeviceId::new(4))
+        );
+        assert_eq!(error.device(), Some(DeviceId::new(3)));
     }
 
     #[test]

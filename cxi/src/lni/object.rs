@@ -134,6 +134,13 @@ pub struct NotClosed<T> {
     pub error: Error,
 }
 
+impl<T> From<NotClosed<T>> for Error {
+    /// Drops the handle.
+    fn from(refused: NotClosed<T>) -> Self {
+        refused.error
+    }
+}
+
 /// Adds `close` to a handle type.
 macro_rules! closable {
     ($handle:ident, $opcode:literal, $alias:literal, $busy:literal) => {

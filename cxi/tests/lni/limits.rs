@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::{ALL, all, lni_with, modest, nic, root, user, vni};
-use cxi::lni::{EventQueueOptions, Lni, MapFlags, MapOptions, PtOptions, TgqOptions, TxqOptions};
+use cxi::lni::{
+    EventQueueOptions, Lni, MapFlags, MapOptions, NotClosed, PtOptions, TgqOptions, TxqOptions,
+};
 use cxi::{
     Device, DeviceMemory, DriverRelease, Errno, Limit, Member, Resource, Result, ServiceId,
     TrafficClass,
@@ -238,6 +240,11 @@ fn closing_reports_and_gives_the_handle_back() {
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let refused = lni.close().unwrap_err();
+    let converted = cxi::Error::from(NotClosed {
+        handle: (),
+        error: refused.error.clone(),
+    });
+    assert!(converted.is_busy());
     assert_eq!(refused.error.errno(), Errno::EBUSY);
     assert!(refused.error.is_busy());
     assert_eq!(
