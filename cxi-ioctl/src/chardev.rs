@@ -106,7 +106,7 @@ impl Transport for CharDev {
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        Mapping::of_file(&self.file, offset, len)
+        Mapping::from_file(&self.file, offset, len)
     }
 
     fn file(&self) -> Option<BorrowedFd<'_>> {

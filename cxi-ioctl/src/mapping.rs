@@ -49,7 +49,7 @@ impl Mapping {
     /// EINVAL for an empty window, an offset that is not a multiple of the page size, or a length
     /// that is not a multiple of eight; otherwise the errno of `mmap(2)`: ENODEV for a file that
     /// cannot be mapped, EACCES for one that is not open for writing.
-    pub fn of_file(file: impl AsFd, offset: u64, len: usize) -> Result<Self, Errno> {
+    pub fn from_file(file: impl AsFd, offset: u64, len: usize) -> Result<Self, Errno> {
         if !offset.is_multiple_of(page_size() as u64) {
             return Err(Errno::EINVAL);
         }
@@ -247,8 +247,8 @@ mod tests {
     fn two_windows_of_a_file_show_each_others_writes() {
         let mut file = tempfile::tempfile().unwrap();
         file.set_len(8192).unwrap();
-        let one = Mapping::of_file(&file, 0, 8192).unwrap();
-        let two = Mapping::of_file(&file, 4096, 4096).unwrap();
+        let one = Mapping::from_file(&file, 0, 8192).unwrap();
+        let two = Mapping::from_file(&file, 4096, 4096).unwrap();
         one.write_u64(4096 + 16, 0xDEAD_BEEF).unwrap();
         assert_eq!(two.read_u64(16), Ok(0xDEAD_BEEF));
         file.seek(SeekFrom::Start(4096)).unwrap();
@@ -270,13 +270,13 @@ mod tests {
             (0, isize::MAX as usize + 1),
         ] {
             assert!(
-                Mapping::of_file(&file, offset, len).is_err(),
+                Mapping::from_file(&file, offset, len).is_err(),
                 "{offset} {len}"
             );
         }
         let (read_only, _other) = std::io::pipe().unwrap();
         assert_eq!(
-            Mapping::of_file(&read_only, 0, 4096).unwrap_err(),
+            Mapping::from_file(&read_only, 0, 4096).unwrap_err(),
             Errno::EACCES
         );
     }

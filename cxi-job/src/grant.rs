@@ -79,7 +79,7 @@ impl Grant {
                 tcs: entry.traffic_classes,
             })
             .collect();
-        SlingshotEnv::of_services(&services)
+        SlingshotEnv::from_services(&services)
     }
 
     /// Everything that was cut, on any NIC.

@@ -41,7 +41,7 @@ pub(super) fn is_same(before: &Service, now: &Service) -> bool {
 
 fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {
     let owner = describe::owner(service);
-    let mut entry = ServiceUsage::new(service.id(), service.limits()).owned_by(owner);
+    let mut entry = ServiceUsage::new(service.id(), service.limits()).owner(owner);
     entry.system = service.is_system();
     let used = in_use.iter().find(|usage| usage.service == service.id());
     entry.in_use = used.map_or_else(ResourceMap::default, |usage| usage.in_use);

@@ -230,7 +230,7 @@ fn queue_windows_are_memory_of_their_own() {
     }
     let memory = root.client().window_memory().unwrap();
     let offset = two.wp_addr.offset;
-    let seen = cxi_ioctl::Mapping::of_file(&*memory, offset, 4096).unwrap();
+    let seen = cxi_ioctl::Mapping::from_file(&*memory, offset, 4096).unwrap();
     assert_eq!(seen.read_u64(0), Ok(4));
     nic.hardware().set_txq_in_flight(one.cq, 3).unwrap();
     let mut acks = CqAckCounterCmd::new();

@@ -85,7 +85,7 @@ mod tests {
         let client = Nic::new(NicConfig::new()).unwrap().open().unwrap();
         let memory = client.window_memory().unwrap();
         let probe = Probe::new(&memory).unwrap();
-        let own = Mapping::of_file(&*memory, 0, 4096).unwrap();
+        let own = Mapping::from_file(&*memory, 0, 4096).unwrap();
         assert!(
             !probe.is_open_elsewhere(),
             "what the server maps does not count"
@@ -93,7 +93,7 @@ mod tests {
         let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
         let opened = File::options().read(true).write(true).open(path).unwrap();
         assert!(probe.is_open_elsewhere());
-        let mapping = Mapping::of_file(&opened, 0, 4096).unwrap();
+        let mapping = Mapping::from_file(&opened, 0, 4096).unwrap();
         drop(opened);
         assert!(probe.is_open_elsewhere(), "it is mapped");
         drop(mapping);

@@ -108,6 +108,8 @@ mod hardware;
 mod host;
 mod id;
 mod info;
+// For the crates of this workspace.
+#[doc(hidden)]
 pub mod kernel_file;
 mod limits;
 pub mod lni;

@@ -12,7 +12,7 @@
 //!     .with(Resource::Tles, Limit::at_most(1))
 //!     .as_stored();
 //! let services = [(ServiceId::new(2)?, job), (ServiceId::new(3)?, job)];
-//! let taken = Reservations::of(services, false);
+//! let taken = Reservations::from_services(services, false);
 //! assert_eq!(taken.reservable(Resource::Txqs, 1024), 992);
 //! assert_eq!(taken.reserved(Resource::Tles), 16);
 //! assert_eq!(taken.tle_pools_left(), 2);
@@ -80,7 +80,7 @@ pub struct Reservations {
 impl Reservations {
     /// The sum over services; `le_pool_by_maximum` as in [`Limits::takes_le_pool`].
     #[must_use]
-    pub fn of(
+    pub fn from_services(
         services: impl IntoIterator<Item = (ServiceId, Limits)>,
         le_pool_by_maximum: bool,
     ) -> Self {

@@ -72,7 +72,7 @@ pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure>
                 tcs: service.traffic_classes().unwrap_or(TrafficClasses::all()),
             })
             .collect();
-        SlingshotEnv::of_services(&services)
+        SlingshotEnv::from_services(&services)
     };
     Ok(told(found.map_err(|error| failure(&error))?.vars()))
 }

@@ -71,7 +71,7 @@ pub(super) fn of_node(
         match plan(&planned.policy, planned.size, &usage, planned.mode) {
             Ok(made) => plans.push((device.id(), one(device, &usage, made.limits, made.cuts))),
             Err(error) => {
-                let short = Explanation::of_plan(&error, device);
+                let short = Explanation::from_plan(&error, device);
                 failures.extend(
                     short
                         .iter()

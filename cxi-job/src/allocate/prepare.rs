@@ -57,7 +57,7 @@ impl<'a> Prepared<'a> {
             None => limits(request, &view.usage),
         };
         let (limits, cuts) = planned.map_err(|error| {
-            let explanations = Explanation::of_plan(&error, device);
+            let explanations = Explanation::from_plan(&error, device);
             NicFailure::new(nic.id(), Cause::Plan(error)).explained(explanations)
         })?;
         let spec = request.spec.with_limits(limits);

@@ -204,7 +204,7 @@ impl SlingshotEnv {
     /// # Errors
     /// [`EnvironmentError`]: no service, a NIC named twice, services with different VNIs, or no
     /// traffic class that all of them allow.
-    pub fn of_services(services: &[JobService]) -> Result<Self, EnvironmentError> {
+    pub fn from_services(services: &[JobService]) -> Result<Self, EnvironmentError> {
         let mut services: Vec<&JobService> = services.iter().collect();
         services.sort_by_key(|service| service.device);
         let first = services.first().ok_or(EnvironmentError::NoService)?;

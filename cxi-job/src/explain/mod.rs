@@ -112,7 +112,7 @@ impl Explanation {
     /// Explains why the limits of a job could not be planned: one explanation for each shortage.
     /// `device` is the NIC that they were planned for.
     #[must_use]
-    pub fn of_plan(error: &PlanError, device: &Device) -> Vec<Self> {
+    pub fn from_plan(error: &PlanError, device: &Device) -> Vec<Self> {
         let view = NicView::read(device).ok();
         let short = error.short.iter();
         short

@@ -22,7 +22,7 @@
 //! let totals = ResourceMap::from([2048, 1024, 512, 2047, 2047, 16384, 2048, 1022]);
 //! let mut held = Limits::default();
 //! held[Resource::Ptes] = Limit::new(2000, 2048)?;
-//! let other = ServiceUsage::new(ServiceId::new(5)?, held).owned_by("uid 5588");
+//! let other = ServiceUsage::new(ServiceId::new(5)?, held).owner("uid 5588");
 //! let nic = NicUsage::new(DeviceId::new(1), totals, vec![other]);
 //!
 //! let policy = LimitPolicy::hpe_recommended().subtract(Subtract::All);

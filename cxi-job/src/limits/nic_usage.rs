@@ -42,7 +42,7 @@ impl NicUsage {
     #[must_use]
     pub fn reservations(&self) -> Reservations {
         let services = self.services.iter();
-        Reservations::of(
+        Reservations::from_services(
             services.map(|service| (service.service, service.limits)),
             self.le_pool_by_maximum,
         )
@@ -105,14 +105,14 @@ impl ServiceUsage {
 
     /// Sets its owner, for people.
     #[must_use]
-    pub fn owned_by(mut self, owner: impl Into<String>) -> Self {
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
     /// Makes it a system service.
     #[must_use]
-    pub const fn of_system(mut self) -> Self {
+    pub const fn system(mut self) -> Self {
         self.system = true;
         self
     }
@@ -120,7 +120,7 @@ impl ServiceUsage {
     /// Sets what it uses, as the driver reports it: 65535 means that the driver does not know (LEs
     /// and TLEs of a service without a pool of its own).
     #[must_use]
-    pub fn using(mut self, reported: ResourceMap<u16>) -> Self {
+    pub fn in_use(mut self, reported: ResourceMap<u16>) -> Self {
         self.in_use = reported.map(|_, count| (count != u16::MAX).then_some(count));
         self
     }

@@ -180,7 +180,7 @@ fn job_service(device: u32, id: u32, vnis: &[u16], tcs: TrafficClasses) -> JobSe
 #[test]
 fn services_make_an_environment_in_the_order_of_the_nics() {
     let both = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
-    let env = SlingshotEnv::of_services(&[
+    let env = SlingshotEnv::from_services(&[
         job_service(10, 7, &[1500, 1501], both | TrafficClasses::BULK_DATA),
         job_service(2, 9, &[1500, 1501], both),
     ])
@@ -194,7 +194,7 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
             ("SLINGSHOT_TCS", "0xa".to_owned()),
         ]
     );
-    let differ = SlingshotEnv::of_services(&[
+    let differ = SlingshotEnv::from_services(&[
         job_service(0, 7, &[1500], both),
         job_service(1, 9, &[1501], both),
     ]);
@@ -202,7 +202,7 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
         differ.unwrap_err().to_string(),
         "the service on cxi1 allows other VNIs than the one on cxi0: all must allow the same in the same order"
     );
-    let disjoint = SlingshotEnv::of_services(&[
+    let disjoint = SlingshotEnv::from_services(&[
         job_service(0, 7, &[1500], TrafficClasses::BULK_DATA),
         job_service(1, 9, &[1500], both),
     ]);
@@ -211,7 +211,7 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
         Err(EnvironmentError::TrafficClasses { .. })
     ));
     assert_eq!(
-        SlingshotEnv::of_services(&[]),
+        SlingshotEnv::from_services(&[]),
         Err(EnvironmentError::NoService)
     );
 }

@@ -160,7 +160,7 @@ impl Windows {
         if !inside || !offset.is_multiple_of(PAGE) {
             return Err(Errno::EINVAL);
         }
-        Mapping::of_file(self.memory()?, offset, len)
+        Mapping::from_file(self.memory()?, offset, len)
     }
 }
 

@@ -201,7 +201,7 @@ mod tests {
             let ids = (1..).take(services).map(|id| ServiceId::new(id).unwrap());
             let services = ids.map(|id| (id, *having));
             let evidence = Evidence {
-                taken: Reservations::of(services, old),
+                taken: Reservations::from_services(services, old),
                 ..room(old)
             };
             assert_eq!(

@@ -205,7 +205,7 @@ impl ServiceBuffer {
 
     pub(crate) fn reservations(&self, le_pool_by_maximum: bool) -> Reservations {
         let services = self.services.iter();
-        Reservations::of(
+        Reservations::from_services(
             services.map(|service| (service.id(), service.limits())),
             le_pool_by_maximum,
         )

@@ -129,9 +129,9 @@ fn system_services_are_taken_off_and_others_by_choice() {
     let mut in_use = ResourceMap::<u16>::default();
     in_use[Resource::Acs] = 900;
     let system = service(2, &[(Resource::Acs, 100, 1022)])
-        .of_system()
-        .using(in_use);
-    let user = service(5, &[(Resource::Acs, 60, 1022)]).owned_by("uid 5588");
+        .system()
+        .in_use(in_use);
+    let user = service(5, &[(Resource::Acs, 60, 1022)]).owner("uid 5588");
     let nic = nic(CASSINI_1, vec![default_service(), system, user]);
     let size = Multiplier::Cores(64);
     let policy = LimitPolicy::hpe_recommended();
@@ -174,8 +174,8 @@ fn system_services_are_taken_off_and_others_by_choice() {
 fn a_use_of_65535_is_unknown() {
     let reported = ResourceMap::from([u16::MAX; 8]);
     let system = service(2, &[(Resource::Tles, 8, 8), (Resource::Ptes, 48, 2048)])
-        .of_system()
-        .using(reported);
+        .system()
+        .in_use(reported);
     assert_eq!(
         (system.holds(Resource::Ptes), system.holds(Resource::Les)),
         (48, 0)
@@ -200,10 +200,10 @@ fn a_use_of_65535_is_unknown() {
 
 #[test]
 fn the_fourth_job_with_tles_finds_no_pool() {
-    let job = |id| service(id, &[(Resource::Tles, 8, 8)]).owned_by(format!("uid {}", 1000 + id));
+    let job = |id| service(id, &[(Resource::Tles, 8, 8)]).owner(format!("uid {}", 1000 + id));
     let nic = nic(
         CASSINI_1,
-        vec![default_service().of_system(), job(2), job(3), job(4)],
+        vec![default_service().system(), job(2), job(3), job(4)],
     );
     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
     let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
@@ -233,7 +233,7 @@ fn tles_are_at_least_eight_or_none() {
         (2040, None, 8),
         (2041, None, 0),
     ] {
-        let system = service(2, &[(Resource::Tles, held, held)]).of_system();
+        let system = service(2, &[(Resource::Tles, held, held)]).system();
         let nic = nic(CASSINI_1, vec![system]);
         let got = |mode| {
             plan(&policy, size, &nic, mode)
@@ -287,7 +287,7 @@ fn several_nics_are_planned_each_by_what_it_has() {
     free.device = DeviceId::new(0);
     let full = nic(
         CASSINI_1,
-        vec![service(2, &[(Resource::Ptes, 2048, 2048)]).of_system()],
+        vec![service(2, &[(Resource::Ptes, 2048, 2048)]).system()],
     );
     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
     let plans = plan_all(&policy, size, &[free.clone(), free.clone()], Mode::Strict).unwrap();

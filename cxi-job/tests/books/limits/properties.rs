@@ -15,8 +15,8 @@ fn any_service(id: u32) -> impl Strategy<Value = ServiceUsage> {
             let limits =
                 ResourceMap::from(pairs.map(|(reserved, more)| limit(reserved, reserved + more)));
             let service = ServiceUsage::new(ServiceId::new(id).unwrap(), limits)
-                .using(ResourceMap::from(used));
-            if system { service.of_system() } else { service }
+                .in_use(ResourceMap::from(used));
+            if system { service.system() } else { service }
         })
 }
 

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cxi_job::pool::{
-    Allotment, Event, PoolConfig, PoolError, ReserveError, Snapshot, Timestamp, VniPool, VniRequest,
+    Allotment, Event, PoolError, ReserveError, Snapshot, Timestamp, VniPool, VniRequest,
 };
-use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::{IdSet, JobId, NodeName};
 use proptest::prelude::*;
 
 use super::actions::{Action, REST, action, blue, config, job, node, nodes, request, step};
-use super::support::ids;
 
 struct World {
     pool: VniPool,
