@@ -6,12 +6,14 @@ cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
 scontrol=/usr/bin/scontrol
 
-network=$("$scontrol" show job --oneliner "$SLURM_JOB_ID" | sed -n 's/.* Network=\([^ ]*\).*/\1/p')
+# One line for each component of a heterogeneous job.
+network=$("$scontrol" show job --oneliner "$SLURM_JOB_ID" |
+    sed -n "s/^JobId=$SLURM_JOB_ID .* Network=\([^ ]*\).*/\1/p")
 set -- --uid "$SLURM_JOB_UID" --nodes "$SLURM_JOB_NODELIST" --network "$network"
 if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
     set -- --component "$SLURM_JOB_ID" "$@"
 fi
 code=0
 why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1) || code=$?
-[ "$code" = 0 ] || "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $why"
+[ "$code" = 0 ] || "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $(echo "$why" | tr -s '\n ' ' ')"
 exit "$code"

@@ -5,7 +5,12 @@ set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
 
-environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}")
+code=0
+environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" 2>&1) || code=$?
+if [ "$code" != 0 ]; then
+    printf '%s\n' "$environment" | sed 's/^/print slingshot: /'
+    exit "$code"
+fi
 printf '%s\n' "$environment"
 case "$SLURM_PROCID $environment" in
 "0 "*SLINGSHOT_CXI_SCALED_BACK=*)

@@ -1,0 +1,394 @@
+//! The scripts for Slurm in a real Slurm, the distribution's, on two mock nodes.
+//!
+//! Each test has a cluster of its own, which `tests/slurm/cluster` makes for anybody.
+
+mod node;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use node::{Directory, SERVER, eventually, skip};
+
+const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+
+struct Cluster {
+    process: Child,
+    directory: Directory,
+}
+
+impl Cluster {
+    /// A cluster with these VNIs; none where there cannot be one.
+    fn start(vnis: &str) -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() {
+            skip("Slurm's daemons run as root");
+            return None;
+        }
+        for program in ["slurmctld", "slurmd", "munged"] {
+            let found = Command::new(program).arg("-V").output().is_ok();
+            if !found {
+                skip(&format!(
+                    "there is no {program}: apt-get install slurm-wlm munge"
+                ));
+                return None;
+            }
+        }
+        if !node::possible() {
+            return None;
+        }
+        let directory = Directory::new();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("slurm/cluster");
+        let process = Command::new(script)
+            // Until its standard input is closed.
+            .args(["sh", "-c", "touch $DIR/ready; cat"])
+            .envs([
+                ("CXI", CXI),
+                ("CXI_MOCK_SERVER", SERVER),
+                ("CXI_SLURM_VNIS", vnis),
+            ])
+            .env("CXI_SLURM_PORT", free_ports().to_string())
+            .env("DIR", directory.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut cluster = Self { process, directory };
+        let ready = cluster.directory.path().join("ready");
+        eventually("the cluster is ready", || {
+            assert_eq!(
+                cluster.process.try_wait().unwrap(),
+                None,
+                "the cluster has ended"
+            );
+            ready.exists()
+        });
+        Some(cluster)
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let path = self.directory.path();
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(path)
+            .env("DIR", path)
+            .env("MOCK", SERVER)
+            .env("SLURM_CONF", path.join("slurm.conf"))
+            .env("CXI_CONFIG", path.join("cxi/cxi.toml"));
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Output {
+        self.command(program, arguments)
+            .output()
+            .expect("a program")
+    }
+
+    /// What a program prints that ends well.
+    fn printed(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.run(program, arguments);
+        assert!(
+            output.status.success(),
+            "{program} {arguments:?}: {output:?}"
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The number of a batch job that runs this script.
+    fn batch(&self, options: &[&str], script: &str) -> String {
+        let wrap = format!("--wrap={script}");
+        let output = self.directory.join("job.%j");
+        let all = [&["--parsable", "-o", &output, &wrap], options].concat();
+        self.printed("sbatch", &all).trim().to_owned()
+    }
+
+    /// What a batch job wrote, when it has ended.
+    fn ended(&self, job: &str) -> String {
+        eventually("the job ends", || {
+            let state = self.state(job);
+            ["COMPLETED", "FAILED"]
+                .iter()
+                .any(|end| state.contains(&format!("JobState={end} ")))
+        });
+        fs::read_to_string(self.directory.join(&format!("job.{job}"))).unwrap_or_default()
+    }
+
+    fn state(&self, job: &str) -> String {
+        self.printed("scontrol", &["show", "job", "--oneliner", job])
+    }
+
+    fn on(&self, node: &str, arguments: &[&str]) -> Output {
+        let on = self.directory.join("on");
+        self.run(&on, &[&[node], arguments].concat())
+    }
+
+    /// The services on a node besides the default one.
+    fn services(&self, node: &str) -> usize {
+        let list = self.on(node, &[CXI, "--json", "service", "list"]);
+        let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+        list["services"].as_array().unwrap().len() - 1
+    }
+
+    fn nodes(&self) -> String {
+        self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"])
+            .replace('\n', " ")
+    }
+
+    fn is_idle(&self) -> bool {
+        self.nodes() == "n1:idle n2:idle "
+    }
+
+    /// VNIs that the controller could give away now.
+    fn free(&self) -> u64 {
+        // Whoever looks for VNIs looks for confirmations first.
+        let _ = self.run(CXI, &["job", "release", "none"]);
+        let show = self.printed(CXI, &["--json", "vni", "show"]);
+        let show: serde_json::Value = serde_json::from_str(&show).unwrap();
+        show["free"].as_u64().unwrap()
+    }
+
+    fn health_check(&self, node: &str) {
+        let name = format!("SLURMD_NODENAME={node}");
+        let script = self.directory.join("cxi/slurm/health-check.sh");
+        assert!(self.on(node, &["env", &name, &script]).status.success());
+    }
+
+    fn control(&self, node: &str, arguments: &[&str]) {
+        let node = self.directory.join(node);
+        self.printed(SERVER, &[&["ctl", "--dir", &node], arguments].concat());
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            for log in ["slurmctld", "slurmd.n1", "slurmd.n2"] {
+                let text = fs::read_to_string(self.directory.path().join("log").join(log));
+                let text = text.unwrap_or_default();
+                let lines: Vec<&str> = text.lines().collect();
+                let last = lines.iter().skip(lines.len().saturating_sub(12));
+                eprintln!("--- {log}");
+                last.for_each(|line| eprintln!("{line}"));
+            }
+        }
+    }
+}
+
+/// The first of ten ports that nobody listens at.
+fn free_ports() -> u16 {
+    static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
+    loop {
+        let next = NEXT.fetch_add(10, std::sync::atomic::Ordering::Relaxed);
+        let first = 20_000 + u16::try_from(std::process::id() % 1000).unwrap() * 10 + next;
+        if (first..first + 10).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return first;
+        }
+    }
+}
+
+/// Lines of a job's output that say what it was told of Slingshot.
+fn told(output: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = output
+        .lines()
+        .filter(|line| line.starts_with("SLINGSHOT_"))
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn jobs_have_one_vni_on_all_nodes_and_it_comes_back() {
+    let Some(cluster) = Cluster::start("1024-1025") else {
+        return;
+    };
+    let environment = cluster.printed("srun", &["-N2", "-n3", "env"]);
+    let told = told(&environment);
+    assert_eq!(
+        told.iter()
+            .filter(|line| **line == "SLINGSHOT_VNIS=1024")
+            .count(),
+        3,
+        "{told:?}"
+    );
+    eventually("both nodes are clean", || {
+        cluster.services("n1") + cluster.services("n2") == 0
+    });
+    eventually("the VNI is free", || cluster.free() == 2);
+    assert!(cluster.is_idle(), "{}", cluster.nodes());
+
+    // Each node gives what its own CPUs ask for; the user may ask for something else.
+    let script = format!("srun {CXI} --json service list");
+    let reserved = |output: &str| -> Vec<u64> {
+        let values = output.split("\"name\": \"TXQs\"").skip(1);
+        let values = values.filter_map(|rest| rest.split("\"res\": ").nth(1));
+        let numbers = values.filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        let mut numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.retain(|number| *number > 0);
+        numbers
+    };
+    let job = cluster.batch(&["-N2", "-n3"], &script);
+    assert_eq!(reserved(&cluster.ended(&job)), [2, 4]);
+    let job = cluster.batch(&["-N2", "-n3", "--network=depth=5"], &script);
+    assert_eq!(reserved(&cluster.ended(&job)), [10]);
+    let job = cluster.batch(&["-N1", "--network=no_vni"], "srun env");
+    assert!(self::told(&cluster.ended(&job)).is_empty());
+}
+
+#[test]
+fn every_component_of_a_heterogeneous_job_has_its_environment() {
+    let Some(cluster) = Cluster::start("1024-1025") else {
+        return;
+    };
+    let script = cluster.directory.join("het");
+    fs::write(
+        &script,
+        "#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -N1 -n2\nsrun --het-group=0,1 env\n",
+    )
+    .unwrap();
+    let output = cluster.directory.join("job.%j");
+    let job = cluster.printed("sbatch", &["--parsable", "-o", &output, &script]);
+    let output = cluster.ended(job.trim());
+    let told = told(&output);
+    assert_eq!(
+        told.iter()
+            .filter(|line| **line == "SLINGSHOT_VNIS=1024")
+            .count(),
+        3,
+        "{output}"
+    );
+    eventually("the VNI is free", || cluster.free() == 2);
+    assert_eq!(cluster.services("n1") + cluster.services("n2"), 0);
+}
+
+#[test]
+fn a_job_without_a_vni_is_requeued_and_no_node_is_drained() {
+    let Some(cluster) = Cluster::start("1024") else {
+        return;
+    };
+    let first = cluster.batch(&["-N1", "-n1"], "sleep 60");
+    eventually("the first job runs", || {
+        cluster.state(&first).contains("RUNNING")
+    });
+    let second = cluster.batch(&["-N1", "-n1"], "srun env");
+    eventually("Slurm says why the second one waits", || {
+        let state = cluster.state(&second);
+        state.contains("JobState=PENDING") && state.contains("failed to reserve 1 VNI: 0 available")
+    });
+    assert!(!cluster.nodes().contains("drain"), "{}", cluster.nodes());
+    cluster.printed("scancel", &[&first]);
+    eventually("the VNI is free", || cluster.free() == 1);
+    cluster.printed(
+        "scontrol",
+        &["update", &format!("JobId={second}"), "StartTime=now"],
+    );
+    let output = cluster.ended(&second);
+    assert!(told(&output).contains(&"SLINGSHOT_VNIS=1024"), "{output}");
+}
+
+#[test]
+fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
+    let Some(cluster) = Cluster::start("1024") else {
+        return;
+    };
+    cluster.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
+    cluster.printed("srun", &["-N2", "true"]);
+    eventually("the node is drained", || {
+        cluster.nodes() == "n1:idle n2:drain "
+    });
+    assert_eq!(
+        (
+            cluster.services("n1"),
+            cluster.services("n2"),
+            cluster.free()
+        ),
+        (0, 1, 0)
+    );
+    cluster.health_check("n2");
+    assert_eq!(cluster.services("n2"), 1, "still busy");
+    cluster.control("n2", &["clear-faults"]);
+    cluster.health_check("n2");
+    assert_eq!((cluster.services("n2"), cluster.free()), (0, 1));
+    cluster.printed("scontrol", &["update", "NodeName=n2", "State=RESUME"]);
+    cluster.printed("srun", &["-N2", "true"]);
+}
+
+#[test]
+fn a_node_that_is_reset_during_a_job_confirms_when_it_boots() {
+    let Some(cluster) = Cluster::start("1024") else {
+        return;
+    };
+    let job = cluster.batch(&["-N2", "--no-requeue"], "sleep 60");
+    eventually("the job runs", || {
+        cluster.services("n1") + cluster.services("n2") == 2
+    });
+    cluster.printed(&cluster.directory.join("crash"), &["n2"]);
+    cluster.printed(
+        "scontrol",
+        &["update", "NodeName=n2", "State=DOWN", "Reason=crash"],
+    );
+    eventually("the job has failed", || {
+        cluster.state(&job).contains("NODE_FAIL")
+    });
+    eventually("the other node is clean", || cluster.services("n1") == 0);
+    assert_eq!(cluster.free(), 0);
+    let list = cluster.printed(CXI, &["job", "list", "--controller"]);
+    assert!(list.contains("waits for n2"), "{list}");
+    let boot = cluster.directory.join("boot");
+    // It leaves daemons behind that hold its output.
+    let status = cluster
+        .command(&boot, &["n2"])
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(cluster.free(), 1);
+}
+
+#[test]
+fn a_task_without_a_record_fails_and_says_why() {
+    let Some(cluster) = Cluster::start("1024") else {
+        return;
+    };
+    let job = cluster.batch(
+        &["-N1"],
+        "rm $DIR/n1.run/jobs/$SLURM_JOB_ID.json; srun echo started",
+    );
+    let output = cluster.ended(&job);
+    assert!(!output.contains("started"), "{output}");
+    let told = format!("slingshot: error: job {job} has no record on this node: there is no ");
+    assert!(output.contains(&told), "{output}");
+}
+
+#[test]
+fn a_health_check_takes_nothing_from_jobs_that_start() {
+    let Some(cluster) = Cluster::start("1024-1039") else {
+        return;
+    };
+    let jobs: Vec<String> = (0..24)
+        .map(|_| cluster.batch(&["-N1", "-n1"], "srun env; sleep 0.2"))
+        .collect();
+    std::thread::scope(|scope| {
+        let checks = scope.spawn(|| {
+            let mut rounds = 0;
+            while cluster.printed("squeue", &["--noheader"]).contains(' ') {
+                cluster.health_check("n1");
+                cluster.health_check("n2");
+                rounds += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            rounds
+        });
+        assert!(checks.join().unwrap() > 3);
+    });
+    for job in jobs {
+        let output = cluster.ended(&job);
+        assert_eq!(told(&output).len(), 4, "{output}");
+    }
+    eventually("all VNIs are free", || cluster.free() == 16);
+    assert!(cluster.is_idle(), "{}", cluster.nodes());
+}
