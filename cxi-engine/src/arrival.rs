@@ -101,7 +101,9 @@ impl Engine {
             Ok(landing) => self.move_data(landing, data),
             Err(code) => {
                 self.telemetry.refused += 1;
-                self.reply(back, Reply::refusal(code));
+                let reply = Reply::refusal(code);
+                self.observe((back.to, self.settings.nid), request, &reply);
+                self.reply(back, reply);
             }
         }
     }

@@ -9,7 +9,6 @@ use cxi_hw::{
 
 use cxi_hw::command_ring::{FIRST_SLOT, UNIT_SLOTS};
 
-use crate::event_queue::Events;
 use crate::table::Table;
 use crate::{CommandPages, CounterDoorbell, Engine, UpdatePolicy};
 
@@ -306,7 +305,10 @@ impl Engine {
     /// [`poll`](Self::poll) sees: it has events, and its interrupt is masked.
     #[must_use]
     pub fn awaits_registers(&self) -> bool {
-        self.signals.events.iter().any(Events::awaits_unmask)
+        self.signals
+            .events
+            .iter()
+            .any(|(_, events)| events.awaits_unmask())
     }
 
     fn poll_counters(&mut self) {

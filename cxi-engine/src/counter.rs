@@ -6,7 +6,7 @@ use cxi_hw::{CtCommand, CtOp, CtWriteback};
 
 use crate::event_queue::Events;
 use crate::table::Table;
-use crate::{Counter, CounterDoorbell, Effect};
+use crate::{Counter, CounterDoorbell, Effect, Observer};
 
 /// Successes have 48 bits.
 const SUCCESS_MASK: u64 = (1 << 48) - 1;
@@ -44,6 +44,7 @@ pub(crate) struct Signals {
     pub(crate) events: Table<Events>,
     pub(crate) counters: Table<Count>,
     pub(crate) effects: Vec<Effect>,
+    pub(crate) observer: Option<Box<dyn Observer>>,
     /// Triggered commands whose time has come, in order of arrival.
     pub(crate) fired: VecDeque<Triggered>,
     arrivals: u64,
@@ -102,6 +103,9 @@ impl Signals {
     /// Writes an event; to no queue if the number is 0 or the queue is gone.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
         if let Some(events) = self.events.get_mut(eq) {
+            if let Some(observer) = &mut self.observer {
+                observer.event(eq, event, events.is_full());
+            }
             events.post(event, &mut self.effects);
         }
     }

@@ -153,11 +153,17 @@ impl Engine {
             self.inbox.push_back(packet);
             return;
         }
-        let Packet { slot, sequence, .. } = packet;
-        let is_request = matches!(packet.body, Body::Request(..));
-        if !self.fabric.send(packet) && is_request {
+        if let Some(packet) = self.fabric.send(packet) {
+            self.give_up(&packet);
+        }
+    }
+
+    /// A request that nobody answers.
+    fn give_up(&mut self, packet: &Packet) {
+        if let Body::Request(request, _) = &packet.body {
             let reply = Reply::error(ReturnCode::UNDELIVERABLE);
-            self.answered(slot, sequence, &reply);
+            self.observe((packet.from, packet.to), request, &reply);
+            self.answered(packet.slot, packet.sequence, &reply);
         }
     }
 
@@ -172,7 +178,7 @@ impl Engine {
         }
         let mut again = Vec::new();
         let mut lost = Vec::new();
-        for (slot, entry) in (0..).zip(&mut self.flights.slots) {
+        for entry in &mut self.flights.slots {
             let retry = entry
                 .flight
                 .as_mut()
@@ -183,7 +189,7 @@ impl Engine {
             retry.due = now + RETRY_TICKS;
             retry.tries += 1;
             if retry.tries > MAX_TRIES {
-                lost.push((slot, entry.sequence));
+                lost.push(retry.packet.clone());
             } else {
                 again.push(retry.packet.clone());
             }
@@ -192,8 +198,8 @@ impl Engine {
         for packet in again {
             self.send(packet);
         }
-        for (slot, sequence) in lost {
-            self.answered(slot, sequence, &Reply::error(ReturnCode::UNDELIVERABLE));
+        for packet in lost {
+            self.give_up(&packet);
         }
         worked
     }

@@ -99,20 +99,6 @@ impl Engine {
             queue.busy = true;
             queue.pending += 1;
         }
-        let data = match self.gather(rgid, common, atomic.as_mut(), local) {
-            Ok(_) if common.dfa.is_multicast() => Err(ReturnCode::INVALID_DFA_FORMAT),
-            data => data,
-        };
-        let data = match data {
-            Ok(data) => data,
-            Err(code) => {
-                self.complete(&operation, &Reply::error(code));
-                return Ok(());
-            }
-        };
-        if common.op != DmaOp::GET {
-            self.report_send(&operation.report, common.length);
-        }
         let pid_bits = self.settings.pid_bits;
         let restricted = common.flags.contains(DmaFlags::RESTRICTED);
         let eager = if common.op == DmaOp::RENDEZVOUS_PUT {
@@ -120,7 +106,7 @@ impl Engine {
         } else {
             common.length
         };
-        let request = Request {
+        let mut request = Request {
             op: common.op,
             vni: sender.profile.vni,
             // PIDs and portal indices have fewer bits.
@@ -135,8 +121,25 @@ impl Engine {
             length: common.length,
             eager,
             rendezvous_id: common.rendezvous_id,
-            atomic,
+            atomic: None,
         };
+        let data = match self.gather(rgid, common, atomic.as_mut(), local) {
+            Ok(_) if common.dfa.is_multicast() => Err(ReturnCode::INVALID_DFA_FORMAT),
+            data => data,
+        };
+        let data = match data {
+            Ok(data) => data,
+            Err(code) => {
+                let reply = Reply::error(code);
+                self.observe((self.settings.nid, common.dfa.nid()), &request, &reply);
+                self.complete(&operation, &reply);
+                return Ok(());
+            }
+        };
+        if common.op != DmaOp::GET {
+            self.report_send(&operation.report, common.length);
+        }
+        request.atomic = atomic;
         self.launch(common.dfa.nid(), operation, request, data);
         Ok(())
     }

@@ -197,6 +197,8 @@ impl Engine {
                 fetched,
             },
         };
+        let route = (landing.back.to, self.settings.nid);
+        self.observe(route, &landing.request, &reply);
         self.reply(landing.back, reply);
         let requested = landing.list == List::PRIORITY;
         if moved.is_ok() && landing.is_rendezvous() && requested && self.is_current(landing) {

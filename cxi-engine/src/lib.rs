@@ -15,6 +15,7 @@ mod immediate;
 mod issue;
 mod landing;
 mod object;
+mod observe;
 mod packet;
 mod pools;
 mod portal;
@@ -24,6 +25,7 @@ mod request_header;
 mod seam;
 mod search;
 mod sequence;
+mod snapshot;
 mod step;
 mod table;
 mod target;
@@ -41,5 +43,7 @@ pub use object::{
     PoolLimits, Portal, PortalOptions, PortalStatus, Region, Settings, TargetQueue, Thresholds,
     TransmitQueue, UpdatePolicy, WriteBack,
 };
+pub use observe::{ObservedOperation, Observer};
 pub use seam::{ClientMemory, CommandPages, CounterPages, Effect, EventPages, MemoryFault};
+pub use snapshot::{EntrySnapshot, PortalSnapshot, UnexpectedSnapshot};
 pub use telemetry::Telemetry;

@@ -13,9 +13,9 @@ use crate::{Engine, Portal, PortalOptions, PortalStatus};
 /// What is compared for each entry of a list when a message comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
-    match_bits: u64,
-    ignore_bits: u64,
-    id: u32,
+    pub(crate) match_bits: u64,
+    pub(crate) ignore_bits: u64,
+    pub(crate) id: u32,
     id_mask: u32,
     flags: TargetFlags,
 }

@@ -80,6 +80,11 @@ impl<K, V> Sequence<K, V> {
         }
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let pairs = self.keys.iter().zip(&self.values);
+        pairs.filter_map(|(key, value)| key.as_ref().zip(value.as_ref()))
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.values.iter().flatten()
     }

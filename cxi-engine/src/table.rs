@@ -31,8 +31,10 @@ impl<T> Table<T> {
         self.0.get_mut(usize::from(number))?.take()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
+        (0..=u16::MAX)
+            .zip(&self.0)
+            .filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u16, &mut T)> {

@@ -73,7 +73,10 @@ pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
-pub use cxi_engine::{ClientMemory, Fabric, Faults as FabricFaults, MemoryFault, Telemetry};
+pub use cxi_engine::{
+    ClientMemory, EntrySnapshot, Fabric, Faults as FabricFaults, MemoryFault, ObservedOperation,
+    Observer, PortalSnapshot, Telemetry, UnexpectedSnapshot,
+};
 pub use cxi_ioctl::Fault;
 pub use fault::Faults;
 pub use fault_spec::{BadFault, FaultSpec};

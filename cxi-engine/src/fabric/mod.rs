@@ -148,8 +148,8 @@ impl Fabric {
         self.0.faulty.load(Ordering::Acquire)
     }
 
-    /// Sends a packet. Says whether there is such a NIC.
-    pub(crate) fn send(&self, packet: Packet) -> bool {
+    /// Sends a packet. Gives it back if there is no such NIC.
+    pub(crate) fn send(&self, packet: Packet) -> Option<Packet> {
         self.switch().send(packet)
     }
 

@@ -102,16 +102,16 @@ impl Switch {
         self.ports.get_mut(&nid)?.inbox.as_mut()?.pop_front()
     }
 
-    pub(super) fn send(&mut self, packet: Packet) -> bool {
+    pub(super) fn send(&mut self, packet: Packet) -> Option<Packet> {
         if !self.is_attached(packet.to) {
-            return false;
+            return Some(packet);
         }
         let faults = self.faults;
         if self.chance(faults.duplication) {
             self.send_once(packet.clone(), &faults);
         }
         self.send_once(packet, &faults);
-        true
+        None
     }
 
     fn send_once(&mut self, packet: Packet, faults: &Faults) {

@@ -41,7 +41,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cxi_engine::Telemetry;
+use cxi_engine::{Observer, PortalSnapshot, Telemetry};
 use cxi_ioctl::{Errno, Mapping};
 
 use crate::data_path::DataPath;
@@ -284,6 +284,17 @@ impl Nic {
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         *self.data_path.state().engine.telemetry()
+    }
+
+    /// Has an observer watch what operations come to and what events are written, or nobody.
+    pub fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
+        self.data_path.state().engine.set_observer(observer);
+    }
+
+    /// All PtlTEs with their lists.
+    #[must_use]
+    pub fn portals(&self) -> Vec<PortalSnapshot> {
+        self.data_path.state().engine.portals()
     }
 
     /// Whether there are queues or counters whose doorbells only [`step`](Self::step) sees.

@@ -1,0 +1,70 @@
+//! What can be watched: operations as they end, and events as they are written.
+
+use std::fmt;
+
+use cxi_hw::{DmaOp, List, ReturnCode};
+
+use crate::Engine;
+use crate::packet::{Reply, Request};
+
+/// Somebody who watches an engine.
+///
+/// Calls come while the engine works: they return soon, and call nothing of the engine.
+pub trait Observer: Send + fmt::Debug {
+    /// An operation has ended at its target, or at its initiator if it came to none.
+    fn operation(&mut self, operation: &ObservedOperation);
+
+    /// An event of 16, 32 or 64 bytes for an event queue; it is lost if the queue is full.
+    fn event(&mut self, eq: u16, event: &[u8], lost: bool);
+}
+
+/// An operation, and how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObservedOperation {
+    /// What it did.
+    pub op: DmaOp,
+    /// NIC address and PID of the initiator, the PID as the command has it.
+    pub from: (u32, u16),
+    /// NIC address, PID and portal index of the target.
+    pub to: (u32, u16, u16),
+    /// VNI.
+    pub vni: u16,
+    /// Match bits; 0 for operations without.
+    pub match_bits: u64,
+    /// Bytes asked for.
+    pub length: u32,
+    /// Bytes that were moved.
+    pub moved: u32,
+    /// The list that it matched.
+    pub list: List,
+    /// How it ended.
+    pub code: ReturnCode,
+}
+
+impl Engine {
+    /// Has an observer watch from now on, or nobody.
+    pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.signals.observer = observer;
+    }
+
+    /// Tells the observer of the end of an operation.
+    pub(crate) fn observe(&mut self, (from, to): (u32, u32), request: &Request, reply: &Reply) {
+        let Some(observer) = &mut self.signals.observer else {
+            return;
+        };
+        let pid = request.initiator.pid(self.settings.pid_bits);
+        observer.operation(&ObservedOperation {
+            op: request.op,
+            // A PID has fewer bits.
+            from: (from, u16::try_from(pid).unwrap_or(u16::MAX)),
+            to: (to, request.pid, request.index),
+            vni: request.vni,
+            match_bits: request.match_bits,
+            length: request.length,
+            moved: reply.mlength,
+            list: reply.list,
+            code: reply.code,
+        });
+    }
+}

@@ -1,0 +1,111 @@
+//! What is in the lists of PtlTEs, for people to look at.
+
+use cxi_hw::{DmaOp, MatchId, PtlteState, TargetFlags};
+
+use crate::Engine;
+use crate::portal::PortalState;
+
+/// A PtlTE and its lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PortalSnapshot {
+    /// Number.
+    pub number: u16,
+    /// Who it belongs to.
+    pub rgid: u16,
+    /// State.
+    pub state: PtlteState,
+    /// Messages dropped.
+    pub drop_count: u32,
+    /// Priority, overflow and request list.
+    pub lists: [Vec<EntrySnapshot>; 3],
+    /// Messages that nobody has asked for yet, oldest first.
+    pub unexpected: Vec<UnexpectedSnapshot>,
+}
+
+/// A list entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntrySnapshot {
+    /// Its handle in events.
+    pub buffer_id: u16,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Match bits that do not count.
+    pub ignore_bits: u64,
+    /// Initiators that match.
+    pub match_id: MatchId,
+    /// What it takes and reports.
+    pub flags: TargetFlags,
+    /// Address.
+    pub start: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Where the next message goes, if the entry is managed locally.
+    pub offset: u64,
+}
+
+/// A message that nobody has asked for yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnexpectedSnapshot {
+    /// What it does.
+    pub op: DmaOp,
+    /// Who sent it.
+    pub initiator: MatchId,
+    /// VNI.
+    pub vni: u16,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Bytes of the message.
+    pub length: u32,
+    /// Bytes that are there.
+    pub kept: u32,
+    /// Where they are.
+    pub start: u64,
+}
+
+impl Engine {
+    /// All PtlTEs with their lists, by number.
+    #[must_use]
+    pub fn portals(&self) -> Vec<PortalSnapshot> {
+        let portals = self.portals.table.iter();
+        portals
+            .map(|(number, portal)| portal.snapshot(number))
+            .collect()
+    }
+}
+
+impl PortalState {
+    fn snapshot(&self, number: u16) -> PortalSnapshot {
+        let unexpected = self.unexpected.values().map(|header| UnexpectedSnapshot {
+            op: header.request.op,
+            initiator: header.request.initiator,
+            vni: header.request.vni,
+            match_bits: header.request.match_bits,
+            length: header.request.length,
+            kept: header.mlength,
+            start: header.start,
+        });
+        PortalSnapshot {
+            number,
+            rgid: self.config.rgid,
+            state: self.state,
+            drop_count: self.drops,
+            lists: self.lists.each_ref().map(|list| {
+                let entries = list.iter().map(|(key, entry)| EntrySnapshot {
+                    buffer_id: entry.buffer_id,
+                    match_bits: key.match_bits,
+                    ignore_bits: key.ignore_bits,
+                    match_id: MatchId(key.id),
+                    flags: entry.flags,
+                    start: entry.start,
+                    length: entry.length,
+                    offset: entry.offset,
+                });
+                entries.collect()
+            }),
+            unexpected: unexpected.collect(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What an observer is told, and what a snapshot of the lists shows.
+
+mod rig;
+
+use std::sync::{Arc, Mutex};
+
+use cxi_engine::{ObservedOperation, Observer, PortalOptions};
+use cxi_hw::{
+    DmaOp, EventType, FullDma, InitiatorShort, List, MatchId, PtlteState, ReturnCode,
+    TargetCommand, TargetFlags,
+};
+use rig::{BUFFER, EQ, NID, PORTAL, Rig, TARGET_EQ, TXQ, VNI, entry, message, overflow, put};
+
+#[derive(Debug, Default)]
+struct Seen {
+    operations: Vec<ObservedOperation>,
+    /// Queue, type, bytes, whether it was lost.
+    events: Vec<(u16, EventType, usize, bool)>,
+}
+
+#[derive(Debug)]
+struct Watcher(Arc<Mutex<Seen>>);
+
+impl Observer for Watcher {
+    fn operation(&mut self, operation: &ObservedOperation) {
+        self.0.lock().unwrap().operations.push(*operation);
+    }
+
+    fn event(&mut self, eq: u16, event: &[u8], lost: bool) {
+        let head = InitiatorShort::decode(event.first_chunk().unwrap());
+        let seen = (eq, head.event_type, event.len(), lost);
+        self.0.lock().unwrap().events.push(seen);
+    }
+}
+
+fn watched() -> (Rig, Arc<Mutex<Seen>>) {
+    let mut rig = Rig::new();
+    let seen = Arc::<Mutex<Seen>>::default();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER, 0x1000));
+    rig.engine
+        .set_observer(Some(Box::new(Watcher(Arc::clone(&seen)))));
+    (rig, seen)
+}
+
+#[test]
+fn an_operation_is_seen_once_wherever_it_ends() {
+    let (mut rig, seen) = watched();
+    let pid = 5 << 23 | NID;
+    let command = FullDma {
+        initiator: MatchId(pid),
+        ..put(16)
+    };
+    rig.store(TXQ, &[&command.encode()]);
+    // Nobody at that index, nobody at that address, no such memory.
+    let missing = FullDma {
+        index_ext: 9,
+        ..command
+    };
+    let nowhere = message(DmaOp::GET, 0x99, BUFFER, 8);
+    let unmapped = FullDma {
+        local_addr: 1 << 50,
+        ..command
+    };
+    for command in [missing, nowhere, unmapped] {
+        rig.store(TXQ, &[&command.encode()]);
+    }
+    rig.engine.run_until_idle();
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let ends: Vec<_> = seen.operations.iter().map(|it| (it.op, it.code)).collect();
+    assert_eq!(
+        ends,
+        [
+            (DmaOp::PUT, ReturnCode::OK),
+            (DmaOp::PUT, ReturnCode::PTLTE_NOT_FOUND),
+            (DmaOp::GET, ReturnCode::UNDELIVERABLE),
+            (DmaOp::PUT, ReturnCode::NO_TRANSLATION),
+        ]
+    );
+    let first = seen.operations[0];
+    assert_eq!((first.from, first.to), ((NID, 5), (NID, 0, 0)));
+    assert_eq!((first.vni, first.length, first.moved), (VNI, 16, 16));
+    assert_eq!(
+        (first.match_bits, first.list),
+        (command.match_bits, List::PRIORITY)
+    );
+    assert_eq!(seen.operations[1].to, (NID, 0, 9));
+    assert_eq!(seen.operations[2].to.0, 0x99);
+}
+
+#[test]
+fn events_are_seen_as_they_are_written_and_when_they_are_lost() {
+    let (mut rig, seen) = watched();
+    for _ in 0..300 {
+        rig.store(TXQ, &[&put(16).encode()]);
+        rig.engine.run_until_idle();
+    }
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    assert_eq!(seen.events[0], (TARGET_EQ, EventType::PUT, 32, false));
+    assert_eq!(seen.events[1], (EQ, EventType::ACK, 16, false));
+    let of_initiator = seen.events.iter().filter(|it| it.0 == EQ);
+    let lost: Vec<bool> = of_initiator.map(|it| it.3).collect();
+    // 256 blocks, less the status and one that stays empty.
+    assert_eq!(lost.iter().position(|it| *it), Some(254));
+    assert!(lost[254..].iter().all(|it| *it));
+    rig.engine.set_observer(None);
+}
+
+#[test]
+fn a_snapshot_shows_states_entries_and_unexpected_messages() {
+    let (mut rig, _) = watched();
+    let managed = TargetCommand {
+        match_bits: 0,
+        ignore_bits: u64::MAX,
+        ..overflow(9, BUFFER + 0x1000, 0x800)
+    };
+    rig.append(&managed);
+    let unexpected = FullDma {
+        match_bits: 0xfe,
+        ..put(24)
+    };
+    rig.store(TXQ, &[&unexpected.encode()]);
+    rig.engine.run_until_idle();
+    let portals = rig.engine.portals();
+    let [portal] = portals.as_slice() else {
+        panic!("{portals:?}");
+    };
+    assert_eq!((portal.number, portal.state), (PORTAL, PtlteState::ENABLED));
+    assert_eq!(portal.drop_count, 0);
+    let ids = portal.lists.each_ref().map(|list| {
+        let ids = list.iter().map(|entry| (entry.buffer_id, entry.offset));
+        ids.collect::<Vec<_>>()
+    });
+    assert_eq!(ids, [vec![(7, 0)], vec![(9, 24)], vec![]]);
+    assert_eq!(portal.lists[1][0].ignore_bits, u64::MAX);
+    assert!(portal.lists[1][0].flags.contains(TargetFlags::MANAGE_LOCAL));
+    let [message] = portal.unexpected.as_slice() else {
+        panic!("{portal:?}");
+    };
+    assert_eq!(
+        (message.match_bits, message.length, message.kept),
+        (0xfe, 24, 24)
+    );
+    assert_eq!(message.start, BUFFER + 0x1000);
+}
