@@ -17,8 +17,8 @@ use super::fabric_manager::{self, FabricManagerArguments};
 use super::launch::{self, Launch};
 use super::order_args::OrderArguments;
 use super::running::NodeArguments;
-use super::say;
 use super::signals::Signals;
+use super::{packets, say};
 
 /// Where programs find the directory of the node that they run on.
 pub(crate) const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
@@ -146,7 +146,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
                 place: None,
             };
             let status = launch::run(&[launch], &signals, None)?;
-            running.save()?;
+            running.end()?;
             Ok(status)
         }
         Command::Serve { node, dir } => {
@@ -154,7 +154,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let control = Control::open(&dir)?;
             let running = node.start(Some(control))?;
             launch::until_ended(&signals)?;
-            running.save()?;
+            running.end()?;
             Ok(0)
         }
         Command::Cluster(arguments) => arguments.run(),
@@ -180,6 +180,10 @@ fn run(command: Command) -> Result<u8, ServeError> {
             launch::adopt_orphans()?;
             launch::run(&[launch], &signals, Some(connection.lifeline()))
         }
+        Command::Ctl {
+            node: ServedNode { dir, node },
+            order: OrderArguments::Packets { count, json },
+        } => packets::show(&Connection::open(&dir)?, node.as_deref(), count, json),
         Command::Ctl { node, order } => {
             let connection = Connection::open(&node.dir)?;
             let answer = connection.send(node.node.as_deref(), order.into())?;

@@ -21,6 +21,7 @@ use super::error::{Doing, ServeError};
 use super::message;
 use super::namespaces::Namespaces;
 use super::order::{Order, Request};
+use super::watch::Watcher;
 
 /// The socket's name in the directory of a node.
 const SOCKET: &str = "control";
@@ -139,11 +140,15 @@ pub(crate) trait Served: Send + Sync {
 
     /// The namespaces of a node.
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String>;
+
+    /// Somebody who looks at the packets of a node.
+    fn watcher(&self, node: Option<&str>) -> Result<Watcher, String>;
 }
 
 /// One order a line, one answer a line.
 fn answer_all(served: &dyn Served, connection: &UnixStream) {
     let mut orders = BufReader::new(connection);
+    let mut watcher = None;
     loop {
         let mut line = String::new();
         match (&mut orders).take(LONGEST_ORDER).read_line(&mut line) {
@@ -155,6 +160,14 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
                 node,
                 order: Order::Namespaces,
             }) => hand_over(connection, served.namespaces(node.as_deref())),
+            Ok(Request {
+                node,
+                order: Order::Packets,
+            }) => message::send(
+                connection,
+                &news(served, node.as_deref(), &mut watcher),
+                &[],
+            ),
             Ok(Request { node, order }) => {
                 message::send(connection, &served.obey(node.as_deref(), &order), &[])
             }
@@ -164,6 +177,18 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
             return;
         }
     }
+}
+
+/// What has ended since the connection asked last; it looks at one node.
+fn news(
+    served: &dyn Served,
+    node: Option<&str>,
+    watcher: &mut Option<Watcher>,
+) -> Result<Value, String> {
+    if watcher.is_none() {
+        *watcher = Some(served.watcher(node)?);
+    }
+    Ok(watcher.as_mut().map_or(Value::Null, Watcher::news))
 }
 
 fn hand_over(to: &UnixStream, namespaces: Result<Arc<Namespaces>, String>) -> io::Result<()> {

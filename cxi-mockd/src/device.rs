@@ -107,7 +107,7 @@ impl Call {
             super::say(format_args!("{error}"));
         }
         if let Some(trace) = &server.trace {
-            trace.note(&Noted {
+            let noted = Noted {
                 device: format!("cxi{}", self.file.function),
                 pid: self.caller.pid.as_raw(),
                 uid: self.caller.uid,
@@ -116,7 +116,8 @@ impl Call {
                 length: self.command.len(),
                 result: result.map_or_else(|errno| errno.to_string(), |_| "OK".to_owned()),
                 microseconds: start.elapsed().as_micros(),
-            });
+            };
+            trace.note(Instant::now(), &noted);
         }
         result
     }

@@ -31,8 +31,10 @@ mod node;
 mod order;
 mod order_args;
 mod orders;
+mod packets;
 mod pages;
 mod place;
+mod portals;
 mod preset;
 mod privileges;
 mod process;
@@ -45,6 +47,7 @@ mod sysfs;
 mod trace;
 mod trap;
 mod tree;
+mod watch;
 mod windows;
 mod workers;
 

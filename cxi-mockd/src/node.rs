@@ -16,6 +16,8 @@ use super::namespaces::{Home, Kind, Namespaces};
 use super::network::Network;
 use super::server::{Function, Server};
 use super::sysfs::network_device;
+use super::trace::Trace;
+use super::watch::Watch;
 
 /// How often the driver tries again to free LNIs whose queues were busy.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +29,7 @@ pub(crate) struct Node {
     places: Places,
     network: Option<Network>,
     namespaces: Arc<Namespaces>,
+    watch: Arc<Watch>,
 }
 
 /// How a node is furnished.
@@ -34,6 +37,8 @@ pub(crate) struct Node {
 pub(crate) struct Furniture {
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
+    /// Where operations between processes are noted.
+    pub(crate) capture: Option<Trace>,
     /// A network of its own.
     pub(crate) network: Option<Network>,
     /// What `/etc/hosts` says.
@@ -53,6 +58,7 @@ impl Node {
     ) -> Result<Self, ServeError> {
         let Furniture {
             cleanup,
+            capture,
             network,
             hosts,
             home,
@@ -78,6 +84,7 @@ impl Node {
             .filter(|kind| *kind != Kind::Net || network.is_some())
             .collect();
         let node = Self {
+            watch: Watch::start(Arc::clone(&server), capture)?,
             server,
             places,
             network,
@@ -98,6 +105,11 @@ impl Node {
     /// The namespaces in which programs see it.
     pub(crate) fn namespaces(&self) -> &Arc<Namespaces> {
         &self.namespaces
+    }
+
+    /// What is watched of its data path.
+    pub(crate) fn watch(&self) -> &Arc<Watch> {
+        &self.watch
     }
 
     /// The link of a function comes or goes for users of netlink.

@@ -19,6 +19,8 @@ pub(crate) enum Order {
     Namespaces,
     /// Show what is there and in use.
     State,
+    /// Tell of operations that have ended, from the first such order of a connection on.
+    Packets,
     /// The hardware has commands in flight in a transmit queue.
     Txq {
         nic: u16,
@@ -78,7 +80,7 @@ pub(crate) enum ClusterOrder {
     /// All nodes reach each other again.
     Heal,
     /// What happens to packets from now on; chances are out of 65,536.
-    Packets {
+    Fabric {
         loss: u16,
         duplication: u16,
         reordering: u16,

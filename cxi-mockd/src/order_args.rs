@@ -12,6 +12,15 @@ use super::order::{ClusterOrder, Order};
 pub(crate) enum OrderArguments {
     /// Print what is there and in use, as JSON
     State,
+    /// Print operations between processes as they end
+    Packets {
+        /// End after so many
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
     /// Set what the hardware reports
     #[command(subcommand)]
     Hardware(HardwareArguments),
@@ -86,7 +95,7 @@ pub(crate) enum ClusterOrderArguments {
     /// End all partitions
     Heal,
     /// Set what happens to packets between NICs: nothing, without options
-    Packets {
+    Fabric {
         /// Share that is lost, from 0 to 1
         #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         loss: u16,
@@ -142,13 +151,13 @@ impl From<ClusterOrderArguments> for ClusterOrder {
                 other: other.0,
             },
             ClusterOrderArguments::Heal => Self::Heal,
-            ClusterOrderArguments::Packets {
+            ClusterOrderArguments::Fabric {
                 loss,
                 duplication,
                 reordering,
                 delay,
                 seed,
-            } => Self::Packets {
+            } => Self::Fabric {
                 loss,
                 duplication,
                 reordering,
@@ -206,6 +215,7 @@ impl From<OrderArguments> for Order {
     fn from(arguments: OrderArguments) -> Self {
         match arguments {
             OrderArguments::State => Self::State,
+            OrderArguments::Packets { .. } => Self::Packets,
             OrderArguments::Hardware(register) => register.into(),
             OrderArguments::Fault { fault } => Self::Fault { fault },
             OrderArguments::ClearFaults => Self::ClearFaults,

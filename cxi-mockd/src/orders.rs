@@ -8,7 +8,9 @@ use super::control::Served;
 use super::namespaces::Namespaces;
 use super::node::Node;
 use super::order::Order;
+use super::portals;
 use super::server::Windows;
+use super::watch::Watcher;
 use cxi_mock::{FaultSpec, Nic};
 
 impl Served for Node {
@@ -20,6 +22,11 @@ impl Served for Node {
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
         only_node(node)?;
         Ok(Arc::clone(Node::namespaces(self)))
+    }
+
+    fn watcher(&self, node: Option<&str>) -> Result<Watcher, String> {
+        only_node(node)?;
+        Ok(self.watch().watcher())
     }
 }
 
@@ -35,8 +42,8 @@ impl Node {
     /// Does what is asked; an error is for a person to read.
     pub(crate) fn do_order(&self, order: &Order) -> Result<Value, String> {
         match order {
-            // The socket answers that.
-            Order::Namespaces => {}
+            // The socket answers these.
+            Order::Namespaces | Order::Packets => {}
             Order::State => return self.state(),
             Order::Cluster(_) => {
                 return Err("this is one node: start several with cxi-mock cluster".to_owned());
@@ -122,6 +129,7 @@ impl Node {
                     "windows": windows,
                     "hazards": hazards,
                     "state": state,
+                    "portals": portals::describe(nic),
                 }))
             })
             .collect::<Result<Vec<_>, String>>()?;

@@ -26,9 +26,12 @@ pub(crate) struct NodeArguments {
     /// Services live on in this file: a node goes on where the last one with it ended
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Note every command in this file, one JSON object a line
+    /// Note every command and event in this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Note every operation between processes in this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     /// Run programs under the own user id, without privileges (ordinary users only)
     #[arg(long)]
     as_user: bool,
@@ -41,8 +44,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Writes all that is to outlive the node.
+    pub(crate) fn end(&self) -> Result<(), ServeError> {
+        self.node.watch().finish();
+        self.save()
+    }
+
     /// Writes the state where it lives on.
-    pub(crate) fn save(&self) -> Result<(), ServeError> {
+    fn save(&self) -> Result<(), ServeError> {
         self.node
             .server()
             .state
@@ -57,7 +66,8 @@ impl NodeArguments {
         let state = self.state.as_deref().map(StateFile::take).transpose()?;
         let model = self.node(state.as_ref())?;
         let state = state.map(|file| Saver::new(file, &model));
-        let trace = self.trace.as_deref().map(Trace::create).transpose()?;
+        let create = |path: &Option<PathBuf>| path.as_deref().map(Trace::create).transpose();
+        let (trace, capture) = (create(&self.trace)?, create(&self.capture)?);
         let route = privileges::check()?;
         let inside = if self.as_user {
             Inside::Oneself
@@ -67,6 +77,7 @@ impl NodeArguments {
         namespaces::separate(route, inside)?;
         let furniture = Furniture {
             cleanup: !self.nics.manual_cleanup,
+            capture,
             network: self.nics.network.then(Network::separate).transpose()?,
             hosts: None,
             home: Home::here()?,

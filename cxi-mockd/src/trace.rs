@@ -1,4 +1,4 @@
-//! Notes every command in a file.
+//! Files that people and programs read: what happened, a line each.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,17 +6,29 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{Doing, ServeError};
 
-/// A file with one JSON object a line, one line a command.
+/// A file with one JSON object a line.
 #[derive(Debug)]
 pub(crate) struct Trace {
     start: Instant,
     file: Mutex<File>,
 }
 
+/// Something that happened, and when.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Timed<T> {
+    /// Since the node was made.
+    pub(crate) seconds: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub(crate) noted: T,
+}
+
 /// A command that was answered.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Noted {
     /// Device name.
     pub(crate) device: String,
@@ -36,13 +48,6 @@ pub(crate) struct Noted {
     pub(crate) microseconds: u128,
 }
 
-#[derive(serde::Serialize)]
-struct Line<'a> {
-    seconds: f64,
-    #[serde(flatten)]
-    noted: &'a Noted,
-}
-
 impl Trace {
     /// Makes the file, or empties it.
     pub(crate) fn create(path: &Path) -> Result<Self, ServeError> {
@@ -54,9 +59,9 @@ impl Trace {
     }
 
     /// Adds a line. A trace on a full disk has gaps; the program does not suffer from it.
-    pub(crate) fn note(&self, noted: &Noted) {
-        let seconds = self.start.elapsed().as_secs_f64();
-        let Ok(mut line) = serde_json::to_vec(&Line { seconds, noted }) else {
+    pub(crate) fn note(&self, at: Instant, noted: &impl Serialize) {
+        let seconds = at.saturating_duration_since(self.start).as_secs_f64();
+        let Ok(mut line) = serde_json::to_vec(&Timed { seconds, noted }) else {
             return;
         };
         line.push(b'\n');

@@ -207,8 +207,8 @@ fn orders_without_a_node_say_so() {
     for order in [
         &["partition", "n1", "n2"] as &[&str],
         &["heal"],
-        &["packets", "--loss", "0.5", "--seed", "7"],
-        &["packets"],
+        &["fabric", "--loss", "0.5", "--seed", "7"],
+        &["fabric"],
         &["--node", "n1", "port", "0", "--loss", "0.1"],
         &["fault", "SVC_DESTROY:EBUSY:times=1"],
         &["clear-faults"],

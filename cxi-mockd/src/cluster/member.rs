@@ -61,6 +61,7 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     });
     let furniture = Furniture {
         cleanup: cluster.cleanup,
+        capture: None,
         network: network.transpose()?,
         hosts: Some(names::hosts(cluster.members.len(), cluster.lan.is_some())),
         home: Arc::clone(&cluster.home),

@@ -10,6 +10,7 @@ use crate::control::Served;
 use crate::namespaces::Namespaces;
 use crate::node::Node;
 use crate::order::{ClusterOrder, Order};
+use crate::watch::Watcher;
 
 impl Served for Cluster {
     fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
@@ -31,6 +32,11 @@ impl Served for Cluster {
         let member = self.member(self.number(node)?);
         let member = member.as_ref().ok_or_else(|| down(node))?;
         Ok(Arc::clone(&member.namespaces))
+    }
+
+    fn watcher(&self, node: Option<&str>) -> Result<Watcher, String> {
+        let node = node.ok_or_else(|| self.which_node())?;
+        Ok(self.running(node)?.watch().watcher())
     }
 }
 
@@ -58,7 +64,7 @@ impl Cluster {
                 self.model.partition(&numbers(one)?, &numbers(other)?);
             }
             ClusterOrder::Heal => fabric.heal(),
-            ClusterOrder::Packets {
+            ClusterOrder::Fabric {
                 loss,
                 duplication,
                 reordering,

@@ -1,0 +1,235 @@
+//! Watching the data path: what operations came to and what events were written, for the capture
+//! file, the trace and `ctl packets`.
+//!
+//! An engine is held while it tells, so its observer puts what it is told into a channel. A thread
+//! takes it from there.
+
+mod event;
+mod packet;
+mod tap;
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::error::{Doing, ServeError};
+use super::server::Server;
+use super::trace::{Timed, Trace};
+use event::EventLine;
+pub(crate) use packet::Packet;
+use tap::{Seen, Tap};
+
+/// What may wait for the thread. What comes beyond it is lost, and counted.
+const CHANNEL: usize = 1 << 16;
+/// Packets that are kept for those who look.
+const KEPT: usize = 4096;
+/// Most of them in one answer.
+const ANSWERED: usize = 256;
+/// How long an answer waits for the next packet.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    operations: bool,
+    events: bool,
+}
+
+/// Watches all NICs of a node, as far as somebody wants to know.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    channel: SyncSender<Seen>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    server: Arc<Server>,
+    start: Instant,
+    capture: Option<Trace>,
+    recent: Mutex<Recent>,
+    news: Condvar,
+}
+
+/// The last packets, while somebody looks.
+#[derive(Debug, Default)]
+struct Recent {
+    watchers: usize,
+    /// Number of the next packet.
+    next: u64,
+    kept: VecDeque<Value>,
+}
+
+impl Watch {
+    /// Watches for a capture file, and for the trace of the server if it has one.
+    pub(crate) fn start(
+        server: Arc<Server>,
+        capture: Option<Trace>,
+    ) -> Result<Arc<Self>, ServeError> {
+        let (channel, seen) = sync_channel(CHANNEL);
+        let shared = Arc::new(Shared {
+            server,
+            start: Instant::now(),
+            capture,
+            recent: Mutex::default(),
+            news: Condvar::new(),
+        });
+        let works = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(move || works.run(&seen))
+            .doing(|| "start to watch".to_owned())?;
+        let watch = Arc::new(Self {
+            shared,
+            channel,
+            thread: Mutex::new(Some(thread)),
+        });
+        watch.set_up(watch.shared.wanted(&watch.shared.recent()));
+        Ok(watch)
+    }
+
+    /// Puts observers into all NICs, or takes them out.
+    fn set_up(&self, wanted: Wanted) {
+        let functions = self.shared.server.functions.iter();
+        for function in functions.filter(|function| function.vf.is_none()) {
+            let tap = (wanted != Wanted::default()).then(|| {
+                let device = function.device_name();
+                Box::new(Tap::new(&device, wanted, self.channel.clone())) as _
+            });
+            function.nic.set_observer(tap);
+        }
+    }
+
+    /// Somebody looks from now on.
+    pub(crate) fn watcher(self: &Arc<Self>) -> Watcher {
+        let mut recent = self.shared.recent();
+        recent.watchers += 1;
+        self.set_up(self.shared.wanted(&recent));
+        Watcher {
+            next: recent.next,
+            watch: Arc::clone(self),
+        }
+    }
+
+    /// Ends once all that was seen is written.
+    pub(crate) fn finish(&self) {
+        self.set_up(Wanted::default());
+        let thread = self.thread.lock();
+        let thread = thread.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = self.channel.send(Seen::End);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Shared {
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wanted(&self, recent: &Recent) -> Wanted {
+        Wanted {
+            operations: self.capture.is_some() || recent.watchers > 0,
+            events: self.server.trace.is_some(),
+        }
+    }
+
+    fn run(&self, seen: &Receiver<Seen>) {
+        let files = || self.capture.iter().chain(&self.server.trace);
+        for seen in seen {
+            match seen {
+                Seen::Operation(at, device, operation) => {
+                    self.keep(at, &Packet::new(&device, &operation));
+                }
+                Seen::Event(at, device, event) => {
+                    if let Some(trace) = &self.server.trace {
+                        trace.note(at, &EventLine::new(&device, &event));
+                    }
+                }
+                Seen::Lost(count) => {
+                    let gap = json!({ "not_seen": count });
+                    files().for_each(|file| file.note(Instant::now(), &gap));
+                }
+                Seen::End => return,
+            }
+        }
+    }
+
+    fn keep(&self, at: Instant, packet: &Packet) {
+        if let Some(capture) = &self.capture {
+            capture.note(at, packet);
+        }
+        let mut recent = self.recent();
+        if recent.watchers == 0 {
+            return;
+        }
+        let seconds = at.saturating_duration_since(self.start).as_secs_f64();
+        let noted = packet;
+        if let Ok(packet) = serde_json::to_value(Timed { seconds, noted }) {
+            if recent.kept.len() == KEPT {
+                recent.kept.pop_front();
+            }
+            recent.kept.push_back(packet);
+            recent.next += 1;
+            self.news.notify_all();
+        }
+    }
+}
+
+/// Somebody who looks at packets; nobody does when the last one is gone.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    watch: Arc<Watch>,
+    /// The first packet that was not shown.
+    next: u64,
+}
+
+impl Watcher {
+    /// What came since the last call, after a while if nothing did: packets, and how many there
+    /// were before them that are not known any more.
+    pub(crate) fn news(&mut self) -> Value {
+        let shared = &self.watch.shared;
+        let none = |recent: &mut Recent| recent.next == self.next;
+        let waited = shared
+            .news
+            .wait_timeout_while(shared.recent(), PATIENCE, none);
+        let (recent, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let first = recent.next - recent.kept.len() as u64;
+        let from = self.next.max(first);
+        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        let packets: Vec<_> = recent
+            .kept
+            .iter()
+            .skip(skip)
+            .take(ANSWERED)
+            .cloned()
+            .collect();
+        let missed = from - self.next;
+        self.next = from + packets.len() as u64;
+        json!({ "missed": missed, "packets": packets })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let shared = &self.watch.shared;
+        let mut recent = shared.recent();
+        recent.watchers -= 1;
+        if recent.watchers == 0 {
+            recent.kept.clear();
+        }
+        self.watch.set_up(shared.wanted(&recent));
+    }
+}
