@@ -20,6 +20,7 @@ pub mod endpoint;
 pub mod fuse_file;
 pub mod library;
 pub mod mock;
+pub mod packets;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -54,8 +54,8 @@ fn head<const N: usize>(event: &[u8; 64]) -> [u8; N] {
     std::array::from_fn(|at| event[at])
 }
 
-fn hexadecimal(value: u64) -> Option<String> {
-    Some(format!("{value:#x}"))
+fn hexadecimal(value: u64) -> String {
+    format!("{value:#x}")
 }
 
 impl<'a> EventLine<'a> {
@@ -78,7 +78,7 @@ impl Fields {
     fn new(short: &InitiatorShort, event: &[u8; 64]) -> Self {
         match short.event_type {
             EventType::SEND | EventType::ACK | EventType::REPLY => Self {
-                user_pointer: hexadecimal(short.user_ptr),
+                user_pointer: Some(hexadecimal(short.user_ptr)),
                 length: Some(short.mlength),
                 ..Self::default()
             },
@@ -109,7 +109,7 @@ impl Fields {
                     portal: Some(event.ptlte_index),
                     list: Some(event.ptl_list.to_string()),
                     buffer_id: Some(event.buffer_id),
-                    match_bits: hexadecimal(event.match_bits),
+                    match_bits: Some(hexadecimal(event.match_bits)),
                     length: Some(event.mlength),
                     ..Self::default()
                 }
@@ -120,7 +120,7 @@ impl Fields {
                     portal: Some(event.ptlte_index),
                     list: Some(event.ptl_list.to_string()),
                     buffer_id: Some(event.buffer_id),
-                    match_bits: hexadecimal(event.match_bits),
+                    match_bits: Some(hexadecimal(event.match_bits)),
                     length: Some(event.length),
                     ..Self::default()
                 }

@@ -24,6 +24,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client hold cxiN PID
        mock-client intrude cxiN PID VICTIM_NID VICTIM_PID
        mock-client nid cxiN
+       mock-client packets cxiN [PROGRAM ARGUMENT...]
        mock-client actor
        mock-client as UID PROGRAM ARGUMENT...";
 
@@ -79,6 +80,10 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
         ["intrude", device, pid, nid, victim] => {
             let victim = (number(nid)?, number(victim)?);
             traffic::intrude(&open(device)?, number(pid)?, victim).map_err(said)
+        }
+        ["packets", device, program @ ..] => {
+            let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
+            cxi_tests::packets::send(id, program)
         }
         ["actor"] => {
             cxi_tests::actor::serve(std::io::stdin().lock(), std::io::stdout().lock())?;

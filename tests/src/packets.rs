@@ -1,0 +1,123 @@
+//! Traffic between two processes, for tests of what shows it.
+
+use std::process::Command;
+use std::time::Duration;
+
+use cxi::lni::{
+    CommunicationProfile, Domain, EventQueueOptions, LeList, PtOptions, Pte, PteMapping,
+    TgqOptions, TxqOptions,
+};
+use cxi::{Device, DeviceId, Errno, Lni, ServiceId, TrafficClass, Vni};
+use cxi_data::{
+    Address, Append, Buffer, Error, Event, EventType, Events, Message, Report, ReturnCode,
+    SetState, TargetFlags, TargetQueue, TransmitQueue,
+};
+
+use crate::client::Problem;
+
+/// A VNI of the default service.
+const VNI: u16 = 10;
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Tags of the message that is expected, and of the one that is not.
+const EXPECTED: u64 = 5;
+const UNEXPECTED: u64 = 0x1_0000_0000;
+/// Where nobody has a PtlTE.
+const NOWHERE: u16 = 7;
+
+struct Process {
+    events: Events,
+    transmit: TransmitQueue,
+    target: TargetQueue,
+    pte: Pte,
+    address: Address,
+    lni: Lni,
+    _mapping: PteMapping,
+    _domain: Domain,
+    _profile: CommunicationProfile,
+}
+
+impl Process {
+    fn new(id: DeviceId) -> Result<Self, Error> {
+        let device = Device::open(id)?;
+        let (info, vni) = (device.info()?, Vni::new(VNI).map_err(cxi::Error::from)?);
+        let lni = device.alloc_lni(ServiceId::DEFAULT)?;
+        let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
+        let events = Events::new(lni.alloc_eq(&EventQueueOptions::new(1 << 16))?, &info)?;
+        let domain = lni.alloc_domain(vni, None)?;
+        let txq = lni.alloc_txq(&profile, &TxqOptions::new(64))?;
+        let tgq = lni.alloc_tgq(&TgqOptions::new(64))?;
+        let pte = lni.alloc_pte(PtOptions::IS_MATCHING, Some(events.queue()))?;
+        Ok(Self {
+            transmit: TransmitQueue::new(txq, &info, &domain)?,
+            target: TargetQueue::new(tgq, &info)?,
+            address: Address::of(&info, &domain),
+            _mapping: pte.map(&domain, 0)?,
+            events,
+            pte,
+            lni,
+            _domain: domain,
+            _profile: profile,
+        })
+    }
+
+    /// Waits for so many events of a kind.
+    fn expect(&mut self, kind: EventType, mut count: u32) -> Result<(), Error> {
+        while count > 0 {
+            let (found, result) = match self.events.wait(PATIENCE)? {
+                Event::Arrival(arrival) => (arrival.kind, arrival.result),
+                Event::Entry(change) => (change.kind, change.result),
+                _ => continue,
+            };
+            result.map_err(Error::Stopped)?;
+            count -= u32::from(found == kind);
+        }
+        Ok(())
+    }
+}
+
+/// Sends a message that is expected, one that is not, and one to nobody, then runs a program and
+/// says what it printed. Says the errno of `mmap(2)` where windows cannot be mapped.
+///
+/// # Errors
+///
+/// What was not as it should be.
+pub fn send(id: DeviceId, program: &[&str]) -> Result<String, Problem> {
+    match exchange(id, program) {
+        Err(Error::Device(error)) if error.errno() == Errno::ENODEV => Ok("ENODEV".to_owned()),
+        done => done.map_err(|error| error.to_string()),
+    }
+}
+
+fn exchange(id: DeviceId, program: &[&str]) -> Result<String, Error> {
+    let (mut one, mut two) = (Process::new(id)?, Process::new(id)?);
+    let buffer = Buffer::new(&two.lni, 8192)?;
+    let puts = TargetFlags::OP_PUT;
+    let priority = Append::new(&two.pte, LeList::Priority, buffer.slice(0..4096)?);
+    let overflow = Append::new(&two.pte, LeList::Overflow, buffer.slice(4096..8192)?);
+    two.target.post(&SetState::enable(&two.pte))?;
+    let priority = priority.match_bits(EXPECTED, 0).buffer_id(21);
+    two.target.post(&priority.flags(puts))?;
+    let overflow = overflow.match_bits(0, u64::MAX).managed(64).buffer_id(22);
+    two.target.post(&overflow.flags(puts))?;
+    two.expect(EventType::LINK, 2)?;
+
+    let here = two.address.portal(0);
+    let mut batch = one.transmit.batch();
+    batch.push(&Message::new(&[1; 100], here).match_bits(EXPECTED))?;
+    batch.push(&Message::new(&[2; 24], here).match_bits(UNEXPECTED))?;
+    let nobody = Message::new(b"", two.address.portal(NOWHERE));
+    batch.push(&nobody.report(Report::event(&one.events, 0xfeed)))?;
+    drop(batch);
+    two.expect(EventType::PUT, 2)?;
+    match one.events.wait(PATIENCE)? {
+        Event::Completion(it)
+            if it.result.err().map(|it| it.0) == Some(ReturnCode::PTLTE_NOT_FOUND) => {}
+        _ => return Err(Error::TimedOut(PATIENCE)),
+    }
+    let Some((program, arguments)) = program.split_first() else {
+        return Ok("sent".to_owned());
+    };
+    let output = Command::new(program).args(arguments).output();
+    let printed = output.map_or_else(|error| error.to_string().into(), |output| output.stdout);
+    Ok(String::from_utf8_lossy(&printed).into_owned())
+}

@@ -1,0 +1,184 @@
+//! What a served node shows of its data path: packets as they end, a capture, events in the trace,
+//! and the lists of PtlTEs.
+
+mod node;
+
+use node::{CLIENT, Directory, SERVER, printed, run, script, skip};
+use serde_json::{Value, json};
+
+/// Everybody may use the default service.
+const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
+
+/// Lines of JSON.
+fn lines(text: &str) -> Vec<Value> {
+    let line = |line| serde_json::from_str(line).expect("a line is JSON");
+    text.lines().map(line).collect()
+}
+
+/// Whether windows can be mapped here; says why not.
+fn mapped(answer: &str) -> bool {
+    if answer == "ENODEV" {
+        skip("windows cannot be mapped here");
+    }
+    answer != "ENODEV"
+}
+
+/// Operation, length, list and result of each packet, by what they end with.
+fn ends(packets: &[Value]) -> Vec<Value> {
+    let end = |packet: &Value| {
+        json!([
+            packet["match_bits"],
+            packet["moved"],
+            packet["length"],
+            packet["list"],
+            packet["result"],
+        ])
+    };
+    packets.iter().map(end).collect()
+}
+
+fn expected() -> Vec<Value> {
+    vec![
+        json!(["0x5", 100, 100, "PRIORITY", "OK"]),
+        json!(["0x100000000", 24, 24, "OVERFLOW", "OK"]),
+        json!(["0x0", 0, 0, null, "PTLTE_NOT_FOUND"]),
+    ]
+}
+
+#[test]
+fn a_capture_has_every_operation_and_the_trace_every_event() {
+    need_node!();
+    let directory = Directory::new();
+    let (capture, trace) = (directory.join("capture"), directory.join("trace"));
+    let options = ["--capture", &capture, "--trace", &trace, OPEN[0], OPEN[1]];
+    let answer = printed(&run(
+        &[&options[..], &["--", CLIENT, "packets", "cxi0"]].concat()
+    ));
+    if !mapped(&answer) {
+        return;
+    }
+    let read = |file| std::fs::read_to_string(file).expect("the file is there");
+    let packets = lines(&read(&capture));
+    assert_eq!(ends(&packets), expected(), "{packets:#?}");
+    let first = &packets[0];
+    assert_eq!(
+        (&first["device"], &first["operation"]),
+        (&json!("cxi0"), &json!("PUT"))
+    );
+    assert_eq!(first["vni"], 10);
+    assert_ne!(first["from"]["pid"], first["to"]["pid"]);
+    assert_eq!(packets[2]["to"]["portal_index"], 7);
+    let order: Vec<f64> = packets
+        .iter()
+        .filter_map(|it| it["seconds"].as_f64())
+        .collect();
+    assert!(order.len() == 3 && order.is_sorted(), "{order:?}");
+
+    let lines = lines(&read(&trace));
+    assert!(lines.iter().any(|line| line["command"] == "CQ_ALLOC"));
+    let events: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["event"].is_string())
+        .collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter_map(|it| it["event"].as_str())
+        .collect();
+    assert_eq!(kinds, ["STATE_CHANGE", "LINK", "LINK", "PUT", "PUT", "ACK"]);
+    assert_eq!(
+        (&events[0]["state"], &events[0]["result"]),
+        (&json!("ENABLED"), &json!("OK"))
+    );
+    assert_eq!(
+        (&events[3]["buffer_id"], &events[3]["length"]),
+        (&json!(21), &json!(100))
+    );
+    assert_eq!(events[4]["list"], "OVERFLOW");
+    assert_eq!(events[5]["user_pointer"], "0xfeed");
+    assert_eq!(events[5]["result"], "PTLTE_NOT_FOUND");
+}
+
+#[test]
+fn the_state_shows_the_lists_of_portals() {
+    need_node!();
+    let directory = Directory::new();
+    let dir = directory.join("node");
+    let client = [CLIENT, "packets", "cxi0", SERVER, "ctl", "state"];
+    let answer = printed(&run(&[&OPEN[..], &["--dir", &dir, "--"], &client].concat()));
+    if !mapped(&answer) {
+        return;
+    }
+    let state: Value = serde_json::from_str(&answer).expect("the state is JSON");
+    let portals = state["nics"][0]["portals"].as_array().expect("a list");
+    let enabled = |portal: &&Value| portal["state"] == "ENABLED";
+    let portal = portals.iter().find(enabled).expect("one is enabled");
+    let lists: Vec<_> = portal["lists"]
+        .as_array()
+        .expect("lists")
+        .iter()
+        .map(|list| json!([list["list"], list["length"], list["first"][0]["buffer_id"]]))
+        .collect();
+    assert_eq!(
+        lists,
+        [
+            json!(["PRIORITY", 1, 21]),
+            json!(["OVERFLOW", 1, 22]),
+            json!(["REQUEST", 0, null]),
+        ]
+    );
+    let overflow = &portal["lists"][1]["first"][0];
+    assert_eq!(overflow["flags"], json!(["MANAGE_LOCAL", "OP_PUT"]));
+    assert_eq!(
+        (&overflow["offset"], &overflow["length"]),
+        (&json!(24), &json!(4096))
+    );
+    let unexpected = &portal["unexpected"];
+    assert_eq!(unexpected["length"], 1);
+    assert_eq!(unexpected["first"][0]["match_bits"], "0x100000000");
+}
+
+#[test]
+fn packets_are_shown_as_they_end() {
+    need_node!();
+    let directory = Directory::new();
+    let dir = directory.join("node");
+    if !mapped(&printed(&run(&[
+        &OPEN[..],
+        &["--", CLIENT, "packets", "cxi0"],
+    ]
+    .concat())))
+    {
+        return;
+    }
+    // There is traffic for as long as somebody looks.
+    let text = script(
+        &["--dir", &dir, OPEN[0], OPEN[1]],
+        r#""$SERVER" ctl packets --count 30 --json > "$CXI_MOCK_DIR/packets" &
+           looks=$!
+           while kill -0 $looks 2> /dev/null; do "$CLIENT" packets cxi0 > /dev/null; done
+           wait $looks
+           cat "$CXI_MOCK_DIR/packets""#,
+    );
+    let packets = lines(&text);
+    assert_eq!(packets.len(), 30);
+    let ends = ends(&packets);
+    let expected = expected();
+    // It may have begun in the middle of an exchange.
+    let start = expected
+        .iter()
+        .position(|end| *end == ends[0])
+        .expect("known");
+    for (at, end) in ends.iter().enumerate() {
+        assert_eq!(*end, expected[(start + at) % 3], "{at}");
+    }
+    let text = script(
+        &["--dir", &dir, OPEN[0], OPEN[1]],
+        r#""$SERVER" ctl packets --count 3 > "$CXI_MOCK_DIR/packets" &
+           looks=$!
+           while kill -0 $looks 2> /dev/null; do "$CLIENT" packets cxi0 > /dev/null; done
+           cat "$CXI_MOCK_DIR/packets""#,
+    );
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(text.contains(" cxi0 VNI 10 PUT "), "{text}");
+    assert!(text.contains("match 0x5, 100 of 100 bytes: OK"), "{text}");
+}
