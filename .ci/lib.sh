@@ -3,10 +3,10 @@
 skipped=()
 failed=()
 
-published=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-job cxi-mock cxi-fabric-manager cxi-mockd cxi-cli)
+published=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-job cxi-mock cxi-fabric-manager cxi-mockd cxi-cli cxi-cni)
 # The same as options of cargo, with and without the command.
 packages_libraries=(--package cxi-ioctl --package cxi-hw --package cxi-engine --package cxi --package cxi-data --package cxi-job --package cxi-mock --package cxi-fabric-manager)
-packages_published=("${packages_libraries[@]}" --package cxi-mockd --package cxi-cli)
+packages_published=("${packages_libraries[@]}" --package cxi-mockd --package cxi-cli --package cxi-cni)
 
 # What a step's function returns after it skipped itself.
 SKIPPED=77

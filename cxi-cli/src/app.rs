@@ -11,7 +11,8 @@ use crate::exit::Failure;
 use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{
-    audit, collectives, demo, devices, explain, generate, integration, job, service, settings, vni,
+    audit, cdi, collectives, demo, devices, explain, generate, integration, job, metrics, service,
+    settings, top, vni,
 };
 
 /// Runs the command line.
@@ -43,6 +44,9 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Audit(arguments) => audit::run(arguments, &cli.common),
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Collectives(command) => collectives::run(command),
+        Command::Metrics(arguments) => metrics::run(arguments, &cli.common),
+        Command::Top(arguments) => top::run(arguments, &cli.common),
+        Command::Cdi(arguments) => reading(&cli.common, |node| cdi::run(arguments, node)),
         Command::Config(command) => settings::run(command, &cli.common.settings),
         Command::Integration(command) => integration::run(command),
         Command::Demo => demo::run(&cli.common),

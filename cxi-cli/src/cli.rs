@@ -5,15 +5,18 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::audit::AuditArgs;
+use crate::cdi::CdiArgs;
 use crate::collectives::cli::CollectivesCommand;
 use crate::devices::DevicesArgs;
 use crate::exit::EXIT_CODES;
 use crate::explain::ExplainCommand;
 use crate::integration::IntegrationCommand;
 use crate::job::cli::JobCommand;
+use crate::metrics::MetricsArgs;
 use crate::options::Common;
 use crate::service::cli::ServiceCommand;
 use crate::settings::ConfigCommand;
+use crate::top::TopArgs;
 use crate::vni::cli::VniArgs;
 
 /// Services and resources of Cassini NICs (HPE Slingshot, CXI).
@@ -56,6 +59,12 @@ pub(crate) enum Command {
     /// Reserve multicast trees for hardware collectives at the fabric manager
     #[command(subcommand)]
     Collectives(Box<CollectivesCommand>),
+    /// Print numbers for Prometheus: NICs, services, use, findings, and the pool of VNIs
+    Metrics(MetricsArgs),
+    /// Show again and again who uses how much
+    Top(TopArgs),
+    /// Describe the NICs for container runtimes: a specification of the Container Device Interface
+    Cdi(CdiArgs),
     /// The settings of this machine
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -11,6 +11,7 @@
 mod app;
 mod args;
 mod audit;
+mod cdi;
 mod cli;
 mod collectives;
 mod demo;
@@ -22,6 +23,7 @@ mod hostlist;
 mod input;
 mod integration;
 mod job;
+mod metrics;
 mod network;
 mod node;
 mod options;
@@ -32,6 +34,7 @@ mod service;
 mod settings;
 mod spec_file;
 mod state_file;
+mod top;
 mod vni;
 
 pub use app::run;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
+use super::node::NodeNic;
 use cxi::{
     DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
     VniAccess, VniRange,
@@ -113,6 +114,19 @@ pub enum NicPolicy {
     AnyUsable(usize),
     /// These; an unusable one is an error.
     Listed(BTreeSet<DeviceId>),
+}
+
+impl NicPolicy {
+    /// Whether a job gets a service on this NIC. One that is asked for and unusable is included:
+    /// the job cannot start.
+    #[must_use]
+    pub fn includes(&self, nic: &NodeNic) -> bool {
+        match self {
+            Self::All => !nic.is_virtual_function(),
+            Self::AnyUsable(_) => nic.is_usable(),
+            Self::Listed(listed) => listed.contains(&nic.id()),
+        }
+    }
 }
 
 impl JobRequest {

@@ -16,9 +16,9 @@ const BAR_WIDTH: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Amounts {
     /// `None` where the driver does not tell.
-    in_use: Option<u16>,
-    reserved: u16,
-    max: u16,
+    pub(crate) in_use: Option<u16>,
+    pub(crate) reserved: u16,
+    pub(crate) max: u16,
 }
 
 #[derive(Serialize)]
@@ -61,9 +61,9 @@ pub(crate) fn run(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
 /// A service with what it has.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
-    listed: Listed,
+    pub(crate) listed: Listed,
     tle_pool: u32,
-    resources: ResourceMap<Amounts>,
+    pub(crate) resources: ResourceMap<Amounts>,
 }
 
 /// Asks for the services of these ids, or for all.

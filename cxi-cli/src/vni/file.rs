@@ -66,7 +66,7 @@ fn contradicts(error: &ReplayError) -> Failure {
 }
 
 /// The pool as it is now, to look at.
-pub(super) fn look(arguments: &PoolFiles) -> Result<VniPool, Failure> {
+pub(crate) fn look(arguments: &PoolFiles) -> Result<VniPool, Failure> {
     let mut pool = existing(&arguments.pool)?;
     let there = arguments.log.as_deref().filter(|log| log.exists());
     let log = there.map(Log::look).transpose()?;

@@ -18,7 +18,7 @@ use crate::output::Report;
 use cli::{VniArgs, VniCommand};
 
 pub(crate) use change::this_node;
-pub(crate) use file::{Open, PoolFiles};
+pub(crate) use file::{Open, PoolFiles, look};
 pub(crate) use log::parse as parse_log;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {

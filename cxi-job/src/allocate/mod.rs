@@ -77,11 +77,7 @@ impl Node {
 
     /// The NICs that the policy asks for, and those left out.
     fn choose(&self, request: &JobRequest) -> Result<(Vec<&NodeNic>, Vec<LeftOut>), AllocateError> {
-        let wanted = |nic: &&NodeNic| match request.nics() {
-            NicPolicy::All => !nic.is_virtual_function(),
-            NicPolicy::AnyUsable(_) => nic.is_usable(),
-            NicPolicy::Listed(listed) => listed.contains(&nic.id()),
-        };
+        let wanted = |nic: &&NodeNic| request.nics().includes(nic);
         let (nics, others): (Vec<_>, Vec<_>) = self.nics().iter().partition(wanted);
         let mut failures: Vec<NicFailure> = nics
             .iter()

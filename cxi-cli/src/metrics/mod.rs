@@ -1,0 +1,183 @@
+//! `cxi metrics`: numbers for Prometheus.
+
+mod family;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use cxi::{Availability, Device, Resource};
+use cxi_job::{AuditOptions, Node};
+use serde::Serialize;
+
+use self::family::Family;
+use crate::exit::{Failure, of_device};
+use crate::job::JobNode;
+use crate::options::Common;
+use crate::output::{Report, file};
+use crate::service::list::who;
+use crate::service::usage;
+use crate::settings;
+use crate::vni::cli::PoolArgs;
+use crate::vni::{look, now};
+
+#[derive(Debug, Args)]
+pub(crate) struct MetricsArgs {
+    /// Write a file, such as /var/lib/node_exporter/cxi.prom, instead of printing. It is replaced
+    /// as a whole
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    pool: PoolArgs,
+}
+
+#[derive(Serialize)]
+struct Metrics<'a> {
+    metrics: &'a [Family],
+}
+
+pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Failure> {
+    let node = JobNode::open(common, false)?.nics;
+    let devices: Vec<Device> = node
+        .nics()
+        .iter()
+        .filter_map(|nic| nic.device().cloned())
+        .collect();
+    let mut families = vec![nics(&node)];
+    families.extend(resources(&devices)?);
+    families.extend(services(&devices)?);
+    families.push(findings(&node, common)?);
+    families.extend(pool(&arguments.pool, common)?);
+    let text: String = families.iter().map(Family::to_string).collect();
+    let Some(path) = &arguments.output else {
+        return Ok(Report::new(text, &Metrics { metrics: &families }));
+    };
+    file::replace(path, &text)?;
+    Ok(Report::new("", &Metrics { metrics: &families }))
+}
+
+fn nics(node: &Node) -> Family {
+    let mut usable = Family::new("cxi_nic_usable", "Whether jobs can use the NIC.");
+    for nic in node.nics() {
+        usable.add([("device", nic.id().to_string())], nic.is_usable());
+    }
+    usable
+}
+
+fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
+    let mut total = Family::new("cxi_resource_total", "What the NIC has.");
+    let mut reserved = Family::new("cxi_resource_reserved", "What services have reserved.");
+    let mut reservable = Family::new("cxi_resource_reservable", "What can still be reserved.");
+    let mut in_use = Family::new("cxi_resource_in_use", "What is in use.");
+    let mut pools = Family::new("cxi_pools_free", "LE and TLE pools left for services.");
+    for device in devices {
+        let id = device.id().to_string();
+        let Availability {
+            resources,
+            le_pools,
+            tle_pools,
+            ..
+        } = device.availability().map_err(|error| of_device(&error))?;
+        for (resource, level) in resources.iter() {
+            let labels = || [("device", id.clone()), ("resource", label(resource))];
+            total.add(labels(), level.total);
+            reserved.add(labels(), level.reserved);
+            reservable.add(labels(), level.reservable);
+            in_use.add(labels(), level.in_use);
+        }
+        for (pool, left) in [("le", le_pools), ("tle", tle_pools)] {
+            let left = u32::try_from(left).unwrap_or(u32::MAX);
+            pools.add([("device", id.clone()), ("pool", pool.to_owned())], left);
+        }
+    }
+    Ok(vec![total, reserved, reservable, in_use, pools])
+}
+
+fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
+    let mut info = Family::new("cxi_service_info", "Who may use the service: always 1.");
+    let mut enabled = Family::new("cxi_service_enabled", "Whether the service is enabled.");
+    let mut in_use = Family::new("cxi_service_in_use", "What the service has in use.");
+    let mut reserved = Family::new("cxi_service_reserved", "What the service has reserved.");
+    let mut max = Family::new("cxi_service_max", "What the service may have.");
+    for (device, measured) in usage::measure(devices, &[])? {
+        let service = &measured.listed.service;
+        let of = [
+            ("device", device.to_string()),
+            ("service", service.id().to_string()),
+        ];
+        let described = [
+            ("members", who(&measured.listed)),
+            ("vnis", service.vnis().to_string()),
+            ("system", service.is_system().to_string()),
+        ];
+        info.add(of.iter().cloned().chain(described), true);
+        enabled.add(of.clone(), service.is_enabled());
+        for (resource, amounts) in measured.resources.iter() {
+            let labels = || of.iter().cloned().chain([("resource", label(resource))]);
+            if let Some(count) = amounts.in_use {
+                in_use.add(labels(), count);
+            }
+            reserved.add(labels(), amounts.reserved);
+            max.add(labels(), amounts.max);
+        }
+    }
+    Ok(vec![info, enabled, in_use, reserved, max])
+}
+
+/// What `cxi audit` finds: services that somebody left, or that nobody can use, among others.
+fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
+    let vnis = common.settings.get(&settings::POOL_VNIS)?;
+    let audit = node.audit(&AuditOptions::new().pool(vnis));
+    let mut counts: BTreeMap<_, u32> = BTreeMap::new();
+    for finding in &audit.findings {
+        // As in the JSON of cxi audit.
+        let code = serde_json::to_value(finding.code).unwrap_or_default();
+        let code = code.as_str().unwrap_or_default().to_owned();
+        let key = (finding.device, code, finding.severity.to_string());
+        *counts.entry(key).or_default() += 1;
+    }
+    let mut findings = Family::new("cxi_findings", "Problems that cxi audit finds.");
+    for ((device, code, severity), count) in counts {
+        let labels = [
+            ("device", device.to_string()),
+            ("code", code),
+            ("severity", severity),
+        ];
+        findings.add(labels, count);
+    }
+    Ok(findings)
+}
+
+/// Nothing where no pool is.
+fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
+    let files = arguments.files(&common.settings)?;
+    if !files.pool.exists() {
+        return Ok(Vec::new());
+    }
+    let pool = look(&files)?;
+    let counts = pool.metrics(now());
+    let mut vnis = Family::new("cxi_vni_pool_vnis", "VNIs of the pool, by state.");
+    for (state, count) in [
+        ("free", counts.free),
+        ("reserved", counts.reserved),
+        ("draining", counts.draining),
+        ("resting", counts.resting),
+        ("outside", counts.outside),
+    ] {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        vnis.add([("state", state.to_owned())], count);
+    }
+    let mut jobs = Family::new("cxi_vni_pool_jobs", "Jobs that have VNIs of the pool.");
+    jobs.add([], u32::try_from(pool.jobs().count()).unwrap_or(u32::MAX));
+    let mut oldest = Family::new(
+        "cxi_vni_pool_oldest_draining_seconds",
+        "How long a job has been draining, at most.",
+    );
+    let seconds = counts.oldest_draining.map_or(0, |(_, age)| age.as_secs());
+    oldest.add([], u32::try_from(seconds).unwrap_or(u32::MAX));
+    Ok(vec![vnis, jobs, oldest])
+}
+
+fn label(resource: Resource) -> String {
+    resource.to_string().to_ascii_lowercase()
+}

@@ -1,0 +1,218 @@
+//! The configuration of a network, and its version.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cxi::{DeviceId, TrafficClasses};
+use cxi_job::limits::{LimitPolicy, Mode, Multiplier, TleRule};
+use cxi_job::{JobLimits, NicPolicy};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::{Code, Error};
+use crate::record::Attachment;
+use crate::vni_source::{VniList, VniSource};
+
+/// A version of the CNI specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Version {
+    /// 0.3.1
+    #[serde(rename = "0.3.1")]
+    V0_3_1,
+    /// 0.4.0, the first with CHECK.
+    #[serde(rename = "0.4.0")]
+    V0_4_0,
+    /// 1.0.0
+    #[serde(rename = "1.0.0")]
+    V1_0_0,
+    /// 1.1.0, the first with STATUS and GC.
+    #[serde(rename = "1.1.0")]
+    V1_1_0,
+}
+
+impl Version {
+    const ALL: [(&str, Self); 4] = [
+        ("0.3.1", Self::V0_3_1),
+        ("0.4.0", Self::V0_4_0),
+        ("1.0.0", Self::V1_0_0),
+        ("1.1.0", Self::V1_1_0),
+    ];
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|(name, version)| (name == text).then_some(version))
+    }
+
+    /// The version of a configuration that may be invalid; the newest if it cannot be told.
+    #[must_use]
+    pub fn of(configuration: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Versioned {
+            #[serde(rename = "cniVersion")]
+            version: String,
+        }
+        serde_json::from_str(configuration)
+            .ok()
+            .and_then(|versioned: Versioned| Self::parse(&versioned.version))
+            .unwrap_or(Self::V1_1_0)
+    }
+
+    /// The answer to VERSION.
+    #[must_use]
+    pub fn supported(self) -> String {
+        let names = Self::ALL.map(|(name, _)| name);
+        serde_json::json!({"cniVersion": self, "supportedVersions": names}).to_string()
+    }
+}
+
+/// The configuration of a network, as the runtime passes it.
+#[derive(Debug)]
+pub struct Config {
+    pub(crate) version: Version,
+    pub(crate) network: String,
+    pub(crate) settings: Settings,
+    /// The result of the plugins before this one, which is passed on as it is.
+    pub(crate) previous: Option<Box<RawValue>>,
+    /// The VNIs that the runtime or a caller asks for, for the source `args`.
+    pub(crate) asked: Vec<VniList>,
+    /// The attachments that GC keeps.
+    pub(crate) valid: Option<Vec<Valid>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    cni_version: String,
+    #[serde(default)]
+    name: String,
+    cxi: Option<Settings>,
+    prev_result: Option<Box<RawValue>>,
+    #[serde(default)]
+    runtime_config: Asked,
+    #[serde(default)]
+    args: Arguments,
+    #[serde(rename = "cni.dev/valid-attachments")]
+    valid: Option<Vec<Valid>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    cni: Asked,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    cxi_vnis: Option<VniList>,
+}
+
+/// An attachment that exists, as the runtime lists it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Valid {
+    #[serde(rename = "containerID")]
+    container: String,
+    #[serde(rename = "ifname")]
+    interface: String,
+}
+
+impl Valid {
+    pub(crate) fn is(&self, attachment: &Attachment) -> bool {
+        self.container == attachment.container && self.interface == attachment.interface
+    }
+}
+
+/// What belongs to this plugin: the object `cxi` of the configuration.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) vnis: VniSource,
+    nics: Option<Vec<DeviceId>>,
+    pub(crate) traffic_classes: Option<TrafficClasses>,
+    cores: Option<u32>,
+    #[serde(default)]
+    tles: bool,
+    #[serde(default = "state_directory")]
+    pub(crate) state_dir: PathBuf,
+    #[serde(default = "lock")]
+    pub(crate) lock: PathBuf,
+    #[serde(default = "retry_busy")]
+    retry_busy_seconds: u32,
+}
+
+fn state_directory() -> PathBuf {
+    "/run/cxi/cni".into()
+}
+
+/// The lock of the node's prologs and epilogs.
+fn lock() -> PathBuf {
+    "/run/cxi/node.lock".into()
+}
+
+const fn retry_busy() -> u32 {
+    10
+}
+
+impl Config {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let raw: Raw = serde_json::from_str(text).map_err(|error| {
+            Error::new(Code::Decoding, format!("network configuration: {error}"))
+        })?;
+        let version = Version::parse(&raw.cni_version).ok_or_else(|| {
+            let names = Version::ALL.map(|(name, _)| name).join(", ");
+            Error::new(
+                Code::Version,
+                format!(
+                    "unsupported cniVersion {:?}: expected one of {names}",
+                    raw.cni_version
+                ),
+            )
+        })?;
+        let settings = raw.cxi.ok_or_else(|| {
+            Error::new(
+                Code::Configuration,
+                "network configuration: no object cxi: expected at least \
+                 \"cxi\": {\"vnis\": {\"source\": …}}",
+            )
+        })?;
+        settings.vnis.check()?;
+        let asked = [raw.runtime_config, raw.args.cni];
+        Ok(Self {
+            version,
+            network: raw.name,
+            settings,
+            previous: raw.prev_result,
+            asked: asked
+                .into_iter()
+                .filter_map(|asked| asked.cxi_vnis)
+                .collect(),
+            valid: raw.valid,
+        })
+    }
+}
+
+impl Settings {
+    pub(crate) fn nics(&self) -> NicPolicy {
+        match &self.nics {
+            None => NicPolicy::All,
+            Some(nics) => NicPolicy::Listed(nics.iter().copied().collect()),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> JobLimits {
+        let Some(cores) = self.cores else {
+            return JobLimits::Unlimited;
+        };
+        let rule = if self.tles {
+            TleRule::Reserve
+        } else {
+            TleRule::Never
+        };
+        let policy = LimitPolicy::hpe_recommended().tles(rule);
+        JobLimits::planned(policy, Multiplier::Cores(cores), Mode::Strict)
+    }
+
+    pub(crate) fn retry_busy(&self) -> Duration {
+        Duration::from_secs(self.retry_busy_seconds.into())
+    }
+}

@@ -1,0 +1,95 @@
+//! Errors, as CNI wants them.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::Version;
+
+/// What went wrong, by number. Numbers below 100 are CNI's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Code {
+    /// The version of the configuration is not supported, or too old for the command.
+    Version = 1,
+    /// A variable of the environment is missing or invalid.
+    Environment = 4,
+    /// A file cannot be read or written.
+    Io = 5,
+    /// Something is not the JSON that it should be.
+    Decoding = 6,
+    /// The configuration is invalid.
+    Configuration = 7,
+    /// Something is in use or used up: the runtime should try again.
+    TryAgain = 11,
+    /// STATUS: ADD would fail.
+    NotServing = 50,
+    /// The VNIs cannot be used.
+    Vni = 100,
+    /// A NIC cannot be used, or refuses.
+    Nic = 101,
+    /// CHECK: what the pod was given is not there, or is not what it was.
+    Changed = 102,
+}
+
+/// An error that the runtime is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    code: Code,
+    message: String,
+    details: String,
+}
+
+impl Error {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: String::new(),
+        }
+    }
+
+    pub(crate) fn details(mut self, details: impl Into<String>) -> Self {
+        self.details = details.into();
+        self
+    }
+
+    /// What went wrong, for programs.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The error as CNI's JSON.
+    #[must_use]
+    pub fn to_json(&self, version: Version) -> String {
+        #[derive(Serialize)]
+        struct Json<'a> {
+            #[serde(rename = "cniVersion")]
+            version: Version,
+            code: u32,
+            msg: &'a str,
+            #[serde(skip_serializing_if = "str::is_empty")]
+            details: &'a str,
+        }
+        let json = Json {
+            version,
+            code: self.code as u32,
+            msg: &self.message,
+            details: &self.details,
+        };
+        serde_json::to_string(&json).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.details.is_empty() {
+            write!(f, "\n{}", self.details)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

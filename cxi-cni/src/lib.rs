@@ -1,0 +1,60 @@
+//! The CNI plugin `cxi-cni`, as a library for its `main` and for tests: services for the network
+//! namespace of a pod, on all NICs or on none.
+//!
+//! Other programs should build on the crate `cxi-job` instead. The configuration is described in
+//! `docs/integration/containers.md`.
+#![forbid(unsafe_code)]
+
+mod call;
+mod config;
+mod error;
+mod plugin;
+mod record;
+mod vni_source;
+
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use cxi::Host;
+use cxi_job::Node;
+
+pub use call::{Call, Command};
+pub use config::{Config, Version};
+pub use error::{Code, Error};
+pub use plugin::Plugin;
+pub use record::Attachment;
+
+/// Far more than a configuration with a result has.
+const LONGEST: u64 = 16 << 20;
+
+/// Runs the plugin: parameters from the environment, the configuration from standard input, the
+/// result or the error on standard output.
+#[must_use]
+pub fn run() -> ExitCode {
+    let mut input = String::new();
+    let read = io::stdin().lock().take(LONGEST).read_to_string(&mut input);
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let answer = read
+        .map_err(|error| Error::new(Code::Io, format!("standard input cannot be read: {error}")))
+        .and_then(|_| Call::parse(&variable, &input))
+        .and_then(|call| answer(&call));
+    let (text, code) = match answer {
+        Ok(text) => (text, ExitCode::SUCCESS),
+        Err(error) => (error.to_json(Version::of(&input)), ExitCode::FAILURE),
+    };
+    match writeln!(io::stdout(), "{text}") {
+        Ok(()) => code,
+        // The runtime sees a failure and calls DEL.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn answer(call: &Call) -> Result<String, Error> {
+    let (command, config) = match call {
+        Call::Version(version) => return Ok(version.supported()),
+        Call::Network(command, config) => (command, config),
+    };
+    let node = Node::discover(&Host::system())
+        .map_err(|error| Error::new(Code::Nic, error.to_string()))?;
+    Plugin::new(node, config)?.answer(command)
+}

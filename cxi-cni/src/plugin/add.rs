@@ -1,0 +1,161 @@
+//! ADD: services for a pod, on all NICs or on none.
+
+use std::path::Path;
+
+use cxi::{Device, Member, Service, Vni};
+use cxi_ioctl::Errno;
+use cxi_job::allocate::{AllocateError, Cause};
+use cxi_job::{Filter, JobRequest, ReleaseOptions};
+
+use super::Plugin;
+use crate::call::Container;
+use crate::error::{Code, Error};
+use crate::record::{Attachment, Record};
+
+impl Plugin<'_> {
+    pub(super) fn add(&self, container: &Container) -> Result<Option<String>, Error> {
+        let settings = &self.config.settings;
+        let vnis = settings.vnis.wanted(container, &self.config.asked)?;
+        if !vnis.is_empty() {
+            let netns = netns(container)?;
+            let request = self.request(netns, &vnis)?;
+            self.end_earlier(&container.attachment, netns)?;
+            self.allocate(&container.attachment, netns, vnis, &request)?;
+        }
+        Ok(Some(match &self.config.previous {
+            Some(previous) => previous.get().to_owned(),
+            None => serde_json::json!({"cniVersion": self.config.version}).to_string(),
+        }))
+    }
+
+    fn request(&self, netns: u32, vnis: &[Vni]) -> Result<JobRequest, Error> {
+        let settings = &self.config.settings;
+        let mut request = JobRequest::builder()
+            .member(Member::NetNs(netns))
+            .vnis(vnis.iter().copied())
+            .limits(settings.limits())
+            .nics(settings.nics())
+            // A pod may have two interfaces with the same VNIs, and lose one of them.
+            .adopt(false);
+        if let Some(classes) = settings.traffic_classes {
+            request = request.traffic_classes(classes);
+        }
+        request
+            .build()
+            .map_err(|error| Error::new(Code::Configuration, error.to_string()))
+    }
+
+    /// Ends what this attachment has from an earlier call, and what containers have that are gone:
+    /// the inode of their namespace belongs to this one now, so this pod could use their services.
+    fn end_earlier(&self, attachment: &Attachment, netns: u32) -> Result<(), Error> {
+        let not_ended = |error: Error| {
+            Error::new(
+                error.code(),
+                "an earlier attachment with this network namespace cannot be ended",
+            )
+            .details(error.to_string())
+        };
+        // Services of a record that cannot be read are found below.
+        for record in self.records.all()?.into_iter().flatten() {
+            let earlier = record.attachment.container != attachment.container;
+            if record.attachment == *attachment || (earlier && record.netns == netns) {
+                self.end(&record.attachment).map_err(not_ended)?;
+            }
+        }
+        let _held = self.records.lock()?;
+        let own = self.named(|record| record.attachment.container == attachment.container)?;
+        let unknown = self.services(|device, service| {
+            !own.contains(&(device.id(), service.id())) && is_for(device, service, netns)
+        })?;
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let options = ReleaseOptions::until(self.config.settings.retry_busy());
+        self.release(&Filter::services(unknown), &options)
+            .map_err(not_ended)
+    }
+
+    fn allocate(
+        &self,
+        attachment: &Attachment,
+        netns: u32,
+        vnis: Vec<Vni>,
+        request: &JobRequest,
+    ) -> Result<(), Error> {
+        let _held = self.records.lock()?;
+        let mut record = Record {
+            attachment: attachment.clone(),
+            netns,
+            vnis,
+            boot: self.records.boot.clone(),
+            grant: None,
+        };
+        self.records.write(&record)?;
+        let grant = match self.node.allocate(request) {
+            Ok(grant) => grant,
+            Err(error) => {
+                if error.left().is_empty() {
+                    self.records.remove(attachment)?;
+                }
+                return Err(refused(&error));
+            }
+        };
+        let filter = Filter::for_grant(&grant);
+        record.grant = Some(grant);
+        self.records.write(&record).inspect_err(|_| {
+            // What is left has the record of what was wanted.
+            if self.release(&filter, &ReleaseOptions::once()).is_ok() {
+                let _ = self.records.remove(attachment);
+            }
+        })
+    }
+}
+
+/// Whether a service is for a network namespace. The list says so only if whoever made the service
+/// wrote it there.
+fn is_for(device: &Device, service: &Service, netns: u32) -> bool {
+    service.members().is_some_and(|members| {
+        members.contains(Member::NetNs(netns))
+            || (members.is_empty()
+                && device.services().netns(service.id()).ok() == Some(Some(netns)))
+    })
+}
+
+/// The inode of a pod's network namespace.
+pub(super) fn netns(container: &Container) -> Result<u32, Error> {
+    let path = container.netns.as_deref().unwrap_or(Path::new(""));
+    let invalid = |text: String| Error::new(Code::Environment, format!("CNI_NETNS: {text}"));
+    let found = Member::netns_at(path).map_err(|error| invalid(error.to_string()))?;
+    let own = Member::own_netns().map_err(|error| invalid(error.to_string()))?;
+    match found {
+        Member::NetNs(inode) if found != own => Ok(inode),
+        // All of the node could use its services.
+        _ => Err(invalid(format!(
+            "{} is the network namespace of the node",
+            path.display()
+        ))),
+    }
+}
+
+fn refused(error: &AllocateError) -> Error {
+    let passing = |cause: &Cause| match cause {
+        Cause::Plan(_) => true,
+        Cause::Service(error) => matches!(
+            error.errno(),
+            Errno::EBUSY | Errno::EAGAIN | Errno::ENOSPC | Errno::EINTR
+        ),
+        _ => false,
+    };
+    let taken =
+        |cause: &Cause| matches!(cause, Cause::Service(error) if error.errno() == Errno::EEXIST);
+    let causes = || error.failures().iter().map(|failure| &failure.cause);
+    let code = match error {
+        AllocateError::Locked(error) if error.is_busy() => Code::TryAgain,
+        AllocateError::Locked(_) => Code::Io,
+        _ if causes().len() == 0 => Code::Nic,
+        _ if causes().all(passing) => Code::TryAgain,
+        _ if causes().all(taken) => Code::Vni,
+        _ => Code::Nic,
+    };
+    Error::new(code, "no services for the pod").details(format!("{error}\n{}", error.remains()))
+}

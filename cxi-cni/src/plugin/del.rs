@@ -1,0 +1,105 @@
+//! DEL and GC: taking back what an attachment has.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cxi::Backoff;
+use cxi_job::ReleaseOptions;
+
+use super::Plugin;
+use crate::error::{Code, Error};
+use crate::record::{Attachment, Record};
+
+impl Plugin<'_> {
+    /// By its record, as its namespace may be gone. Without a record there is nothing to take back.
+    pub(super) fn del(&self, attachment: &Attachment) -> Result<Option<String>, Error> {
+        self.end(attachment).map(|()| None)
+    }
+
+    /// Takes back what exists no more, goes on after errors, and reports them together.
+    pub(super) fn gc(&self) -> Result<Option<String>, Error> {
+        let Some(valid) = &self.config.valid else {
+            return Err(Error::new(
+                Code::Configuration,
+                "no cni.dev/valid-attachments: expected the attachments that exist",
+            ));
+        };
+        let gone = |record: &Record| {
+            let attachment = &record.attachment;
+            attachment.network == self.config.network
+                && !valid.iter().any(|valid| valid.is(attachment))
+        };
+        let mut errors = Vec::new();
+        for record in self.records.all()? {
+            let ended = match record {
+                Ok(record) if gone(&record) => self.end(&record.attachment),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            errors.extend(ended.err());
+        }
+        let Some(first) = errors.first() else {
+            return Ok(None);
+        };
+        let details: Vec<_> = errors.iter().map(Error::to_string).collect();
+        Err(
+            Error::new(first.code(), "not everything could be taken back")
+                .details(details.join("\n")),
+        )
+    }
+
+    /// Destroys the services of an attachment and forgets it. What is in use is tried again for a
+    /// while; then it stays on record, for the next call.
+    pub(super) fn end(&self, attachment: &Attachment) -> Result<(), Error> {
+        let start = Instant::now();
+        let mut pauses = Backoff::default().pauses();
+        loop {
+            let held = self.records.lock()?;
+            let Some(mut record) = self.records.read(attachment)? else {
+                return Ok(());
+            };
+            let ended = self.services_of(&record)?.map_or(Ok(()), |filter| {
+                self.release(&filter, &ReleaseOptions::once())
+            });
+            let error = match ended {
+                Ok(()) => return self.forget(&mut record),
+                Err(error) => error,
+            };
+            // Others go on meanwhile.
+            drop(held);
+            let left = self
+                .config
+                .settings
+                .retry_busy()
+                .saturating_sub(start.elapsed());
+            if left.is_zero() || error.code() != Code::TryAgain {
+                return Err(error);
+            }
+            let pause = pauses.next().unwrap_or(Duration::ZERO);
+            thread::sleep(pause.min(left));
+        }
+    }
+
+    /// Forgets a record whose services are gone, once the source of its VNIs knows.
+    fn forget(&self, record: &mut Record) -> Result<(), Error> {
+        let own = record.attachment.network == self.config.network;
+        let told = if own {
+            self.config.settings.vnis.released(&record.attachment)
+        } else {
+            // Only a call for its network knows its source.
+            Err(Error::new(Code::TryAgain, "of another network"))
+        };
+        match told {
+            Ok(()) => self.records.remove(&record.attachment),
+            Err(error) => {
+                // Its ids may come again.
+                record.vnis.clear();
+                if let Some(grant) = &mut record.grant {
+                    grant.services.clear();
+                }
+                self.records.write(record)?;
+                if own { Err(error) } else { Ok(()) }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The commands, on the NICs of a node.
+
+mod add;
+mod check;
+mod del;
+
+use cxi::{Device, DeviceId, Member, Service, ServiceId, VniAccess};
+use cxi_job::{FileLock, Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
+
+use crate::call::Command;
+use crate::config::Config;
+use crate::error::{Code, Error};
+use crate::record::{Record, Records};
+
+/// The plugin for a network.
+#[derive(Debug)]
+pub struct Plugin<'a> {
+    node: Node,
+    records: Records,
+    config: &'a Config,
+}
+
+impl<'a> Plugin<'a> {
+    /// The plugin for a network, on the NICs of a node.
+    ///
+    /// # Errors
+    ///
+    /// The directory of records cannot be made.
+    pub fn new(node: Node, config: &'a Config) -> Result<Self, Error> {
+        Ok(Self {
+            node: node.with_lock(FileLock::new(&config.settings.lock)),
+            records: Records::open(&config.settings.state_dir)?,
+            config,
+        })
+    }
+
+    /// Does what is asked for and returns what to print: the result of ADD, otherwise nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`Code`].
+    pub fn answer(&self, command: &Command) -> Result<String, Error> {
+        match command {
+            Command::Add(container) => self.add(container),
+            Command::Del(container) => self.del(&container.attachment),
+            Command::Check(container) => self.check(container),
+            Command::Status => self.status(),
+            Command::Gc => self.gc(),
+        }
+        .map(|result| result.unwrap_or_default())
+    }
+
+    /// The services that a test selects, on all NICs.
+    fn services(
+        &self,
+        selects: impl Fn(&Device, &Service) -> bool,
+    ) -> Result<Vec<(DeviceId, ServiceId)>, Error> {
+        let mut selected = Vec::new();
+        let nics = self.node.nics().iter();
+        for nic in nics.filter(|nic| !nic.is_virtual_function()) {
+            let Some(device) = nic.device() else { continue };
+            let services = device
+                .services()
+                .list()
+                .map_err(|error| Error::new(Code::Nic, error.to_string()))?;
+            let services = services.iter();
+            let services = services.filter(|service| selects(device, service));
+            selected.extend(services.map(|service| (nic.id(), service.id())));
+        }
+        Ok(selected)
+    }
+
+    /// The services of a record. Needs the lock.
+    fn services_of(&self, record: &Record) -> Result<Option<Filter>, Error> {
+        if let Some(grant) = &record.grant {
+            return Ok((!grant.services.is_empty()).then(|| Filter::for_grant(grant)));
+        }
+        if record.vnis.is_empty() {
+            return Ok(None);
+        }
+        // A call was killed before it could say what it made. Services get their VNIs first, then
+        // their namespace; in between nobody can use them.
+        let others = self.named(|_| true)?;
+        let mut vnis = record.vnis.clone();
+        vnis.sort_unstable();
+        let services = self.services(|device, service| {
+            let mut its: Vec<_> = match service.vnis() {
+                VniAccess::List(list) => list.iter().collect(),
+                _ => Vec::new(),
+            };
+            its.sort_unstable();
+            let members = service.members();
+            !service.is_system()
+                && its == vnis
+                && members.is_some_and(|members| {
+                    members.is_empty() || members.contains(Member::NetNs(record.netns))
+                })
+                && !others.contains(&(device.id(), service.id()))
+        })?;
+        Ok((!services.is_empty()).then(|| Filter::services(services)))
+    }
+
+    /// The services that records name.
+    fn named(&self, of: impl Fn(&Record) -> bool) -> Result<Vec<(DeviceId, ServiceId)>, Error> {
+        let records = self.records.all()?.into_iter().flatten();
+        let grants = records.filter(of).filter_map(|record| record.grant);
+        Ok(grants
+            .flat_map(|grant| grant.services)
+            .map(|entry| (entry.device, entry.service))
+            .collect())
+    }
+
+    /// Destroys services, on all NICs even if one fails.
+    fn release(&self, filter: &Filter, options: &ReleaseOptions<'_>) -> Result<(), Error> {
+        let report = self.node.release(filter, options);
+        let code = match report.status() {
+            ReleaseStatus::NothingToDo | ReleaseStatus::Done => return Ok(()),
+            ReleaseStatus::StillBusy => Code::TryAgain,
+            _ => Code::Nic,
+        };
+        Err(Error::new(code, "services are left").details(left(&report)))
+    }
+}
+
+fn left(report: &ReleaseReport) -> String {
+    let services = report.left().map(ToString::to_string);
+    let nics = report.nics.iter().map(|nic| nic.reason.clone());
+    services.chain(nics).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,208 @@
+//! What attachments have: a file for each, written before anything is allocated for it.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use cxi::Vni;
+use cxi_job::lock::LockGuard;
+use cxi_job::{FileLock, Grant};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error};
+
+const ENDING: &str = ".json";
+/// The most bytes that a name in a directory may have.
+const LONGEST_NAME: usize = 255;
+/// Changes with each boot, which no service survives.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The identity of an attachment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    pub(crate) network: String,
+    pub(crate) container: String,
+    pub(crate) interface: String,
+}
+
+impl Attachment {
+    /// An attachment of a container to a network with an interface.
+    ///
+    /// # Errors
+    ///
+    /// A name is not one that CNI allows, or they are too long together.
+    pub fn new(network: &str, container: &str, interface: &str) -> Result<Self, Error> {
+        let first = |c: char| c.is_ascii_alphanumeric();
+        let plain = |name: &str| {
+            name.starts_with(first) && name.chars().all(|c| first(c) || "_.-".contains(c))
+        };
+        let invalid = |code, what: &str, name: &str, expected: &str| {
+            Err(Error::new(
+                code,
+                format!("invalid {what} {name:?}: expected {expected}"),
+            ))
+        };
+        let letters = "letters, digits and _ . -, a letter or digit first";
+        if !plain(network) {
+            return invalid(Code::Configuration, "name of the network", network, letters);
+        }
+        if !plain(container) {
+            return invalid(Code::Environment, "CNI_CONTAINERID", container, letters);
+        }
+        let of_interface = |c: char| !c.is_whitespace() && !c.is_control() && !"/:".contains(c);
+        if matches!(interface, "" | "." | "..")
+            || interface.len() > 15
+            || !interface.chars().all(of_interface)
+        {
+            let expected = "the name of a network interface, at most 15 bytes";
+            return invalid(Code::Environment, "CNI_IFNAME", interface, expected);
+        }
+        let attachment = Self {
+            network: network.to_owned(),
+            container: container.to_owned(),
+            interface: interface.to_owned(),
+        };
+        if attachment.file_name().len() > LONGEST_NAME {
+            return Err(Error::new(
+                Code::Environment,
+                "the names of network, container and interface are too long: expected at most 248 \
+                 bytes altogether",
+            ));
+        }
+        Ok(attachment)
+    }
+
+    /// None of the names has a colon.
+    fn file_name(&self) -> String {
+        let Self {
+            network,
+            container,
+            interface,
+        } = self;
+        format!("{network}:{container}:{interface}{ENDING}")
+    }
+}
+
+/// What an attachment has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) attachment: Attachment,
+    /// The inode of its network namespace.
+    pub(crate) netns: u32,
+    pub(crate) vnis: Vec<Vni>,
+    pub(crate) boot: String,
+    /// Its services; `None` as long as it is unknown which of them were made.
+    pub(crate) grant: Option<Grant>,
+}
+
+/// The directory of records.
+#[derive(Debug)]
+pub(crate) struct Records {
+    directory: PathBuf,
+    pub(crate) boot: String,
+}
+
+impl Records {
+    /// Opens the directory, which is made if it is missing.
+    pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory);
+        made.map_err(|error| io_error(directory, "created", &error))?;
+        let boot = fs::read_to_string(BOOT_ID)
+            .map_err(|error| io_error(Path::new(BOOT_ID), "read", &error))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            boot: boot.trim().to_owned(),
+        })
+    }
+
+    /// Keeps other calls of the plugin from changing records, and services of records.
+    pub(crate) fn lock(&self) -> Result<LockGuard, Error> {
+        let lock = FileLock::new(self.directory.join("lock"));
+        lock.acquire().map_err(|error| {
+            let code = if error.is_busy() {
+                Code::TryAgain
+            } else {
+                Code::Io
+            };
+            Error::new(code, error.to_string())
+        })
+    }
+
+    /// The record of an attachment, if there is one of this boot.
+    pub(crate) fn read(&self, attachment: &Attachment) -> Result<Option<Record>, Error> {
+        self.load(&self.path(attachment))
+    }
+
+    /// Every record of this boot. One that cannot be read is an error of its own.
+    pub(crate) fn all(&self) -> Result<Vec<Result<Record, Error>>, Error> {
+        let unreadable = |error: io::Error| io_error(&self.directory, "read", &error);
+        let mut records = Vec::new();
+        for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            if entry.file_name().to_string_lossy().ends_with(ENDING) {
+                records.extend(self.load(&entry.path()).transpose());
+            }
+        }
+        Ok(records)
+    }
+
+    fn load(&self, path: &Path) -> Result<Option<Record>, Error> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(|error| io_error(path, "read", &error))?,
+        };
+        let record: Record = serde_json::from_str(&text).map_err(|error| {
+            Error::new(
+                Code::Decoding,
+                format!("{}: not a record of an attachment: {error}", path.display()),
+            )
+            .details("Destroy the services of its network namespace, then remove the file.")
+        })?;
+        if record.boot == self.boot {
+            return Ok(Some(record));
+        }
+        // Its services ended with the boot that they were made in, and ids come again.
+        self.remove(&record.attachment)?;
+        Ok(None)
+    }
+
+    /// Writes a record; when this returns, it survives a crash. Needs the lock.
+    pub(crate) fn write(&self, record: &Record) -> Result<(), Error> {
+        let path = self.path(&record.attachment);
+        let write = || {
+            let new = self.directory.join("new");
+            let mut file = File::create(&new)?;
+            file.write_all(serde_json::to_string(record)?.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(&self.directory)?.sync_all()
+        };
+        write().map_err(|error| io_error(&path, "written", &error))
+    }
+
+    /// Removes a record, if there is one.
+    pub(crate) fn remove(&self, attachment: &Attachment) -> Result<(), Error> {
+        let path = self.path(attachment);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(io_error(&path, "removed", &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, attachment: &Attachment) -> PathBuf {
+        self.directory.join(attachment.file_name())
+    }
+}
+
+fn io_error(path: &Path, what: &str, error: &io::Error) -> Error {
+    Error::new(
+        Code::Io,
+        format!("{}: cannot be {what}: {error}", path.display()),
+    )
+}

@@ -1,0 +1,7 @@
+//! The plugin `cxi-cni` for the tests of this package, which then need no other package's binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cxi_cni::run()
+}

@@ -1,0 +1,167 @@
+//! `cxi-cni` and `cxi cdi` on a served node: real network namespaces, and real container runtimes
+//! where they are installed.
+
+mod node;
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use node::{Directory, Served, printed, skip};
+use serde_json::{Value, json};
+
+const CNI: &str = env!("CARGO_BIN_EXE_cxi-cni");
+const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+
+/// Whether a program is installed; says if not.
+fn installed(program: &str, option: &str) -> bool {
+    let here = Command::new(program).arg(option).output().is_ok();
+    if !here {
+        skip(&format!("there is no {program}"));
+    }
+    here
+}
+
+/// A node with a pod, which is a process with a network namespace.
+struct Site {
+    node: Served,
+    directory: Directory,
+    pod: std::process::Child,
+}
+
+impl Site {
+    fn start() -> Self {
+        let node = Served::start(&["--nics", "2"]);
+        let directory = Directory::new();
+        let pod = node.command(&["unshare", "--net", "sh", "-c", "echo $$; exec sleep 600"]);
+        let mut pod = { pod }.stdout(Stdio::piped()).spawn().expect("a pod");
+        let mut line = String::new();
+        let out = pod.stdout.take().expect("a pipe");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
+        fs::write(directory.path().join("pid"), line.trim()).expect("a file");
+        Self {
+            node,
+            directory,
+            pod,
+        }
+    }
+
+    fn netns(&self) -> String {
+        let pid = fs::read_to_string(self.directory.path().join("pid")).expect("a file");
+        format!("/proc/{pid}/ns/net")
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "cniVersion": "1.1.0",
+            "name": "blue",
+            "type": "cxi-cni",
+            "cxi": {
+                "vnis": {"source": "static", "vnis": [1024]},
+                "stateDir": self.directory.join("state"),
+                "lock": self.directory.join("node.lock"),
+                "retryBusySeconds": 1,
+            },
+        })
+    }
+
+    fn start_call(&self, command: &str) -> std::process::Child {
+        let mut call = self.node.command(&[CNI]);
+        call.env("CNI_COMMAND", command)
+            .env("CNI_CONTAINERID", "one")
+            .env("CNI_IFNAME", "eth0")
+            .env("CNI_NETNS", self.netns())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut call = call.spawn().expect("the plugin runs");
+        let mut stdin = call.stdin.take().expect("a pipe");
+        write!(stdin, "{}", self.config()).expect("it reads");
+        call
+    }
+
+    fn call(&self, command: &str) -> Output {
+        self.start_call(command)
+            .wait_with_output()
+            .expect("it ends")
+    }
+
+    fn refused(&self, command: &str) -> Value {
+        let output = self.call(command);
+        assert!(!output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("an error is JSON")
+    }
+
+    /// Runs a program in the pod.
+    fn inside(&self, program: &[&str]) -> Output {
+        let netns = format!("--net={}", self.netns());
+        self.node
+            .enter(&[&["nsenter", &netns][..], program].concat())
+    }
+
+    fn services(&self) -> u64 {
+        self.node.state()["svc_count"].as_u64().expect("a number")
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.pod.kill();
+        let _ = self.pod.wait();
+    }
+}
+
+#[test]
+fn only_the_pod_can_use_what_the_pod_got() {
+    need_node!();
+    if !installed("nsenter", "--version") {
+        return;
+    }
+    let site = Site::start();
+    assert_eq!(printed(&site.call("STATUS")), "");
+    assert_eq!(printed(&site.call("ADD")), r#"{"cniVersion":"1.1.0"}"#);
+    assert_eq!(printed(&site.call("CHECK")), "");
+    assert_eq!(site.services(), 2);
+    let open = [CXI, "explain", "open", "2"];
+    printed(&site.inside(&open));
+    let outside = site.node.enter(&open);
+    assert!(!outside.status.success(), "{outside:?}");
+
+    // As if a process of the pod still had an LNI.
+    site.node.order(&["fault", "SVC_DESTROY:EBUSY"]);
+    assert_eq!(site.refused("DEL")["code"], 11);
+    assert_eq!(site.services(), 2);
+    site.node.order(&["clear-faults"]);
+    assert_eq!(printed(&site.call("DEL")), "");
+    assert_eq!(site.services(), 1);
+    assert_eq!(site.refused("CHECK")["code"], 102);
+}
+
+#[test]
+fn a_plugin_that_is_killed_leaves_what_del_finds() {
+    need_node!();
+    let site = Site::start();
+    for opcode in ["SVC_SET_NETNS", "SVC_ENABLE", "SVC_ALLOC"] {
+        site.node
+            .order(&["fault", &format!("{opcode}:delay=500ms")]);
+        let mut call = site.start_call("ADD");
+        let state = site.directory.path().join("state");
+        let start = Instant::now();
+        while !fs::read_dir(&state).is_ok_and(|mut entries| {
+            entries.any(|entry| {
+                let name = entry.expect("an entry").file_name();
+                name.to_string_lossy().ends_with(".json")
+            })
+        }) {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            sleep(Duration::from_millis(5));
+        }
+        sleep(Duration::from_millis(100));
+        call.kill().expect("a signal");
+        call.wait().expect("it ends");
+        site.node.order(&["clear-faults"]);
+        assert_eq!(printed(&site.call("DEL")), "", "{opcode}");
+        assert_eq!(site.services(), 1, "{opcode}");
+    }
+}
