@@ -82,10 +82,15 @@ pub(crate) enum CollectivesCommand {
 #[command(next_help_heading = "The fabric manager")]
 pub(crate) struct ManagerArgs {
     /// Its address, in front of /fabric/…
-    #[arg(long, value_name = "URL", env = "CXI_FABRIC_MANAGER")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CXI_FABRIC_MANAGER",
+        hide_env_values = true
+    )]
     pub(crate) url: String,
     /// This cluster's name, in front of its reservations
-    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER")]
+    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER", hide_env_values = true)]
     pub(crate) cluster: Cluster,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
@@ -96,10 +101,15 @@ pub(crate) struct ManagerArgs {
 #[command(next_help_heading = "The fabric manager")]
 pub(crate) struct OptionalManagerArgs {
     /// Its address, in front of /fabric/…
-    #[arg(long, value_name = "URL", env = "CXI_FABRIC_MANAGER")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CXI_FABRIC_MANAGER",
+        hide_env_values = true
+    )]
     pub(crate) url: Option<String>,
     /// This cluster's name, in front of its reservations
-    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER")]
+    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER", hide_env_values = true)]
     pub(crate) cluster: Option<Cluster>,
     #[command(flatten)]
     pub(crate) access: AccessArgs,

@@ -28,6 +28,7 @@
 //! ```
 
 mod addresses;
+mod error;
 mod preflight;
 
 use std::ffi::OsString;
@@ -35,9 +36,10 @@ use std::fmt;
 use std::process::Command;
 
 pub use addresses::{AddressesError, addresses_per_job};
+pub use error::CollectivesError;
 pub use preflight::{Finding, Severity, preflight};
 
-use super::{JobId, NameError, StepId};
+use super::{JobId, StepId};
 
 const MIN_NODES: &str = "FI_CXI_HWCOLL_MIN_NODES";
 const ADDRS_PER_JOB: &str = "FI_CXI_HWCOLL_ADDRS_PER_JOB";
@@ -69,69 +71,6 @@ pub enum Certificate {
     /// Not at all: anyone on the network path can read the token and impersonate the fabric
     /// manager.
     Unverified,
-}
-
-/// Why libfabric could not use a reservation or variables.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CollectivesError {
-    /// The reservation's id would change the path of a request to the fabric manager.
-    #[error(
-        "{id} cannot name a reservation: '/' and '#' would change the path of requests to the fabric manager"
-    )]
-    Id {
-        /// The id.
-        id: JobId,
-    },
-    /// The token contains a character that no HTTP header may have. The token itself is not shown.
-    #[error(
-        "the session token is {0}: expected printable ASCII without blanks, quotes and backslashes"
-    )]
-    Token(&'static str),
-    /// The address is not an HTTP URL.
-    #[error(
-        "fabric manager address {url:?}: expected http:// or https:// and a host, without blanks, quotes and backslashes"
-    )]
-    Url {
-        /// The address.
-        url: String,
-    },
-    /// The certificate path is not absolute.
-    #[error("certificate path {path:?}: expected an absolute path")]
-    CertificatePath {
-        /// The path.
-        path: String,
-    },
-    /// A variable is not set, but others are.
-    #[error("{name} is not set, but {present} is")]
-    Missing {
-        /// What is not set.
-        name: &'static str,
-        /// What is set.
-        present: &'static str,
-    },
-    /// A variable is not UTF-8 text.
-    #[error("{name} is not UTF-8 text")]
-    NotText {
-        /// The variable.
-        name: &'static str,
-    },
-    /// A variable is not a number.
-    #[error("{name} is {value:?}: expected a number")]
-    Number {
-        /// The variable.
-        name: &'static str,
-        /// Its value.
-        value: String,
-    },
-    /// A variable is not a valid id.
-    #[error("{name}: {reason}")]
-    Name {
-        /// The variable.
-        name: &'static str,
-        /// What is wrong.
-        reason: NameError,
-    },
 }
 
 /// A job's reservation at the fabric manager. Its `Debug` form does not show the token.

@@ -84,8 +84,10 @@ pub(super) fn basic(directory: &Path) -> Result<String, Problem> {
 /// The text of a small file without the ends of lines behind it.
 fn read(path: &Path) -> Result<String, Problem> {
     let of = |error: io::Error| Problem::Credentials(format!("{}: {error}", path.display()));
-    if fs::metadata(path).map_err(of)?.len() > LONGEST {
-        return Err(of(io::ErrorKind::FileTooLarge.into()));
+    let metadata = fs::metadata(path).map_err(of)?;
+    if !metadata.is_file() || metadata.len() > LONGEST {
+        let message = format!("expected a regular file of at most {LONGEST} bytes");
+        return Err(of(io::Error::other(message)));
     }
     let text = fs::read_to_string(path).map_err(of)?;
     let text = text.trim_end_matches(['\n', '\r']);

@@ -55,6 +55,14 @@ impl Site {
         client.unwrap().patience(PATIENCE)
     }
 
+    /// A client of another server, with the password of this one.
+    pub(crate) fn client_at(&self, url: &str) -> FabricManager {
+        let credentials = Credentials::basic(Some(self.files.path()));
+        let cluster = "alpha".parse().unwrap();
+        let client = FabricManager::new(url, cluster, credentials, http(), Certificate::System);
+        client.unwrap().patience(PATIENCE)
+    }
+
     pub(crate) fn client(&self) -> FabricManager {
         self.client_with(self.oauth())
     }

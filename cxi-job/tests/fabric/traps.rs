@@ -273,6 +273,9 @@ fn trouble_with_tokens_is_told_apart() {
     assert_eq!(find(&site), format!("{action}{} is empty", empty.display()));
     std::fs::remove_file(&empty).unwrap();
     assert!(find(&site).contains("client-secret: No such file or directory"));
+    std::os::unix::fs::symlink("/dev/zero", &empty).unwrap();
+    assert!(find(&site).contains("client-secret: expected a regular file of at most 65536 bytes"));
+    std::fs::remove_file(&empty).unwrap();
     site.write("client-secret", "x");
     site.write("endpoint", "fm/token");
     assert!(find(&site).contains("\"fm/token\": expected http:// or https:// and a host"));
@@ -310,4 +313,27 @@ fn authorities_that_are_not_there_are_named() {
         "{error}"
     );
     assert!(error.contains("No such file"), "{error}");
+}
+
+/// A token goes where it was meant to go, and nowhere else.
+#[test]
+fn a_redirection_is_not_followed() {
+    use std::io::{Read, Write};
+    let elsewhere = Site::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = format!("http://{}", listener.local_addr().unwrap());
+    let there = elsewhere.mock.url();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: {there}\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+    });
+    let client = elsewhere.client_at(&here);
+    assert_eq!(
+        in_time(|| client.find(&job("1"))),
+        "cannot look for the reservation of job 1: the answer is 302"
+    );
+    server.join().unwrap();
+    assert_eq!(elsewhere.mock.journal(), []);
 }

@@ -77,7 +77,7 @@ impl Member {
     }
 
     /// A child's message.
-    pub(crate) fn from_child(&mut self, child: usize, message: Message) -> Vec<(To, Message)> {
+    pub(crate) fn hear_child(&mut self, child: usize, message: Message) -> Vec<(To, Message)> {
         let (transaction, counts) = match message {
             Message::Full(transaction) => (transaction, true),
             Message::Status(transaction) => (transaction, self.additions.status_counts),
@@ -93,7 +93,7 @@ impl Member {
     }
 
     /// The parent's message.
-    pub(crate) fn from_parent(&mut self, message: Message) -> Vec<(To, Message)> {
+    pub(crate) fn hear_parent(&mut self, message: Message) -> Vec<(To, Message)> {
         let (Message::Exit(transaction) | Message::Done(transaction)) = message else {
             return self.fail();
         };

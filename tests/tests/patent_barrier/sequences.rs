@@ -25,7 +25,9 @@ fn with(additions: Additions) -> System {
 }
 
 fn enter(system: &mut System, leaves: &[usize]) {
-    leaves.iter().for_each(|leaf| system.enter_all(*leaf));
+    for leaf in leaves {
+        system.enter_all(*leaf);
+    }
 }
 
 fn all(system: &System) -> Vec<(State, u8)> {

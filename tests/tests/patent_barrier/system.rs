@@ -100,9 +100,9 @@ impl System {
             from, to, message, ..
         } = travelling;
         if self.parents[to] == Some(from) {
-            self.act(to, |member| member.from_parent(message));
+            self.act(to, |member| member.hear_parent(message));
         } else {
-            self.act(to, |member| member.from_child(from, message));
+            self.act(to, |member| member.hear_child(from, message));
         }
     }
 

@@ -1,0 +1,109 @@
+//! Who is let in, for how long, and what a restart forgets.
+
+mod support;
+
+use std::time::Duration;
+
+use cxi_fabric_manager::{Config, FabricManager, Forget};
+use support::{BASIC, reserve, send, tree};
+
+#[test]
+fn a_gateway_has_a_prefix_and_speaks_html() {
+    let mut config = Config::default();
+    "/apis/fabric-manager/".clone_into(&mut config.prefix);
+    config.access.gateway = true;
+    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let base = format!("http://{}/apis/fabric-manager", manager.address());
+    assert_eq!(manager.url(), base);
+    assert_eq!(
+        manager.multicasts_url(),
+        format!("{base}/fabric/collectives/multicasts")
+    );
+    let path = "GET /apis/fabric-manager/fabric/collectives/jobs/";
+    let refused = send(&manager, "Bearer old", path, "");
+    assert_eq!(refused.status, 403);
+    assert!(refused.head.contains("text/html"), "{}", refused.head);
+    let made = send(
+        &manager,
+        BASIC,
+        "POST /apis/fabric-manager/fabric/collectives/jobs",
+        r#"{"jobID":"a-1","mcastLimit":1}"#,
+    );
+    assert_eq!(made.status, 200);
+    let links = send(&manager, BASIC, path, "").json()["documentLinks"].clone();
+    assert_eq!(links, serde_json::json!(["/fabric/collectives/jobs/a-1"]));
+    assert_eq!(
+        send(&manager, BASIC, "GET /fabric/collectives/jobs/", "").status,
+        404
+    );
+}
+
+#[test]
+fn tokens_end_by_time_by_number_and_by_order() {
+    let mut config = Config::default();
+    config.access.client_secret = "a&b=%c".to_owned();
+    config.access.token_requests = Some(2);
+    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let token = |secret: &str| {
+        let form = format!(
+            "grant_type=client_credentials&client_id=wlm&client_secret={secret}&scope=openid"
+        );
+        send(&manager, "none", "POST /token", &form)
+    };
+    assert_eq!(token("wrong").status, 401);
+    assert_eq!(
+        send(&manager, "none", "POST /token", "grant_type=password").status,
+        400
+    );
+    // As Slurm sends it, and as a form is to be sent.
+    for secret in ["a&b=%c", "a%26b%3D%25c"] {
+        let bearer = format!("Bearer {}", token(secret).text("access_token"));
+        let list = || send(&manager, &bearer, "GET /fabric/collectives/jobs/", "").status;
+        assert_eq!([list(), list(), list()], [200, 200, 401]);
+    }
+    let bearer = || format!("Bearer {}", token("a&b=%c").text("access_token"));
+    let list = |bearer: &str| send(&manager, bearer, "GET /fabric/collectives/jobs/", "").status;
+    let late = bearer();
+    manager.advance(Duration::from_secs(300));
+    assert_eq!(list(&late), 401);
+    let forgotten = bearer();
+    manager.expire_tokens();
+    assert_eq!(list(&forgotten), 401);
+    // No secret is in the journal.
+    let journal = format!("{:?}", manager.journal());
+    assert!(
+        !journal.contains("a&b") && !journal.contains(&forgotten),
+        "{journal}"
+    );
+    assert!(journal.contains("Bearer ***"), "{journal}");
+}
+
+#[test]
+fn a_restart_forgets_what_it_is_told_to() {
+    let manager = FabricManager::start().unwrap();
+    let before = reserve(&manager, "a-1", 1);
+    let multicasts = "POST /fabric/collectives/multicasts";
+    assert_eq!(
+        send(
+            &manager,
+            &before,
+            multicasts,
+            &tree("a-1", "0", r#""0:00:01""#)
+        )
+        .status,
+        200
+    );
+    manager.restart(Forget::Nothing);
+    assert_eq!(
+        send(&manager, &before, "GET /fabric/collectives/jobs/a-1", "").status,
+        200
+    );
+    manager.restart(Forget::Tokens);
+    assert_eq!(
+        send(&manager, &before, "GET /fabric/collectives/jobs/a-1", "").status,
+        401
+    );
+    assert_eq!(manager.state().roots.len(), 1);
+    manager.restart(Forget::Everything);
+    manager.assert_quiet();
+}
