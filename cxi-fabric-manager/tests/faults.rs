@@ -17,14 +17,6 @@ fn list(manager: &FabricManager) -> std::io::Result<String> {
     exchange(manager.address(), &request(BASIC, LIST, ""))
 }
 
-fn answer(status: u16, body: Body) -> Fault {
-    Fault::new(Effect::Answer {
-        status,
-        body,
-        perform: false,
-    })
-}
-
 #[test]
 fn answers_can_be_late_broken_or_missing() {
     let manager = FabricManager::start().unwrap();
@@ -126,12 +118,15 @@ fn answers_can_be_others() {
     for status in [202, 400, 401, 403, 409, 500, 503] {
         assert_eq!(once(Fault::status(status)).status, status);
     }
-    let page = once(answer(401, Body::Html));
+    let page = once(Fault::answer(401, Body::Html));
     assert!(page.body.starts_with("<html>"));
-    assert_eq!(once(answer(200, Body::Empty)).body, "");
-    assert_eq!(once(answer(204, Body::Empty)).head.lines().count(), 2);
+    assert_eq!(once(Fault::answer(200, Body::Empty)).body, "");
+    assert_eq!(
+        once(Fault::answer(204, Body::Empty)).head.lines().count(),
+        2
+    );
     for message in ["01: quota", "no colon", ":first"] {
-        let short = once(answer(507, Body::Message(message.to_owned())));
+        let short = once(Fault::answer(507, Body::Message(message.to_owned())));
         assert_eq!(
             (short.status, short.text("message")),
             (507, message.to_owned())
@@ -142,7 +137,10 @@ fn answers_can_be_others() {
         json!({ "documentLinks": null }),
         json!({ "documentLinks": ["/x", null] }),
     ] {
-        assert_eq!(once(answer(200, Body::Json(links.clone()))).json(), links);
+        assert_eq!(
+            once(Fault::answer(200, Body::Json(links.clone()))).json(),
+            links
+        );
     }
     let page = once(Fault::new(Effect::PageOfBytes));
     assert_eq!(

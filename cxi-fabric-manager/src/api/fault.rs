@@ -132,14 +132,20 @@ impl Fault {
         self
     }
 
+    /// Another answer, and nothing done.
+    #[must_use]
+    pub const fn answer(status: u16, body: Body) -> Self {
+        Self::new(Effect::Answer {
+            status,
+            body,
+            perform: false,
+        })
+    }
+
     /// Another status with an error document, and nothing done.
     #[must_use]
     pub const fn status(status: u16) -> Self {
-        Self::new(Effect::Answer {
-            status,
-            body: Body::Error,
-            perform: false,
-        })
+        Self::answer(status, Body::Error)
     }
 }
 

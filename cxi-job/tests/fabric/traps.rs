@@ -21,14 +21,6 @@ fn in_time<T: std::fmt::Debug>(act: impl FnOnce() -> Result<T, FabricError>) -> 
     error
 }
 
-fn answer(status: u16, body: Body) -> Fault {
-    Fault::new(Effect::Answer {
-        status,
-        body,
-        perform: false,
-    })
-}
-
 #[test]
 fn silence_and_slowness_end_at_the_deadline() {
     let site = Site::new();
@@ -115,22 +107,28 @@ fn lists_without_links_are_no_lists() {
         (Body::Empty, "is empty"),
     ] {
         site.mock
-            .inject(answer(200, body).on(Endpoint::ListJobs).times(1));
+            .inject(Fault::answer(200, body).on(Endpoint::ListJobs).times(1));
         let error = in_time(|| client.sweep(|_| false));
         assert_eq!(
             error,
             format!("cannot list the reservations of alpha: the answer {what}")
         );
     }
-    site.mock
-        .inject(answer(200, Body::Html).on(Endpoint::ListJobs).times(1));
+    site.mock.inject(
+        Fault::answer(200, Body::Html)
+            .on(Endpoint::ListJobs)
+            .times(1),
+    );
     let error = in_time(|| client.sweep(|_| false));
     assert!(
         error.contains("the answer is not JSON: expected value at line 1"),
         "{error}"
     );
-    site.mock
-        .inject(answer(404, Body::Error).on(Endpoint::ListJobs).times(1));
+    site.mock.inject(
+        Fault::answer(404, Body::Error)
+            .on(Endpoint::ListJobs)
+            .times(1),
+    );
     assert!(in_time(|| client.sweep(|_| false)).contains("the answer is 404"));
 }
 
@@ -206,7 +204,7 @@ fn answers_that_libfabric_misreads_are_named() {
         );
         assert!(session.end_step(&step).unwrap());
     }
-    let short = answer(507, Body::Message("01: quota".to_owned()));
+    let short = Fault::answer(507, Body::Message("01: quota".to_owned()));
     site.mock.inject(short.on(Endpoint::CreateTree).times(1));
     assert!(in_time(make).ends_with("the answer is 507: 01: quota"));
 }
@@ -225,8 +223,11 @@ fn odd_answers_are_taken_as_they_are_meant() {
     );
     let reserved = client.reserve(&job("1"), 1).unwrap();
     assert!(!reserved.found);
-    site.mock
-        .inject(answer(204, Body::Empty).on(Endpoint::DeleteTree).times(1));
+    site.mock.inject(
+        Fault::answer(204, Body::Empty)
+            .on(Endpoint::DeleteTree)
+            .times(1),
+    );
     assert!(session(reserved.reservation).delete_tree(1).unwrap());
     assert!(client.release(&job("1")).unwrap());
     site.mock.assert_quiet();
@@ -255,7 +256,7 @@ fn trouble_with_tokens_is_told_apart() {
     );
     site.mock.clear_faults();
     site.mock.inject(
-        answer(200, Body::Json(json!({ "token": "x" })))
+        Fault::answer(200, Body::Json(json!({ "token": "x" })))
             .on(Endpoint::Token)
             .times(1),
     );
@@ -265,7 +266,7 @@ fn trouble_with_tokens_is_told_apart() {
     );
     // Refused, and the next one too.
     site.mock
-        .inject(answer(403, Body::Html).on(Endpoint::GetJob));
+        .inject(Fault::answer(403, Body::Html).on(Endpoint::GetJob));
     assert_eq!(find(&site), format!("{action}the answer is 403"));
     site.mock.clear_faults();
     site.write("client-secret", "");
