@@ -1,50 +1,27 @@
-//! What a life of a device costs in system calls, beside HPE's library.
+//! What a life of a device costs in system calls and instructions, beside HPE's library.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::compiled::{can_serve, printed, served, skip};
+use crate::compiled::{Bench, can_serve, printed, served, skip};
 use crate::need_bench;
 
-/// HPE's library of the development branch, on a driver of that branch.
+/// System calls of HPE's library of the development branch, on a driver of that branch.
 const THEIRS: usize = 38;
-/// This library.
+/// Of this library.
 const OURS: usize = 15;
-/// Says where HPE's library is.
+/// Names the directory of HPE's library.
 const LIBRARY: &str = "CXI_TEST_LIBCXI_LIB";
 
 #[test]
 fn a_life_takes_less_than_half_of_the_system_calls() {
     let bench = need_bench!();
-    if std::process::Command::new("strace")
-        .arg("-V")
-        .output()
-        .is_err()
-    {
-        return skip("strace is not installed");
-    }
-    if !can_serve() {
+    let Some(life) = Life::under(bench, "strace") else {
         return;
-    }
-    let directory = bench.libraries().display();
-    let program = bench.compile_own("callers.c", &[&format!("-L{directory}"), "-lcxi", "-ldl"]);
-    let program = program.display().to_string();
+    };
     let count = |library: &Path| {
-        let trace = bench.place("life.trace").display().to_string();
-        let command = [
-            "--release",
-            "main",
-            "--",
-            "strace",
-            "-o",
-            &trace,
-            &program,
-            "life",
-        ];
-        let place = library.display().to_string();
-        let environment = [("LD_LIBRARY_PATH", place.as_str())];
-        assert_eq!(printed(&served(&command, &environment)), "ok");
-        let text = fs::read_to_string(&trace).expect("a trace");
+        let text = life.report(library, |file| vec!["-o".to_owned(), file.to_owned()]);
         let mut parts = text.split("getppid()");
         // Behind the first mark the rest of its line is left.
         let calls = parts.nth(1).expect("a mark").lines().skip(1);
@@ -58,8 +35,84 @@ fn a_life_takes_less_than_half_of_the_system_calls() {
     let ours = count(bench.libraries());
     assert_eq!(ours.len(), OURS, "{ours:#?}");
     const { assert!(OURS * 2 < THEIRS) };
-    match std::env::var_os(LIBRARY) {
-        Some(theirs) => assert_eq!(count(Path::new(&theirs)).len(), THEIRS),
-        None => skip(&format!("{LIBRARY} does not say where HPE's library is")),
+    if let Some(theirs) = theirs() {
+        assert_eq!(count(&theirs).len(), THEIRS);
+    }
+}
+
+#[test]
+fn a_life_takes_no_more_than_a_tenth_more_instructions() {
+    let bench = need_bench!();
+    if cfg!(debug_assertions) {
+        return skip("the library is not optimised here; cargo test --release counts");
+    }
+    let (Some(life), Some(theirs)) = (Life::under(bench, "valgrind"), theirs()) else {
+        return;
+    };
+    let count = |library: &Path| -> u64 {
+        let text = life.report(library, |file| {
+            let counted = "--tool=callgrind --toggle-collect=life -q --callgrind-out-file=";
+            format!("{counted}{file}")
+                .split(' ')
+                .map(str::to_owned)
+                .collect()
+        });
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+        total
+            .expect("a total")
+            .trim()
+            .parse()
+            .expect("a number of instructions")
+    };
+    let (ours, theirs) = (count(bench.libraries()), count(&theirs));
+    assert!(ours > 1000, "{ours} instructions are no life");
+    assert!(ours * 10 <= theirs * 11, "{ours} beside {theirs}");
+}
+
+/// Where HPE's library is; says that nobody has named it.
+fn theirs() -> Option<PathBuf> {
+    let place = std::env::var_os(LIBRARY).map(PathBuf::from);
+    if place.is_none() {
+        skip(&format!(
+            "{LIBRARY} does not name the directory of HPE's library"
+        ));
+    }
+    place
+}
+
+/// A program that opens a device, uses it and closes it, under a tool that watches it.
+struct Life<'a> {
+    bench: &'a Bench,
+    tool: &'static str,
+    program: String,
+}
+
+impl<'a> Life<'a> {
+    /// Says what the machine lacks.
+    fn under(bench: &'a Bench, tool: &'static str) -> Option<Self> {
+        if Command::new(tool).arg("--version").output().is_err() {
+            skip(&format!("{tool} is not installed"));
+            return None;
+        }
+        let directory = bench.libraries().display();
+        let link = [&format!("-L{directory}"), "-lcxi", "-ldl"];
+        can_serve().then(|| Self {
+            bench,
+            tool,
+            program: bench.compile_own("callers.c", &link).display().to_string(),
+        })
+    }
+
+    /// What the tool writes to the file that is in its options.
+    fn report(&self, library: &Path, options: impl Fn(&str) -> Vec<String>) -> String {
+        let file = self.bench.place(self.tool).display().to_string();
+        let options = options(&file);
+        let mut command = vec!["--release", "main", "--", self.tool];
+        command.extend(options.iter().map(String::as_str));
+        command.extend([self.program.as_str(), "life"]);
+        let place = library.display().to_string();
+        let environment = [("LD_LIBRARY_PATH", place.as_str()), ("LD_BIND_NOW", "1")];
+        assert_eq!(printed(&served(&command, &environment)), "ok");
+        fs::read_to_string(&file).expect("a report")
     }
 }
