@@ -97,7 +97,13 @@ impl Engine {
         self.telemetry.requests += 1;
         self.telemetry.restricted_packets += u64::from(request.is_restricted());
         self.telemetry.flush_requests += u64::from(request.flags.contains(DmaFlags::FLUSH));
-        match self.accept(back, request) {
+        let accepted = self.accept(back, request);
+        match &accepted {
+            Err(ReturnCode::VNI_NOT_FOUND) => self.telemetry.unknown_vnis += 1,
+            Err(ReturnCode::PTLTE_NOT_FOUND) => self.telemetry.unknown_portals += 1,
+            _ => self.telemetry.commands[usize::from(request.op.0 & 15)] += 1,
+        }
+        match accepted {
             Ok(landing) => self.move_data(landing, data),
             Err(code) => {
                 self.telemetry.refused += 1;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cxi_hw::{CtCommand, CtOp, CtWriteback};
+use cxi_hw::{CtCommand, CtOp, CtWriteback, EventType};
 
 use crate::event_queue::Events;
 use crate::table::Table;
+use crate::telemetry::EVENT_TYPES;
 use crate::{Counter, CounterDoorbell, Effect, Observer};
 
 /// Successes have 48 bits.
@@ -45,6 +46,8 @@ pub(crate) struct Signals {
     pub(crate) counters: Table<Count>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) observer: Option<Box<dyn Observer>>,
+    /// Events that were written, by type.
+    pub(crate) written: [u64; EVENT_TYPES],
     /// Triggered commands whose time has come, in order of arrival.
     pub(crate) fired: VecDeque<Triggered>,
     arrivals: u64,
@@ -85,6 +88,11 @@ impl Count {
     }
 }
 
+/// The type of an event, which all have in one place.
+fn event_type(event: &[u8]) -> EventType {
+    EventType(event.get(14).map_or(0, |byte| byte >> 2 & 31))
+}
+
 impl Signals {
     /// Whether events may go to that queue; 0 is none.
     pub(crate) fn may_report(&self, rgid: u16, eq: u16) -> bool {
@@ -102,11 +110,13 @@ impl Signals {
 
     /// Writes an event; to no queue if the number is 0 or the queue is gone.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
-        if let Some(events) = self.events.get_mut(eq) {
-            if let Some(observer) = &mut self.observer {
-                observer.event(eq, event, events.is_full());
-            }
-            events.post(event, &mut self.effects);
+        let Some(events) = self.events.get_mut(eq) else {
+            return;
+        };
+        let stored = events.post(event, &mut self.effects);
+        self.written[usize::from(event_type(event).0)] += u64::from(stored);
+        if let Some(observer) = &mut self.observer {
+            observer.event(eq, event, !stored);
         }
     }
 

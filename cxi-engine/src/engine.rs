@@ -312,8 +312,11 @@ impl Engine {
 
     /// What happened so far.
     #[must_use]
-    pub fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
+    pub fn telemetry(&self) -> Telemetry {
+        Telemetry {
+            events: self.signals.written,
+            ..self.telemetry
+        }
     }
 }
 

@@ -107,14 +107,15 @@ impl Events {
         self.free(self.state()) == 0
     }
 
-    /// Writes an event of 16, 32 or 64 bytes; notes that it is lost if there is no room.
-    pub(crate) fn post(&mut self, event: &[u8], effects: &mut Vec<Effect>) {
+    /// Writes an event of 16, 32 or 64 bytes; notes that it is lost if there is no room. Says whether
+    /// there was.
+    pub(crate) fn post(&mut self, event: &[u8], effects: &mut Vec<Effect>) -> bool {
         self.switch(effects);
         let state = self.state();
         self.note_acknowledged(state);
         if self.free(state) == 0 {
             self.lose(effects);
-            return;
+            return false;
         }
         self.store(event, effects);
         if let Some(wait) = self.config.event_wait
@@ -123,6 +124,7 @@ impl Events {
             Effect::wake(effects, wait);
         }
         self.check_thresholds(state, effects);
+        true
     }
 
     fn store(&mut self, event: &[u8], effects: &mut Vec<Effect>) {

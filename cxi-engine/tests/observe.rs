@@ -143,3 +143,38 @@ fn a_snapshot_shows_states_entries_and_unexpected_messages() {
     );
     assert_eq!(message.start, BUFFER + 0x1000);
 }
+
+#[test]
+fn telemetry_counts_events_by_type_and_requests_by_operation() {
+    let (mut rig, _) = watched();
+    let before = rig.engine.telemetry();
+    let command = put(16);
+    let missing = FullDma {
+        index_ext: 9,
+        ..command
+    };
+    let get = message(DmaOp::GET, NID, BUFFER, 8);
+    for command in [command, command, missing, get] {
+        rig.store(TXQ, &[&command.encode()]);
+    }
+    rig.engine.run_until_idle();
+    rig.profile(0, VNI + 1);
+    rig.store(TXQ, &[&command.encode()]);
+    rig.engine.run_until_idle();
+    let after = rig.engine.telemetry();
+    let events = |kind: EventType| {
+        let at = usize::from(kind.0);
+        after.events[at] - before.events[at]
+    };
+    let counted = [
+        events(EventType::PUT),
+        events(EventType::GET),
+        events(EventType::ACK),
+        events(EventType::REPLY),
+    ];
+    // No entry takes the get.
+    assert_eq!(counted, [2, 0, 4, 1]);
+    let commands = |op: DmaOp| after.commands[usize::from(op.0)];
+    assert_eq!((commands(DmaOp::PUT), commands(DmaOp::GET)), (2, 1));
+    assert_eq!((after.unknown_portals, after.unknown_vnis), (1, 1));
+}

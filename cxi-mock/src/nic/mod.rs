@@ -283,7 +283,7 @@ impl Nic {
     /// The counters of the data path.
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
-        *self.data_path.state().engine.telemetry()
+        self.data_path.state().engine.telemetry()
     }
 
     /// Has an observer watch what operations come to and what events are written, or nobody.

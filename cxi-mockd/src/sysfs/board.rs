@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::tree::Tree;
 use super::{info, up_or_down};
-use cxi_mock::Nic;
+use cxi_hw::{DmaOp, EventType};
+use cxi_mock::{Nic, Telemetry};
 
 /// Names of the counters of a Cassini 2.
 const TELEMETRY: &str = include_str!("telemetry.txt");
@@ -98,18 +99,74 @@ fn telemetry(tree: &mut Tree, nic: &Arc<Nic>) {
     for counter in TELEMETRY.lines() {
         let nic = Arc::clone(nic);
         tree.value(&format!("telemetry/{counter}"), move || {
-            let counted = nic.telemetry();
-            let value = match counter {
-                "hni_hrp_ack" => counted.high_rate_acks,
-                "ixe_dmawr_flush_reqs" => counted.flush_requests,
-                "ixe_rx_ptl_restricted_pkt" => counted.restricted_packets,
-                "lpe_plec_hits" => counted.fast_path_hits,
-                _ => 0,
-            };
+            let value = counted(counter, &nic.telemetry());
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();
             format!("{value}@{}.{:09}", now.as_secs(), now.subsec_nanos())
         });
+    }
+}
+
+/// What a counter counts.
+fn counted(counter: &str, of: &Telemetry) -> u64 {
+    let commands = |op: DmaOp| of.commands[usize::from(op.0)];
+    match counter {
+        "hni_hrp_ack" => of.high_rate_acks,
+        "ixe_dmawr_flush_reqs" => of.flush_requests,
+        "ixe_rx_ptl_restricted_pkt" => of.restricted_packets,
+        "lpe_plec_hits" => of.fast_path_hits,
+        "lpe_put_cmds" => commands(DmaOp::PUT),
+        "lpe_get_cmds" => commands(DmaOp::GET),
+        "lpe_rendezvous_put_cmds" => commands(DmaOp::RENDEZVOUS_PUT),
+        "lpe_amo_cmds" => commands(DmaOp::ATOMIC),
+        "lpe_famo_cmds" => commands(DmaOp::FETCHING_ATOMIC),
+        "rmu_ptl_success_cntr" => of.commands.iter().sum(),
+        "rmu_ptl_invld_vni_cntr" => of.unknown_vnis,
+        "rmu_ptl_no_ptlte_cntr" => of.unknown_portals,
+        _ => event_of(counter).map_or(0, |kind| of.events[usize::from(kind.0)]),
+    }
+}
+
+/// The type of the events that a counter counts, which has their name.
+fn event_of(counter: &str) -> Option<EventType> {
+    let name = counter.strip_prefix("ee_event_")?.strip_suffix("_cntr")?;
+    let named = |kind: &EventType| {
+        kind.name()
+            .is_some_and(|known| known.eq_ignore_ascii_case(name))
+    };
+    (0..32).map(EventType).find(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_event_has_its_counter() {
+        let mut found: Vec<EventType> = TELEMETRY.lines().filter_map(event_of).collect();
+        found.sort_unstable();
+        let mut known: Vec<_> = EventType::NAMES.iter().map(|it| EventType(it.1)).collect();
+        known.sort_unstable();
+        assert_eq!(found, known);
+    }
+
+    #[test]
+    fn counters_show_what_was_counted() {
+        let mut telemetry = Telemetry::default();
+        telemetry.events[usize::from(EventType::PUT_OVERFLOW.0)] = 3;
+        telemetry.commands[usize::from(DmaOp::GET.0)] = 5;
+        telemetry.commands[usize::from(DmaOp::PUT.0)] = 7;
+        telemetry.unknown_portals = 2;
+        let shown = |counter| {
+            assert!(TELEMETRY.lines().any(|line| line == counter), "{counter}");
+            counted(counter, &telemetry)
+        };
+        assert_eq!(shown("ee_event_put_overflow_cntr"), 3);
+        assert_eq!(shown("ee_event_put_cntr"), 0);
+        assert_eq!((shown("lpe_get_cmds"), shown("lpe_put_cmds")), (5, 7));
+        assert_eq!(shown("rmu_ptl_success_cntr"), 12);
+        assert_eq!(shown("rmu_ptl_no_ptlte_cntr"), 2);
+        assert_eq!(shown("cq_cycles_blocked_0"), 0);
     }
 }
