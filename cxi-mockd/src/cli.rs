@@ -20,15 +20,15 @@ use super::running::NodeArguments;
 use super::signals::Signals;
 use super::{packets, say};
 
-/// Where programs find the directory of the node that they run on.
+/// The variable that tells programs the directory of their node.
 pub(crate) const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
-/// Where programs find the name of the node of a cluster that they run on.
+/// The variable that tells programs the name of their node in a cluster.
 pub(crate) const NODE_VARIABLE: &str = "CXI_MOCK_NODE";
 
 /// A node with mock CXI NICs, for any program.
 ///
-/// Exit status: that of the program, 128 and the signal's number if a signal ended it; 77 if this
-/// machine or user cannot serve a node; 125 if something else went wrong.
+/// Exit status: that of the program, or 128 plus the signal's number if a signal ended it; 77 if
+/// this machine or user cannot serve a node; 125 if something else went wrong.
 #[derive(Debug, Parser)]
 #[command(name = "cxi-mock", version, subcommand_required = true)]
 struct Arguments {
@@ -48,7 +48,7 @@ enum Command {
         #[command(flatten)]
         program: Program,
     },
-    /// Keep a node until SIGTERM; run programs on it with `enter`
+    /// Serve a node until SIGTERM; run programs on it with `enter`
     Serve {
         #[command(flatten)]
         node: NodeArguments,
@@ -56,26 +56,26 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
     },
-    /// Keep several nodes on one fabric until SIGTERM, or run a program on each of them
+    /// Serve several nodes on one fabric until SIGTERM, or run a program on each of them
     Cluster(ClusterArguments),
     /// Run a program on a node that is served
     Enter {
         #[command(flatten)]
         node: ServedNode,
-        /// Become the program, and leave what it starts behind when it ends
+        /// Become the program, and leave the processes that it starts running when it ends
         #[arg(long)]
         outlive: bool,
         #[command(flatten)]
         program: Program,
     },
-    /// Look at a node or change it while it runs
+    /// Inspect or change a running node
     Ctl {
         #[command(flatten)]
         node: ServedNode,
         #[command(subcommand)]
         order: OrderArguments,
     },
-    /// Serve a mock fabric manager until SIGTERM; prints where, as JSON
+    /// Serve a mock fabric manager until SIGTERM; prints its URLs, as JSON
     FabricManager(FabricManagerArguments),
     /// Watch over a program and end everything that it started
     #[command(hide = true)]
@@ -115,7 +115,7 @@ struct ServedNode {
     /// Directory of the node, or of its cluster
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE)]
     dir: PathBuf,
-    /// Which node of a cluster, such as n2
+    /// The node of a cluster, such as n2
     #[arg(long, value_name = "NODE", env = NODE_VARIABLE)]
     node: Option<String>,
 }
@@ -203,7 +203,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
     }
 }
 
-/// Prints for whoever still reads.
+/// Prints, unless the reader is gone.
 pub(crate) fn print(answer: &serde_json::Value) {
     let _ = writeln!(io::stdout(), "{answer:#}");
 }

@@ -1,8 +1,7 @@
-//! Serves a mock node to any program: `/dev/cxiN` and what sysfs says about the NICs.
+//! Serves a mock node to any program: `/dev/cxiN` and the NICs' entries in sysfs.
 //!
-//! The command `cxi-mock` is all there is to this crate. A FUSE file system answers for the
-//! devices and for sysfs; it is mounted in a mount namespace that only the programs run by the
-//! command see.
+//! This crate consists of the command `cxi-mock`. A FUSE file system provides the devices and
+//! sysfs; it is mounted in a mount namespace that only the programs run by the command see.
 
 mod addresses;
 mod children;
@@ -55,13 +54,13 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// The command `cxi-mock`, with the arguments of this process.
+/// Runs the command `cxi-mock` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
     cli::main()
 }
 
-/// Says something to the person in front of the command.
+/// Prints a message for the user of the command.
 fn say(message: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "cxi-mock: {message}");
 }

@@ -1,4 +1,4 @@
-//! Orders as `cxi-mock ctl` takes them.
+//! The orders of `cxi-mock ctl`.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::order::{ClusterOrder, Order};
 /// What to do with a node.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OrderArguments {
-    /// Print what is there and in use, as JSON
+    /// Print what exists and is in use, as JSON
     State,
     /// Print operations between processes as they end
     Packets {
@@ -24,41 +24,41 @@ pub(crate) enum OrderArguments {
     /// Set what the hardware reports
     #[command(subcommand)]
     Hardware(HardwareArguments),
-    /// Let something go wrong, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
+    /// Add a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     Fault {
-        /// Words with colons between: device, command, errno, after=N, times=N, delay=20ms
+        /// Words separated by colons: device, command, errno, after=N, times=N, delay=20ms
         fault: String,
     },
-    /// Forget all faults and delays
+    /// Remove all faults and delays
     ClearFaults,
-    /// Run the cleanup of freed LNIs now; prints whether there was any to do
+    /// Run the cleanup of freed LNIs now; prints whether there was anything to do
     Tick {
         /// Number of the NIC
         #[arg(default_value_t = 0)]
         nic: u16,
     },
-    /// Wake whoever polls a wait object
+    /// Wake the programs that poll a wait object
     Wake {
-        /// Number of the open file, as WAIT_ALLOC answers it
+        /// Number of the open file, as returned by WAIT_ALLOC
         client: u32,
         /// Number of the wait object
         wait: u32,
         #[arg(long, default_value_t = 0)]
         nic: u16,
     },
-    /// Take a NIC out
+    /// Remove a NIC
     Unplug {
         /// Number of the NIC
         nic: u16,
     },
-    /// Put a NIC back in
+    /// Plug a NIC back in
     Plug {
         /// Number of the NIC
         nic: u16,
     },
     /// Take the link up or down
     Link {
-        /// What the link becomes
+        /// The new state of the link
         link: LinkState,
         /// Number of the NIC
         #[arg(default_value_t = 0)]
@@ -68,14 +68,14 @@ pub(crate) enum OrderArguments {
     Cluster(ClusterOrderArguments),
 }
 
-/// What to do with a cluster, or with one of its nodes as a whole (--node).
+/// What to do with a cluster, or with a whole node of it (--node).
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ClusterOrderArguments {
-    /// Let a node die: its programs are killed, its NICs are gone
+    /// Kill a node: its programs are killed, and its NICs disappear
     Kill,
-    /// Boot a node, after it has died: its services are gone, ids start again
+    /// Boot a node, after killing it if it is running: its services are gone, and ids start again
     Reboot,
-    /// Let the switch port of a NIC drop packets
+    /// Make the switch port of a NIC drop packets
     Port {
         /// Number of the NIC
         nic: u16,
@@ -83,9 +83,9 @@ pub(crate) enum ClusterOrderArguments {
         #[arg(long, value_name = "SHARE", value_parser = chance)]
         loss: u16,
     },
-    /// Part two sets of nodes, until heal
+    /// Separate two sets of nodes until `heal`
     Partition {
-        /// Nodes on the one side
+        /// Nodes on one side
         #[arg(value_name = "NODES")]
         one: Nodes,
         /// Nodes on the other side
@@ -99,22 +99,22 @@ pub(crate) enum ClusterOrderArguments {
         /// Share that is lost, from 0 to 1
         #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         loss: u16,
-        /// Share that comes twice
+        /// Share that is duplicated
         #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         duplication: u16,
-        /// Share that overtakes the packet before it
+        /// Share that overtakes the previous packet
         #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         reordering: u16,
-        /// Packets come up to this many milliseconds later
+        /// Delay packets by up to this many milliseconds
         #[arg(long, value_name = "MS", default_value_t = 0)]
         delay: u16,
-        /// Where the random numbers start
+        /// Seed of the random numbers
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
 }
 
-/// Names of nodes with commas between.
+/// Names of nodes, separated by commas.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes(pub(crate) Vec<String>);
 
@@ -171,9 +171,9 @@ impl From<ClusterOrderArguments> for ClusterOrder {
 /// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LinkState {
-    /// It carries.
+    /// The link is up.
     Up,
-    /// It does not.
+    /// The link is down.
     Down,
 }
 

@@ -29,13 +29,13 @@ struct Cleaned<'a> {
     ended: Vec<String>,
 }
 
-/// What a clean-up is told.
+/// The options of a clean-up.
 pub(super) struct Cleaning<'a> {
-    /// VNIs that the scheduler hands out.
+    /// VNIs that the scheduler assigns.
     pub(super) pool: IdSet,
     /// VNIs of live jobs besides those with a record.
     pub(super) live: IdSet,
-    /// Directory with the VNIs of more of them.
+    /// Directory with the VNIs of further live jobs.
     pub(super) live_from: Option<&'a Path>,
     pub(super) none_live: bool,
     pub(super) node: NodeName,
@@ -44,7 +44,7 @@ pub(super) struct Cleaning<'a> {
     pub(super) dry_run: bool,
 }
 
-/// Who says which jobs live on this node.
+/// Where the live jobs of this node come from.
 struct Books<'a> {
     records: NodeRecords,
     decisions: Option<Decisions>,
@@ -126,7 +126,7 @@ pub(super) fn run(cleaning: &Cleaning<'_>, common: &Common) -> Result<Report, Fa
     Ok(told(&clean, done, cleaning.retry))
 }
 
-/// Destroys what no live job has.
+/// Destroys what belongs to no live job.
 fn services(
     cleaning: &Cleaning<'_>,
     books: &Books<'_>,

@@ -47,7 +47,7 @@ pub(crate) enum JobCommand {
     Epilog {
         #[command(flatten)]
         record: RecordArgs,
-        /// This node, as the scheduler calls it [default: the name of this machine]
+        /// This node's name in the scheduler [default: the name of this machine]
         #[arg(long, value_name = "NODE")]
         node: Option<NodeName>,
         #[command(flatten)]
@@ -76,12 +76,12 @@ pub(crate) enum JobCommand {
         /// after the services are listed, so that a job that starts meanwhile loses nothing
         #[arg(long, value_name = "DIR", conflicts_with = "live")]
         live_from: Option<PathBuf>,
-        /// No job lives on this node, whatever the records say: its scheduler has just started
+        /// No job is live on this node, whatever the records say: its scheduler has just started
         #[arg(long, conflicts_with = "live")]
         none_live: bool,
         #[command(flatten)]
         optional: NicsOptional,
-        /// This node, as the scheduler calls it [default: the name of this machine]
+        /// This node's name in the scheduler [default: the name of this machine]
         #[arg(long, value_name = "NODE")]
         node: Option<NodeName>,
         #[command(flatten)]
@@ -94,7 +94,7 @@ pub(crate) enum JobCommand {
     },
     /// Print the environment of a job with services, for a shell
     Env {
-        /// The job, whose record says what it has
+        /// The job, by its record on this node
         #[arg(long, value_name = "JOB", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range", "grant"])]
         job: Option<JobId>,
         #[command(flatten)]
@@ -102,11 +102,12 @@ pub(crate) enum JobCommand {
     },
     /// On the controller: decide which VNIs a job gets, for its nodes to read
     ///
-    /// If there are none, it waits for nodes that have not confirmed yet. Again: the same VNIs.
+    /// If none is free, it waits for nodes that have not confirmed yet. When repeated, prints the
+    /// same VNIs.
     Reserve(ReserveArgs),
-    /// On the controller: end a job, whose VNIs are free when all its nodes have confirmed
+    /// On the controller: end a job; its VNIs are free when all its nodes have confirmed
     Release(ReleaseArgs),
-    /// Confirm in the place of a node that none of the job's services are left there
+    /// Confirm for a node that none of the job's services are left there
     Confirm {
         /// The job
         job: JobId,
@@ -114,7 +115,7 @@ pub(crate) enum JobCommand {
         #[arg(long, value_name = "NODE")]
         node: NodeName,
     },
-    /// List the jobs of this node, or of the controller, and how far they are
+    /// List the jobs of this node, or of the controller, and their state
     List {
         /// Those of the controller
         #[arg(long)]
@@ -193,7 +194,7 @@ pub(crate) struct SizeArgs {
     /// A size given by the user, as with Slurm's --network=depth=N
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) depth: Option<u32>,
-    /// CPUs on each of its nodes, as SLURM_JOB_CPUS_PER_NODE has them: 2(x3),1
+    /// CPUs on each of its nodes, in the form of SLURM_JOB_CPUS_PER_NODE: 2(x3),1
     #[arg(long, value_name = "CPUS", requires = "nodes")]
     pub(crate) cpus_per_node: Option<String>,
     /// With --cpus-per-node: its nodes, such as n[1-4]

@@ -1,4 +1,4 @@
-//! `cxi job reserve` and `release`: what the controller decides, once for all nodes of a job.
+//! `cxi job reserve` and `release`: the controller's decisions, made once for all nodes of a job.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::records::controller::{Component, Decision, Decisions};
 use crate::settings::{self, Allowed, Settings};
 use crate::vni::{Open, PoolFiles, now, of_pool, of_reserve};
 
-/// How often a job that waits for VNIs looks again.
+/// How often a job that waits for VNIs tries again.
 const POLL: Duration = Duration::from_millis(200);
 /// Ids of all jobs of a cluster.
 const LONGEST_QUEUE: u64 = 64 << 20;
@@ -35,7 +35,7 @@ struct Released {
     released: Vec<JobId>,
 }
 
-/// The directory of decisions, which the controller must have.
+/// The controller's directory of decisions.
 pub(super) fn decisions(settings: &Settings) -> Result<Decisions, Failure> {
     let directory = settings
         .get(&settings::CONTROLLER_RECORDS)?
@@ -77,7 +77,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
     }
 }
 
-/// How many VNIs the job is to have.
+/// How many VNIs the job should have.
 fn vnis_wanted(arguments: &ReserveArgs, settings: &Settings) -> Result<u8, Failure> {
     let network = &arguments.network;
     let is_allowed = |key, asked, option: &str| match (settings.get(key)?, asked) {
@@ -111,7 +111,7 @@ fn decide(
             before.uid, arguments.uid
         )));
     }
-    // What the first component asked for holds for all.
+    // The options of the first component apply to all.
     let wanted = before
         .as_ref()
         .map_or(usize::from(wanted), |before| before.vnis.len());
@@ -141,7 +141,7 @@ fn decide(
     });
     decision.vnis = vnis;
     let nodes = match decision.components.get(component) {
-        // Its epilog was never heard of: what its nodes have must be confirmed, too.
+        // Its epilog was never reported: what its nodes have must be confirmed, too.
         Some(before) if before.nodes != arguments.nodes => before.nodes.and(&arguments.nodes),
         _ => arguments.nodes.clone(),
     };
@@ -154,7 +154,8 @@ fn decide(
     Ok(decision)
 }
 
-/// Frees the VNIs of jobs that all nodes have confirmed; what is wrong with others, as warnings.
+/// Frees the VNIs of jobs that all nodes have confirmed; returns what is wrong with others, as
+/// warnings.
 fn collect(decisions: &Decisions, files: &PoolFiles) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for job in decisions.jobs_ended()? {
@@ -178,7 +179,7 @@ fn free(job: &JobId, files: &PoolFiles) -> Result<(), Failure> {
     drain(job, |pool| pool.confirm_all(job, now()).map(Some), files)
 }
 
-/// Changes the pool, unless the job has left it before.
+/// Changes the pool, unless the job has already left it.
 fn drain(
     job: &JobId,
     change: impl FnOnce(&mut cxi_job::VniPool) -> Result<Option<cxi_job::pool::Event>, PoolError>,

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::Report;
 
-/// What there is less of than the job's size asks for.
+/// Where the job has less than its size asks for.
 const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure>
             path.display()
         );
         Failure::new(Exit::NotFound, message)
-            .hint("Its prolog did not run here, or has failed; or its epilog is through.")
+            .hint("Its prolog did not run here, or has failed; or its epilog has finished.")
     })?;
     match (&record.vnis, &record.grant) {
         (None, _) => Ok(told(Vec::new())),

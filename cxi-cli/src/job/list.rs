@@ -25,7 +25,7 @@ struct Job {
     /// The nodes that have not confirmed yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<String>,
-    /// What there is less of than the job's size asks for.
+    /// Where the job has less than its size asks for.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     scaled_back: BTreeSet<String>,
 }

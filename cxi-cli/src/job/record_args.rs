@@ -1,4 +1,4 @@
-//! The command line of commands that keep or read records.
+//! The command line of commands that write or read records.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::vni::cli::PoolArgs;
 
-/// The record that this node keeps of a job.
+/// Options for the record that this node keeps of a job.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Its record")]
 pub(crate) struct RecordArgs {
-    /// The job; of a heterogeneous one, its leader. A record is kept of it on this node. Without
-    /// VNIs, it gets those that the controller decided
+    /// The job; for a heterogeneous one, its leader. This node keeps a record of it. Without VNIs
+    /// on the command line, it gets those that the controller decided
     #[arg(long, value_name = "JOB")]
     pub(crate) job: Option<JobId>,
     /// The component of a heterogeneous job
@@ -32,13 +32,13 @@ pub(crate) struct RecordArgs {
 /// What to do on a node without NICs.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct NicsOptional {
-    /// A node that has no NIC at all is no failure: says so, and does nothing
+    /// Succeed on a node that has no NIC at all: say so, and do nothing
     #[arg(long)]
     nics_optional: bool,
 }
 
 impl NicsOptional {
-    /// The report of a command on a node without NICs, if that is no failure.
+    /// The report of a command on a node without NICs, if that is not a failure.
     pub(crate) fn without_nics(self, common: &Common) -> Option<Report> {
         let ids = Host::system().device_ids();
         let none = ids.is_ok_and(|ids| ids.is_empty());
@@ -57,7 +57,7 @@ impl RecordArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReserveArgs {
-    /// The job; of a heterogeneous one, its leader, whose VNIs all components share
+    /// The job; for a heterogeneous one, its leader, whose VNIs all components share
     pub(crate) job: JobId,
     /// The component of a heterogeneous job
     #[arg(long, value_name = "JOB")]
@@ -68,10 +68,10 @@ pub(crate) struct ReserveArgs {
     /// Its nodes, such as n[1-4]
     #[arg(long, value_name = "NODES")]
     pub(crate) nodes: HostList,
-    /// What the user said with --network
+    /// The user's --network options
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     pub(crate) network: Network,
-    /// From the part of this tenant
+    /// Take the VNIs from this tenant's share
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<TenantName>,
     /// How long to wait for VNIs [default: setting controller.wait]
@@ -89,8 +89,8 @@ pub(crate) struct ReleaseArgs {
     /// The component of a heterogeneous job
     #[arg(long, value_name = "JOB", requires = "job")]
     pub(crate) component: Option<JobId>,
-    /// All jobs that this file does not name: those that the scheduler still has, one a line, -
-    /// for standard input
+    /// All jobs that this file does not name: it lists the jobs that the scheduler still has, one
+    /// per line; - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "job")]
     pub(crate) unless_in: Option<PathBuf>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::records::controller::{Decision, Decisions};
 use crate::records::node::{NodeRecord, NodeRecords};
 use crate::settings::{self, Settings};
 
-/// How often a prolog looks for what the controller decided.
+/// How often a prolog looks for the controller's decision.
 const POLL: Duration = Duration::from_millis(100);
 
 pub(super) fn records(settings: &Settings) -> Result<NodeRecords, Failure> {
@@ -31,7 +31,7 @@ pub(super) fn decisions(settings: &Settings) -> Result<Option<Decisions>, Failur
     Ok(directory.map(Decisions::new))
 }
 
-/// A job as its prolog knows it.
+/// What a prolog knows about its job.
 pub(super) struct Starting<'a> {
     pub(super) job: &'a JobId,
     pub(super) component: &'a JobId,
@@ -106,7 +106,7 @@ impl Starting<'_> {
         }
     }
 
-    /// What the controller decided, unless the command line says it.
+    /// The controller's decision, unless the command line contains one.
     fn decided(&self) -> Result<Option<Decision>, Failure> {
         if !self.who.vni.is_empty() || self.who.vni_range.is_some() {
             return Ok(None);
@@ -142,7 +142,7 @@ impl Starting<'_> {
             return records.write(record);
         }
         drop(held);
-        // The job ran here before with other VNIs, and its end was never seen.
+        // The job ran here before with other VNIs, and its end was never reported.
         if let Some(filter) = before.as_ref().and_then(NodeRecord::filter) {
             let retry = self.common.settings.get(&settings::RETRY_BUSY)?;
             let release = epilog::destroy(&filter, retry, self.lock, self.common)?;
@@ -186,7 +186,7 @@ fn give_up(
     give_up().err()
 }
 
-/// Whether this node has no service of a job any more.
+/// Whether this node has no services of a job any more.
 pub(super) fn nothing_left(record: &NodeRecord, common: &Common) -> Result<bool, Failure> {
     let Some(filter) = record.filter() else {
         return Ok(true);

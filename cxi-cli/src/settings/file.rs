@@ -1,4 +1,4 @@
-//! The file: TOML, each setting at most once, nothing that is not a setting.
+//! The settings file: TOML, with each setting at most once and nothing else.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ fn line(text: &str, start: usize) -> usize {
     before.filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Every value, by its key with those of the tables around it, in the order of the keys.
+/// Every value with its key, prefixed by the names of its tables, in the order of the keys.
 fn flatten<'t>(
     prefix: &str,
     table: &'t DeTable<'_>,
@@ -77,7 +77,7 @@ fn flatten<'t>(
     }
 }
 
-/// A value as the command line would spell it.
+/// A value in the form of the command line.
 fn plain(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

@@ -1,4 +1,4 @@
-//! The settings that there are.
+//! The settings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{AnyKey, Key};
 use crate::args::{duration, number};
 use crate::job::cli::{ModeArg, Policy};
 
-/// How long a command waits for others, and a prolog for what the controller decided.
+/// How long a command waits for others, and a prolog for the controller's decision.
 pub(crate) static WAIT: Key<Duration> = Key {
     name: "wait",
     variable: "CXI_WAIT",
@@ -27,7 +27,7 @@ pub(crate) static NODE_LOCK: Key<PathBuf> = Key {
     parse: path,
 };
 
-/// What a node keeps of its jobs.
+/// Where a node records its jobs.
 pub(crate) static NODE_RECORDS: Key<PathBuf> = Key {
     name: "node.records",
     variable: "CXI_RECORDS",
@@ -35,7 +35,7 @@ pub(crate) static NODE_RECORDS: Key<PathBuf> = Key {
     parse: path,
 };
 
-/// How long an epilog tries to destroy services that are in use.
+/// How long an epilog tries to destroy busy services.
 pub(crate) static RETRY_BUSY: Key<Duration> = Key {
     name: "node.retry-busy",
     variable: "CXI_RETRY_BUSY",
@@ -59,7 +59,7 @@ pub(crate) static POOL_LOG: Key<Option<PathBuf>> = Key {
     parse: optional_path,
 };
 
-/// The VNIs that the scheduler hands out, whoever does it.
+/// The VNIs that the scheduler assigns.
 pub(crate) static POOL_VNIS: Key<IdSet> = Key {
     name: "pool.vnis",
     variable: "CXI_VNIS",
@@ -67,7 +67,7 @@ pub(crate) static POOL_VNIS: Key<IdSet> = Key {
     parse: |text| text.parse().map_err(|error| format!("'{text}': {error}")),
 };
 
-/// Where the controller keeps what it decided for each job, for the nodes to read.
+/// Where the controller records its decision for each job, for the nodes to read.
 pub(crate) static CONTROLLER_RECORDS: Key<Option<PathBuf>> = Key {
     name: "controller.records",
     variable: "CXI_CONTROLLER_RECORDS",
@@ -83,7 +83,7 @@ pub(crate) static CONTROLLER_WAIT: Key<Duration> = Key {
     parse: duration,
 };
 
-/// Which jobs of one node get VNIs.
+/// Which jobs of a single node get VNIs.
 pub(crate) static SINGLE_NODE_VNI: Key<Allowed> = Key {
     name: "controller.single-node-vni",
     variable: "CXI_SINGLE_NODE_VNI",
@@ -91,7 +91,7 @@ pub(crate) static SINGLE_NODE_VNI: Key<Allowed> = Key {
     parse: word,
 };
 
-/// Which jobs get one more VNI, which all their steps share.
+/// Which jobs get an additional VNI, shared by all their steps.
 pub(crate) static JOB_VNI: Key<Allowed> = Key {
     name: "controller.job-vni",
     variable: "CXI_JOB_VNI",
@@ -99,7 +99,7 @@ pub(crate) static JOB_VNI: Key<Allowed> = Key {
     parse: word,
 };
 
-/// How much for which size.
+/// How much of each resource for each unit of size.
 pub(crate) static POLICY: Key<Policy> = Key {
     name: "job.policy",
     variable: "CXI_POLICY",
@@ -107,7 +107,7 @@ pub(crate) static POLICY: Key<Policy> = Key {
     parse: word,
 };
 
-/// What to do if there is not enough.
+/// What to do if not enough is available.
 pub(crate) static MODE: Key<ModeArg> = Key {
     name: "job.mode",
     variable: "CXI_MODE",
@@ -115,7 +115,7 @@ pub(crate) static MODE: Key<ModeArg> = Key {
     parse: word,
 };
 
-/// The least size that a job is scaled back to.
+/// The smallest size that a job is scaled back to.
 pub(crate) static FLOOR: Key<u32> = Key {
     name: "job.floor",
     variable: "CXI_FLOOR",
@@ -123,7 +123,7 @@ pub(crate) static FLOOR: Key<u32> = Key {
     parse: number,
 };
 
-/// Whether jobs get TLEs that ask for none.
+/// Whether jobs get TLEs unless they say otherwise.
 pub(crate) static TLES: Key<bool> = Key {
     name: "job.tles",
     variable: "CXI_TLES",
@@ -134,7 +134,7 @@ pub(crate) static TLES: Key<bool> = Key {
     },
 };
 
-/// The traffic classes of a job that names none.
+/// The traffic classes of a job that does not name any.
 pub(crate) static TRAFFIC_CLASSES: Key<TrafficClasses> = Key {
     name: "job.traffic-classes",
     variable: "CXI_TRAFFIC_CLASSES",
@@ -154,7 +154,7 @@ pub(crate) enum Allowed {
     None,
 }
 
-/// All of them, as the file has them.
+/// All of them, with their places in the file.
 pub(super) static KEYS: [&dyn AnyKey; 16] = [
     &WAIT,
     &NODE_LOCK,
@@ -174,8 +174,8 @@ pub(super) static KEYS: [&dyn AnyKey; 16] = [
     &TRAFFIC_CLASSES,
 ];
 
-/// A user who is not root, or root in a namespace of his own only, can change services of a served
-/// mock at most, which is his.
+/// A user other than root, or root of a user namespace, can at most change services of a served
+/// mock of their own.
 fn default_lock() -> String {
     let user = nix::unistd::geteuid();
     if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {

@@ -1,5 +1,5 @@
-//! What a site settles once for all commands and scripts: a file, which environment variables
-//! override. Options of the command line override both.
+//! A site's settings for all commands and scripts: a file, which environment variables override.
+//! Options of the command line override both.
 
 mod file;
 mod keys;
@@ -22,11 +22,11 @@ const VARIABLE: &str = "CXI_CONFIG";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say which settings are in force, and where each of them comes from
+    /// Show the settings in force, and where each of them comes from
     Check,
 }
 
-/// One setting: its key in the file, the variable that overrides it, and its values.
+/// One setting: its key in the file, the variable that overrides it, and the permitted values.
 pub(crate) struct Key<T> {
     name: &'static str,
     variable: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct Key<T> {
     parse: fn(&str) -> Result<T, String>,
 }
 
-/// A key, whatever its values are.
+/// A key, whatever its type.
 trait AnyKey: Sync {
     fn name(&self) -> &'static str;
     fn variable(&self) -> &'static str;
@@ -70,7 +70,7 @@ enum Source {
     Variable(&'static str),
 }
 
-/// The settings of a file, and those that are not in it.
+/// The settings of a file, and the defaults of the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The file, if there is one.
@@ -85,7 +85,7 @@ struct InFile {
 }
 
 impl Settings {
-    /// Reads the file that is named, or the one of this machine, which need not exist.
+    /// Reads the named file, or that of this machine, which need not exist.
     pub(crate) fn load(named: Option<&Path>) -> Result<Self, Failure> {
         let variable = env::var_os(VARIABLE).filter(|path| !path.is_empty());
         match named.map(Path::to_owned).or(variable.map(PathBuf::from)) {
@@ -101,7 +101,7 @@ impl Settings {
         (key.parse)(&text).map_err(|error| self.wrong(key, source, &error))
     }
 
-    /// What an option says, or else the value in force.
+    /// The value of an option, or else the value in force.
     pub(crate) fn or<T>(&self, option: Option<T>, key: &Key<T>) -> Result<T, Failure> {
         option.map_or_else(|| self.get(key), Ok)
     }

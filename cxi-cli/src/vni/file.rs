@@ -1,9 +1,9 @@
 //! The file that keeps a pool, and its log.
 //!
-//! A change is made in this order, so that a `cxi` that is killed anywhere, or a full disk, loses
+//! A change is made in this order, so that a `cxi` killed at any point, or a full disk, loses
 //! nothing and does nothing twice: the new pool is written beside the file, the change is appended
-//! to the log, the new pool replaces the old one. If only the last step is missing, whoever opens
-//! the pool next takes the change over from the log.
+//! to the log, and the new pool replaces the old one. If only the last step is missing, the next
+//! command that opens the pool takes the change from the log.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct PoolFiles {
     pub(crate) wait: Duration,
 }
 
-/// A pool that no other `cxi` changes meanwhile.
+/// A pool, locked against changes by other commands.
 pub(crate) struct Open {
     pub(crate) pool: VniPool,
     file: StateFile,
@@ -50,7 +50,7 @@ fn existing(path: &Path) -> Result<VniPool, Failure> {
     })
 }
 
-/// Takes over what a killed command has logged and not kept.
+/// Applies what a killed command has logged but not saved.
 fn catch_up(pool: &mut VniPool, log: Option<&Log>) -> Result<bool, Failure> {
     let Some(log) = log else { return Ok(false) };
     let events = log.after(pool.sequence())?;
@@ -65,7 +65,7 @@ fn contradicts(error: &ReplayError) -> Failure {
         .hint("Is it the log of another pool? --log or CXI_VNI_LOG names it.")
 }
 
-/// The pool as it is now, to look at.
+/// The current pool, for reading.
 pub(crate) fn look(arguments: &PoolFiles) -> Result<VniPool, Failure> {
     let mut pool = existing(&arguments.pool)?;
     let there = arguments.log.as_deref().filter(|log| log.exists());
@@ -88,7 +88,7 @@ impl Open {
         Self::new(arguments, file, pool)
     }
 
-    /// The pool, and whether there was none: then it is a new one.
+    /// The pool, and whether it is new.
     pub(super) fn or_new(arguments: &PoolFiles, new: VniPool) -> Result<(Self, bool), Failure> {
         let file = lock(arguments)?;
         if let Some(pool) = load(file.path())? {
@@ -103,7 +103,7 @@ impl Open {
         if let Some(first) = logged.first() {
             return Err(Failure::bad_input(format!(
                 "{}: there is no pool, and the log has changes of one (the first is number {}): a \
-                 new pool would hand out again what its jobs have",
+                 new pool would assign the VNIs of its jobs again",
                 arguments.pool.display(),
                 first.sequence
             ))
@@ -122,7 +122,7 @@ impl Open {
         Ok(Self { pool, file, log })
     }
 
-    /// Logs a change, and keeps the pool.
+    /// Logs a change, and saves the pool.
     pub(crate) fn keep(mut self, event: Option<&Event>) -> Result<VniPool, Failure> {
         let Some(event) = event else {
             return Ok(self.pool);
@@ -138,7 +138,7 @@ impl Open {
     }
 }
 
-/// The pool whose `configure` was killed between log and pool: no job has ever had VNIs of it.
+/// A pool whose `configure` was killed between log and pool: no job has ever had VNIs of it.
 fn never_used(logged: &[Event]) -> Option<VniPool> {
     let (first, more) = logged.split_first()?;
     match &first.change {
@@ -149,9 +149,9 @@ fn never_used(logged: &[Event]) -> Option<VniPool> {
     }
 }
 
-/// Replaces a pool by one that was made from a log.
+/// Replaces a pool by one that was rebuilt from a log.
 pub(super) fn replace(file: &StateFile, pool: &VniPool, force: bool) -> Result<(), Failure> {
-    // One that cannot be read is what a replay is for.
+    // Replaying is the remedy for a pool that cannot be read.
     if let (Ok(Some(there)), false) = (load(file.path()), force)
         && there.sequence() > pool.sequence()
     {
