@@ -119,6 +119,7 @@ pub mod pools;
 mod properties;
 mod resource;
 pub mod service;
+mod slots;
 mod sysfs;
 mod telemetry;
 mod traffic_class;

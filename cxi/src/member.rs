@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::slots::slots;
 use cxi_ioctl::abi::service::{
     MEMBER_GID, MEMBER_IGNORE, MEMBER_NET_NS, MEMBER_UID, SVC_MAX_MEMBERS, SvcMember,
 };
@@ -120,38 +121,6 @@ impl Members {
         Ok(Self::from_kernel(members))
     }
 
-    /// What a driver reports, which need not satisfy [`new`](Self::new).
-    pub(crate) fn from_kernel(members: impl IntoIterator<Item = Member>) -> Self {
-        let mut list = Self::default();
-        for (slot, member) in list.slots.iter_mut().zip(members) {
-            *slot = Some(member);
-        }
-        list
-    }
-
-    /// The members.
-    pub fn iter(&self) -> impl Iterator<Item = Member> + '_ {
-        self.slots.iter().copied().flatten()
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.iter().count()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether this is one of them.
-    #[must_use]
-    pub fn contains(&self, member: Member) -> bool {
-        self.iter().any(|other| other == member)
-    }
-
     /// The network namespace, if one is a member.
     #[must_use]
     pub fn netns(&self) -> Option<u32> {
@@ -162,30 +131,11 @@ impl Members {
     }
 }
 
-impl fmt::Display for Members {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text: Vec<_> = self.iter().map(|member| member.to_string()).collect();
-        f.pad(&text.join(", "))
-    }
-}
+slots!(Members of Member, InvalidMembers, separated by ", ");
 
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl TryFrom<Vec<Member>> for Members {
-    type Error = InvalidMembers;
-
-    fn try_from(members: Vec<Member>) -> Result<Self, InvalidMembers> {
-        Self::new(members)
-    }
-}
-
-impl From<Members> for Vec<Member> {
-    fn from(members: Members) -> Self {
-        members.iter().collect()
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use cxi_ioctl::abi::service::SVC_MAX_VNIS;
 
+use crate::slots::slots;
 use crate::{Vni, VniRange};
 
 /// Up to four different VNIs, in the given order.
@@ -48,64 +49,13 @@ impl VniList {
         }
         Ok(Self::from_kernel(vnis))
     }
-
-    /// What a driver reports, which need not satisfy [`new`](Self::new).
-    pub(crate) fn from_kernel(vnis: impl IntoIterator<Item = Vni>) -> Self {
-        let mut list = Self::default();
-        for (slot, vni) in list.slots.iter_mut().zip(vnis) {
-            *slot = Some(vni);
-        }
-        list
-    }
-
-    /// The VNIs, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Vni> + '_ {
-        self.slots.iter().copied().flatten()
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.iter().count()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether the VNI is listed.
-    #[must_use]
-    pub fn contains(&self, vni: Vni) -> bool {
-        self.iter().any(|other| other == vni)
-    }
 }
 
-impl fmt::Display for VniList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text: Vec<_> = self.iter().map(|vni| vni.to_string()).collect();
-        f.pad(&text.join(","))
-    }
-}
+slots!(VniList of Vni, InvalidVniList, separated by ",");
 
 impl fmt::Debug for VniList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(Vni::get)).finish()
-    }
-}
-
-impl TryFrom<Vec<Vni>> for VniList {
-    type Error = InvalidVniList;
-
-    fn try_from(vnis: Vec<Vni>) -> Result<Self, InvalidVniList> {
-        Self::new(vnis)
-    }
-}
-
-impl From<VniList> for Vec<Vni> {
-    fn from(list: VniList) -> Self {
-        list.iter().collect()
     }
 }
 
