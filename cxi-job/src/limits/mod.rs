@@ -5,11 +5,11 @@
 //!
 //! 1. *wanted* is the policy's share times the job's size, or its fixed reservation;
 //! 2. the *maximum* is the policy's, but no more than the device has (the driver would refuse that
-//! with EINVAL);
+//!    with EINVAL);
 //! 3. *available* is the device's total less what system services (or all services, optionally)
-//! hold: the larger of reservation and use, where a use of 65535 means unknown;
+//!    hold: the larger of reservation and use, where a use of 65535 means unknown;
 //! 4. the reservation is the least of these, if the [`Mode`] allows it to be less than wanted; each
-//! cut is recorded with its reason and the holders.
+//!    cut is recorded with its reason and the holders.
 //!
 //! TLEs are special: the driver reserves all that a service may use, at least 8, and takes one of 4
 //! pools for them, one of which the default service has. With [`TleRule::Never`] more than three

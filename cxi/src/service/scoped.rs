@@ -60,6 +60,8 @@ impl ScopedService {
 
     /// Destroys the service now.
     ///
+    /// # Errors
+    ///
     /// As [`Services::destroy`]; the error contains the handle.
     pub fn destroy(self) -> Result<(), (Self, Error)> {
         match self.services.destroy(self.id) {
