@@ -3,6 +3,7 @@
 use cxi_hw::{AtomicOp, AtomicType, CState, Class, CommandByte, CompareOp, DmaOp, IdcAtomic};
 
 use crate::kind::Transmit;
+use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Error, Report, Result, Slice, Target};
 
@@ -130,23 +131,13 @@ impl<'a> Atomic<'a> {
         }
     }
 
-    /// Where in the list entry of the target; 0 if not said.
-    pub const fn offset(mut self, offset: u64) -> Self {
-        self.offset = offset;
-        self
-    }
-
     /// Copies what was there before to the start of a slice.
     pub const fn fetch(mut self, into: Slice<'a>) -> Self {
         self.fetch = Some(into);
         self
     }
 
-    /// How its end is reported.
-    pub const fn report(mut self, report: Report) -> Self {
-        self.report = report;
-        self
-    }
+    options!(offset report);
 }
 
 impl Post<Transmit> for Atomic<'_> {

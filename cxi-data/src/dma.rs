@@ -3,6 +3,7 @@
 use cxi_hw::{Class, CommandByte, DmaFlags, DmaOp, FullDma, MatchId, NomatchDma};
 
 use crate::kind::Transmit;
+use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Report, Result, Slice, Target};
 
@@ -44,41 +45,11 @@ impl<'a> Dma<'a> {
         Self::new(DmaOp::GET, into, from)
     }
 
-    /// Where in the list entry of the target; 0 if not said. Entries that are managed locally have
-    /// an offset of their own.
-    pub const fn offset(mut self, offset: u64) -> Self {
-        self.offset = offset;
-        self
-    }
-
-    /// What decides which list entry of a matching PtlTE takes it.
-    pub const fn match_bits(mut self, bits: u64) -> Self {
-        self.match_bits = bits;
-        self
-    }
-
-    /// What the event at the target has for the program there.
-    pub const fn header_data(mut self, data: u64) -> Self {
-        self.header_data = data;
-        self
-    }
-
-    /// Without matching, order or an event at the target: the NIC may send it by more than one way.
-    /// Match bits and header data do not travel.
-    pub const fn restricted(mut self) -> Self {
-        self.flags = self.flags.union(DmaFlags::RESTRICTED);
-        self
-    }
+    options!(offset match_bits header_data restricted report);
 
     /// Ends when all that was put before can be seen at the target.
     pub const fn flush(mut self) -> Self {
         self.flags = self.flags.union(DmaFlags::FLUSH);
-        self
-    }
-
-    /// How its end is reported.
-    pub const fn report(mut self, report: Report) -> Self {
-        self.report = report;
         self
     }
 
@@ -146,17 +117,7 @@ impl<'a> Nomatch<'a> {
         Self::new(DmaOp::NOMATCH_GET, into, from)
     }
 
-    /// Where in the list entry of the target; 0 if not said.
-    pub const fn offset(mut self, offset: u64) -> Self {
-        self.offset = offset;
-        self
-    }
-
-    /// How its end is reported.
-    pub const fn report(mut self, report: Report) -> Self {
-        self.report = report;
-        self
-    }
+    options!(offset report);
 }
 
 impl Post<Transmit> for Nomatch<'_> {

@@ -5,6 +5,7 @@ use cxi_hw::{
 };
 
 use crate::kind::Transmit;
+use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Error, Report, Result, Target};
 
@@ -72,23 +73,7 @@ impl<'a> ImmediatePut<'a> {
         }
     }
 
-    /// Where in the list entry of the target; 0 if not said.
-    pub const fn offset(mut self, offset: u64) -> Self {
-        self.offset = offset;
-        self
-    }
-
-    /// As [`Dma::restricted`](crate::Dma::restricted).
-    pub const fn restricted(mut self) -> Self {
-        self.flags = self.flags.union(DmaFlags::RESTRICTED);
-        self
-    }
-
-    /// How its end is reported.
-    pub const fn report(mut self, report: Report) -> Self {
-        self.report = report;
-        self
-    }
+    options!(offset restricted report);
 }
 
 impl Post<Transmit> for ImmediatePut<'_> {
@@ -139,23 +124,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// As [`Dma::match_bits`](crate::Dma::match_bits).
-    pub const fn match_bits(mut self, bits: u64) -> Self {
-        self.match_bits = bits;
-        self
-    }
-
-    /// As [`Dma::header_data`](crate::Dma::header_data).
-    pub const fn header_data(mut self, data: u64) -> Self {
-        self.header_data = data;
-        self
-    }
-
-    /// How its end is reported.
-    pub const fn report(mut self, report: Report) -> Self {
-        self.report = report;
-        self
-    }
+    options!(match_bits header_data report);
 }
 
 impl Post<Transmit> for Message<'_> {

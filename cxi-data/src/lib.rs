@@ -12,6 +12,7 @@ mod events;
 mod immediate;
 pub mod kind;
 mod list;
+mod options;
 mod queue;
 mod report;
 mod ring;

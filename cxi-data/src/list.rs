@@ -4,6 +4,7 @@ use cxi::lni::{LeList, Pte};
 use cxi_hw::{Class, CommandByte, List, MatchId, PtlteState, TargetCommand, TargetFlags, TargetOp};
 
 use crate::kind::Target;
+use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Address, Counter, Result, Slice};
 
@@ -68,19 +69,6 @@ impl<'a> Append<'a> {
         self
     }
 
-    /// Match bits, of which those count that are not set in `ignore`.
-    pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
-        self.command.match_bits = bits;
-        self.command.ignore_bits = ignore;
-        self
-    }
-
-    /// Takes messages of one process only.
-    pub const fn from(mut self, initiator: Address) -> Self {
-        self.from = Some(initiator);
-        self
-    }
-
     /// The entry has an offset of its own: messages lie one behind the other, until fewer than
     /// `min_free` bytes are left.
     pub const fn managed(mut self, min_free: u32) -> Self {
@@ -99,6 +87,8 @@ impl<'a> Append<'a> {
         self.command.restart_seq = true;
         self
     }
+
+    options!(selection);
 }
 
 impl Post<Target> for Append<'_> {
@@ -168,19 +158,6 @@ impl Search {
         }
     }
 
-    /// Match bits, of which those count that are not set in `ignore`.
-    pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
-        self.command.match_bits = bits;
-        self.command.ignore_bits = ignore;
-        self
-    }
-
-    /// Those of one process only.
-    pub const fn from(mut self, initiator: Address) -> Self {
-        self.from = Some(initiator);
-        self
-    }
-
     /// The oldest only. If there is one, no other event follows.
     pub const fn first(mut self) -> Self {
         self.command.flags = self.command.flags.union(TargetFlags::USE_ONCE);
@@ -192,6 +169,8 @@ impl Search {
         self.command.command = byte(TargetOp::SEARCH_AND_DELETE);
         self
     }
+
+    options!(selection);
 }
 
 impl Post<Target> for Search {

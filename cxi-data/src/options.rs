@@ -1,0 +1,60 @@
+//! Options that several commands have.
+
+/// Methods for fields of the same names.
+macro_rules! options {
+    (offset) => {
+        /// Where in the list entry of the target; 0 if not said. Entries that are managed locally
+        /// have an offset of their own.
+        pub const fn offset(mut self, offset: u64) -> Self {
+            self.offset = offset;
+            self
+        }
+    };
+    (match_bits) => {
+        /// What decides which list entry of a matching PtlTE takes it.
+        pub const fn match_bits(mut self, bits: u64) -> Self {
+            self.match_bits = bits;
+            self
+        }
+    };
+    (header_data) => {
+        /// What the event at the target has for the program there.
+        pub const fn header_data(mut self, data: u64) -> Self {
+            self.header_data = data;
+            self
+        }
+    };
+    (restricted) => {
+        /// Without matching, order or an event at the target: the NIC may send it by more than one
+        /// way. Match bits and header data do not travel.
+        pub const fn restricted(mut self) -> Self {
+            self.flags = self.flags.union(cxi_hw::DmaFlags::RESTRICTED);
+            self
+        }
+    };
+    (report) => {
+        /// How its end is reported.
+        pub const fn report(mut self, report: $crate::Report) -> Self {
+            self.report = report;
+            self
+        }
+    };
+    (selection) => {
+        /// Match bits, of which those count that are not set in `ignore`.
+        pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
+            self.command.match_bits = bits;
+            self.command.ignore_bits = ignore;
+            self
+        }
+
+        /// Messages of one process only.
+        pub const fn from(mut self, initiator: $crate::Address) -> Self {
+            self.from = Some(initiator);
+            self
+        }
+    };
+    ($($option:ident)+) => {
+        $($crate::options::options!($option);)+
+    };
+}
+pub(crate) use options;
