@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Vni;
-use cxi_job::pool::{PoolError, VniRequest};
+use cxi_job::pool::VniRequest;
 use cxi_job::{JobId, NodeName};
 use serde::Serialize;
 
@@ -174,22 +174,26 @@ fn collect(decisions: &Decisions, files: &PoolFiles) -> Result<Vec<String>, Fail
     Ok(warnings)
 }
 
+/// Takes a job out of the pool that all its nodes have confirmed, if it is still there.
 fn free(job: &JobId, files: &PoolFiles) -> Result<(), Failure> {
-    drain(job, |pool| pool.release(job, &[], now()), files)?;
-    drain(job, |pool| pool.confirm_all(job, now()).map(Some), files)
-}
-
-/// Changes the pool, unless the job has already left it.
-fn drain(
-    job: &JobId,
-    change: impl FnOnce(&mut cxi_job::VniPool) -> Result<Option<cxi_job::pool::Event>, PoolError>,
-    files: &PoolFiles,
-) -> Result<(), Failure> {
+    drain(job, files)?;
     let mut open = Open::existing(files)?;
     if open.pool.job(job).is_none() {
         return Ok(());
     }
-    let event = change(&mut open.pool).map_err(|error| of_pool(&error))?;
+    let event = open.pool.confirm_all(job, now());
+    let event = event.map_err(|error| of_pool(&error))?;
+    open.keep(Some(&event)).map(|_| ())
+}
+
+/// Ends a job's use of its VNIs, if it has them still.
+fn drain(job: &JobId, files: &PoolFiles) -> Result<(), Failure> {
+    let mut open = Open::existing(files)?;
+    if open.pool.job(job).is_none() {
+        return Ok(());
+    }
+    let event = open.pool.release(job, &[], now());
+    let event = event.map_err(|error| of_pool(&error))?;
     open.keep(event.as_ref()).map(|_| ())
 }
 
@@ -199,10 +203,11 @@ pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report
     let queued = arguments.unless_in.as_deref().map(read_queue).transpose()?;
     let _held = decisions.lock(files.wait)?;
     let mut released = Vec::new();
-    for job in decisions.jobs_running()? {
-        if arguments.job.as_ref().is_some_and(|wanted| *wanted != job) {
-            continue;
-        }
+    let jobs = match &arguments.job {
+        Some(job) => vec![job.clone()],
+        None => decisions.jobs_running()?,
+    };
+    for job in jobs {
         let Some(decision) = decisions.find_running(&job)? else {
             continue;
         };
@@ -250,11 +255,7 @@ fn end(
         return Ok(());
     }
     if decision.ended() && !decision.vnis.is_empty() {
-        drain(
-            &decision.job,
-            |pool| pool.release(&decision.job, &[], now()),
-            files,
-        )?;
+        drain(&decision.job, files)?;
     }
     decisions.end(&decision)
 }

@@ -15,6 +15,8 @@ mod prolog;
 mod record_args;
 mod recorded;
 mod run;
+#[cfg(test)]
+mod scale;
 mod which;
 
 use crate::exit::Failure;

@@ -2,192 +2,16 @@
 //!
 //! Each test has a cluster of its own, which `tests/slurm/cluster` makes for anybody.
 
+mod cluster;
+mod kills;
+#[path = "../node/mod.rs"]
 mod node;
 
 use std::fs;
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use node::{Directory, SERVER, eventually, skip};
-
-const CXI: &str = env!("CARGO_BIN_EXE_cxi");
-
-struct Cluster {
-    process: Child,
-    directory: Directory,
-}
-
-impl Cluster {
-    /// A cluster with these VNIs; none where there cannot be one.
-    fn start(vnis: &str) -> Option<Self> {
-        if !nix::unistd::geteuid().is_root() {
-            skip("Slurm's daemons run as root");
-            return None;
-        }
-        for program in ["slurmctld", "slurmd", "munged"] {
-            let found = Command::new(program).arg("-V").output().is_ok();
-            if !found {
-                skip(&format!(
-                    "there is no {program}: apt-get install slurm-wlm munge"
-                ));
-                return None;
-            }
-        }
-        if !node::possible() {
-            return None;
-        }
-        let directory = Directory::new();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("slurm/cluster");
-        let process = Command::new(script)
-            // Until its standard input is closed.
-            .args(["sh", "-c", "touch $DIR/ready; cat"])
-            .envs([
-                ("CXI", CXI),
-                ("CXI_MOCK_SERVER", SERVER),
-                ("CXI_SLURM_VNIS", vnis),
-            ])
-            .env("CXI_SLURM_PORT", free_ports().to_string())
-            .env("DIR", directory.path())
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let mut cluster = Self { process, directory };
-        let ready = cluster.directory.path().join("ready");
-        eventually("the cluster is ready", || {
-            assert_eq!(
-                cluster.process.try_wait().unwrap(),
-                None,
-                "the cluster has ended"
-            );
-            ready.exists()
-        });
-        Some(cluster)
-    }
-
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let path = self.directory.path();
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .current_dir(path)
-            .env("DIR", path)
-            .env("MOCK", SERVER)
-            .env("SLURM_CONF", path.join("slurm.conf"))
-            .env("CXI_CONFIG", path.join("cxi/cxi.toml"));
-        command
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> Output {
-        self.command(program, arguments)
-            .output()
-            .expect("a program")
-    }
-
-    /// What a program prints that ends well.
-    fn printed(&self, program: &str, arguments: &[&str]) -> String {
-        let output = self.run(program, arguments);
-        assert!(
-            output.status.success(),
-            "{program} {arguments:?}: {output:?}"
-        );
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The number of a batch job that runs this script.
-    fn batch(&self, options: &[&str], script: &str) -> String {
-        let wrap = format!("--wrap={script}");
-        let output = self.directory.join("job.%j");
-        let all = [&["--parsable", "-o", &output, &wrap], options].concat();
-        self.printed("sbatch", &all).trim().to_owned()
-    }
-
-    /// What a batch job wrote, when it has ended.
-    fn ended(&self, job: &str) -> String {
-        eventually("the job ends", || {
-            let state = self.state(job);
-            ["COMPLETED", "FAILED"]
-                .iter()
-                .any(|end| state.contains(&format!("JobState={end} ")))
-        });
-        fs::read_to_string(self.directory.join(&format!("job.{job}"))).unwrap_or_default()
-    }
-
-    fn state(&self, job: &str) -> String {
-        self.printed("scontrol", &["show", "job", "--oneliner", job])
-    }
-
-    fn on(&self, node: &str, arguments: &[&str]) -> Output {
-        let on = self.directory.join("on");
-        self.run(&on, &[&[node], arguments].concat())
-    }
-
-    /// The services on a node besides the default one.
-    fn services(&self, node: &str) -> usize {
-        let list = self.on(node, &[CXI, "--json", "service", "list"]);
-        let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
-        list["services"].as_array().unwrap().len() - 1
-    }
-
-    fn nodes(&self) -> String {
-        self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"])
-            .replace('\n', " ")
-    }
-
-    fn is_idle(&self) -> bool {
-        self.nodes() == "n1:idle n2:idle "
-    }
-
-    /// VNIs that the controller could give away now.
-    fn free(&self) -> u64 {
-        // Whoever looks for VNIs looks for confirmations first.
-        let _ = self.run(CXI, &["job", "release", "none"]);
-        let show = self.printed(CXI, &["--json", "vni", "show"]);
-        let show: serde_json::Value = serde_json::from_str(&show).unwrap();
-        show["free"].as_u64().unwrap()
-    }
-
-    fn health_check(&self, node: &str) {
-        let name = format!("SLURMD_NODENAME={node}");
-        let script = self.directory.join("cxi/slurm/health-check.sh");
-        assert!(self.on(node, &["env", &name, &script]).status.success());
-    }
-
-    fn control(&self, node: &str, arguments: &[&str]) {
-        let node = self.directory.join(node);
-        self.printed(SERVER, &[&["ctl", "--dir", &node], arguments].concat());
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-        if std::thread::panicking() {
-            for log in ["slurmctld", "slurmd.n1", "slurmd.n2"] {
-                let text = fs::read_to_string(self.directory.path().join("log").join(log));
-                let text = text.unwrap_or_default();
-                let lines: Vec<&str> = text.lines().collect();
-                let last = lines.iter().skip(lines.len().saturating_sub(12));
-                eprintln!("--- {log}");
-                last.for_each(|line| eprintln!("{line}"));
-            }
-        }
-    }
-}
-
-/// The first of ten ports that nobody listens at.
-fn free_ports() -> u16 {
-    static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
-    loop {
-        let next = NEXT.fetch_add(10, std::sync::atomic::Ordering::Relaxed);
-        let first = 20_000 + u16::try_from(std::process::id() % 1000).unwrap() * 10 + next;
-        if (first..first + 10).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
-            return first;
-        }
-    }
-}
+use cluster::{CXI, Cluster};
+use node::eventually;
 
 /// Lines of a job's output that say what it was told of Slingshot.
 fn told(output: &str) -> Vec<&str> {
@@ -338,14 +162,7 @@ fn a_node_that_is_reset_during_a_job_confirms_when_it_boots() {
     assert_eq!(cluster.free(), 0);
     let list = cluster.printed(CXI, &["job", "list", "--controller"]);
     assert!(list.contains("waits for n2"), "{list}");
-    let boot = cluster.directory.join("boot");
-    // It leaves daemons behind that hold its output.
-    let status = cluster
-        .command(&boot, &["n2"])
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success());
+    cluster.start_daemon("boot", &["n2"]);
     assert_eq!(cluster.free(), 1);
 }
 

@@ -1,0 +1,153 @@
+//! Daemons and scripts that are killed at random while jobs run.
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cluster::{CXI, Cluster};
+use crate::node::{eventually, full};
+
+/// What a task does: it says so if its VNI is on the node no more.
+const TASK: &str = "for i in 1 2 3; do sleep 0.1; $CXI service list | grep -qw $SLINGSHOT_VNIS || \
+                    echo $SLURM_JOB_ID $SLINGSHOT_VNIS >> $DIR/lost; done";
+
+/// Numbers that are different in each round, and the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+}
+
+/// What is killed: a word in the command line.
+const VICTIMS: [&str; 8] = [
+    "slurmstepd",
+    "slurmd -D",
+    "slurmctld -D",
+    "/slurm/prolog.sh",
+    "/slurm/epilog.sh",
+    "/slurm/prolog-slurmctld.sh",
+    "/slurm/epilog-slurmctld.sh",
+    " job ",
+];
+
+/// The processes of this cluster that have a word in their command lines.
+fn processes(cluster: &Cluster, word: &str) -> Vec<Pid> {
+    let ours = format!("SLURM_CONF={}", cluster.directory.join("slurm.conf"));
+    let scripts = cluster.directory.join("cxi");
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
+        let text = |name: &str| {
+            let bytes = fs::read(path.join(name)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        let line = text("cmdline");
+        let environment = text("environ");
+        let here = environment.contains(&ours)
+            || environment.contains(&scripts)
+            || line.contains(&scripts);
+        (here && line.contains(word)).then(|| Pid::from_raw(pid))
+    });
+    processes.collect()
+}
+
+fn is_dead(cluster: &Cluster, daemon: &str) -> bool {
+    let file = cluster.directory.path().join("pids").join(daemon);
+    let pid = fs::read_to_string(file).unwrap();
+    !Path::new("/proc").join(pid.trim()).join("exe").exists()
+}
+
+/// Starts again what has died, as systemd does, and takes nodes back that were drained.
+fn repair(cluster: &Cluster) {
+    if is_dead(cluster, "slurmctld") {
+        cluster.start_daemon("slurmctld", &[]);
+    }
+    for node in ["n1", "n2"] {
+        if is_dead(cluster, &format!("slurmd.{node}")) {
+            cluster.start_daemon("slurmd", &[node]);
+        }
+    }
+    if cluster.nodes().contains("drain") || cluster.nodes().contains("down") {
+        cluster.run("scontrol", &["update", "NodeName=n1,n2", "State=RESUME"]);
+    }
+}
+
+/// Jobs that run have different VNIs.
+fn no_vni_twice(cluster: &Cluster) {
+    let list = cluster.run(CXI, &["--json", "job", "list", "--controller"]);
+    let Ok(list) = serde_json::from_slice::<serde_json::Value>(&list.stdout) else {
+        // A record went while they were read.
+        return;
+    };
+    let jobs = list["jobs"].as_array().unwrap().iter();
+    let mut vnis: Vec<&str> = jobs.filter_map(|job| job["vnis"].as_str()).collect();
+    let all = vnis.len();
+    vnis.sort_unstable();
+    vnis.dedup();
+    assert_eq!(vnis.len(), all, "{list}");
+}
+
+#[test]
+fn nothing_is_lost_or_left_whatever_is_killed() {
+    let (kills, jobs) = if full() { (200, 500) } else { (8, 20) };
+    let Some(cluster) = Cluster::start("1024-1063") else {
+        return;
+    };
+    let mut random = Random(20_261_122);
+    let (mut killed, mut submitted) = (0, 0);
+    let limit = Instant::now() + Duration::from_secs(20 + kills * 8);
+    while killed < kills || submitted < jobs {
+        assert!(Instant::now() < limit, "{killed} kills, {submitted} jobs");
+        repair(&cluster);
+        let nodes = ["-N1", "-N2"][random.below(2)];
+        let task = format!("--wrap=srun sh -c '{TASK}'");
+        let queued = cluster.run("squeue", &["--noheader"]);
+        let queued = String::from_utf8_lossy(&queued.stdout).lines().count();
+        if queued < 12
+            && cluster
+                .run("sbatch", &["-o", "/dev/null", nodes, "-n2", &task])
+                .status
+                .success()
+        {
+            submitted += 1;
+        }
+        if random.below(2) == 0 {
+            let victims = processes(&cluster, VICTIMS[random.below(VICTIMS.len())]);
+            if !victims.is_empty()
+                && kill(victims[random.below(victims.len())], Signal::SIGKILL).is_ok()
+            {
+                killed += 1;
+            }
+        }
+        no_vni_twice(&cluster);
+        sleep(Duration::from_millis(50));
+    }
+    cluster.run("scancel", &["--user=root"]);
+    eventually("all jobs end", || {
+        repair(&cluster);
+        cluster.run("scancel", &["--user=root"]);
+        sleep(Duration::from_millis(200));
+        let queue = cluster.run("squeue", &["--noheader"]);
+        queue.status.success() && queue.stdout.is_empty()
+    });
+    let lost = fs::read_to_string(cluster.directory.join("lost")).unwrap_or_default();
+    assert_eq!(lost, "", "live jobs lost services");
+    // One clean-up of each daemon's start, and nothing is left.
+    let start = cluster.directory.join("cxi/slurm/slurmctld-start.sh");
+    assert!(cluster.run(&start, &[]).status.success());
+    for node in ["n1", "n2"] {
+        cluster.health_check(node);
+        assert_eq!(cluster.services(node), 0);
+    }
+    assert_eq!(cluster.free(), 40);
+}
