@@ -64,8 +64,8 @@ fn at(name: &str, error: &YamlError) -> String {
             "a second document starts here: expected one specification".to_owned()
         }
         YamlError::DuplicateMappingKey { key, .. } => match key {
-            Some(key) => format!("'{key}' stands here a second time: expected each key once"),
-            None => "a key stands here a second time: expected each key once".to_owned(),
+            Some(key) => format!("'{key}' occurs a second time: expected each key once"),
+            None => "a key occurs a second time: expected each key once".to_owned(),
         },
         other => {
             let text = other.to_string();
@@ -206,7 +206,7 @@ limits:
             ),
             (
                 "vnis: [1]\nvnis: [2]",
-                "line 2, column 1: 'vnis' stands here a second time: expected each key once",
+                "line 2, column 1: 'vnis' occurs a second time: expected each key once",
             ),
             (
                 "vnis:\n  vni: 1\n  vni_min: 64\n",
@@ -224,7 +224,7 @@ limits:
             ),
             (
                 "vnis: [1]\nmembers:\n",
-                "line 2, column 8: nothing stands behind the key: name something, or leave the \
+                "line 2, column 8: the key has no value: give it one, or leave the \
                  key out",
             ),
             (
@@ -237,7 +237,7 @@ limits:
             ),
             (
                 "vnis: [1]\nmembers: [{type: uid, id: 1, id: 2}]\n",
-                "line 2, column 30: 'id' stands here a second time: expected each key once",
+                "line 2, column 30: 'id' occurs a second time: expected each key once",
             ),
             (
                 "vnis:\n  vni: 1\ntcs:\n  tc: FAST\n",

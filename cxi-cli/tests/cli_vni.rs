@@ -146,7 +146,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         (
             &["configure", "1,10"],
             2,
-            "no VNI to hand out: the set is \"1,10\", of which \"0-1,10\" are excluded",
+            "no VNI to assign: the set is \"1,10\", of which \"0-1,10\" are excluded",
         ),
     ] {
         pool.vni(arguments)

@@ -37,7 +37,7 @@ pub trait ClientMemory: Send + Sync + fmt::Debug {
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault>;
 
     /// Changes 1, 2, 4, 8 or 16 bytes on a boundary of their size. `change` gets what is there and
-    /// changes it; it may be called again if somebody else was faster.
+    /// changes it; it may be called again if another process was faster.
     ///
     /// Without a better way the change is atomic only as regards the engine itself.
     ///

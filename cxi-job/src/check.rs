@@ -114,9 +114,9 @@ impl SlingshotEnv {
     /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
     /// let env = node.allocate(&request)?.env()?;
     /// assert!(env.check(&node, &[Member::Uid(1000)]).is_empty());
-    /// let stranger = env.check(&node, &[Member::Uid(1001)]);
+    /// let other = env.check(&node, &[Member::Uid(1001)]);
     /// assert_eq!(
-    ///     stranger[0].to_string(),
+    ///     other[0].to_string(),
     ///     "cxi0: service 2 (uid 1000, VNI 4034) is not for this user: an open gives EPERM"
     /// );
     /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -191,11 +191,11 @@ impl SlingshotEnv {
             vni: *vni,
             name: name.clone(),
         }));
-        if let (Some(told), Some(allowed)) = (self.traffic_classes(), service.traffic_classes())
-            && !allowed.contains(told)
+        if let (Some(named), Some(allowed)) = (self.traffic_classes(), service.traffic_classes())
+            && !allowed.contains(named)
         {
             found.push(Kind::TrafficClasses {
-                classes: told - allowed,
+                classes: named - allowed,
             });
         }
         found

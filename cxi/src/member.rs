@@ -156,7 +156,7 @@ pub enum InvalidMembers {
         member: Member,
     },
     /// An id of all ones, which means "no id" to the kernel.
-    #[error("invalid member {member}: the id of all ones stands for no id")]
+    #[error("invalid member {member}: the id of all ones means no id")]
     AllOnes {
         /// The member.
         member: Member,
@@ -189,7 +189,7 @@ mod tests {
             ),
             (
                 vec![Member::Gid(u32::MAX)],
-                "invalid member gid 4294967295: the id of all ones stands for no id",
+                "invalid member gid 4294967295: the id of all ones means no id",
             ),
             (
                 vec![Member::NetNs(5), Member::Uid(1)],

@@ -25,7 +25,7 @@ pub(crate) enum CollectivesCommand {
         /// Most trees at a time
         #[arg(long, value_name = "N", value_parser = number)]
         limit: u32,
-        /// Smallest job that uses them, told to the job
+        /// Smallest job that uses them, passed on to the job
         #[arg(long, value_name = "N", value_parser = number)]
         min_nodes: Option<u32>,
         /// Fail if the reservation fails
@@ -127,7 +127,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) auth_dir: Option<PathBuf>,
     /// Who vouches for it: system, a file or directory of authorities, or no for nobody; libfabric
-    /// is told the same
+    /// is configured the same way
     #[arg(long, value_name = "CERTIFICATE", value_parser = certificate, default_value = "system")]
     pub(crate) certificate: Certificate,
     /// How long to try altogether

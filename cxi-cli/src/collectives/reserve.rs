@@ -32,12 +32,12 @@ pub(super) fn run(
     };
     let offload = manager.offload(job, step.clone(), limit, on_failure);
     match offload.map_err(|error| failure(&error))? {
-        Offload::With(env) => Ok(told(Some(match min_nodes {
+        Offload::With(env) => Ok(env_report(Some(match min_nodes {
             Some(nodes) => env.min_nodes(nodes),
             None => env,
         }))),
-        Offload::Without(error) => Ok(told(None).with_warnings([without(&error)])),
-        _ => Ok(told(None)),
+        Offload::Without(error) => Ok(env_report(None).with_warnings([without(&error)])),
+        _ => Ok(env_report(None)),
     }
 }
 
@@ -45,7 +45,7 @@ fn without(error: &FabricError) -> String {
     format!("the job starts without hardware collectives: {error}")
 }
 
-fn told(env: Option<CollectivesEnv>) -> Report {
+fn env_report(env: Option<CollectivesEnv>) -> Report {
     let vars = env.map_or_else(Vec::new, |env| env.vars());
     let is_set = |name: &&str| vars.iter().any(|(set, _)| set == name);
     let clear: Vec<&'static str> = CLEAR.into_iter().filter(|name| !is_set(name)).collect();

@@ -45,14 +45,14 @@ pub(super) struct Cleaning<'a> {
 }
 
 /// Where the live jobs of this node come from.
-struct Books<'a> {
+struct KnownJobs<'a> {
     records: NodeRecords,
     decisions: Option<Decisions>,
     node: &'a NodeName,
     none_live: bool,
 }
 
-impl Books<'_> {
+impl KnownJobs<'_> {
     fn lives(&self, record: &NodeRecord) -> Result<bool, Failure> {
         if self.none_live || record.running.is_empty() {
             return Ok(false);
@@ -105,31 +105,31 @@ impl Books<'_> {
 }
 
 pub(super) fn run(cleaning: &Cleaning<'_>, common: &Common) -> Result<Report, Failure> {
-    let books = Books {
+    let known = KnownJobs {
         records: records(&common.settings)?,
         decisions: decisions(&common.settings)?,
         node: &cleaning.node,
         none_live: cleaning.none_live,
     };
-    let ended = books.ended()?;
+    let ended = known.ended()?;
     let pool = ended.iter().fold(cleaning.pool.clone(), |pool, record| {
         pool.union(&record.vnis())
     });
-    let clean = services(cleaning, &books, pool, common)?;
+    let clean = services(cleaning, &known, pool, common)?;
     let mut done = Vec::new();
     for record in ended.iter().filter(|_| !cleaning.dry_run) {
         if nothing_left(record, common)? {
-            finish(&books.records, record, &cleaning.node, common)?;
+            finish(&known.records, record, &cleaning.node, common)?;
             done.push(record.job.to_string());
         }
     }
-    Ok(told(&clean, done, cleaning.retry))
+    Ok(clean_report(&clean, done, cleaning.retry))
 }
 
 /// Destroys what belongs to no live job.
 fn services(
     cleaning: &Cleaning<'_>,
-    books: &Books<'_>,
+    known: &KnownJobs<'_>,
     pool: IdSet,
     common: &Common,
 ) -> Result<CleanReport, Failure> {
@@ -139,7 +139,7 @@ fn services(
         JobNode::locked(common, cleaning.lock)?
     };
     let live = || {
-        let live = books.live_vnis();
+        let live = known.live_vnis();
         let live = live.map_err(|failure| io::Error::other(failure.message()))?;
         let more = cleaning.live_from.map(live_vnis).transpose()?;
         Ok(live.union(&cleaning.live).union(&more.unwrap_or_default()))
@@ -156,7 +156,7 @@ fn services(
     })
 }
 
-fn told(clean: &CleanReport, ended: Vec<String>, retry: Duration) -> Report {
+fn clean_report(clean: &CleanReport, ended: Vec<String>, retry: Duration) -> Report {
     let mut text = String::new();
     for job in &ended {
         text += &format!("Job {job} has ended: nothing is left of it\n");

@@ -38,14 +38,14 @@ pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure>
             .hint("Its prolog did not run here, or has failed; or its epilog has finished.")
     })?;
     match (&record.vnis, &record.grant) {
-        (None, _) => Ok(told(Vec::new())),
+        (None, _) => Ok(env_report(Vec::new())),
         (Some(_), Some(grant)) => {
             let environment = grant.env().map_err(|error| failure(&error))?;
             let cut: BTreeSet<Resource> = grant.cuts().map(|cut| cut.resource).collect();
             let cut: Vec<String> = cut.iter().map(Resource::to_string).collect();
             let mut vars = environment.vars();
             vars.extend((!cut.is_empty()).then(|| (SCALED_BACK, cut.join(","))));
-            Ok(told(vars))
+            Ok(env_report(vars))
         }
         (Some(_), None) => {
             let message =
@@ -74,14 +74,14 @@ pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure>
             .collect();
         SlingshotEnv::from_services(&services)
     };
-    Ok(told(found.map_err(|error| failure(&error))?.vars()))
+    Ok(env_report(found.map_err(|error| failure(&error))?.vars()))
 }
 
 fn vnis(service: &Service) -> Vec<Vni> {
     service.vnis().iter().collect()
 }
 
-fn told(vars: Vec<(&'static str, String)>) -> Report {
+fn env_report(vars: Vec<(&'static str, String)>) -> Report {
     let clear: Vec<&'static str> = CLEAR
         .into_iter()
         .filter(|name| vars.iter().all(|(set, _)| set != name))

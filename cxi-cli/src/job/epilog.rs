@@ -28,7 +28,10 @@ pub(super) fn run(
         let node = JobNode::open(common, false)?;
         return Ok(dry_run(&selected(&node, &filter)?));
     }
-    Ok(told(&destroy(&filter, retry, lock, common)?, retry))
+    Ok(release_report(
+        &destroy(&filter, retry, lock, common)?,
+        retry,
+    ))
 }
 
 pub(super) fn destroy(
@@ -47,7 +50,7 @@ pub(super) fn destroy(
     Ok(release)
 }
 
-pub(super) fn told(release: &ReleaseReport, retry: Duration) -> Report {
+pub(super) fn release_report(release: &ReleaseReport, retry: Duration) -> Report {
     let json = Done {
         status: status(release.status()),
         release,

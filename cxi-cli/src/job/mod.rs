@@ -81,7 +81,7 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
                 Some(job) if !dry_run => {
                     let node = node.clone().map_or_else(this_node, Ok)?;
                     let release = recorded::epilog(job, &node, retry, lock, common)?;
-                    Ok(epilog::told(&release.unwrap_or_default(), retry))
+                    Ok(epilog::release_report(&release.unwrap_or_default(), retry))
                 }
                 _ => epilog::run(which, retry, lock, *dry_run, common),
             }

@@ -84,7 +84,7 @@ pub(super) fn of_node(
     let mut text = String::new();
     let plain = plans.iter().map(|(device, plan)| (*device, plan));
     for (devices, plan) in nics::merge(plain) {
-        text += &format!("{}:\n{}", nics::name(&devices), told(plan));
+        text += &format!("{}:\n{}", nics::name(&devices), plan_text(plan));
     }
     let plans = plans
         .into_iter()
@@ -115,7 +115,7 @@ fn one(device: &Device, usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One
     }
 }
 
-fn told(plan: &One) -> String {
+fn plan_text(plan: &One) -> String {
     let mut table = Columns::new(&["RESOURCE", "RESERVED", "MAX"]).right(&[1, 2]);
     for (resource, limit) in plan.limits.iter() {
         table.row([

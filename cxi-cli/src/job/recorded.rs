@@ -241,7 +241,7 @@ fn of_decision(
     Ok(decision.map(|decision| NodeRecord::of_decision(&decision)))
 }
 
-/// Nothing is left of a job: the controller is told, then its record goes.
+/// Nothing is left of a job: notifies the controller, and then removes its record.
 pub(super) fn finish(
     records: &NodeRecords,
     record: &NodeRecord,

@@ -25,7 +25,7 @@ use crate::network::Network;
 use crate::options::Common;
 use crate::output::{Report, print_failures};
 
-/// How often to check on a program that was told to end.
+/// How often to check on a program that was asked to end.
 const POLL: Duration = Duration::from_millis(10);
 
 pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failure> {

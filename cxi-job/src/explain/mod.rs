@@ -214,7 +214,7 @@ impl<'a> Inquiry<'a> {
             ErrorKind::NoSuchService { .. } => explanation
                 .because("A service's id is free for the next one as soon as it is destroyed.")
                 .advise(
-                    "If it was to be destroyed, there is nothing to do: somebody else was faster.",
+                    "If it was to be destroyed, there is nothing to do: another process was faster.",
                 )
                 .advise("Otherwise list the services, and look for the job's by its VNIs."),
             ErrorKind::Removed => explanation

@@ -234,7 +234,7 @@ fn holders(
 /// Whether the driver says of nothing that it is in use. A process cannot use a service without a
 /// queue of some kind, so what the driver does not tell cannot be the only thing.
 pub(crate) fn is_idle(usage: &ServiceUsage) -> bool {
-    let told = usage.in_use.iter().filter_map(|(_, count)| *count);
-    let mut told = told.peekable();
-    told.peek().is_some() && told.all(|count| count == 0)
+    let reported = usage.in_use.iter().filter_map(|(_, count)| *count);
+    let mut reported = reported.peekable();
+    reported.peek().is_some() && reported.all(|count| count == 0)
 }

@@ -26,7 +26,7 @@ fn says(kind: ErrorKind, opcode: Opcode, words: &str) {
 fn what_to_do_about_a_service_that_is_not_there() {
     let service = ServiceId::DEFAULT;
     let kind = ErrorKind::NoSuchService { service };
-    says(kind, Opcode::SVC_DESTROY, "somebody else was faster");
+    says(kind, Opcode::SVC_DESTROY, "another process was faster");
 }
 
 #[test]

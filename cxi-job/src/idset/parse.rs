@@ -55,7 +55,7 @@ pub enum ParseIdSetErrorKind {
         last: u16,
     },
     /// An id occurs twice.
-    #[error("id {id} stands in the set twice")]
+    #[error("id {id} is in the set twice")]
     Repeated {
         /// The smallest id that is repeated.
         id: u16,

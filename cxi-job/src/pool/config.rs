@@ -42,7 +42,7 @@ const ALWAYS_EXCLUDED: [u16; 3] = [0, 1, 10];
 #[non_exhaustive]
 pub enum PoolConfigError {
     /// No VNI is left to assign.
-    #[error("no VNI to hand out: the set is \"{vnis}\", of which \"{excluded}\" are excluded")]
+    #[error("no VNI to assign: the set is \"{vnis}\", of which \"{excluded}\" are excluded")]
     Empty {
         /// The configured set.
         vnis: IdSet,
@@ -68,7 +68,7 @@ pub enum PoolConfigError {
         shared: IdSet,
     },
     /// A tenant's share has no VNI to assign.
-    #[error("the part of tenant {tenant} has no VNI to hand out")]
+    #[error("the part of tenant {tenant} has no VNI to assign")]
     EmptyTenant {
         /// The tenant.
         tenant: TenantName,

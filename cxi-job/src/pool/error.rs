@@ -248,7 +248,7 @@ pub enum SnapshotError {
     #[error("snapshot: {0}")]
     Config(#[from] PoolConfigError),
     /// A VNI occurs in it more than once.
-    #[error("snapshot: VNI {vni} stands in it twice: a VNI is in one job, or stray, or resting")]
+    #[error("snapshot: VNI {vni} occurs in it twice: a VNI is in one job, or stray, or resting")]
     Repeated {
         /// The VNI.
         vni: Vni,

@@ -89,7 +89,7 @@ fn errors_name_the_place_and_what_would_be_right() {
             "1,9-7",
             "byte 2: range runs from 9 down to 7: the smaller id comes first",
         ),
-        ("1-8,5", "byte 4: id 5 stands in the set twice"),
+        ("1-8,5", "byte 4: id 5 is in the set twice"),
         (
             "[1",
             "byte 2: expected ']' because the set starts with '[', found the end",

@@ -17,7 +17,7 @@ where
 {
     match Option::deserialize(deserializer)? {
         None => Err(D::Error::custom(
-            "nothing stands behind the key: name something, or leave the key out",
+            "the key has no value: give it one, or leave the key out",
         )),
         some => Ok(some),
     }

@@ -67,7 +67,7 @@ impl Services {
             Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
             Presence::There => Some(ErrorKind::Refused(
                 format!(
-                    "service {id} is there, and the driver refuses the command all the same \
+                    "service {id} exists, and the driver refuses the command nevertheless \
                      (EINVAL): it does not know it, or not in this form, or the service was made \
                      just now under the id of one that is gone"
                 )

@@ -143,8 +143,8 @@ fn an_einval_that_nothing_explains() {
     });
     assert_eq!(
         error.to_string(),
-        "cxi0: SVC_SET_VNI_RANGE: service 3 is there, and the driver refuses the command all the \
-         same (EINVAL): it does not know it, or not in this form, or the service was made just now \
+        "cxi0: SVC_SET_VNI_RANGE: service 3 exists, and the driver refuses the command \
+         nevertheless (EINVAL): it does not know it, or not in this form, or the service was made just now \
              under the id of one that is gone"
     );
 }

@@ -175,7 +175,7 @@ fn broken_snapshots_are_refused() {
     twice.jobs.insert(job("b"), same);
     assert_eq!(
         VniPool::restore(twice).unwrap_err().to_string(),
-        "snapshot: VNI 1024 stands in it twice: a VNI is in one job, or stray, or resting"
+        "snapshot: VNI 1024 occurs in it twice: a VNI is in one job, or stray, or resting"
     );
     let mut resting = good.clone();
     resting.resting.push((Vni::new(1024).unwrap(), seconds(1)));

@@ -214,7 +214,7 @@ fn tenants_have_parts_of_their_own() {
         VniPool::new(PoolConfig::new(ids("0-1,10")))
             .unwrap_err()
             .to_string(),
-        "no VNI to hand out: the set is \"0-1,10\", of which \"0-1,10\" are excluded"
+        "no VNI to assign: the set is \"0-1,10\", of which \"0-1,10\" are excluded"
     );
 }
 
