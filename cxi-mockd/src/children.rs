@@ -1,6 +1,7 @@
 //! The processes below this one.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -12,22 +13,36 @@ use nix::unistd::{Pid, getpid};
 /// How long killed processes may take to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Children of this thread: what another one traces is that one's.
-const OWN: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::__WNOTHREAD);
+/// Whether threads of this process trace others.
+pub(crate) static TRACES: AtomicBool = AtomicBool::new(false);
 
 /// Collects every child that has ended; returns which, and their exit status.
 pub(crate) fn reap() -> Vec<(Pid, u8)> {
     let mut ended = Vec::new();
+    if TRACES.load(Ordering::Acquire) {
+        // To wait for any child would take the stops of traced processes from their tracers.
+        for child in of_this_process().filter(|child| is_zombie(*child)) {
+            let status = waitpid(child, Some(WaitPidFlag::WNOHANG));
+            ended.extend(status.ok().and_then(end));
+        }
+        return ended;
+    }
     loop {
-        match waitpid(None::<Pid>, Some(OWN)) {
-            Ok(WaitStatus::Exited(pid, code)) => {
-                ended.push((pid, u8::try_from(code).unwrap_or(u8::MAX)));
-            }
-            Ok(WaitStatus::Signaled(pid, signal, _)) => ended.push((pid, killed_by(signal))),
+        match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => return ended,
-            Ok(_) | Err(Errno::EINTR) => {}
+            Ok(status) => ended.extend(end(status)),
+            Err(Errno::EINTR) => {}
             Err(_) => return ended,
         }
+    }
+}
+
+/// Which process a status says has ended, and its exit status.
+fn end(status: WaitStatus) -> Option<(Pid, u8)> {
+    match status {
+        WaitStatus::Exited(pid, code) => Some((pid, u8::try_from(code).unwrap_or(u8::MAX))),
+        WaitStatus::Signaled(pid, signal, _) => Some((pid, killed_by(signal))),
+        _ => None,
     }
 }
 
@@ -45,7 +60,7 @@ pub(crate) fn kill_all() {
             let _ = kill(child, Signal::SIGKILL);
         }
         loop {
-            match waitpid(None::<Pid>, Some(OWN)) {
+            match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) => break,
                 Err(Errno::ECHILD) => return,
                 Ok(_) | Err(_) => {}
@@ -55,16 +70,19 @@ pub(crate) fn kill_all() {
     }
 }
 
-fn of_this_process() -> Vec<Pid> {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
+fn of_this_process() -> impl Iterator<Item = Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten();
     processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid| parent_of(*pid) == Some(getpid().as_raw()))
         .map(Pid::from_raw)
-        .collect()
+}
+
+fn is_zombie(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
 fn parent_of(pid: i32) -> Option<i32> {

@@ -17,7 +17,7 @@ use rustix::process::{WaitOptions, wait};
 use super::super::place::Place;
 use super::super::process::process_of;
 use super::super::server::{OpenFile, Server};
-use super::super::{data_path, memory, pages, say};
+use super::super::{children, data_path, memory, pages, say};
 use super::Traced;
 use super::store::{MAX_BYTES, Store, numbered};
 use super::tracee;
@@ -32,6 +32,7 @@ const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
 
 /// Traces a process from now on, with a thread of its own. Says whether that can be.
 pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
+    children::TRACES.store(true, Ordering::Release);
     let (sender, seized) = channel();
     let tracer = Tracer {
         server: Arc::clone(server),
