@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
-use cxi::{DeviceId, Limit, LnisPerRgid, Resource};
+use cxi::{DeviceId, Limit, LnisPerRgid, Member, Resource};
 use cxi_job::{IdSet, TenantName};
 
 /// The most NICs that a range may name, far more than a node has.
@@ -98,8 +98,8 @@ impl FromStr for NetNsArg {
                  /proc/1/ns/net"
             ));
         }
-        match cxi::Member::netns_at(text).map_err(|error| error.to_string())? {
-            cxi::Member::NetNs(inode) => Ok(Self(inode)),
+        match Member::netns_at(text).map_err(|error| error.to_string())? {
+            Member::NetNs(inode) => Ok(Self(inode)),
             member => Err(format!("{text} is a {member}")),
         }
     }
@@ -123,6 +123,35 @@ impl FromStr for TenantArg {
             name: TenantName::new(name).map_err(|error| error.to_string())?,
             vnis: vnis.parse().map_err(|error| format!("'{vnis}': {error}"))?,
         })
+    }
+}
+
+/// The VNIs of an owner, as `gid:500=2048-4095`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RangeArg {
+    pub(crate) owner: Member,
+    pub(crate) vnis: IdSet,
+}
+
+impl FromStr for RangeArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('=').and_then(|(owner, vnis)| {
+            let (kind, id) = owner.split_once(':')?;
+            let id = id.parse().ok()?;
+            let owner = match kind {
+                "uid" => Member::Uid(id),
+                "gid" => Member::Gid(id),
+                _ => return None,
+            };
+            Some((owner, vnis))
+        });
+        let (owner, vnis) = parts.ok_or_else(|| {
+            format!("invalid range '{text}': expected uid:ID=VNIS or gid:ID=VNIS, such as gid:500=2048-4095")
+        })?;
+        let vnis = vnis.parse().map_err(|error| format!("'{vnis}': {error}"))?;
+        Ok(Self { owner, vnis })
     }
 }
 

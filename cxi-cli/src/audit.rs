@@ -10,7 +10,7 @@ use cxi_job::{AuditOptions, IdSet, JobLimits};
 use nix::unistd::{Uid, User};
 use serde::Serialize;
 
-use crate::args::{duration, number};
+use crate::args::{RangeArg, duration, number};
 use crate::exit::{Exit, Failure};
 use crate::job::JobNode;
 use crate::options::Common;
@@ -22,6 +22,10 @@ pub(crate) struct AuditArgs {
     /// VNIs that the scheduler assigns: user services with others are reported
     #[arg(long, value_name = "VNIS")]
     pub(crate) vni_pool: Option<IdSet>,
+    /// VNIs of one owner of several, such as gid:500=2048-4095: its services with others are
+    /// reported, and owners whose VNIs overlap
+    #[arg(long, value_name = "OWNER=VNIS")]
+    pub(crate) range: Vec<RangeArg>,
     /// Cores of a typical job: NICs without room for one more are reported
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) cores: u32,
@@ -75,6 +79,9 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         .room_for(usual, arguments.few);
     if let Some(pool) = &arguments.vni_pool {
         options = options.pool(pool.clone());
+    }
+    for RangeArg { owner, vnis } in &arguments.range {
+        options = options.range(*owner, vnis.clone());
     }
     let node = JobNode::open(common, false)?;
     let audit = node.nics.audit(&options);

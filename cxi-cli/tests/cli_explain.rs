@@ -95,6 +95,27 @@ fn an_audit_finds_what_is_wrong() {
 }
 
 #[test]
+fn an_audit_compares_owners() {
+    let node = MockNode::new();
+    node.cxi(&["service", "create", "-d", "all", "--gid=0", "--vni=4000"])
+        .done();
+    let said = node.cxi(&[
+        "audit",
+        "--range=gid:0=1024-2047",
+        "--range=uid:7=2000-3000",
+    ]);
+    assert_eq!(said.code, 9, "{}", said.err);
+    for part in [
+        "cxi0-1: gid 0 and uid 7 are both configured to use VNIs 2000-2047",
+        "outside the range of gid 0: 4000; expected 1024-2047",
+    ] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let said = node.cxi(&["audit", "--range=slurm=1-2"]);
+    assert!(said.err.contains("expected uid:ID=VNIS"), "{}", said.err);
+}
+
+#[test]
 fn an_audit_remembers_what_was_idle() {
     let node = MockNode::new();
     node.cxi(&["service", "create", "-d", "all", "--uid=0", "--vni=1024"])

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi_job::VniPool;
+use cxi_job::pool::log::FileLog;
 use cxi_job::pool::{Change, Event, ReplayError, Snapshot};
 
-use super::log::Log;
+use super::log;
 use crate::exit::Failure;
 use crate::state_file::{self, StateFile, VNI_POOL};
 
@@ -28,7 +29,7 @@ pub(crate) struct PoolFiles {
 pub(crate) struct Open {
     pub(crate) pool: VniPool,
     file: StateFile,
-    log: Option<Log>,
+    log: Option<FileLog>,
 }
 
 /// The pool of a file; `None` if there is no file.
@@ -51,9 +52,9 @@ fn existing(path: &Path) -> Result<VniPool, Failure> {
 }
 
 /// Applies what a killed command has logged but not saved.
-fn catch_up(pool: &mut VniPool, log: Option<&Log>) -> Result<bool, Failure> {
+fn catch_up(pool: &mut VniPool, log: Option<&mut FileLog>) -> Result<bool, Failure> {
     let Some(log) = log else { return Ok(false) };
-    let events = log.after(pool.sequence())?;
+    let events = log::after(log, pool.sequence())?;
     let taken = pool
         .catch_up(&events)
         .map_err(|error| contradicts(&error))?;
@@ -69,8 +70,8 @@ fn contradicts(error: &ReplayError) -> Failure {
 pub(crate) fn look(arguments: &PoolFiles) -> Result<VniPool, Failure> {
     let mut pool = existing(&arguments.pool)?;
     let there = arguments.log.as_deref().filter(|log| log.exists());
-    let log = there.map(Log::look).transpose()?;
-    catch_up(&mut pool, log.as_ref())?;
+    let mut log = there.map(log::look).transpose()?;
+    catch_up(&mut pool, log.as_mut())?;
     Ok(pool)
 }
 
@@ -94,8 +95,11 @@ impl Open {
         if let Some(pool) = load(file.path())? {
             return Ok((Self::new(arguments, file, pool)?, false));
         }
-        let log = arguments.log.as_deref().map(Log::open).transpose()?;
-        let logged = log.as_ref().map_or(Ok(Vec::new()), |log| log.after(0))?;
+        let open = |path| log::open(path, 0);
+        let mut log = arguments.log.as_deref().map(open).transpose()?;
+        let logged = log
+            .as_mut()
+            .map_or(Ok(Vec::new()), |log| log::after(log, 0))?;
         if let Some(pool) = never_used(&logged) {
             file.save(&pool.snapshot())?;
             return Ok((Self { pool, file, log }, false));
@@ -115,8 +119,9 @@ impl Open {
     }
 
     fn new(arguments: &PoolFiles, file: StateFile, mut pool: VniPool) -> Result<Self, Failure> {
-        let log = arguments.log.as_deref().map(Log::open).transpose()?;
-        if catch_up(&mut pool, log.as_ref())? {
+        let open = |path| log::open(path, pool.sequence());
+        let mut log = arguments.log.as_deref().map(open).transpose()?;
+        if catch_up(&mut pool, log.as_mut())? {
             file.save(&pool.snapshot())?;
         }
         Ok(Self { pool, file, log })
@@ -132,7 +137,7 @@ impl Open {
             staged.put_in_force()?;
             return Ok(self.pool);
         };
-        log.append(event)?;
+        log::append(log, event)?;
         staged.put_in_force().inspect_err(|_| log.undo())?;
         Ok(self.pool)
     }

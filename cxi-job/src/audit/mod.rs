@@ -23,6 +23,7 @@
 
 mod across;
 mod idle;
+mod ranges;
 mod room;
 mod services;
 
@@ -36,7 +37,7 @@ use super::node::Node;
 use super::parallel;
 use super::pool::Timestamp;
 use super::view::NicView;
-use cxi::{DeviceId, ServiceId};
+use cxi::{DeviceId, Member, ServiceId};
 
 pub use idle::{IdleService, Observation};
 
@@ -99,6 +100,10 @@ pub enum Code {
     DeadUser,
     /// A VNI is not in the scheduler's pool.
     OutsidePool,
+    /// A VNI is not in the range of its service's owner.
+    OutsideRange,
+    /// Two owners may use the same VNIs.
+    RangesOverlap,
     /// A service has had nothing in use for a long time.
     Idle,
     /// Few or no more jobs fit.
@@ -134,6 +139,7 @@ impl Audit {
 #[derive(Clone)]
 pub struct AuditOptions<'a> {
     pool: Option<IdSet>,
+    ranges: Vec<(Member, IdSet)>,
     user_exists: Option<&'a (dyn Fn(u32) -> bool + Sync)>,
     earlier: Option<&'a Observation>,
     now: Timestamp,
@@ -148,6 +154,7 @@ impl<'a> AuditOptions<'a> {
     pub fn new() -> Self {
         Self {
             pool: None,
+            ranges: Vec::new(),
             user_exists: None,
             earlier: None,
             now: Timestamp::from_millis(0),
@@ -165,6 +172,15 @@ impl<'a> AuditOptions<'a> {
     #[must_use]
     pub fn pool(mut self, vnis: IdSet) -> Self {
         self.pool = Some(vnis);
+        self
+    }
+
+    /// Adds an owner of VNIs, such as another scheduler's group: services with this member that have
+    /// other VNIs are reported, and so are owners whose VNIs overlap. An owner may be added again
+    /// with more.
+    #[must_use]
+    pub fn range(mut self, owner: Member, vnis: IdSet) -> Self {
+        self.ranges.push((owner, vnis));
         self
     }
 
@@ -211,6 +227,7 @@ impl fmt::Debug for AuditOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditOptions")
             .field("pool", &self.pool)
+            .field("ranges", &self.ranges)
             .field("earlier", &self.earlier)
             .field("now", &self.now)
             .field("idle_after", &self.idle_after)
@@ -256,6 +273,7 @@ impl Node {
         }
         for nic in &seen {
             findings.extend(services::check(nic, options));
+            findings.extend(ranges::check(nic, options));
             findings.extend(room::check(nic, options));
         }
         findings.extend(across::check(&seen));

@@ -49,6 +49,7 @@ mod apply;
 mod config;
 mod error;
 mod event;
+pub mod log;
 mod metrics;
 mod partition;
 mod reconcile;

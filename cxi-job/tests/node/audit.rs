@@ -83,6 +83,38 @@ fn services_that_are_not_as_they_should_be() {
 }
 
 #[test]
+fn owners_keep_to_their_vnis_and_share_none() {
+    let mock = mock(1);
+    let node = node(&mock);
+    let services = devices(&mock)[0].services();
+    for (uid, number) in [(1000, 1500), (1000, 3000), (2000, 2500), (7, 9)] {
+        let spec = ServiceSpec::builder().member(Member::Uid(uid));
+        let spec = spec.vni(vni(number)).limits(Limits::default());
+        services.create(&spec.build().unwrap()).unwrap();
+    }
+    let range = |options: AuditOptions<'static>, uid, vnis: &str| {
+        options.range(Member::Uid(uid), vnis.parse().unwrap())
+    };
+    let apart = range(AuditOptions::new(), 1000, "1024-2047");
+    let apart = range(apart, 2000, "2048-4095");
+    let audit = node.audit(&apart);
+    assert_eq!(found(&audit), [(Code::OutsideRange, 0, Some(3))]);
+    let text = audit.findings[0].to_string();
+    assert!(
+        text.ends_with("outside the range of uid 1000: 3000; expected 1024-2047"),
+        "{text}"
+    );
+    let again = range(apart, 1000, "2900-3000");
+    let audit = node.audit(&again);
+    assert_eq!(found(&audit), [(Code::RangesOverlap, 0, None)]);
+    let text = audit.findings[0].to_string();
+    assert!(
+        text.contains("uid 2000 and uid 1000 are both configured to use VNIs 2900-3000:"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_service_without_vnis_is_open_on_an_old_driver() {
     let config = NicConfig::new().release(cxi_ioctl::DriverRelease::Shs12_0);
     let mock = MockNode::with_nics(1, &config).unwrap();

@@ -4,6 +4,7 @@ mod accounting;
 mod allocate;
 mod audit;
 mod clean;
+mod cluster;
 mod explain;
 mod explain_holders;
 mod le_pools;

@@ -17,7 +17,7 @@ use cxi_job::{
 };
 use cxi_mock::MockNode;
 
-use crate::support::{cxi, faulty, mock, mortal, node, user_services};
+use crate::support::{Dice, cxi, faulty, mock, mortal, node, user_services};
 
 const NICS: u8 = 4;
 const WORKERS: u64 = 9;
@@ -39,18 +39,6 @@ struct Scene {
     books: Mutex<Books>,
     started: AtomicU64,
     deadline: Instant,
-}
-
-/// Numbers that are random enough, and the same in each run of a thread.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
 }
 
 impl Scene {

@@ -96,6 +96,18 @@ pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {
     }
 }
 
+/// Numbers that are random enough, and the same in each run of a thread.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
 /// A clock that nobody waits for.
 #[derive(Debug, Default)]
 pub(crate) struct FakeClock {

@@ -2,6 +2,7 @@
 
 mod actions;
 mod life;
+mod logs;
 mod properties;
 mod recovery;
 mod requests;

@@ -1,0 +1,98 @@
+//! The log of a pool that several controllers share.
+//!
+//! A scheduler that fails over has more than one process that may change the pool. Their only common
+//! ground is the log: an event takes effect when it is in the log, and the log takes it only behind
+//! the event that its writer saw last. So two writers never hand out the same VNI, whatever each of
+//! them believes.
+//!
+//! [`EventLog`] is what a store has to do: two functions. [`MemoryLog`] is one for tests,
+//! `FileLog` (feature `file-log`) one for processes of one machine; [`check`] tells whether another
+//! one does it right. [`SharedPool`] is a pool on such a log.
+//!
+//! Allocations never expire. A store with leases must not keep events under one: when a controller
+//! dies, services with its VNIs live on on the nodes.
+
+mod conformance;
+#[cfg(feature = "file-log")]
+mod file;
+mod memory;
+mod shared;
+
+pub use conformance::check;
+#[cfg(feature = "file-log")]
+pub use file::FileLog;
+pub use memory::MemoryLog;
+pub use shared::{ChangeError, OpenError, SharedPool};
+
+use super::Event;
+
+/// An event with who logged it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Record {
+    /// The leadership under which it was written; 0 where nobody leads.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
+    pub epoch: u64,
+    /// A name that no other writer has, nor the same one after a restart; may be empty where each
+    /// append has a clear outcome.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "String::is_empty")
+    )]
+    pub writer: String,
+    /// What happened.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub event: Event,
+}
+
+#[cfg(feature = "serde")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+const fn is_zero(epoch: &u64) -> bool {
+    *epoch == 0
+}
+
+/// Where the events of a pool are stored, in order and without gaps.
+pub trait EventLog {
+    /// Returns all records whose events have a number above `after`, in order. What an append has
+    /// reported as done is among them.
+    ///
+    /// # Errors
+    /// [`LogError`]: the log cannot be read.
+    fn load(&mut self, after: u64) -> Result<Vec<Record>, LogError>;
+
+    /// Appends a record in one step, if its event's number follows the last one in the log and no
+    /// record in the log has a higher epoch. It is durable before this returns.
+    ///
+    /// # Errors
+    /// [`AppendError`].
+    fn append(&mut self, record: &Record) -> Result<(), AppendError>;
+}
+
+/// Why a log cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the log of the pool: {0}")]
+pub struct LogError(#[source] pub Cause);
+
+/// What a store says.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a record was not appended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The log ends elsewhere: somebody else has appended meanwhile.
+    #[error("the log of the pool has changed meanwhile")]
+    Moved,
+    /// A later leader has written: this one must stop.
+    #[error("a leader of epoch {epoch} has taken the log of the pool over")]
+    Deposed {
+        /// The highest epoch in the log.
+        epoch: u64,
+    },
+    /// The record may be in the log or not, now or later: the answer of the store was lost.
+    #[error("whether the log of the pool was written is not known: {0}")]
+    Unknown(#[source] Cause),
+    /// The record is not in the log.
+    #[error("cannot write the log of the pool: {0}")]
+    Failed(#[source] Cause),
+}

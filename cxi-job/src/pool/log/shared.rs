@@ -1,0 +1,237 @@
+//! A pool on a shared log.
+
+use super::{AppendError, EventLog, LogError, Record};
+use crate::pool::{Change, Event, PoolConfig, PoolError, ReplayError, Timestamp, VniPool};
+
+/// How often a change is tried while others are faster.
+const ATTEMPTS: u32 = 100;
+
+/// A pool that follows a log, and changes it.
+///
+/// ```
+/// use cxi_job::JobId;
+/// use cxi_job::pool::log::{MemoryLog, SharedPool};
+/// use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
+///
+/// let log = MemoryLog::new();
+/// let config = PoolConfig::new("1024-65535".parse()?);
+/// let now = Timestamp::from_millis(0);
+/// let mut first = SharedPool::open(log.clone(), config.clone(), "one/1", 1, now)?;
+/// let job = JobId::new("17")?;
+/// let vnis = first.change(now, |pool, now| {
+///     let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
+///     Ok::<_, cxi_job::pool::ReserveError>((reserved.vnis, reserved.event))
+/// })?;
+///
+/// // The standby takes over. It has what the first one gave away.
+/// let mut second = SharedPool::open(log, config, "two/1", 2, now)?;
+/// assert_eq!(second.pool().job(&job).unwrap().vnis, vnis);
+/// // The first one wakes up, and is told.
+/// let late = first.change(now, |pool, now| Ok::<_, cxi_job::pool::PoolError>(((), pool.release(&job, &[], now)?)));
+/// assert!(late.unwrap_err().is_deposed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SharedPool<L> {
+    log: L,
+    pool: VniPool,
+    writer: String,
+    epoch: u64,
+    /// The highest epoch and the latest time in the log.
+    seen: (u64, Timestamp),
+}
+
+/// Why a pool was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Load(#[from] LogError),
+    /// The log contradicts itself, or the configuration is unusable.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The leadership could not be logged.
+    #[error(transparent)]
+    Append(AppendError),
+    /// The configuration could not be logged.
+    #[error(transparent)]
+    Pool(PoolError),
+    /// Others were faster every time.
+    #[error("the log of the pool has changed at each of {ATTEMPTS} attempts")]
+    Contended,
+}
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError<E> {
+    /// The pool refuses.
+    #[error(transparent)]
+    Refused(E),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Load(#[from] LogError),
+    /// The log contradicts the pool.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The log was not written, or, with [`AppendError::Unknown`], may yet turn out to have been:
+    /// the same change again finds out.
+    #[error(transparent)]
+    Append(AppendError),
+    /// Others were faster every time.
+    #[error("the log of the pool has changed at each of {ATTEMPTS} attempts")]
+    Contended,
+}
+
+impl<E> ChangeError<E> {
+    /// Whether another leader has taken over: this one must not try again.
+    #[must_use]
+    pub const fn is_deposed(&self) -> bool {
+        matches!(self, Self::Append(AppendError::Deposed { .. }))
+    }
+}
+
+impl<E> From<ChangeError<E>> for OpenError
+where
+    PoolError: From<E>,
+{
+    fn from(error: ChangeError<E>) -> Self {
+        match error {
+            ChangeError::Refused(error) => Self::Pool(error.into()),
+            ChangeError::Load(error) => Self::Load(error),
+            ChangeError::Replay(error) => Self::Replay(error),
+            ChangeError::Append(error) => Self::Append(error),
+            ChangeError::Contended => Self::Contended,
+        }
+    }
+}
+
+impl<L: EventLog> SharedPool<L> {
+    /// Opens the pool of a log, or begins one with `config` if the log is empty.
+    ///
+    /// `writer` is a name that no other writer has, nor this one after a restart. `epoch` is the
+    /// number of the leadership, higher than any before it; with 0 for all, nobody leads. An epoch
+    /// that the log does not have yet is logged, so that a leader before it can write no more.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(
+        mut log: L,
+        config: PoolConfig,
+        writer: impl Into<String>,
+        epoch: u64,
+        now: Timestamp,
+    ) -> Result<Self, OpenError> {
+        let records = log.load(0)?;
+        let config = match records.first().map(|it| &it.event.change) {
+            Some(Change::Reconfigured { config }) => config.clone(),
+            _ => config,
+        };
+        let mut shared = Self {
+            log,
+            pool: VniPool::replay(config, &[])?,
+            writer: writer.into(),
+            epoch,
+            seen: (0, Timestamp::default()),
+        };
+        shared.take_over(&records)?;
+        shared.change(now, |pool, now| {
+            let leads = pool.sequence() > 0 && epoch == 0;
+            let event = (!leads).then(|| pool.record_config(now)).transpose()?;
+            Ok::<_, PoolError>(((), event))
+        })?;
+        Ok(shared)
+    }
+
+    /// The pool as it was when the log was read last.
+    #[must_use]
+    pub const fn pool(&self) -> &VniPool {
+        &self.pool
+    }
+
+    /// Reads what others have appended.
+    ///
+    /// # Errors
+    /// [`ChangeError::Load`] or [`ChangeError::Replay`].
+    pub fn catch_up<E>(&mut self) -> Result<(), ChangeError<E>> {
+        let records = self.log.load(self.pool.sequence())?;
+        Ok(self.take_over(&records)?)
+    }
+
+    /// Makes a change: `act` gets the pool as it is, and the time, and returns what it makes of it
+    /// with the event, if anything changed. It is called again if others were faster.
+    ///
+    /// The time never goes back behind that of an event in the log, whatever the clock of this
+    /// machine says: what rests does not rest shorter.
+    ///
+    /// # Errors
+    /// [`ChangeError`]. Nothing has changed, except perhaps with [`AppendError::Unknown`].
+    pub fn change<T, E>(
+        &mut self,
+        now: Timestamp,
+        mut act: impl FnMut(&mut VniPool, Timestamp) -> Result<(T, Option<Event>), E>,
+    ) -> Result<T, ChangeError<E>> {
+        for _ in 0..ATTEMPTS {
+            self.catch_up()?;
+            if self.seen.0 > self.epoch {
+                let epoch = self.seen.0;
+                return Err(ChangeError::Append(AppendError::Deposed { epoch }));
+            }
+            let mut next = self.pool.clone();
+            let (result, event) =
+                act(&mut next, now.max(self.seen.1)).map_err(ChangeError::Refused)?;
+            let Some(event) = event else {
+                return Ok(result);
+            };
+            let record = Record {
+                epoch: self.epoch,
+                writer: self.writer.clone(),
+                event,
+            };
+            match self.append(&record) {
+                Ok(()) => {
+                    self.seen = (self.epoch, record.event.at.max(self.seen.1));
+                    self.pool = next;
+                    return Ok(result);
+                }
+                Err(AppendError::Moved) => {}
+                Err(error) => return Err(ChangeError::Append(error)),
+            }
+        }
+        Err(ChangeError::Contended)
+    }
+
+    /// Appends a record. If the answer is lost, the log tells: the record stands there, another one
+    /// does, or none, and then it is sent again, as the log takes only one of its number.
+    fn append(&mut self, record: &Record) -> Result<(), AppendError> {
+        let mut outcome = self.log.append(record);
+        let mut unknown = false;
+        for _ in 0..4 {
+            match &outcome {
+                Err(AppendError::Unknown(_)) => unknown = true,
+                // The one before may have arrived late.
+                Err(AppendError::Moved) if unknown => {}
+                _ => break,
+            }
+            let Ok(found) = self.log.load(record.event.sequence - 1) else {
+                break;
+            };
+            outcome = match found.first() {
+                Some(first) if first == record => Ok(()),
+                Some(_) => Err(AppendError::Moved),
+                None => self.log.append(record),
+            };
+        }
+        outcome
+    }
+
+    fn take_over(&mut self, records: &[Record]) -> Result<(), ReplayError> {
+        self.pool.catch_up(records.iter().map(|it| &it.event))?;
+        for record in records {
+            let (epoch, at) = self.seen;
+            self.seen = (epoch.max(record.epoch), at.max(record.event.at));
+        }
+        Ok(())
+    }
+}

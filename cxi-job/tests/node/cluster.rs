@@ -1,0 +1,298 @@
+//! Jobs that come and go on a cluster, while nodes die and boot, NICs disappear and the controller
+//! restarts: in the end nothing is left, and no VNI was ever used twice. A minute of it with
+//! `CXI_TEST_FULL=1`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+
+use cxi::Vni;
+use cxi_job::pool::log::{MemoryLog, SharedPool};
+use cxi_job::pool::{PoolConfig, PoolError, ReserveError, Timestamp, VniPool, VniRequest};
+use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus};
+use cxi_mock::{MockCluster, NicConfig};
+
+use crate::support::{Dice, node, user_services};
+
+const NODES: usize = 4;
+const NICS: u8 = 2;
+const JOBS: usize = 64;
+/// Fewer than there are jobs, so that each VNI is used again and again.
+const VNIS: &str = "1024-1039";
+
+fn config() -> PoolConfig {
+    PoolConfig::new(VNIS.parse().unwrap())
+}
+
+fn name(node: usize) -> NodeName {
+    NodeName::new(&format!("n{node}")).unwrap()
+}
+
+/// A job, as its nodes know it.
+struct Job {
+    vni: Vni,
+    /// Nodes on which its services may be.
+    nodes: BTreeSet<usize>,
+    ended: bool,
+}
+
+struct Scene {
+    cluster: MockCluster,
+    log: MemoryLog,
+    epoch: u64,
+    controller: SharedPool<MemoryLog>,
+    jobs: BTreeMap<JobId, Job>,
+    started: usize,
+    now: u64,
+    dice: Dice,
+    deaths: u32,
+    restarts: u32,
+}
+
+impl Scene {
+    fn new(seed: u64) -> Self {
+        let log = MemoryLog::new();
+        Self {
+            cluster: MockCluster::with_nodes(4, NICS, &NicConfig::new()).unwrap(),
+            controller: SharedPool::open(log.clone(), config(), "0", 1, Timestamp::default())
+                .unwrap(),
+            log,
+            epoch: 1,
+            jobs: BTreeMap::new(),
+            started: 0,
+            now: 0,
+            dice: Dice(seed),
+            deaths: 0,
+            restarts: 0,
+        }
+    }
+
+    fn roll(&mut self, sides: usize) -> usize {
+        usize::try_from(self.dice.roll(sides as u64)).unwrap()
+    }
+
+    fn now(&mut self) -> Timestamp {
+        self.now += 1;
+        Timestamp::from_millis(self.now)
+    }
+
+    /// VNIs that services of a node show.
+    fn shown(&self, at: usize) -> BTreeSet<Vni> {
+        if !self.cluster.is_up(at) {
+            return BTreeSet::new();
+        }
+        let services = user_services(&self.cluster.node(at).unwrap());
+        let vnis = services
+            .iter()
+            .flat_map(|(_, service)| service.vnis().iter().collect::<Vec<_>>());
+        vnis.collect()
+    }
+
+    fn start(&mut self) {
+        if self.started == JOBS {
+            return;
+        }
+        let job = JobId::new(&format!("job{}", self.started)).unwrap();
+        let now = self.now();
+        let reserved = self.controller.change(now, |pool, now| {
+            let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
+            Ok::<_, ReserveError>((reserved.vnis, reserved.event))
+        });
+        // All VNIs may be taken.
+        let Ok(vnis) = reserved else { return };
+        let vni = vnis.iter().next().unwrap();
+        for at in 0..NODES {
+            assert!(!self.shown(at).contains(&vni), "VNI {vni} is used twice");
+        }
+        self.started += 1;
+        let wanted = 1 + self.roll(NODES);
+        let first = self.roll(NODES);
+        let mut nodes = BTreeSet::new();
+        let mut failed = false;
+        for at in (0..wanted).map(|more| (first + more) % NODES) {
+            let there = self.cluster.node(at).unwrap();
+            if self.roll(20) == 0 {
+                // A NIC disappears for the time being.
+                there.nics()[1].faults().remove_nic();
+            }
+            let request = JobRequest::builder().uid(1000).vni(vni).build().unwrap();
+            let up = self.cluster.is_up(at) && !there.nics()[1].faults().is_removed();
+            failed |= !(up && node(&there).allocate(&request).is_ok());
+            nodes.insert(at);
+            there.nics()[1].faults().plug();
+        }
+        let ended = false;
+        self.jobs.insert(job.clone(), Job { vni, nodes, ended });
+        if failed {
+            self.end(&job);
+        }
+    }
+
+    /// Ends a job: its VNIs drain until each of its nodes has confirmed.
+    fn end(&mut self, job: &JobId) {
+        let now = self.now();
+        let known = self.jobs.get_mut(job).unwrap();
+        let nodes: Vec<_> = known.nodes.iter().copied().map(name).collect();
+        known.ended = true;
+        let released = self.controller.change(now, |pool, now| {
+            Ok::<_, PoolError>(((), pool.release(job, &nodes, now)?))
+        });
+        released.unwrap();
+    }
+
+    /// Nodes that run destroy what jobs that have ended have there, and say so.
+    fn epilogs(&mut self) {
+        let ended = self.jobs.iter().filter(|(_, job)| job.ended);
+        let ended: Vec<JobId> = ended.map(|(id, _)| id.clone()).collect();
+        for id in ended {
+            let nodes: Vec<usize> = self.jobs[&id].nodes.iter().copied().collect();
+            for at in nodes {
+                if !self.cluster.is_up(at) || self.roll(3) == 0 {
+                    continue;
+                }
+                let vni = self.jobs[&id].vni;
+                let there = node(&self.cluster.node(at).unwrap());
+                let report = there.release(&Filter::vnis([vni]), &ReleaseOptions::once());
+                assert!(
+                    matches!(
+                        report.status(),
+                        ReleaseStatus::Done | ReleaseStatus::NothingToDo
+                    ),
+                    "{report:?}"
+                );
+                self.confirm(&id, at);
+            }
+        }
+    }
+
+    fn confirm(&mut self, id: &JobId, at: usize) {
+        let now = self.now();
+        let confirmed = self.controller.change(now, |pool, now| {
+            Ok::<_, PoolError>(((), Some(pool.confirm(id, &name(at), now)?)))
+        });
+        confirmed.unwrap();
+        let job = self.jobs.get_mut(id).unwrap();
+        job.nodes.remove(&at);
+        if job.nodes.is_empty() {
+            self.jobs.remove(id);
+        }
+    }
+
+    /// The controller is another one, and the old one finds out when it wakes up.
+    fn restart(&mut self) {
+        self.epoch += 1;
+        self.restarts += 1;
+        let (epoch, now) = (self.epoch, self.now());
+        let new = SharedPool::open(self.log.clone(), config(), epoch.to_string(), epoch, now);
+        let mut old = std::mem::replace(&mut self.controller, new.unwrap());
+        assert_eq!(
+            self.controller.pool().jobs().count(),
+            old.pool().jobs().count()
+        );
+        let job = JobId::new("late").unwrap();
+        let late = old.change(now, |pool, now| {
+            let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
+            Ok::<_, ReserveError>(((), reserved.event))
+        });
+        assert!(late.unwrap_err().is_deposed());
+    }
+
+    /// A node dies, and its jobs with it.
+    fn kill(&mut self, at: usize) {
+        self.deaths += 1;
+        self.cluster.kill(at);
+        let hit = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| !job.ended && job.nodes.contains(&at));
+        let hit: Vec<JobId> = hit.map(|(id, _)| id.clone()).collect();
+        for id in hit {
+            self.end(&id);
+        }
+    }
+
+    fn step(&mut self) {
+        match self.roll(10) {
+            0..=3 => self.start(),
+            4..=5 if !self.jobs.is_empty() => {
+                let at = self.roll(self.jobs.len());
+                let (id, job) = self.jobs.iter().nth(at).unwrap();
+                let (id, ended) = (id.clone(), job.ended);
+                if !ended {
+                    self.end(&id);
+                }
+            }
+            6 => self.restart(),
+            7 => {
+                let at = self.roll(NODES);
+                if self.cluster.is_up(at) {
+                    self.kill(at);
+                } else {
+                    self.cluster.boot(at).unwrap();
+                }
+            }
+            _ => self.epilogs(),
+        }
+    }
+
+    /// On each node that runs, services show VNIs of jobs that the controller knows there.
+    fn check(&self) {
+        for at in 0..NODES {
+            for vni in self.shown(at) {
+                let of = |job: &&Job| job.vni == vni && job.nodes.contains(&at);
+                let owners = self.jobs.values().filter(of).count();
+                assert_eq!(owners, 1, "VNI {vni} on node {at}");
+            }
+        }
+        let vnis: BTreeSet<_> = self.jobs.values().map(|job| job.vni).collect();
+        assert_eq!(vnis.len(), self.jobs.len(), "a VNI has two jobs");
+    }
+}
+
+fn play(seed: u64) -> (u32, u32) {
+    let mut scene = Scene::new(seed);
+    while scene.started < JOBS {
+        scene.step();
+        scene.check();
+    }
+    for at in 0..NODES {
+        if !scene.cluster.is_up(at) {
+            scene.cluster.boot(at).unwrap();
+        }
+    }
+    let living: Vec<JobId> = scene
+        .jobs
+        .iter()
+        .filter(|(_, job)| !job.ended)
+        .map(|(id, _)| id.clone())
+        .collect();
+    for id in living {
+        scene.end(&id);
+    }
+    while !scene.jobs.is_empty() {
+        scene.epilogs();
+    }
+    for at in 0..NODES {
+        let there = scene.cluster.node(at).unwrap();
+        assert_eq!(user_services(&there), [], "node {at}");
+        for nic in there.nics() {
+            assert_eq!(nic.hazards(), []);
+        }
+    }
+    let again = SharedPool::open(scene.log, config(), "last", 0, Timestamp::default());
+    assert!(again.is_err(), "an epoch went back");
+    let pool: &VniPool = scene.controller.pool();
+    let metrics = pool.metrics(Timestamp::from_millis(scene.now));
+    assert_eq!((metrics.free, metrics.total), (16, 16));
+    (scene.deaths, scene.restarts)
+}
+
+#[test]
+fn nothing_is_left_and_nothing_used_twice() {
+    let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
+    let (mut deaths, mut restarts) = (0, 0);
+    for seed in 1..if full { 400 } else { 9 } {
+        let (died, restarted) = play(seed);
+        (deaths, restarts) = (deaths + died, restarts + restarted);
+    }
+    assert!(deaths > 20 && restarts > 20, "nothing went wrong");
+}

@@ -1,0 +1,122 @@
+//! The log of a pool as keys of etcd.
+//!
+//! `PREFIX/epoch` is the highest epoch that has written, `PREFIX/events/N` the record of event N,
+//! numbers with twenty digits, so that they are in order.
+
+use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
+
+use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
+
+/// Records that are read at once.
+const PAGE: u32 = 1000;
+
+/// The log of a VNI pool in etcd.
+#[derive(Debug)]
+pub struct EtcdLog {
+    gateway: Gateway,
+    prefix: String,
+}
+
+impl EtcdLog {
+    /// A log of the server at `url`, such as `http://127.0.0.1:2379`, in keys that begin with
+    /// `prefix`. Nothing is sent yet.
+    #[must_use]
+    pub fn new(url: &str, prefix: &str) -> Self {
+        Self {
+            gateway: Gateway::new(url),
+            prefix: prefix.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    fn key(&self, sequence: u64) -> Bytes {
+        Bytes::of(&format!("{}/events/{}", self.prefix, digits(sequence)))
+    }
+
+    fn epoch_key(&self) -> Bytes {
+        Bytes::of(&format!("{}/epoch", self.prefix))
+    }
+
+    /// The highest epoch that has written; none if nobody has.
+    fn epoch(&self) -> Result<Option<u64>, GatewayError> {
+        let key = self.epoch_key();
+        let mut end = key.clone();
+        end.0.push(0);
+        let found = self.gateway.range(&key, &end, 1)?.kvs;
+        let value = found.first().map(|it| String::from_utf8_lossy(&it.value.0));
+        Ok(value.and_then(|value| value.parse().ok()))
+    }
+
+    /// Appends if nobody has since the log was looked at; says whether the conditions held.
+    fn try_append(&self, record: &Record) -> Result<bool, AppendError> {
+        let value =
+            serde_json::to_vec(record).map_err(|error| AppendError::Failed(error.into()))?;
+        let (sequence, epoch) = (record.event.sequence, record.epoch);
+        let mut compare = vec![Compare::is_absent(self.key(sequence))];
+        if let Some(before) = sequence.checked_sub(2) {
+            compare.push(Compare::is_there(self.key(before + 1)));
+            let later = digits(epoch.saturating_add(1));
+            compare.push(Compare::is_less(self.epoch_key(), Bytes::of(&later)));
+        } else {
+            compare.push(Compare::is_absent(self.epoch_key()));
+        }
+        let puts = [
+            (self.key(sequence), Bytes(value)),
+            (self.epoch_key(), Bytes::of(&digits(epoch))),
+        ];
+        self.gateway.put_if(&compare, &puts).map_err(failed)
+    }
+}
+
+impl EventLog for EtcdLog {
+    fn load(&mut self, after: u64) -> Result<Vec<Record>, LogError> {
+        let unreadable = |error: GatewayError| LogError(error.into());
+        let end = Bytes::of(&format!("{}/events0", self.prefix));
+        let mut records: Vec<Record> = Vec::new();
+        let mut last = after;
+        loop {
+            let from = self.key(last.saturating_add(1));
+            let page = self.gateway.range(&from, &end, PAGE);
+            let page = page.map_err(unreadable)?;
+            for found in &page.kvs {
+                let record: Record = serde_json::from_slice(&found.value.0).map_err(|error| {
+                    let prefix = &self.prefix;
+                    LogError(format!("{prefix}: not a change of a pool: {error}").into())
+                })?;
+                last = record.event.sequence;
+                records.push(record);
+            }
+            if !page.more || page.kvs.is_empty() {
+                return Ok(records);
+            }
+        }
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), AppendError> {
+        if record.event.sequence == 0 {
+            return Err(AppendError::Failed("events have numbers from 1".into()));
+        }
+        if self.try_append(record)? {
+            return Ok(());
+        }
+        match self
+            .epoch()
+            .map_err(|error| AppendError::Failed(error.into()))?
+        {
+            Some(epoch) if epoch > record.epoch => Err(AppendError::Deposed { epoch }),
+            _ => Err(AppendError::Moved),
+        }
+    }
+}
+
+fn failed(error: GatewayError) -> AppendError {
+    match error {
+        GatewayError::Lost { .. } => AppendError::Unknown(error.into()),
+        GatewayError::Refused { .. } | GatewayError::Url { .. } => {
+            AppendError::Failed(error.into())
+        }
+    }
+}
+
+fn digits(number: u64) -> String {
+    format!("{number:020}")
+}
