@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod bare;
+pub mod engine;
 pub mod instructions;
 pub mod mock;
 pub mod nic;

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, ServiceSpec, Vni};
+use cxi_benches::engine::Program;
 use cxi_benches::mock::{Result, device, vni};
 use cxi_job::environment::SlingshotEnv;
 use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
@@ -12,7 +13,7 @@ use cxi_mock::{Credentials, MockNode, NicConfig};
 
 use crate::series::{Act, Series};
 
-pub(crate) fn all() -> [Series; 8] {
+pub(crate) fn all() -> [Series; 12] {
     [
         Series::new("pool/reserve + release + confirm, half full", pool),
         Series::new("id set/parse", || {
@@ -34,10 +35,23 @@ pub(crate) fn all() -> [Series; 8] {
             }))
         }),
         Series::new("service/to specification", specification),
+        Series::new("engine/put of 8 bytes", || put(8, 1)),
+        Series::new("engine/message of 64 bytes, 2 entries", || put(64, 2)),
+        Series::new("engine/message of 64 bytes, 100 entries", || put(64, 100)),
+        Series::new("engine/message of 64 bytes, 10,000 entries", || {
+            put(64, 10_000)
+        }),
         Series::new("job/allocate + release, 1 NIC", || job(1)),
         Series::new("job/allocate + release, 4 NICs", || job(4)).with_threads(),
         Series::new("job/allocate + release, 8 NICs", || job(8)).with_threads(),
     ]
+}
+
+// What the other series return, too.
+#[allow(clippy::unnecessary_wraps)]
+fn put(bytes: u32, entries: u16) -> Result<Act> {
+    let mut program = Program::new(bytes, entries);
+    Ok(Box::new(move || program.put()))
 }
 
 const IDS: &str = "1024-2047,3000,4000-5000,60000-65535";

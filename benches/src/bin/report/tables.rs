@@ -22,6 +22,8 @@ pub(crate) fn renew(text: &str, results: &Results, counts: &Counts) -> Result<St
         ("open", open(results)),
         ("mock", mock(results)),
         ("threads", threads(results)),
+        ("engine", engine(results)),
+        ("matching", matching(results)),
         ("resources", resources(results)),
         ("vni pool", vni_pool(results)),
         ("replay", replay(results)),
@@ -198,6 +200,23 @@ fn mock(results: &Results) -> String {
         "ratio to the first",
     ];
     filled(&head, &rows)
+}
+
+fn engine(results: &Results) -> String {
+    let head = ["bytes", "copy", "put", "ratio", "engine's share"];
+    filled(&head, &pairs(results, "engine", "copy", "put"))
+}
+
+fn matching(results: &Results) -> String {
+    let line = results.line("engine_match", "message");
+    let first = line.first().map_or(0.0, |(_, first)| *first);
+    let row = |(entries, spent): &(f64, f64)| {
+        let walked = (entries - 2.0).max(1.0);
+        let each = (spent - first).max(0.0) / walked;
+        vec![count(*entries), time(*spent), time(each)]
+    };
+    let rows: Vec<_> = line.iter().map(row).collect();
+    filled(&["entries", "a message", "each entry more"], &rows)
 }
 
 fn threads(results: &Results) -> String {
