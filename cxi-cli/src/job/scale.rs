@@ -128,7 +128,8 @@ fn ten_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
 }
 
 /// By hand, as it takes a minute:
-/// `CXI_TEST_FULL=1 cargo test --release -p cxi-cli --lib ten_thousand -- --nocapture`
+/// `CXI_TEST_FULL=1 cargo test --release -p cxi-cli --lib ten_thousand`; the figures are in `cxi-scale.txt`
+/// in the temporary directory.
 #[test]
 fn what_a_thousand_jobs_on_ten_thousand_nodes_cost() {
     if std::env::var_os("CXI_TEST_FULL").is_none() {
@@ -171,5 +172,4 @@ fn what_a_thousand_jobs_on_ten_thousand_nodes_cost() {
         .find(|line| line.starts_with("VmHWM"))
         .unwrap_or_default();
     fs::write(std::env::temp_dir().join("cxi-scale.txt"), &lines).unwrap();
-    println!("{lines}");
 }
