@@ -8,7 +8,7 @@ use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
-use cxi_job::pool::{PoolConfig, VniRequest, Timestamp};
+use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 use cxi_job::{
     Filter, IdSet, JobLimits, JobRequest, NicPolicy, Node, ProcFs, ReleaseOptions, VniPool,
 };

@@ -9,9 +9,9 @@ use std::time::Duration;
 use cxi::{Availability, CounterReading, DeviceInfo, ServiceSpec, Usage};
 use cxi_cli::read::{self, Kept};
 use cxi_job::audit::{Audit, Observation};
-use cxi_job::clean::Clean;
+use cxi_job::clean::CleanReport;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
-use cxi_job::pool::{Event, PoolConfig, VniRequest, Snapshot, Timestamp};
+use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniRequest};
 use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -85,7 +85,7 @@ pub fn run(data: &[u8]) {
         13 => drop(round::<DeviceInfo>(text)),
         14 => drop(round::<(Usage, Availability, CounterReading)>(text)),
         15 => drop(round::<Audit>(text)),
-        16 => drop(round::<Clean>(text)),
+        16 => drop(round::<CleanReport>(text)),
         17 => drop(round::<cxi_job::ReleaseReport>(text)),
         18 => drop(round::<Explanation>(text)),
         _ => drop(round::<LimitPlan>(text)),
