@@ -4,12 +4,13 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use cxi_ioctl::DriverRelease;
 use cxi_mock::FaultSpec;
 
 use crate::args::NicChoice;
 use crate::exit::Failure;
+use crate::output::log::{self, LogFormat};
 use crate::settings::Settings;
 
 /// Options of every command.
@@ -23,6 +24,10 @@ pub(crate) struct Common {
     /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Form of messages on standard error; the environment variable CXI_LOG_FORMAT can name it, too
+    /// [default: text, or objects without a time with --json]
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
     /// File with settings; the environment variable CXI_CONFIG can name it, too [default:
     /// /etc/cxi/cxi.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
@@ -58,8 +63,15 @@ impl Common {
     /// `cxi` inherit, and from the settings of this machine. An empty variable counts as unset, and
     /// faults are ignored unless the node is a mock.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
-        self.settings = Settings::load(self.config.as_deref())?;
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let format = match (self.log_format, variable(LOG_FORMAT)) {
+            (None, Some(word)) => Some(parse_format(&word)?),
+            (option, _) => option,
+        };
+        if let Some(format) = format {
+            log::choose(format);
+        }
+        self.settings = Settings::load(self.config.as_deref())?;
         if self.mock.is_none() {
             self.mock = variable("CXI_MOCK").map(|file| Some(file.into()));
         }
@@ -71,6 +83,17 @@ impl Common {
         }
         Ok(())
     }
+}
+
+const LOG_FORMAT: &str = "CXI_LOG_FORMAT";
+
+fn parse_format(word: &OsString) -> Result<LogFormat, Failure> {
+    let word = word.to_string_lossy();
+    LogFormat::from_str(&word, false).map_err(|_| {
+        Failure::bad_input(format!(
+            "{LOG_FORMAT}: invalid value '{word}': expected text, json or journal"
+        ))
+    })
 }
 
 const FAULTS: &str = "CXI_MOCK_FAULT";

@@ -2,6 +2,7 @@
 
 pub(crate) mod bar;
 pub(crate) mod file;
+pub(crate) mod log;
 pub(crate) mod nics;
 pub(crate) mod table;
 
@@ -12,10 +13,11 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+pub(crate) use log::print_failures;
+use log::print_warnings;
 
 pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// What a command has to say, for people and for programs.
 #[derive(Debug)]
@@ -143,54 +145,5 @@ fn write_out(text: &str) -> Result<(), Failure> {
             format!("cannot write to standard output: {error}"),
         )),
         _ => Ok(()),
-    }
-}
-
-/// Prints failures; with `--json` one object for each line.
-pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
-    #[derive(Serialize)]
-    struct Error<'a> {
-        error: &'a Failure,
-    }
-    if failures.is_empty() {
-        return;
-    }
-    let mut err = anstream::stderr().lock();
-    for failure in failures {
-        let line = if as_json {
-            serde_json::to_string(&Error { error: failure }).unwrap_or_else(|_| failure.to_string())
-        } else {
-            format!("{ERROR}error:{ERROR:#} {failure}")
-        };
-        // If standard error is closed, nobody reads it.
-        let _ = writeln!(err, "{line}");
-    }
-}
-
-/// Prints warnings as failures are printed.
-fn print_warnings(warnings: &[String], as_json: bool) {
-    #[derive(Serialize)]
-    struct Message<'a> {
-        message: &'a str,
-    }
-    #[derive(Serialize)]
-    struct Warning<'a> {
-        warning: Message<'a>,
-    }
-    if warnings.is_empty() {
-        return;
-    }
-    let mut err = anstream::stderr().lock();
-    for message in warnings {
-        let line = if as_json {
-            let warning = Warning {
-                warning: Message { message },
-            };
-            serde_json::to_string(&warning).unwrap_or_else(|_| message.clone())
-        } else {
-            format!("{WARNING}warning:{WARNING:#} {message}")
-        };
-        // If standard error is closed, nobody reads it.
-        let _ = writeln!(err, "{line}");
     }
 }

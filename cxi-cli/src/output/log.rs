@@ -1,0 +1,115 @@
+//! Messages on standard error: for people, for programs, and for the journal.
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::ERROR;
+use crate::exit::Failure;
+
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// What syslog and the journal call this program.
+const IDENTIFIER: &str = "cxi";
+
+/// The form of messages, if it was chosen.
+static CHOSEN: OnceLock<LogFormat> = OnceLock::new();
+
+/// The form of messages on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object for each message, with time, priority and identifier
+    Json,
+    /// Lines with the priority in front, as services of systemd write them
+    Journal,
+}
+
+/// Chooses the form of all messages of this process.
+pub(crate) fn choose(format: LogFormat) {
+    // Chosen once, at the start.
+    let _ = CHOSEN.set(format);
+}
+
+/// How bad it is. The numbers are syslog's.
+#[derive(Clone, Copy)]
+enum Priority {
+    Error = 3,
+    Warning = 4,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Message<'a> {
+    Error(&'a Failure),
+    Warning { message: &'a str },
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    #[serde(flatten)]
+    stamp: Option<Stamp>,
+    #[serde(flatten)]
+    message: &'a Message<'a>,
+}
+
+/// What a collector wants to know of a message besides.
+#[derive(Serialize)]
+struct Stamp {
+    time: String,
+    priority: u8,
+    identifier: &'static str,
+}
+
+/// Prints failures; with `--json` one object for each line.
+pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
+    for failure in failures {
+        print(&Message::Error(failure), failure, Priority::Error, as_json);
+    }
+}
+
+/// Prints warnings as failures are printed.
+pub(super) fn print_warnings(warnings: &[String], as_json: bool) {
+    for message in warnings {
+        print(
+            &Message::Warning { message },
+            message,
+            Priority::Warning,
+            as_json,
+        );
+    }
+}
+
+fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json: bool) {
+    let (name, style) = match priority {
+        Priority::Error => ("error", ERROR),
+        Priority::Warning => ("warning", WARNING),
+    };
+    let json = |stamp| {
+        let entry = Entry { stamp, message };
+        serde_json::to_string(&entry).unwrap_or_else(|_| text.to_string())
+    };
+    let priority = priority as u8;
+    let line = match CHOSEN.get() {
+        None if as_json => json(None),
+        None | Some(LogFormat::Text) => format!("{style}{name}:{style:#} {text}"),
+        Some(LogFormat::Json) => json(Some(Stamp {
+            time: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            priority,
+            identifier: IDENTIFIER,
+        })),
+        // The journal takes each line for a message.
+        Some(LogFormat::Journal) => format!("{name}: {text}")
+            .lines()
+            .map(|line| format!("<{priority}>{IDENTIFIER}: {}", line.trim_start()))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    };
+    // If standard error is closed, nobody reads it.
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
