@@ -5,11 +5,12 @@ mod node;
 
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use node::{Directory, Served, printed, skip};
+use node::{Directory, Served, is_root, printed, skip};
 use serde_json::{Value, json};
 
 const CNI: &str = env!("CARGO_BIN_EXE_cxi-cni");
@@ -164,4 +165,85 @@ fn a_plugin_that_is_killed_leaves_what_del_finds() {
         assert_eq!(printed(&site.call("DEL")), "", "{opcode}");
         assert_eq!(site.services(), 1, "{opcode}");
     }
+}
+
+/// What the container runtime does, in the mount namespace of the node: nothing of it stays on the
+/// machine.
+const PODMAN: &str = r#"
+    mount -t tmpfs none /run
+    mount -t tmpfs none /var/lib
+    if ! [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+        umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
+    fi
+    cd "$SITE"
+    mkdir -p root/dev root/etc root/proc root/run root/sys root/tmp root/usr root/var /run/cdi
+    for name in bin lib lib64 sbin; do ln -s "usr/$name" "root/$name"; done
+    "$CXI" cdi --output=/run/cdi/hpe.com-cxi.json > /dev/null
+    container() {
+        timeout 60 podman --runtime crun --cgroup-manager cgroupfs --storage-driver vfs \
+            --root "$SITE/storage" --runroot "$SITE/runroot" run --rm --cgroups disabled \
+            --ulimit host --env CXI --volume /usr:/usr:ro --volume "${CXI%/*}:${CXI%/*}:ro" "$@"
+    }
+    if ! container --network host --rootfs "$SITE/root" true 2> complaint; then
+        echo "podman cannot run a container here: $(tail -n 1 complaint)" && exit
+    fi
+    container --network blue --device hpe.com/cxi=all --rootfs "$SITE/root" \
+        sh -c '"$CXI" devices > /dev/null; exec "$CXI" explain open 2'
+    ls state
+    exec "$CXI" --json service list
+"#;
+
+#[test]
+fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
+    need_node!();
+    if !is_root() {
+        return skip("only root can make the network of a container");
+    }
+    let plugins = "/usr/lib/cni";
+    if !fs::exists(format!("{plugins}/ptp")).is_ok_and(|there| there) {
+        return skip("there is no /usr/lib/cni/ptp");
+    }
+    if !installed("podman", "--version") || !installed("crun", "--version") {
+        return;
+    }
+    let site = Directory::new();
+    let own = Path::new(CNI).parent().expect("a directory").display();
+    fs::create_dir(site.path().join("net.d")).expect("a directory");
+    let containers = format!(
+        "[containers]\ndefault_ulimits = []\n[network]\nnetwork_backend = \"cni\"\n\
+         cni_plugin_dirs = [\"{plugins}\", \"{own}\"]\nnetwork_config_dir = \"{}\"\n",
+        site.join("net.d")
+    );
+    fs::write(site.path().join("containers.conf"), containers).expect("a file");
+    let network = json!({
+        "cniVersion": "1.0.0",
+        "name": "blue",
+        "plugins": [
+            {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.99.0.0/24"}},
+            {"type": "cxi-cni", "cxi": {
+                "vnis": {"source": "static", "vnis": [1024]},
+                "stateDir": site.join("state"),
+                "lock": site.join("node.lock"),
+            }},
+        ],
+    });
+    fs::write(site.path().join("net.d/blue.conflist"), network.to_string()).expect("a file");
+    let output = node::server(["run", "--nics", "2", "--", "sh", "-euc", PODMAN])
+        .env("CXI", CXI)
+        .env("SITE", site.path())
+        .env("CONTAINERS_CONF", site.path().join("containers.conf"))
+        .output()
+        .expect("the server runs");
+    let said = printed(&output);
+    if said.starts_with("podman cannot run") {
+        return skip(&said);
+    }
+    // Used inside, and gone with the container: only the default services are left.
+    let (inside, after) = said.split_once("lock\n").expect("only the lock is left");
+    assert_eq!(
+        inside,
+        "cxi0-1: you can use service 2: an LNI was allocated, and freed again\n"
+    );
+    let after: Value = serde_json::from_str(after).expect("the list is JSON");
+    assert_eq!(after["services"].as_array().map(Vec::len), Some(2));
 }
