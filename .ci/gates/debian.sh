@@ -1,0 +1,9 @@
+# The Debian packages, of the profile that the tests have built.
+
+if ! cargo_has deb; then
+    skip "Debian packages" "cargo-deb is not installed (cargo install --locked cargo-deb)"
+elif ! command -v dpkg-shlibdeps > /dev/null; then
+    skip "Debian packages" "needs Debian's dpkg-dev"
+else
+    step "Debian packages" .ci/deb dev
+fi
