@@ -123,6 +123,12 @@ impl Edits {
     }
 }
 
+/// What is said about a specification that is in a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    written: &'a Path,
+}
+
 pub(crate) fn run(arguments: &CdiArgs, node: &Node) -> Result<Report, Failure> {
     let specification = describe(arguments, node);
     let text = serde_json::to_string_pretty(&specification)
@@ -136,10 +142,6 @@ pub(crate) fn run(arguments: &CdiArgs, node: &Node) -> Result<Report, Failure> {
         let _ = fs::create_dir_all(directory);
     }
     file::replace(path, &text)?;
-    #[derive(Serialize)]
-    struct Written<'a> {
-        written: &'a Path,
-    }
     let text = format!("{}\n", path.display());
     Ok(Report::new(text, &Written { written: path }))
 }

@@ -57,11 +57,13 @@ struct User {
 pub(crate) fn run(arguments: &TopArgs, common: &Common) -> Result<Report, Failure> {
     let again = io::stdout().is_terminal() && !arguments.once && !common.json;
     let look = || reading(common, |node| of_node(arguments, node, common));
-    while again {
+    if !again {
+        return look();
+    }
+    loop {
         look()?.before(CLEAR).print(false)?;
         thread::sleep(arguments.interval.max(Duration::from_millis(10)));
     }
-    look()
 }
 
 fn of_node(arguments: &TopArgs, node: &Node, common: &Common) -> Result<Report, Failure> {

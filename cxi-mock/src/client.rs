@@ -136,6 +136,7 @@ impl Client {
     /// stopped at it: eight bytes, or `None` for what is not known. The NIC executes what it
     /// rings. Low-latency windows are rung by any store, others by eight bytes; says whether
     /// something was rung.
+    #[must_use]
     pub fn store(&self, offset: u64, value: Option<u64>) -> bool {
         self.nic.store(self.file, offset, value)
     }

@@ -175,7 +175,7 @@ fn untouched(memory: &DeviceMemory) -> Result<(), Problem> {
 pub fn intrude(device: &Device, pid: u32, victim: (u32, u32)) -> Result<String, Problem> {
     let mut end = endpoint(device, VNI, pid)?;
     let own = end.local_iova();
-    end.local.copy_in(0, &[0xff; BUFFER_BYTES])?;
+    end.local.copy_in(0, &vec![0xff; BUFFER_BYTES])?;
     let whole = BUFFER_BYTES as u64;
     // Behind the buffer, across its end, around the address space, from and to memory that is not
     // its own, and to a process that is not there.

@@ -47,7 +47,7 @@ impl<'a> Plugin<'a> {
             Command::Status => self.status(),
             Command::Gc => self.gc(),
         }
-        .map(|result| result.unwrap_or_default())
+        .map(Option::unwrap_or_default)
     }
 
     /// The services that a test selects, on all NICs.

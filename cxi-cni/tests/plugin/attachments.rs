@@ -31,7 +31,7 @@ fn a_pod_has_a_service_on_every_nic_until_it_goes() {
         let result: Value = serde_json::from_str(&site.add("one", &pod).unwrap()).unwrap();
         assert_eq!(result, previous);
         assert_eq!(members(&site), [pod.member(), pod.member()]);
-        assert!(site.services().iter().all(|service| service.is_enabled()));
+        assert!(site.services().iter().all(cxi::Service::is_enabled));
         assert_eq!(site.records().len(), 1);
         if version != "0.3.1" {
             assert_eq!(site.check("one", &pod).unwrap(), "");

@@ -21,10 +21,10 @@ struct Mortal {
 
 impl Transport for Mortal {
     fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let spend = |left: u64| left.checked_sub(1);
+        let one_less = |left: u64| left.checked_sub(1);
         let spent = self
             .left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend);
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
         // Unwinding gives up locks as a kill does, and writes no files.
         assert!(spent.is_ok(), "killed");
         self.inner.submit(request)

@@ -67,16 +67,15 @@ impl Traps {
             return false;
         };
         let mut all = self.traced();
-        let traced = match all.get(&process) {
-            Some(traced) => Arc::clone(traced),
-            None => {
-                let traced = Arc::default();
-                if !start(server, process, &traced) {
-                    return false;
-                }
-                all.insert(process, Arc::clone(&traced));
-                traced
+        let traced = if let Some(traced) = all.get(&process) {
+            Arc::clone(traced)
+        } else {
+            let traced = Arc::default();
+            if !start(server, process, &traced) {
+                return false;
             }
+            all.insert(process, Arc::clone(&traced));
+            traced
         };
         traced.epoch.fetch_add(1, Ordering::Release);
         let mut files = traced.files();

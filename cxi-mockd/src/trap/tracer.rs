@@ -34,16 +34,16 @@ const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
 pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
     children::TRACES.store(true, Ordering::Release);
     let (sender, seized) = channel();
-    let tracer = Tracer {
+    let watcher = Tracer {
         server: Arc::clone(server),
         traced: Arc::clone(traced),
         windows: HashMap::new(),
         epoch: 0,
     };
-    let tracer = thread::Builder::new()
+    let thread = thread::Builder::new()
         .name("doorbells".to_owned())
-        .spawn(move || tracer.trace(process, &sender));
-    tracer.is_ok() && seized.recv().unwrap_or(false)
+        .spawn(move || watcher.trace(process, &sender));
+    thread.is_ok() && seized.recv().unwrap_or(false)
 }
 
 /// Where a page of a process belongs to.
