@@ -31,8 +31,8 @@ fn nids(node: &Served) -> [String; 2] {
 /// Nothing but services is left on the first NIC.
 fn is_clean(node: &Served) -> bool {
     let state = node.state();
-    let stats = state["stats"].as_object().expect("an object").clone();
-    stats.values().all(|count| count == 0)
+    let counts = state["stats"].as_object().expect("an object");
+    counts.values().all(|count| count == 0)
 }
 
 #[test]

@@ -112,7 +112,9 @@ fn nothing_is_left_whoever_is_killed() {
         let watching = watching(launcher.id());
         // Together, as far as anybody can see: none of them does anything before all are killed.
         for signal in ["STOP", "KILL"] {
-            victims.iter().for_each(|at| kill(signal, watching[*at]));
+            for &at in victims {
+                kill(signal, watching[at]);
+            }
         }
         let status = launcher.wait().expect("the launcher ends");
         if !victims.contains(&0) {

@@ -8,6 +8,7 @@ mod node;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{Write, stderr};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,7 +85,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
     assert_eq!(shown["jobs"], Value::Array(Vec::new()), "nobody has a VNI");
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     let (ran, killed) = (count(&soak.ran), count(&soak.killed));
-    println!("{ran} jobs ran, {killed} commands were killed");
+    let _ = writeln!(stderr(), "{ran} jobs ran, {killed} commands were killed");
     assert!(ran > 0 && killed > 0, "{ran} jobs, {killed} kills");
 }
 
@@ -180,7 +181,7 @@ impl Soak {
         let prolog = ["job", "prolog", "--cores=1", "--no-tles"];
         let prolog = self.finish(random, || self.cxi(&[&prolog[..], &which].concat()));
         if prolog.status.success() {
-            for _ in 0..1 + random.below(3) {
+            for _ in 0..=random.below(3) {
                 assert_eq!(self.on_nics(number), NICS, "{job} has lost a service");
             }
             self.ran.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! A cluster with the distribution's Slurm, made by `tests/slurm/cluster`.
 
 use std::fs;
+use std::io::{Write, stderr};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -175,8 +176,8 @@ impl Drop for Cluster {
                 let text = text.unwrap_or_default();
                 let lines: Vec<&str> = text.lines().collect();
                 let last = lines.iter().skip(lines.len().saturating_sub(12));
-                eprintln!("--- {log}");
-                last.for_each(|line| eprintln!("{line}"));
+                let last: String = last.map(|line| format!("{line}\n")).collect();
+                let _ = write!(stderr(), "--- {log}\n{last}");
             }
         }
     }
