@@ -292,8 +292,8 @@ fn the_environment_is_that_of_the_grant_and_of_the_nics() {
     node.cxi(&["job", "env", "--uid=1001", "--vni=1021"])
         .refused(
             5,
-            "error: the job has no enabled service on this node\n  See cxi service list for those \
-             that there are.",
+            "error: the job has no enabled service on this node\n  cxi service list shows the \
+             services of this node.",
         );
     let bad = node.write("bad.json", "{\"grant\": 7}");
     node.cxi(&["job", "epilog", &format!("--grant={bad}")])

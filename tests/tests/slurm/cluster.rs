@@ -176,8 +176,8 @@ impl Drop for Cluster {
                 let text = text.unwrap_or_default();
                 let lines: Vec<&str> = text.lines().collect();
                 let last = lines.iter().skip(lines.len().saturating_sub(12));
-                let last: String = last.map(|line| format!("{line}\n")).collect();
-                let _ = write!(stderr(), "--- {log}\n{last}");
+                let last: Vec<&str> = last.copied().collect();
+                let _ = writeln!(stderr(), "--- {log}\n{}", last.join("\n"));
             }
         }
     }
