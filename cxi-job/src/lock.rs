@@ -165,8 +165,11 @@ impl FileLock {
         };
         let opened = open().or_else(|error| match self.path.parent() {
             Some(directory) if error.kind() == io::ErrorKind::NotFound => {
-                let made = DirBuilder::new().mode(0o755).create(directory);
-                made.map_err(|_| error).and_then(|()| open())
+                match DirBuilder::new().mode(0o755).create(directory) {
+                    // Somebody else made it meanwhile.
+                    Err(made) if made.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                    _ => open(),
+                }
             }
             _ => Err(error),
         });
