@@ -113,7 +113,10 @@ fn read(path: &Path) -> Result<Option<MockNode>, ServeError> {
         other => other.doing(|| format!("read {}", path.display()))?,
     };
     let bad = |error: &dyn std::fmt::Display| {
-        ServeError::Input(format!("{} is no state of a node: {error}", path.display()))
+        ServeError::Input(format!(
+            "{} does not hold the state of a node: {error}",
+            path.display()
+        ))
     };
     let header: SnapshotHeader = serde_json::from_slice(&text).map_err(|error| bad(&error))?;
     header.check().map_err(|error| bad(&error))?;

@@ -45,7 +45,7 @@ impl Device {
     #[doc(alias = "cxil_read_cntr")]
     pub fn telemetry(&self, counter: &str) -> Result<CounterReading> {
         if counter.is_empty() || counter.contains('/') || counter.starts_with('.') {
-            let text = format!("'{counter}' is no name of a counter");
+            let text = format!("invalid counter name '{counter}': expected a file name");
             return Err(Error::invalid(ErrorKind::InvalidInput(text.into())).on(self.id()));
         }
         let path = self.telemetry_directory()?.join(counter);

@@ -22,8 +22,8 @@ pub fn request(
     release: DriverRelease,
 ) -> Result<Vec<u8>, String> {
     let layout = uapi::request(op, release)
-        .ok_or_else(|| format!("{op} is no operation of driver {release}"))?;
-    let opcode = uapi::opcode(op).ok_or_else(|| format!("{op} is no operation"))?;
+        .ok_or_else(|| format!("driver {release} has no operation {op}"))?;
+    let opcode = uapi::opcode(op).ok_or_else(|| format!("unknown operation {op}"))?;
     let mut bytes = vec![0; layout.size];
     if let Some(start) = bytes.get_mut(..4) {
         start.copy_from_slice(&opcode.number().to_le_bytes());

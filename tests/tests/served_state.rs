@@ -35,7 +35,7 @@ fn state_lives_on_in_a_file() {
     fs::write(&file, r#"{"version": 99}"#).expect("the file can be written");
     refused(&node(&[], &count), "format 99");
     fs::write(&file, r#"{"version": 1, "ni"#).expect("the file can be written");
-    refused(&node(&[], &count), "is no state of a node");
+    refused(&node(&[], &count), "does not hold the state of a node");
     let missing = ["--state", "/nonexistent/state", "--", "true"];
     refused(&run(&missing), "cannot open the lock /nonexistent/state");
 }

@@ -215,7 +215,7 @@ fn telemetry_is_read_on_request() {
     assert_eq!(device.telemetry("none").unwrap_err().errno(), Errno::ENOENT);
     assert_eq!(
         device.telemetry("../../secret").unwrap_err().to_string(),
-        "cxi0: '../../secret' is no name of a counter"
+        "cxi0: invalid counter name '../../secret': expected a file name"
     );
     let nic = crate::common::nic(DriverRelease::Main);
     assert_eq!(

@@ -65,7 +65,7 @@ fn a_life_takes_no_more_than_a_tenth_more_instructions() {
             .expect("a number of instructions")
     };
     let (ours, theirs) = (count(bench.libraries()), count(&theirs));
-    assert!(ours > 1000, "{ours} instructions are no life");
+    assert!(ours > 1000, "{ours} instructions: the life was not counted");
     assert!(ours * 10 <= theirs * 11, "{ours} beside {theirs}");
 }
 
