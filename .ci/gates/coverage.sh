@@ -42,7 +42,7 @@ coverage_table() {
 }
 
 # Packages whose tests run little of those four, or nothing.
-besides=(cxi-benches cxi-capi-tests cxi-data cxi-engine cxi-fabric-manager cxi-hw cxi-vni-etcd)
+besides=(cxi-benches cxi-capi-tests cxi-engine cxi-fabric-manager cxi-hw cxi-vni-etcd)
 
 coverage() {
     # Nothing of an earlier run counts, and programs that tests run as other users write here too.
