@@ -42,6 +42,19 @@ pub(super) struct Call<'a> {
     pub(super) also: &'a [u16],
 }
 
+impl<'a> Call<'a> {
+    /// Takes away what may be gone already: then the answer is 404.
+    pub(super) const fn delete(action: &'a str, url: &'a str) -> Self {
+        Self {
+            action,
+            method: Method::Delete,
+            url,
+            body: None,
+            also: &[404],
+        }
+    }
+}
+
 /// Where the value of `Authorization` comes from.
 pub(super) trait Authority {
     /// The value.

@@ -189,13 +189,7 @@ impl FabricManager {
     pub fn release(&self, job: &JobId) -> Result<bool, FabricError> {
         let action = format!("release the reservation of job {job}");
         let url = self.url(&action, job)?;
-        let answer = self.call(&Call {
-            action: &action,
-            method: Method::Delete,
-            url: &url,
-            body: None,
-            also: &[404],
-        })?;
+        let answer = self.call(&Call::delete(&action, &url))?;
         Ok(answer.status != 404)
     }
 

@@ -147,13 +147,8 @@ impl Session {
     /// [`FabricError`].
     pub fn delete_tree(&self, id: u16) -> Result<bool, FabricError> {
         let url = format!("{}/{id}", self.reservation.url().trim_end_matches('/'));
-        let answer = self.call(&Call {
-            action: &format!("delete multicast tree {id}"),
-            method: Method::Delete,
-            url: &url,
-            body: None,
-            also: &[404],
-        })?;
+        let action = format!("delete multicast tree {id}");
+        let answer = self.call(&Call::delete(&action, &url))?;
         Ok(answer.status != 404)
     }
 
