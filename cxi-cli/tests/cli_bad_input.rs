@@ -21,7 +21,7 @@ fn options_are_checked() {
         ),
         (
             &["service", "create", "--vni=1", "--lnis-per-rgid=9"],
-            "invalid value '9' for '--lnis-per-rgid <N>': 9 LNIs per RGID: expected at most 8",
+            "invalid value '9' for '--lnis-per-rgid <N>': invalid LNIs per RGID 9: expected 0 to 8",
         ),
         (
             &["service", "create", "--vni=1", "--limit=txqs=9:8"],

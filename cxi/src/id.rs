@@ -144,21 +144,17 @@ pub struct InvalidServiceId(InvalidNumber);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum InvalidNumber {
     #[error("{0}")]
-    Value(u64),
+    Value(i128),
     #[error("'{0}'")]
     Text(String),
 }
 
-impl TryFrom<u64> for ServiceId {
-    type Error = InvalidServiceId;
-
-    fn try_from(number: u64) -> Result<Self, InvalidServiceId> {
-        u32::try_from(number)
-            .ok()
-            .and_then(|number| Self::new(number).ok())
-            .ok_or(InvalidServiceId(InvalidNumber::Value(number)))
-    }
-}
+checked_integers!(ServiceId, InvalidServiceId, |number| {
+    let valid = u32::try_from(number).ok().and_then(NonZeroU32::new);
+    valid
+        .map(ServiceId)
+        .ok_or(InvalidServiceId(InvalidNumber::Value(number)))
+});
 
 impl FromStr for ServiceId {
     type Err = InvalidServiceId;
@@ -220,7 +216,7 @@ mod tests {
             "invalid service id 0: expected 1 to 4294967295"
         );
         assert_eq!(
-            ServiceId::try_from(1 << 32).unwrap_err().to_string(),
+            ServiceId::try_from(1_u64 << 32).unwrap_err().to_string(),
             "invalid service id 4294967296: expected 1 to 4294967295"
         );
         assert_eq!(

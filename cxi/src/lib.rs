@@ -99,6 +99,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[macro_use]
+mod integers;
+
 mod availability;
 mod clock;
 mod device;

@@ -172,7 +172,7 @@ impl LnisPerRgid {
     /// More than 8.
     pub const fn new(count: u32) -> Result<Self, InvalidLnisPerRgid> {
         if count > Self::MAX {
-            return Err(InvalidLnisPerRgid(count));
+            return Err(InvalidLnisPerRgid(count as i128));
         }
         Ok(Self(count))
     }
@@ -194,13 +194,12 @@ impl fmt::Display for LnisPerRgid {
     }
 }
 
-impl TryFrom<u32> for LnisPerRgid {
-    type Error = InvalidLnisPerRgid;
-
-    fn try_from(count: u32) -> Result<Self, InvalidLnisPerRgid> {
-        Self::new(count)
-    }
-}
+checked_integers!(LnisPerRgid, InvalidLnisPerRgid, |count| {
+    let valid = u32::try_from(count)
+        .ok()
+        .filter(|count| *count <= LnisPerRgid::MAX);
+    valid.map(LnisPerRgid).ok_or(InvalidLnisPerRgid(count))
+});
 
 impl From<LnisPerRgid> for u32 {
     fn from(count: LnisPerRgid) -> Self {
@@ -210,8 +209,8 @@ impl From<LnisPerRgid> for u32 {
 
 /// More LNIs than can share an RGID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} LNIs per RGID: expected at most 8")]
-pub struct InvalidLnisPerRgid(u32);
+#[error("invalid LNIs per RGID {0}: expected 0 to 8")]
+pub struct InvalidLnisPerRgid(i128);
 
 /// The shape of a limit in JSON.
 #[cfg(feature = "serde")]
@@ -269,7 +268,7 @@ mod tests {
         assert_eq!((eight.to_string().as_str(), u32::from(eight)), ("8", 8));
         assert_eq!(
             LnisPerRgid::new(9).unwrap_err().to_string(),
-            "9 LNIs per RGID: expected at most 8"
+            "invalid LNIs per RGID 9: expected 0 to 8"
         );
     }
 }

@@ -57,40 +57,18 @@ impl fmt::Display for Vni {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidVni {
-    /// The number is 0 or too large.
+    /// The number is 0, negative or too large.
     #[error("invalid VNI {0}: expected 1 to 65535")]
-    Number(u64),
+    Number(i128),
     /// The text is not a number, or 0, or too large.
     #[error("invalid VNI '{0}': expected 1 to 65535")]
     Text(String),
 }
 
-impl TryFrom<u64> for Vni {
-    type Error = InvalidVni;
-
-    fn try_from(number: u64) -> Result<Self, InvalidVni> {
-        u16::try_from(number)
-            .ok()
-            .and_then(|number| Self::new(number).ok())
-            .ok_or(InvalidVni::Number(number))
-    }
-}
-
-impl TryFrom<u32> for Vni {
-    type Error = InvalidVni;
-
-    fn try_from(number: u32) -> Result<Self, InvalidVni> {
-        Self::try_from(u64::from(number))
-    }
-}
-
-impl TryFrom<u16> for Vni {
-    type Error = InvalidVni;
-
-    fn try_from(number: u16) -> Result<Self, InvalidVni> {
-        Self::new(number)
-    }
-}
+checked_integers!(Vni, InvalidVni, |number| {
+    let valid = u16::try_from(number).ok().and_then(NonZeroU16::new);
+    valid.map(Vni).ok_or(InvalidVni::Number(number))
+});
 
 impl FromStr for Vni {
     type Err = InvalidVni;
@@ -123,6 +101,21 @@ impl From<Vni> for u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_of_integer_converts() {
+        let vni = Vni::new(1024).unwrap();
+        assert_eq!(Vni::try_from(1024), Ok(vni));
+        assert_eq!(Vni::try_from(1024_u16), Ok(vni));
+        assert_eq!(Vni::try_from(1024_u32), Ok(vni));
+        assert_eq!(Vni::try_from(1024_u64), Ok(vni));
+        for bad in [-1_i32, 0, 65536] {
+            assert_eq!(
+                Vni::try_from(bad).unwrap_err().to_string(),
+                format!("invalid VNI {bad}: expected 1 to 65535")
+            );
+        }
+    }
 
     #[test]
     fn vnis_are_one_to_65535() {

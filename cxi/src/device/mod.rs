@@ -14,7 +14,7 @@ use cxi_ioctl::{
     Transport, dev_properties, execute,
 };
 
-use crate::driver::{Driver, Quirks};
+use crate::driver::{Capabilities, Driver, Quirks};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::NicDirectory;
 use crate::{DeviceId, Host, ResourceMap, Services};
@@ -208,11 +208,15 @@ impl Device {
         dev_properties(self.seam()).map_err(|error| self.refused(error, |_| None))
     }
 
-    /// Whether the driver is older than SHS 13.1: no VNI ranges, no SVC_ENABLE, no exclusive CPs.
-    ///
-    /// Those drivers answer GET_DEV_PROPERTIES in the shorter form.
-    pub(crate) fn before_13_1(&self) -> Result<bool> {
-        Ok(self.properties()?.nid_configured.is_none())
+    /// What the form of the properties proves that the driver can do: everything since SHS 13.1, or
+    /// nothing. [`driver`](Self::driver) knows more and sends more than this one command.
+    pub(crate) fn proven_capabilities(&self) -> Result<Capabilities> {
+        let is_long_form = self.properties()?.nid_configured.is_some();
+        Ok(if is_long_form {
+            Capabilities::FROM_13_1
+        } else {
+            Capabilities::empty()
+        })
     }
 
     /// Sends a command.

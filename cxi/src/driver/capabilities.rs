@@ -52,38 +52,41 @@ bitflags::bitflags! {
     }
 }
 
-/// Since SHS 13.1.
-const FROM_13_1: Capabilities = Capabilities::SERVICE_ENABLE
-    .union(Capabilities::VNI_RANGES)
-    .union(Capabilities::EXCLUSIVE_CPS)
-    .union(Capabilities::TRIGGERED_CPS)
-    .union(Capabilities::CP_MODIFY)
-    .union(Capabilities::NID_CONFIGURED)
-    .union(Capabilities::EMPTY_VNI_LIST)
-    .union(Capabilities::UNUSED_MEMBER_SLOTS)
-    .union(Capabilities::UNRESTRICTED_WAITS)
-    .union(Capabilities::DISABLED_VNIS_OFF)
-    .union(Capabilities::POOL_FLAGS)
-    .union(Capabilities::RGID_PARAMETERS);
-
-/// Since SHS 14.0.1.
-const FROM_14_0_1: Capabilities = FROM_13_1
-    .union(Capabilities::NETNS)
-    .union(Capabilities::SHARED_VNIS)
-    .union(Capabilities::LE_POOL_BY_RESERVATION);
-
 impl Capabilities {
+    /// Since SHS 13.1.
+    pub(crate) const FROM_13_1: Self = Self::SERVICE_ENABLE
+        .union(Self::VNI_RANGES)
+        .union(Self::EXCLUSIVE_CPS)
+        .union(Self::TRIGGERED_CPS)
+        .union(Self::CP_MODIFY)
+        .union(Self::NID_CONFIGURED)
+        .union(Self::EMPTY_VNI_LIST)
+        .union(Self::UNUSED_MEMBER_SLOTS)
+        .union(Self::UNRESTRICTED_WAITS)
+        .union(Self::DISABLED_VNIS_OFF)
+        .union(Self::POOL_FLAGS)
+        .union(Self::RGID_PARAMETERS);
+
+    /// Since SHS 14.0.1.
+    const FROM_14_0_1: Self = Self::FROM_13_1
+        .union(Self::NETNS)
+        .union(Self::SHARED_VNIS)
+        .union(Self::LE_POOL_BY_RESERVATION);
+
     /// What a release can do.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
         match release {
             DriverRelease::Shs12_0 => Self::SHARED_VNIS | Self::UNUSED_MEMBER_SLOTS,
             DriverRelease::Shs13_0 => Self::EXCLUSIVE_VNIS,
-            DriverRelease::Shs13_1 => FROM_13_1 | Self::EXCLUSIVE_VNIS,
-            DriverRelease::Shs14_0_0 => FROM_13_1 | Self::NETNS | Self::EXCLUSIVE_VNIS,
-            DriverRelease::Shs14_0_1 => FROM_14_0_1,
+            DriverRelease::Shs13_1 => Self::FROM_13_1 | Self::EXCLUSIVE_VNIS,
+            DriverRelease::Shs14_0_0 => Self::FROM_13_1 | Self::NETNS | Self::EXCLUSIVE_VNIS,
+            DriverRelease::Shs14_0_1 => Self::FROM_14_0_1,
             DriverRelease::Main => {
-                FROM_14_0_1 | Self::CQ_ALLOC_BUF | Self::USAGE_NOT_APPLICABLE | Self::LIST_BY_ID
+                Self::FROM_14_0_1
+                    | Self::CQ_ALLOC_BUF
+                    | Self::USAGE_NOT_APPLICABLE
+                    | Self::LIST_BY_ID
             }
         }
     }

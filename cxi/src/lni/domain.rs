@@ -19,7 +19,7 @@ pub struct Pid(u16);
 /// A number that is not a PID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid PID {0}: expected 0 to 510")]
-pub struct InvalidPid(u32);
+pub struct InvalidPid(i128);
 
 impl Pid {
     /// The PID with this number.
@@ -28,17 +28,31 @@ impl Pid {
     ///
     /// [`InvalidPid`] above 510.
     pub fn new(number: u32) -> Result<Self, InvalidPid> {
-        u16::try_from(number)
-            .ok()
-            .filter(|number| u32::from(*number) < PID_ANY)
-            .map(Self)
-            .ok_or(InvalidPid(number))
+        Self::try_from(number)
     }
 
     /// The number, 0 to 510.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
+    }
+}
+
+checked_integers!(Pid, InvalidPid, |number| {
+    let below = i128::from(PID_ANY);
+    let valid = u16::try_from(number).ok().filter(|_| number < below);
+    valid.map(Pid).ok_or(InvalidPid(number))
+});
+
+impl From<Pid> for u16 {
+    fn from(pid: Pid) -> Self {
+        pid.get()
+    }
+}
+
+impl From<Pid> for u32 {
+    fn from(pid: Pid) -> Self {
+        pid.get().into()
     }
 }
 

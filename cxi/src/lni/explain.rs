@@ -3,6 +3,7 @@
 use cxi_ioctl::{Errno, Opcode};
 
 use super::LniInner;
+use crate::driver::Capabilities;
 use crate::error::{ErrorKind, Shortage};
 use crate::{Device, Resource, ServiceId};
 
@@ -76,7 +77,8 @@ pub(super) fn profile(lni: &LniInner, ethernet: bool, errno: Errno) -> Option<Er
             "the NIC has no such Ethernet class and type (EINVAL)".into(),
         )),
         Errno::EEXIST => Some(vni_out_of_reach()),
-        Errno::EINVAL if lni.device().before_13_1().ok() == Some(true) => {
+        // Since drivers know ranges, they look the VNI up among the services' first.
+        Errno::EINVAL if lacks_ranges(lni) => {
             let service = lni.service;
             Some(ErrorKind::Refused(
                 format!(
@@ -98,6 +100,11 @@ pub(super) fn profile(lni: &LniInner, ethernet: bool, errno: Errno) -> Option<Er
         )),
         _ => None,
     }
+}
+
+fn lacks_ranges(lni: &LniInner) -> bool {
+    let proven = lni.device().proven_capabilities();
+    proven.is_ok_and(|proven| !proven.contains(Capabilities::VNI_RANGES))
 }
 
 fn domain(errno: Errno) -> Option<ErrorKind> {

@@ -12,6 +12,7 @@ use cxi_ioctl::abi::profile::{CpAllocResp, CpFreeCmd};
 use super::object::Object;
 use super::{LcidChoice, LniInner};
 use crate::Device;
+use crate::driver::Capabilities;
 use crate::error::Result;
 
 /// VNI or priority, class and type.
@@ -160,7 +161,8 @@ fn would_share(device: &Device, lcid: u32, choice: Option<LcidChoice>) -> Result
     Ok(match choice {
         Some(LcidChoice::NotTriggered) => lcid > 0,
         Some(LcidChoice::Triggered | LcidChoice::Any) | None => {
-            lcid == 0 || device.before_13_1()?
+            let proven = device.proven_capabilities()?;
+            lcid == 0 || !proven.contains(Capabilities::TRIGGERED_CPS)
         }
     })
 }

@@ -48,7 +48,9 @@ impl Services {
                 "service {id} {has} and the specification {wants}: that cannot be changed"
             ));
         }
-        if !self.device.before_13_1()? && shape(service.vnis()) != shape(spec.vnis) {
+        let proven = self.device.proven_capabilities()?;
+        // Drivers that know ranges keep a profile for each VNI, and only as many as there were.
+        if proven.contains(Capabilities::VNI_RANGES) && shape(service.vnis()) != shape(spec.vnis) {
             return refuse(format!(
                 "service {id} has VNIs {} and the specification {}: their number and kind cannot \
                  be changed",
@@ -74,7 +76,7 @@ impl Services {
 
     /// SVC_UPDATE without checking the service first.
     pub(super) fn store(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
-        let mut desc = spec.to_kernel(self.device.before_13_1()?);
+        let mut desc = spec.to_kernel(self.device.proven_capabilities()?);
         if matches!(spec.vnis, VniAccess::Range(_)) {
             // To the driver a range is one VNI, and it compares the counts.
             desc.num_vld_vnis = 1;
@@ -93,7 +95,8 @@ impl Services {
     ///   disabled.
     #[doc(alias = "cxil_svc_enable")]
     pub fn set_enabled(&self, id: ServiceId, enabled: bool) -> Result<()> {
-        if self.device.before_13_1()? {
+        let proven = self.device.proven_capabilities()?;
+        if !proven.contains(Capabilities::SERVICE_ENABLE) {
             let mut desc = *self.read(id)?.descriptor();
             desc.flags &= !SvcFlags::ENABLE.bits();
             if enabled {

@@ -7,7 +7,7 @@ use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
 use super::read::numbered;
 use super::{ScopedService, ServiceSpec, Services};
-use crate::driver::Quirks;
+use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, VniConflict};
 use crate::sysfs::NicDirectory;
 use crate::{Backoff, ServiceId, SystemClock, VniAccess, VniRange};
@@ -51,10 +51,10 @@ impl Services {
     ///   would be enabled at once.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn create(&self, spec: &ServiceSpec) -> Result<ServiceId> {
-        let before_13_1 = self.check(spec)?;
-        let desc = spec.to_kernel(before_13_1);
+        let proven = self.check(spec)?;
+        let desc = spec.to_kernel(proven);
         let id = self.allocate(&desc)?;
-        self.complete(id, spec, before_13_1)
+        self.complete(id, spec, proven)
             .map_err(|error| self.undo(id, error))?;
         Ok(id)
     }
@@ -69,15 +69,15 @@ impl Services {
         Ok(ScopedService::new(self.clone(), id))
     }
 
-    /// Checks what can be known before sending; returns whether the driver is older than 13.1.
-    fn check(&self, spec: &ServiceSpec) -> Result<bool> {
+    /// Checks what can be known before sending; returns what the driver can certainly do.
+    fn check(&self, spec: &ServiceSpec) -> Result<Capabilities> {
         let device = self.device.id();
         let totals = self.device.totals()?;
         spec.fits(&totals)
             .map_err(|error| Error::invalid(error).during(Opcode::SVC_ALLOC).on(device))?;
-        let before_13_1 = self.device.before_13_1()?;
-        self.check_release(spec, before_13_1)?;
-        Ok(before_13_1)
+        let proven = self.device.proven_capabilities()?;
+        self.check_release(spec, proven)?;
+        Ok(proven)
     }
 
     fn allocate(&self, desc: &SvcDesc) -> Result<ServiceId> {
@@ -142,7 +142,7 @@ impl Services {
     }
 
     /// What remains to be done after SVC_ALLOC.
-    fn complete(&self, id: ServiceId, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
+    fn complete(&self, id: ServiceId, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
         if let VniAccess::Range(range) = spec.vnis {
             self.write_vni_range(id, range)?;
         }
@@ -166,7 +166,11 @@ impl Services {
         match spec.vnis {
             VniAccess::Range(_) if spec.enabled => self.set_enabled(id, true),
             VniAccess::List(_) if !spec.enabled => self.set_enabled(id, false),
-            VniAccess::Unrestricted if !spec.enabled && before_13_1 => self.set_enabled(id, false),
+            VniAccess::Unrestricted
+                if !spec.enabled && !proven.contains(Capabilities::UNRESTRICTED_WAITS) =>
+            {
+                self.set_enabled(id, false)
+            }
             _ => Ok(()),
         }
     }

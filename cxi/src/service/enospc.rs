@@ -4,6 +4,7 @@ use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 
 use super::spec::{effective_limits, flags};
 use super::{ServiceBuffer, Services};
+use crate::driver::Capabilities;
 use crate::error::Shortage;
 use crate::pools::{Reservations, VNI_SLOTS};
 use crate::{Limit, Resource, ResourceMap};
@@ -15,7 +16,7 @@ struct Evidence {
     taken: Reservations,
     /// Places in the table of VNIs that services hold.
     vni_slots: usize,
-    before_13_1: bool,
+    proven: Capabilities,
 }
 
 impl Services {
@@ -41,7 +42,7 @@ impl Services {
             // nothing: all zeros. Trust zeros unless the list proves that there is room.
             let nothing_named = fail_info.rsrc_avail == [0; RSRC_COUNT];
             let proven_wrong = evidence.as_ref().is_some_and(|evidence| {
-                evidence.before_13_1 && evidence.reservable(resource) >= limit.reserved()
+                !evidence.names_pools() && evidence.reservable(resource) >= limit.reserved()
             });
             if !(nothing_named && proven_wrong) {
                 return Shortage::Reservation {
@@ -80,14 +81,14 @@ impl Services {
 
     fn evidence(&self) -> Option<Evidence> {
         let totals = self.device.totals().ok()?;
-        let before_13_1 = self.device.before_13_1().ok()?;
+        let proven = self.device.proven_capabilities().ok()?;
         let mut services = ServiceBuffer::new();
         self.list_without_ranges(&mut services).ok()?;
         Some(Evidence {
             totals,
             taken: services.reservations(self.device.le_pool_by_maximum().ok()?),
-            vni_slots: slots(&services, before_13_1),
-            before_13_1,
+            vni_slots: slots(&services, proven),
+            proven,
         })
     }
 
@@ -95,15 +96,16 @@ impl Services {
     pub(super) fn vni_slots(&self) -> Option<usize> {
         let mut services = ServiceBuffer::new();
         self.list_without_ranges(&mut services).ok()?;
-        Some(slots(&services, self.device.before_13_1().ok()?))
+        Some(slots(&services, self.device.proven_capabilities().ok()?))
     }
 }
 
 /// With drivers up to SHS 13.0 a disabled service holds places, too.
-fn slots(services: &ServiceBuffer, before_13_1: bool) -> usize {
+fn slots(services: &ServiceBuffer, proven: Capabilities) -> usize {
+    let frees_disabled = proven.contains(Capabilities::DISABLED_VNIS_OFF);
     services
         .iter()
-        .filter(|service| service.is_enabled() || before_13_1)
+        .filter(|service| service.is_enabled() || !frees_disabled)
         .map(|service| usize::from(service.descriptor().num_vld_vnis))
         .sum()
 }
@@ -120,6 +122,11 @@ fn first_short(
 }
 
 impl Evidence {
+    /// Whether the driver itself says that no pool is left.
+    fn names_pools(&self) -> bool {
+        self.proven.contains(Capabilities::POOL_FLAGS)
+    }
+
     fn reservable(&self, resource: Resource) -> u16 {
         let left = self
             .taken
@@ -130,8 +137,7 @@ impl Evidence {
     /// What the driver did not name, in the order in which it checks.
     fn unnamed(&self, wanted: &ResourceMap<Limit>, own_slots: usize) -> Shortage {
         let (les, tles) = (wanted[Resource::Les], wanted[Resource::Tles]);
-        // From 13.1 on the driver itself says that no pool is left.
-        if self.before_13_1 && les.max() > 0 && self.taken.le_pools_left() == 0 {
+        if !self.names_pools() && les.max() > 0 && self.taken.le_pools_left() == 0 {
             return Shortage::LePools;
         }
         let reservable = self.reservable(Resource::Tles);
@@ -142,7 +148,7 @@ impl Evidence {
                 available: reservable,
             };
         }
-        if self.before_13_1 && tles.max() > 0 && self.taken.tle_pools_left() == 0 {
+        if !self.names_pools() && tles.max() > 0 && self.taken.tle_pools_left() == 0 {
             return Shortage::TlePools;
         }
         if self.vni_slots + own_slots > VNI_SLOTS {
@@ -162,13 +168,16 @@ mod tests {
     use crate::ServiceId;
     use crate::pools::{LE_POOLS, TLE_POOLS};
 
+    const OLD: Capabilities = Capabilities::empty();
+    const NEW: Capabilities = Capabilities::FROM_13_1;
+
     /// A NIC with room for everything.
-    fn room(before_13_1: bool) -> Evidence {
+    fn room(proven: Capabilities) -> Evidence {
         Evidence {
             totals: ResourceMap::from_fn(|_| 100),
             taken: Reservations::default(),
             vni_slots: 0,
-            before_13_1,
+            proven,
         }
     }
 
@@ -202,7 +211,7 @@ mod tests {
             let services = ids.map(|id| (id, *having));
             let evidence = Evidence {
                 taken: Reservations::from_services(services, old),
-                ..room(old)
+                ..room(if old { OLD } else { NEW })
             };
             assert_eq!(
                 &evidence.unnamed(wanted, 0),
@@ -216,17 +225,17 @@ mod tests {
     fn what_just_fits_is_not_short() {
         let tles = |count| wanting(Resource::Tles, Limit::exactly(count));
         let unclear = Shortage::Unclear { vni_slots: 0 };
-        assert_eq!(room(false).unnamed(&tles(100), 0), unclear);
+        assert_eq!(room(NEW).unnamed(&tles(100), 0), unclear);
         let short = Shortage::Reservation {
             resource: Resource::Tles,
             requested: 101,
             available: 100,
         };
-        assert_eq!(room(false).unnamed(&tles(101), 0), short);
+        assert_eq!(room(NEW).unnamed(&tles(101), 0), short);
 
         let evidence = Evidence {
             vni_slots: VNI_SLOTS - 2,
-            ..room(false)
+            ..room(NEW)
         };
         let none = ResourceMap::default();
         let vni_slots = VNI_SLOTS - 2;

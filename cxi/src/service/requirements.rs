@@ -11,7 +11,7 @@ const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
 impl Services {
     /// Refuses what this driver does not support, or not as requested.
-    pub(super) fn check_release(&self, spec: &ServiceSpec, before_13_1: bool) -> Result<()> {
+    pub(super) fn check_release(&self, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
         let device = &self.device;
         if spec.netns().is_some() {
             device.needs(Capabilities::NETNS, OPCODE)?;
@@ -27,22 +27,20 @@ impl Services {
         if spec.exclusive_vnis {
             self.check_exclusive(spec.vnis)?;
         }
-        if before_13_1 {
-            self.check_before_13_1(spec)?;
+        let lists_no_vni = matches!(spec.vnis, VniAccess::List(list) if list.is_empty());
+        if lists_no_vni && !proven.contains(Capabilities::EMPTY_VNI_LIST) {
+            device.needs(Capabilities::EMPTY_VNI_LIST, OPCODE)?;
         }
-        Ok(())
-    }
-
-    fn check_before_13_1(&self, spec: &ServiceSpec) -> Result<()> {
-        let what = match (spec.vnis, spec.members) {
-            (VniAccess::List(list), _) if list.is_empty() => "a service without any VNI",
+        let lacks_members = spec.members.is_some_and(|members| members.is_empty());
+        if lacks_members && !proven.contains(Capabilities::UNUSED_MEMBER_SLOTS) {
             // SHS 13.0 would open it to everybody.
-            (_, Some(members)) if members.is_empty() => "a service without any member",
-            _ => return self.check_pools(spec),
-        };
-        Err(self
-            .device
-            .unsupported(what, DriverRelease::Shs13_1, OPCODE))
+            let what = "a service without any member";
+            return Err(device.unsupported(what, DriverRelease::Shs13_1, OPCODE));
+        }
+        if proven.contains(Capabilities::POOL_FLAGS) {
+            return Ok(());
+        }
+        self.check_pools(spec)
     }
 
     /// SHS 12.0 keeps the LE pools of a service that it refuses for lack of TLEs, so the request
@@ -51,7 +49,7 @@ impl Services {
         if !self.device.threatens(Quirks::REFUSED_SERVICE_LEAK)? {
             return Ok(());
         }
-        match self.short_of_tles(&spec.to_kernel(true)) {
+        match self.short_of_tles(&spec.to_kernel(Capabilities::empty())) {
             Some(shortage) => Err(Error::new(ErrorKind::NotEnough(shortage), Errno::ENOSPC)
                 .during(OPCODE)
                 .on(self.device.id())),

@@ -145,7 +145,8 @@ impl Services {
     #[doc(alias = "cxil_svc_get_exclusive_cp")]
     pub fn exclusive_cp(&self, id: ServiceId) -> Result<bool> {
         const OPCODE: Opcode = SvcGetExclusiveCpCmd::OPCODE;
-        if self.device.before_13_1()? {
+        let proven = self.device.proven_capabilities()?;
+        if !proven.contains(Capabilities::EXCLUSIVE_CPS) {
             self.exists(id, OPCODE)?;
             return Ok(false);
         }

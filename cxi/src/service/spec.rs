@@ -4,6 +4,7 @@ use cxi_ioctl::abi::profile::TC_COUNT;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
 
 use super::{Service, ServiceSpecBuilder};
+use crate::driver::Capabilities;
 use crate::pools::MIN_TLES;
 use crate::{
     InvalidLimit, InvalidMembers, InvalidVniList, Limit, Limits, LnisPerRgid, Members, Resource,
@@ -152,8 +153,8 @@ impl ServiceSpec {
         Ok(())
     }
 
-    /// The kernel's form; `before_13_1` for drivers that old.
-    pub(super) fn to_kernel(self, before_13_1: bool) -> SvcDesc {
+    /// The kernel's form, for a driver that can certainly do what is `proven`.
+    pub(super) fn to_kernel(self, proven: Capabilities) -> SvcDesc {
         let mut flags = SvcFlags::empty();
         flags.set(SvcFlags::RESTRICTED_MEMBERS, self.members.is_some());
         flags.set(SvcFlags::RESTRICTED_TCS, self.traffic_classes.is_some());
@@ -179,7 +180,7 @@ impl ServiceSpec {
             vnis,
             tcs,
             _pad0: [0],
-            members: kernel_members(self.members.unwrap_or_default(), before_13_1),
+            members: kernel_members(self.members.unwrap_or_default(), proven),
             limits: self.limits.unwrap_or_default().to_kernel(),
             svc_id: 0,
         }
@@ -188,13 +189,14 @@ impl ServiceSpec {
 
 /// SHS 13.0 opens a service to everyone if one of the two slots is unused. It accepts the same
 /// member twice; later drivers do not, and do not need it.
-fn kernel_members(members: Members, before_13_1: bool) -> [SvcMember; Members::MAX] {
+fn kernel_members(members: Members, proven: Capabilities) -> [SvcMember; Members::MAX] {
     const UNUSED: SvcMember = SvcMember { id: 0, kind: 0 };
     let mut given = members.iter().map(crate::Member::to_kernel);
     let first = given.next().unwrap_or(UNUSED);
+    let may_be_unused = proven.contains(Capabilities::UNUSED_MEMBER_SLOTS);
     let second = given
         .next()
-        .unwrap_or(if before_13_1 { first } else { UNUSED });
+        .unwrap_or(if may_be_unused { UNUSED } else { first });
     [first, second]
 }
 
@@ -320,7 +322,7 @@ mod tests {
     #[test]
     fn tles_are_counted_as_the_driver_counts_them() {
         let tles = |builder: ServiceSpecBuilder| {
-            let desc = builder.build().unwrap().to_kernel(false);
+            let desc = builder.build().unwrap().to_kernel(Capabilities::empty());
             effective_limits(&desc)[Resource::Tles]
         };
         let limited = |limit| tles(builder().limits(Limits::none().with(Resource::Tles, limit)));
