@@ -1,7 +1,8 @@
 //! Immediate commands (IDC): bytes travel in the command, and no memory is registered.
 
 use cxi_hw::{
-    CState, Class, CommandByte, DmaFlags, DmaOp, IdcHeader, IdcMessage, MAX_IDC_PAYLOAD, SLOT_BYTES,
+    CState, Class, CommandByte, DmaFlags, DmaOp, FabricAddress, IdcHeader, IdcMessage,
+    MAX_IDC_PAYLOAD, SLOT_BYTES,
 };
 
 use crate::kind::Transmit;
@@ -14,7 +15,39 @@ const MAX_UNRESTRICTED: usize = 192;
 /// Bytes of the longest command.
 const MAX_BYTES: usize = 8 * SLOT_BYTES;
 
+/// What an immediate put consists of.
+pub(crate) struct Put<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) to: (FabricAddress, u8),
+    pub(crate) offset: u64,
+    pub(crate) flags: DmaFlags,
+    pub(crate) report: Report,
+}
+
 impl Queue<Transmit> {
+    pub(crate) fn write_put(&mut self, put: &Put<'_>) -> Result<()> {
+        let (dfa, index_ext) = put.to;
+        self.set_state(CState {
+            flags: put.flags | put.report.flags,
+            index_ext,
+            user_ptr: put.report.token,
+            ct: put.report.ct,
+            eq: put.report.eq,
+            ..CState::default()
+        })?;
+        let head = IdcHeader {
+            dfa,
+            remote_offset: put.offset,
+            ..IdcHeader::default()
+        };
+        let most = if put.flags.contains(DmaFlags::RESTRICTED) {
+            MAX_IDC_PAYLOAD
+        } else {
+            MAX_UNRESTRICTED
+        };
+        self.write_immediate(DmaOp::PUT, &head.encode(), put.bytes, most)
+    }
+
     /// Sets what the immediate commands that follow have in common, unless the NIC has it.
     pub(crate) fn set_state(&mut self, state: CState) -> Result<()> {
         let state = CState {
@@ -78,26 +111,13 @@ impl<'a> ImmediatePut<'a> {
 
 impl Post<Transmit> for ImmediatePut<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
-        let (dfa, index_ext) = self.to.encode(queue.pid_bits);
-        queue.set_state(CState {
-            flags: self.flags | self.report.flags,
-            index_ext,
-            user_ptr: self.report.token,
-            ct: self.report.ct,
-            eq: self.report.eq,
-            ..CState::default()
-        })?;
-        let head = IdcHeader {
-            dfa,
-            remote_offset: self.offset,
-            ..IdcHeader::default()
-        };
-        let most = if self.flags.contains(DmaFlags::RESTRICTED) {
-            MAX_IDC_PAYLOAD
-        } else {
-            MAX_UNRESTRICTED
-        };
-        queue.write_immediate(DmaOp::PUT, &head.encode(), self.bytes, most)
+        queue.write_put(&Put {
+            bytes: self.bytes,
+            to: self.to.encode(queue.pid_bits),
+            offset: self.offset,
+            flags: self.flags,
+            report: self.report,
+        })
     }
 }
 

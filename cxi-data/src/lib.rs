@@ -14,6 +14,7 @@ pub mod kind;
 mod list;
 mod options;
 mod queue;
+mod reduction;
 mod report;
 mod ring;
 mod triggered;
@@ -23,6 +24,7 @@ pub use address::{Address, Target};
 pub use atomic::{Atomic, Operand};
 pub use buffer::{Buffer, Slice};
 pub use counter::{Counter, CounterCommand};
+pub use cxi_hw::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
 pub use cxi_hw::{
     AtomicOp, CompareOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags,
 };
@@ -33,5 +35,6 @@ pub use events::{Drain, Events};
 pub use immediate::{ImmediatePut, Message};
 pub use list::{Append, Search, SetState, Unlink};
 pub use queue::{Batch, Command, Queue, TargetQueue, TransmitQueue, TriggeredQueue};
+pub use reduction::Reduce;
 pub use report::Report;
 pub use triggered::Trigger;

@@ -14,6 +14,8 @@ pub(crate) struct Return {
     pub(crate) life: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
+    /// Whether somebody waits for the answer.
+    pub(crate) awaited: bool,
 }
 
 /// The answer to a request, in case that it comes again.
@@ -47,6 +49,7 @@ impl Engine {
                     life,
                     slot,
                     sequence,
+                    awaited: request.multicast.is_none(),
                 };
                 if !self.answer_again(back) {
                     self.arrive(back, &request, data);
@@ -83,6 +86,9 @@ impl Engine {
     }
 
     fn send_reply(&mut self, back: Return, reply: Reply) {
+        if !back.awaited {
+            return;
+        }
         self.send(Packet {
             from: self.settings.nid,
             to: back.to,
@@ -116,9 +122,7 @@ impl Engine {
 
     /// Finds the entry that a request is for, and what of it is used.
     fn accept(&mut self, back: Return, request: &Request) -> Result<Landing, ReturnCode> {
-        let number = self
-            .directory
-            .find(request.vni, request.pid, request.index)?;
+        let number = self.directory.find(request)?;
         let portal = self
             .portals
             .table

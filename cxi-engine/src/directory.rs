@@ -5,12 +5,30 @@ use std::ops::RangeInclusive;
 
 use cxi_hw::ReturnCode;
 
+use crate::packet::Request;
+
+/// Behind a receive profile: a portal index of a PID, or a multicast address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Index(u16, u16),
+    Multicast(u32),
+}
+
+impl Place {
+    fn of(request: &Request) -> Self {
+        match request.multicast {
+            Some(multicast) => Self::Multicast(multicast.offset()),
+            None => Self::Index(request.pid, request.index),
+        }
+    }
+}
+
 /// VNIs that are received, and what is mapped behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// By the number of the receive profile; few enough to look at all.
     profiles: Vec<(u32, RangeInclusive<u16>)>,
-    portals: BTreeMap<(u32, u16, u16), u16>,
+    portals: BTreeMap<(u32, Place), u16>,
 }
 
 impl Directory {
@@ -23,22 +41,23 @@ impl Directory {
         self.profiles.retain(|(other, _)| *other != profile);
     }
 
-    pub(crate) fn map(&mut self, profile: u32, pid: u16, index: u16, portal: u16) {
-        self.portals.insert((profile, pid, index), portal);
+    pub(crate) fn map(&mut self, profile: u32, place: Place, portal: u16) {
+        self.portals.insert((profile, place), portal);
     }
 
-    pub(crate) fn unmap(&mut self, profile: u32, pid: u16, index: u16) {
-        self.portals.remove(&(profile, pid, index));
+    pub(crate) fn unmap(&mut self, profile: u32, place: Place) {
+        self.portals.remove(&(profile, place));
     }
 
-    pub(crate) fn find(&self, vni: u16, pid: u16, index: u16) -> Result<u16, ReturnCode> {
+    pub(crate) fn find(&self, request: &Request) -> Result<u16, ReturnCode> {
+        let place = Place::of(request);
         let mut error = ReturnCode::VNI_NOT_FOUND;
         for (profile, vnis) in &self.profiles {
-            if !vnis.contains(&vni) {
+            if !vnis.contains(&request.vni) {
                 continue;
             }
             error = ReturnCode::PTLTE_NOT_FOUND;
-            if let Some(portal) = self.portals.get(&(*profile, pid, index)) {
+            if let Some(portal) = self.portals.get(&(*profile, place)) {
                 return Ok(*portal);
             }
         }

@@ -8,7 +8,7 @@ use cxi_hw::PtlteState;
 use crate::arrival::Answer;
 use crate::command_queue::{Kind, Queue, Queues};
 use crate::counter::{Count, Signals};
-use crate::directory::Directory;
+use crate::directory::{Directory, Place};
 use crate::event_queue::Events;
 use crate::flight::Flights;
 use crate::packet::Packet;
@@ -119,12 +119,25 @@ impl Engine {
 
     /// Maps a PtlTE to a portal index of a PID of a receive profile's domain: PTE_MAP.
     pub fn map_portal(&mut self, profile: u32, pid: u16, index: u16, portal: u16) {
-        self.directory.map(profile, pid, index, portal);
+        self.directory
+            .map(profile, Place::Index(pid, index), portal);
     }
 
     /// Takes the mapping away: PTE_UNMAP.
     pub fn unmap_portal(&mut self, profile: u32, pid: u16, index: u16) {
-        self.directory.unmap(profile, pid, index);
+        self.directory.unmap(profile, Place::Index(pid, index));
+    }
+
+    /// Maps a PtlTE to a multicast address of a receive profile's VNIs: the number of the tree, and
+    /// the portal index above its 13 bits.
+    pub fn map_multicast(&mut self, profile: u32, address: u32, portal: u16) {
+        let place = Place::Multicast(address);
+        self.directory.map(profile, place, portal);
+    }
+
+    /// Takes the mapping away: PTE_UNMAP.
+    pub fn unmap_multicast(&mut self, profile: u32, address: u32) {
+        self.directory.unmap(profile, Place::Multicast(address));
     }
 
     /// What a pool of list entries may take: 16,384 of its processing element if never called.

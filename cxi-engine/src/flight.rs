@@ -85,6 +85,8 @@ pub(crate) struct Flights {
     /// Flights that may have to be sent again.
     retries: usize,
     checked: u64,
+    /// The number of the last packet to a multicast tree.
+    multicasts: u32,
 }
 
 impl Flights {
@@ -145,6 +147,27 @@ impl Engine {
             self.flights.retries += 1;
         }
         self.send(packet);
+    }
+
+    /// Sends a reduction on its way. It has ended then: nobody answers, and nothing is sent again.
+    pub(crate) fn multicast(&mut self, operation: &Operation, request: Request, data: Data) {
+        let Some(multicast) = request.multicast else {
+            return;
+        };
+        self.flights.multicasts = self.flights.multicasts.wrapping_add(1);
+        self.fabric.multicast(Packet {
+            from: self.settings.nid,
+            to: self.settings.nid,
+            life: self.life,
+            slot: multicast.slot(),
+            sequence: self.flights.multicasts,
+            body: Body::Request(request, data),
+        });
+        let reply = Reply {
+            mlength: request.length,
+            ..Reply::error(ReturnCode::OK)
+        };
+        self.complete(operation, &reply);
     }
 
     /// Sends a packet; to this very NIC without the fabric in between unless it has faults.

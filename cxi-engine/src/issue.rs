@@ -6,7 +6,7 @@ use cxi_hw::{
 };
 
 use crate::flight::{Fetch, Operation, Owner, Report};
-use crate::packet::{Atomic, Data, INLINE, Reply, Request};
+use crate::packet::{Atomic, Data, INLINE, Multicast, Reply, Request};
 use crate::translation::Access;
 use crate::transmit::Sender;
 use crate::{Engine, atomic};
@@ -51,6 +51,16 @@ impl Common {
             rendezvous_id: 0,
             small: false,
         }
+    }
+}
+
+impl Common {
+    fn multicast(&self) -> Option<Multicast> {
+        self.dfa.is_multicast().then(|| Multicast {
+            id: self.dfa.multicast_id(),
+            reduction: self.dfa.reduction(),
+            index: self.index_ext,
+        })
     }
 }
 
@@ -122,9 +132,15 @@ impl Engine {
             eager,
             rendezvous_id: common.rendezvous_id,
             atomic: None,
+            multicast: common.multicast(),
         };
+        let reduces = DmaFlags::RESTRICTED | DmaFlags::REDUCTION;
+        let reduction = common.op == DmaOp::PUT && common.flags.contains(reduces);
         let data = match self.gather(rgid, common, atomic.as_mut(), local) {
-            Ok(_) if common.dfa.is_multicast() => Err(ReturnCode::INVALID_DFA_FORMAT),
+            Ok(data) if request.multicast.is_some() => match data {
+                Data::Inline(..) if reduction => Ok(data),
+                _ => Err(ReturnCode::INVALID_DFA_FORMAT),
+            },
             data => data,
         };
         let data = match data {
@@ -140,6 +156,10 @@ impl Engine {
             self.report_send(&operation.report, common.length);
         }
         request.atomic = atomic;
+        if request.multicast.is_some() {
+            self.multicast(&operation, request, data);
+            return Ok(());
+        }
         self.launch(common.dfa.nid(), operation, request, data);
         Ok(())
     }

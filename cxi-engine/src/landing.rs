@@ -245,8 +245,9 @@ impl Engine {
         let Some(portal) = self.portals.table.get(landing.number) else {
             return;
         };
-        let quiet = landing.request.is_restricted()
-            && !(entry.managed() && portal.has(PortalOptions::EN_RESTRICTED_UNICAST_LM));
+        let told = landing.request.multicast.is_some()
+            || portal.has(PortalOptions::EN_RESTRICTED_UNICAST_LM);
+        let quiet = landing.request.is_restricted() && !(entry.managed() && told);
         if quiet && success {
             return;
         }

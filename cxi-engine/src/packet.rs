@@ -68,6 +68,30 @@ pub(crate) struct Request {
     pub(crate) eager: u32,
     pub(crate) rendezvous_id: u8,
     pub(crate) atomic: Option<Atomic>,
+    /// To all of a multicast tree, which nobody answers.
+    pub(crate) multicast: Option<Multicast>,
+}
+
+/// Where a multicast goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Multicast {
+    pub(crate) id: u32,
+    pub(crate) reduction: u8,
+    /// Portal index, beside the id.
+    pub(crate) index: u8,
+}
+
+impl Multicast {
+    /// As PTE_MAP has it.
+    pub(crate) fn offset(self) -> u32 {
+        u32::from(self.index) << cxi_hw::MULTICAST_ID_BITS | self.id
+    }
+
+    /// Instead of the slot of an operation that is answered: what comes late of the same reduction
+    /// is known.
+    pub(crate) fn slot(self) -> u32 {
+        u32::MAX - u32::from(self.reduction)
+    }
 }
 
 impl Request {

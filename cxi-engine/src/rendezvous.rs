@@ -153,6 +153,7 @@ impl Engine {
             eager: 0,
             rendezvous_id: 0,
             atomic: None,
+            multicast: None,
         };
         self.launch(rest.from, operation, get, Data::Memory(to));
     }

@@ -9,6 +9,8 @@ pub const NID_BITS: u32 = 20;
 pub const ENDPOINT_DEFINED_BITS: u32 = 12;
 /// Bits of a portal index that travel beside the address.
 pub const INDEX_EXT_BITS: u32 = 5;
+/// Bits of the number of a multicast tree.
+pub const MULTICAST_ID_BITS: u32 = 13;
 /// Bits of PID and portal index together.
 pub const ENDPOINT_BITS: u32 = ENDPOINT_DEFINED_BITS + INDEX_EXT_BITS;
 
@@ -48,7 +50,26 @@ impl FabricAddress {
         (defined >> pid_bits << INDEX_EXT_BITS) | index_ext as u32
     }
 
-    /// Whether this is a group and not a NIC.
+    /// The address of a multicast tree (13 bits), for one of its reductions (3 bits).
+    #[must_use]
+    pub const fn multicast(id: u16, reduction: u8) -> Self {
+        let id = (id as u32 & ((1 << MULTICAST_ID_BITS) - 1)) << 3;
+        Self(0x1ff << 23 | (reduction as u32 & 7) << 18 | id | 7)
+    }
+
+    /// The multicast tree.
+    #[must_use]
+    pub const fn multicast_id(self) -> u32 {
+        self.0 >> 3 & ((1 << MULTICAST_ID_BITS) - 1)
+    }
+
+    /// Which reduction of the multicast tree.
+    #[must_use]
+    pub const fn reduction(self) -> u8 {
+        self.0.to_le_bytes()[2] >> 2 & 7
+    }
+
+    /// Whether this is a multicast tree and not a NIC.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0 >> 23 == 0x1ff && self.0 & 7 == 7

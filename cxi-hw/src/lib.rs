@@ -6,14 +6,15 @@ mod codes;
 mod command;
 mod event;
 mod layout;
+pub mod reduction;
 mod ring;
 mod state;
 mod target;
 mod transmit;
 
 pub use address::{
-    ENDPOINT_BITS, ENDPOINT_DEFINED_BITS, FabricAddress, INDEX_EXT_BITS, MatchId, NID_BITS,
-    StateChange,
+    ENDPOINT_BITS, ENDPOINT_DEFINED_BITS, FabricAddress, INDEX_EXT_BITS, MULTICAST_ID_BITS,
+    MatchId, NID_BITS, StateChange,
 };
 pub use codes::{
     AtomicOp, AtomicType, Class, CompareOp, CqOp, CtOp, DmaOp, EventSize, EventType, List,

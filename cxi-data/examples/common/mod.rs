@@ -37,8 +37,7 @@ pub struct Node {
 impl Node {
     pub fn new() -> Result<Self, Problem> {
         let nics = Arc::new(MockNode::with_nics(1, &NicConfig::new())?);
-        let spec = ServiceSpec::builder().vni(Vni::new(VNI)?).build()?;
-        let service = device(&nics)?.services().create(&spec)?;
+        let service = service(&device(&nics)?)?;
         let ended = Arc::new(AtomicBool::new(false));
         let (works, until) = (Arc::clone(&nics), Arc::clone(&ended));
         let thread = thread::spawn(move || {
@@ -75,6 +74,12 @@ impl Drop for Node {
 pub fn device(nics: &MockNode) -> Result<Device, Problem> {
     let file = nics.nics()[0].open()?.transport(Credentials::root());
     Ok(Device::with_transport(DeviceId::new(0), file))
+}
+
+/// A service that lets processes use the NIC.
+pub fn service(device: &Device) -> Result<ServiceId, Problem> {
+    let spec = ServiceSpec::builder().vni(Vni::new(VNI)?).build()?;
+    Ok(device.services().create(&spec)?)
 }
 
 /// Queues, and a PtlTE that others reach at portal index 0.

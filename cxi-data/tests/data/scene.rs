@@ -1,11 +1,10 @@
 //! Two processes on a NIC that works only when it is told to.
 
 use cxi::lni::{EventQueueOptions, LeList};
-use cxi::{ServiceSpec, Vni};
 use cxi_data::{Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, TargetFlags};
 use cxi_mock::{MockNode, NicConfig};
 
-use crate::common::{Process, device};
+use crate::common::{Process, device, service};
 
 /// Takes puts and gets.
 pub(crate) const OPEN: TargetFlags = TargetFlags::OP_PUT.union(TargetFlags::OP_GET);
@@ -21,9 +20,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new() -> Self {
         let node = MockNode::with_nics(1, &NicConfig::new()).unwrap();
-        let spec = ServiceSpec::builder().vni(Vni::new(1024).unwrap());
-        let services = device(&node).unwrap();
-        let service = services.services().create(&spec.build().unwrap()).unwrap();
+        let service = service(&device(&node).unwrap()).unwrap();
         let process = || Process::new(&device(&node).unwrap(), service).unwrap();
         let (one, two) = (process(), process());
         Self { node, one, two }

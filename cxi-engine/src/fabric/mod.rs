@@ -1,12 +1,15 @@
 //! The fabric: packets between NICs, by NIC address.
 
 mod switch;
+mod tree;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::packet::Packet;
 use switch::Switch;
+pub use tree::MulticastTree;
+use tree::Tree;
 
 /// What may happen to a packet, each with a chance out of 65,536. Nothing, by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +48,9 @@ pub struct Fabric(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// A copy of what the switch knows, to ask without its lock.
+    /// Copies of what the switch knows, to ask without its lock.
     faulty: AtomicBool,
+    needs_time: AtomicBool,
     switch: Mutex<Switch>,
 }
 
@@ -102,6 +106,29 @@ impl Fabric {
         self.change(|switch| switch.cuts.clear());
     }
 
+    /// Makes a multicast tree, or another one under the same number. Its reductions go through
+    /// [engines](crate::reduction) from now on.
+    ///
+    /// What a NIC sends to a tree that is not there, or that it is not in, is lost. So is what the
+    /// fabric loses: nobody answers, and nothing is sent again.
+    pub fn set_tree(&self, id: u16, tree: &MulticastTree) {
+        self.switch().trees.insert(id.into(), Tree::new(tree));
+    }
+
+    /// Takes a multicast tree away, and what is on its way there.
+    pub fn remove_tree(&self, id: u16) {
+        self.change(|switch| {
+            switch.trees.remove(&id.into());
+        });
+    }
+
+    /// Whether packets wait for a [`tick`](Self::tick): they are late, or held back by the engines
+    /// of a tree.
+    #[must_use]
+    pub fn needs_time(&self) -> bool {
+        self.0.needs_time.load(Ordering::Acquire)
+    }
+
     /// Whether a packet from a NIC gets to another one, unless a random fault is in its way.
     #[must_use]
     pub fn reaches(&self, from: u32, to: u32) -> bool {
@@ -121,10 +148,10 @@ impl Fabric {
         self.switch().is_idle()
     }
 
-    /// Lets time pass, which brings late packets. NICs that wait for an answer see it when they
+    /// Lets time pass, which brings late packets and what engines have held back. NICs that wait for an answer see it when they
     /// run, and send again what was lost.
     pub fn tick(&self) {
-        self.switch().tick();
+        self.change(Switch::tick);
     }
 
     /// Ticks so far.
@@ -150,7 +177,17 @@ impl Fabric {
 
     /// Sends a packet. Gives it back if there is no such NIC.
     pub(crate) fn send(&self, packet: Packet) -> Option<Packet> {
-        self.switch().send(packet)
+        let mut switch = self.switch();
+        let back = switch.send(packet);
+        if switch.needs_time() {
+            self.0.needs_time.store(true, Ordering::Release);
+        }
+        back
+    }
+
+    /// Sends a packet to a multicast tree.
+    pub(crate) fn multicast(&self, packet: Packet) {
+        self.change(|switch| switch.multicast(packet));
     }
 
     pub(crate) fn has_packets(&self, nid: u32) -> bool {
@@ -165,6 +202,8 @@ impl Fabric {
         let mut switch = self.switch();
         change(&mut switch);
         self.0.faulty.store(switch.is_faulty(), Ordering::Release);
+        let needs_time = switch.needs_time();
+        self.0.needs_time.store(needs_time, Ordering::Release);
     }
 
     fn switch(&self) -> MutexGuard<'_, Switch> {

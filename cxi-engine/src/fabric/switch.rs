@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Faults;
+use super::tree::{Hop, Tree};
 use crate::packet::Packet;
 
 /// All switches of a fabric as one.
@@ -12,12 +13,14 @@ pub(super) struct Switch {
     /// Sets of NIC addresses that do not reach each other.
     pub(super) cuts: Vec<(BTreeSet<u32>, BTreeSet<u32>)>,
     pub(super) now: u64,
+    /// By their numbers.
+    pub(super) trees: BTreeMap<u32, Tree>,
     ports: BTreeMap<u32, Port>,
     attached: u32,
     faults: Faults,
     random: u64,
     /// Packets that are late, by when they come.
-    late: BTreeMap<u64, Vec<Packet>>,
+    late: BTreeMap<u64, Vec<(Hop, Packet)>>,
 }
 
 /// Where a NIC is, or was.
@@ -80,7 +83,12 @@ impl Switch {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.late.is_empty() && self.waiting().is_empty()
+        !self.needs_time() && self.waiting().is_empty()
+    }
+
+    /// Whether packets wait for a tick.
+    pub(super) fn needs_time(&self) -> bool {
+        !self.late.is_empty() || self.holds()
     }
 
     pub(super) fn tick(&mut self) {
@@ -88,9 +96,10 @@ impl Switch {
         let later = self.now + 1;
         let rest = self.late.split_off(&later);
         let due = std::mem::replace(&mut self.late, rest);
-        for packet in due.into_values().flatten() {
-            self.deliver(packet);
+        for (hop, packet) in due.into_values().flatten() {
+            self.deliver(hop, packet);
         }
+        self.expire();
     }
 
     pub(super) fn has_packets(&self, nid: u32) -> bool {
@@ -106,17 +115,22 @@ impl Switch {
         if !self.is_attached(packet.to) {
             return Some(packet);
         }
-        let faults = self.faults;
-        if self.chance(faults.duplication) {
-            self.send_once(packet.clone(), &faults);
-        }
-        self.send_once(packet, &faults);
+        self.pass(Hop::Nic, packet);
         None
     }
 
-    fn send_once(&mut self, packet: Packet, faults: &Faults) {
+    /// Lets a packet go on, once, twice or never.
+    pub(super) fn pass(&mut self, hop: Hop, packet: Packet) {
+        let faults = self.faults;
+        if self.chance(faults.duplication) {
+            self.pass_once(hop, packet.clone(), &faults);
+        }
+        self.pass_once(hop, packet, &faults);
+    }
+
+    fn pass_once(&mut self, hop: Hop, packet: Packet, faults: &Faults) {
         let (from, to) = (packet.from, packet.to);
-        if self.is_cut(from, to) || self.is_dropped(from, to) || self.chance(faults.loss) {
+        if (hop == Hop::Nic && self.is_lost(from, to)) || self.chance(faults.loss) {
             return;
         }
         let delay = match faults.delay {
@@ -124,17 +138,24 @@ impl Switch {
             most => self.next() % (u64::from(most) + 1),
         };
         if delay > 0 {
-            self.late.entry(self.now + delay).or_default().push(packet);
+            let due = self.late.entry(self.now + delay).or_default();
+            due.push((hop, packet));
             return;
         }
         let overtakes = self.chance(faults.reordering);
-        self.deliver(packet);
+        self.deliver(hop, packet);
         if overtakes
+            && hop == Hop::Nic
             && let Some(inbox) = &mut self.port(to).inbox
             && let Some(before) = inbox.len().checked_sub(2)
         {
             inbox.swap(before, before + 1);
         }
+    }
+
+    /// Whether nothing gets from a NIC to another one, or one of their ports drops it.
+    pub(super) fn is_lost(&mut self, from: u32, to: u32) -> bool {
+        self.is_cut(from, to) || self.is_dropped(from, to)
     }
 
     /// Whether one of the two ports drops a packet.
@@ -146,8 +167,10 @@ impl Switch {
         from != to && (drops(from) || drops(to))
     }
 
-    fn deliver(&mut self, packet: Packet) {
-        if let Some(inbox) = &mut self.port(packet.to).inbox {
+    fn deliver(&mut self, hop: Hop, packet: Packet) {
+        if hop != Hop::Nic {
+            self.climb(hop, packet);
+        } else if let Some(inbox) = &mut self.port(packet.to).inbox {
             inbox.push_back(packet);
         }
     }

@@ -1,8 +1,9 @@
-//! Reductions over a tree of switches: never a wrong result, always an end, one completion for each participant and
-//! operation, in order; whatever the fabric loses, delays and repeats.
+//! Reductions of NICs over a tree of switches: never a wrong result, always an end, one completion for
+//! each participant and operation, in order; whatever the fabric loses, delays and repeats.
 //!
-//! The participants here are software of these tests: a root that finishes each reduction and asks again for what is
-//! missing, and leaves that fetch a result which they missed. What the switches do is the engine's.
+//! The participants here are software of these tests: a root that finishes each reduction and asks
+//! again for what is missing, and leaves that fetch a result which they missed. What NICs, switches
+//! and fabric do is the engine's.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -10,7 +11,10 @@
 )]
 
 mod engines;
+mod members;
 mod network;
 mod participant;
 mod properties;
+#[path = "../rig/mod.rs"]
+mod rig;
 mod software;

@@ -1,8 +1,8 @@
 //! A root and leaves.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use cxi_engine::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
+use cxi_hw::reduction::{REDUCTIONS, ReductionPacket, ResultCode, Sequence};
 
 /// How long a root waits for contributions, and a leaf for a result.
 pub(crate) const RETRY: u64 = 60;
@@ -13,6 +13,17 @@ pub(crate) const FETCH: u64 = 200;
 pub(crate) struct Contribution {
     pub(crate) op: u8,
     pub(crate) payload: [u64; 4],
+}
+
+impl Contribution {
+    fn packet(self) -> ReductionPacket {
+        ReductionPacket {
+            op: self.op,
+            count: 1,
+            payload: self.payload,
+            ..ReductionPacket::default()
+        }
+    }
 }
 
 /// An operation that ended.
@@ -68,7 +79,6 @@ struct RootReduction {
     armed: bool,
     own: Option<Contribution>,
     others: Option<ReductionPacket>,
-    seen: BTreeSet<u32>,
     timer: u64,
     saved: Option<ReductionPacket>,
 }
@@ -128,11 +138,11 @@ impl Root {
         let mut sent = Sent::new();
         let id = usize::from(id);
         let reduction = &mut self.reductions[id];
-        if packet.answered == reduction.now && reduction.seen.insert(packet.sender) {
-            reduction.others = Some(match reduction.others {
-                None => *packet,
-                Some(others) => merged(&others, packet),
-            });
+        if packet.answered == reduction.now {
+            match &mut reduction.others {
+                None => reduction.others = Some(*packet),
+                Some(others) => others.add(packet),
+            }
             self.finish(id, &mut sent);
         }
         sent
@@ -148,13 +158,10 @@ impl Root {
         let Some(own) = reduction.own else {
             return;
         };
-        let own = ReductionPacket {
-            op: own.op,
-            count: 1,
-            payload: own.payload,
-            ..ReductionPacket::default()
-        };
-        let all = reduction.others.map_or(own, |others| merged(&own, &others));
+        let mut all = own.packet();
+        if let Some(others) = &reduction.others {
+            all.add(others);
+        }
         assert!(
             all.count <= self.participants,
             "a contribution counts twice"
@@ -186,7 +193,6 @@ impl RootReduction {
     fn ask_again(&mut self, id: usize, sent: &mut Sent) {
         self.now = self.now.next();
         self.others = None;
-        self.seen.clear();
         let order = ReductionPacket {
             sequence: self.now,
             arm: true,
@@ -201,25 +207,6 @@ impl RootReduction {
         };
         sent.extend([(id as u8, clear), (id as u8, order)]);
     }
-}
-
-/// What the root's software makes of two packets.
-fn merged(one: &ReductionPacket, other: &ReductionPacket) -> ReductionPacket {
-    let mut merged = ReductionPacket {
-        count: one.count + other.count,
-        code: one.code.max(other.code),
-        ..*one
-    };
-    if one.op == other.op {
-        if let Some(op) = ReduceOp::from_number(one.op) {
-            let (payload, code) = op.merge(one.payload, other.payload);
-            merged.payload = payload;
-            merged.code = merged.code.max(code);
-        }
-    } else {
-        merged.code = merged.code.max(ResultCode::OPERATION_MISMATCH);
-    }
-    merged
 }
 
 #[derive(Debug, Default)]
@@ -318,11 +305,8 @@ impl LeafReduction {
         let packet = ReductionPacket {
             sender: index,
             sequence,
-            op: own.op,
-            count: 1,
             answered: sequence,
-            payload: own.payload,
-            ..ReductionPacket::default()
+            ..own.packet()
         };
         Some((id as u8, packet))
     }

@@ -1,9 +1,10 @@
 //! Any tree, any operations, any faults.
 
-use cxi_engine::reduction::{ReduceOp, ResultCode, Sequence};
+use cxi_engine::Faults;
+use cxi_hw::reduction::{ReduceOp, ResultCode, Sequence};
 use proptest::prelude::*;
 
-use crate::network::{Faults, Network, Shape};
+use crate::network::{Network, Shape};
 use crate::participant::Contribution;
 use crate::software;
 
@@ -21,31 +22,31 @@ const OPS: [ReduceOp; 11] = [
     ReduceOp::FloatSum,
 ];
 
+/// When faults end.
+const UNTIL: u64 = 2000;
+
 fn shape() -> impl Strategy<Value = Shape> {
-    (0..5_usize, 1..10_usize).prop_flat_map(|(switches, leaves)| {
-        let parents: Vec<_> = (0..switches).map(|child| 0..=child).collect();
-        let homes = prop::collection::vec(0..=switches, leaves);
-        // Around the end of the circle, too.
-        let first = prop::sample::select(vec![0, 500, 1015, 1021]);
-        (parents, homes, 0..150_u64, first).prop_map(|(parents, homes, timeout, first)| Shape {
-            parents,
-            homes,
-            timeout,
-            first: Sequence::new(first),
-        })
+    // Around the end of the circle, too.
+    let first = prop::sample::select(vec![0, 500, 1015, 1021]);
+    (1..10_usize, 2..6_usize, 0..150_u64, first).prop_map(|(leaves, ports, timeout, first)| Shape {
+        leaves,
+        ports,
+        timeout,
+        first: Sequence::new(first),
     })
 }
 
 fn faults() -> impl Strategy<Value = Faults> {
-    (any::<u64>(), 0..100_u8, 0..100_u8, 0..90_u64).prop_map(|(seed, loss, duplication, delay)| {
-        Faults {
+    let chance = || 0..25_000_u16;
+    (any::<u64>(), chance(), chance(), chance(), 0..90_u16).prop_map(
+        |(seed, loss, duplication, reordering, delay)| Faults {
             seed,
             loss,
             duplication,
+            reordering,
             delay,
-            until: 3000,
-        }
-    })
+        },
+    )
 }
 
 /// Operations, each with what every participant brings.
@@ -74,7 +75,7 @@ fn work(participants: usize) -> impl Strategy<Value = Work> {
 
 fn case() -> impl Strategy<Value = (Shape, Work, Faults)> {
     shape().prop_flat_map(|shape| {
-        let participants = shape.homes.len() + 1;
+        let participants = shape.leaves + 1;
         (Just(shape), work(participants), faults())
     })
 }
@@ -95,7 +96,7 @@ proptest! {
 
     #[test]
     fn results_are_right_once_and_in_order((shape, work, faults) in case()) {
-        let mut network = Network::new(&shape, &contributions(&work), faults);
+        let mut network = Network::new(&shape, &contributions(&work), faults, UNTIL);
         let expected: Vec<_> = work
             .iter()
             .enumerate()
@@ -113,7 +114,7 @@ proptest! {
     #[test]
     fn engines_spare_the_root_packets((shape, work, _) in case()) {
         let shape = Shape { timeout: 10_000, ..shape };
-        let mut network = Network::new(&shape, &contributions(&work), Faults::default());
+        let mut network = Network::new(&shape, &contributions(&work), Faults::default(), 0);
         network.run(work.len());
         prop_assert_eq!(network.at_root, work.len() as u64);
     }
@@ -123,8 +124,8 @@ proptest! {
 #[test]
 fn a_mismatch_is_everybodys() {
     let shape = Shape {
-        parents: vec![0],
-        homes: vec![0, 1, 1],
+        leaves: 3,
+        ports: 2,
         timeout: 100,
         first: Sequence::new(0),
     };
@@ -140,7 +141,7 @@ fn a_mismatch_is_everybodys() {
             4
         ];
         work[odd][1].op = ReduceOp::Max.number();
-        for completions in Network::new(&shape, &work, Faults::default()).run(3) {
+        for completions in Network::new(&shape, &work, Faults::default(), 0).run(3) {
             let codes: Vec<ResultCode> = completions.iter().map(|(_, _, code)| *code).collect();
             assert_eq!(
                 codes,
@@ -157,8 +158,8 @@ fn a_mismatch_is_everybodys() {
 #[test]
 fn the_same_seed_does_the_same() {
     let shape = Shape {
-        parents: vec![0, 0],
-        homes: vec![1, 1, 2, 2],
+        leaves: 4,
+        ports: 2,
         timeout: 50,
         first: Sequence::new(0),
     };
@@ -175,12 +176,12 @@ fn the_same_seed_does_the_same() {
     let packets = |seed| {
         let faults = Faults {
             seed,
-            loss: 60,
-            duplication: 60,
+            loss: 15_000,
+            duplication: 15_000,
             delay: 40,
-            until: 3000,
+            ..Faults::default()
         };
-        let mut network = Network::new(&shape, &work, faults);
+        let mut network = Network::new(&shape, &work, faults, UNTIL);
         network.run(30);
         network.at_root
     };

@@ -1,6 +1,6 @@
 //! The same reductions without a network.
 
-use cxi_engine::reduction::{ReduceOp, ResultCode};
+use cxi_hw::reduction::{ReduceOp, ResultCode};
 
 /// What all contributions come to; integers in a width in which nothing overflows.
 pub(crate) fn reduce(op: ReduceOp, contributions: &[[u64; 4]]) -> ([u64; 4], ResultCode) {

@@ -1,7 +1,7 @@
 //! 5: addresses and who sends.
 
 use cxi_engine::{PortalOptions, Settings};
-use cxi_hw::{EventType, FabricAddress, FullDma, MatchId, ReturnCode, TargetCommand};
+use cxi_hw::{DmaFlags, EventType, FabricAddress, FullDma, MatchId, ReturnCode, TargetCommand};
 
 use crate::rig::*;
 
@@ -134,13 +134,28 @@ fn a_portal_is_found_by_vni_then_profile_then_pid() {
 }
 
 #[test]
-fn rule_5_5_groups_are_refused() {
+fn rule_5_5_only_reductions_go_to_multicast_trees() {
     let mut rig = Rig::new();
-    rig.put(&FullDma {
-        dfa: FabricAddress(0x1ff << 23 | 7),
-        ..put(1)
-    });
-    assert_eq!(rig.event(EQ).code(), ReturnCode::INVALID_DFA_FORMAT);
+    let reduction = DmaFlags::RESTRICTED | DmaFlags::REDUCTION;
+    let to_tree = |command: FullDma, flags| FullDma {
+        dfa: FabricAddress::multicast(7, 3),
+        flags: command.flags | flags,
+        ..command
+    };
+    for command in [
+        to_tree(put(1), DmaFlags::empty()),
+        to_tree(put(1), DmaFlags::RESTRICTED),
+        to_tree(put(1), DmaFlags::REDUCTION),
+        to_tree(get(1), reduction),
+        to_tree(put(4096), reduction),
+    ] {
+        rig.put(&command);
+        assert_eq!(rig.event(EQ).code(), ReturnCode::INVALID_DFA_FORMAT);
+    }
+    // It has left. Whether somebody is there nobody knows.
+    rig.put(&to_tree(put(49), reduction));
+    let ack = rig.event(EQ).initiator();
+    assert_eq!((ack.return_code, ack.mlength), (ReturnCode::OK, 49));
 }
 
 /// A NIC that gets another address is found under that one.

@@ -165,7 +165,7 @@ impl DataPath {
     fn work(mut state: MutexGuard<'_, State>) -> bool {
         let mut worked = state.turn();
         let wire = Arc::clone(&state.wire);
-        let waits = state.engine.awaits_answers();
+        let waits = state.engine.awaits_answers() || wire.fabric().needs_time();
         drop(state);
         if waits {
             wire.expect_answers();

@@ -32,17 +32,22 @@ impl DataPath {
         self.state().engine.remove_receive_profile(profile);
     }
 
-    /// PTE_MAP.
-    pub(crate) fn map_portal(&self, profile: u32, pid: u32, index: u32, portal: u32) {
-        let mut state = self.state();
-        let (pid, index, portal) = (small(pid), small(index), small(portal));
-        state.engine.map_portal(profile, pid, index, portal);
+    /// PTE_MAP: for a PID, or to a multicast address.
+    pub(crate) fn map_portal(&self, profile: u32, pid: Option<u32>, offset: u32, portal: u32) {
+        let engine = &mut self.state().engine;
+        match pid {
+            Some(pid) => engine.map_portal(profile, small(pid), small(offset), small(portal)),
+            None => engine.map_multicast(profile, offset, small(portal)),
+        }
     }
 
     /// PTE_UNMAP.
-    pub(crate) fn unmap_portal(&self, profile: u32, pid: u32, index: u32) {
-        let mut state = self.state();
-        state.engine.unmap_portal(profile, small(pid), small(index));
+    pub(crate) fn unmap_portal(&self, profile: u32, pid: Option<u32>, offset: u32) {
+        let engine = &mut self.state().engine;
+        match pid {
+            Some(pid) => engine.unmap_portal(profile, small(pid), small(offset)),
+            None => engine.unmap_multicast(profile, offset),
+        }
     }
 
     /// ATU_MAP.

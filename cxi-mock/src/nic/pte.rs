@@ -215,10 +215,9 @@ impl Device {
         }
         if let Some(domain) = self.domains.get_mut(domain) {
             domain.mapped += 1;
-            if !multicast {
-                let (profile, pid) = (domain.pids.number(), domain.pid);
-                self.data_path.map_portal(profile, pid, offset, map.pte);
-            }
+            let pid = (!multicast).then_some(domain.pid);
+            let profile = domain.pids.number();
+            self.data_path.map_portal(profile, pid, offset, map.pte);
         }
         Ok(id)
     }
@@ -245,10 +244,9 @@ impl Device {
         }
         if let Some(domain) = self.domains.get_mut(domain) {
             domain.mapped = domain.mapped.saturating_sub(1);
-            if !multicast {
-                let (profile, pid) = (domain.pids.number(), domain.pid);
-                self.data_path.unmap_portal(profile, pid, offset);
-            }
+            let pid = (!multicast).then_some(domain.pid);
+            let profile = domain.pids.number();
+            self.data_path.unmap_portal(profile, pid, offset);
         }
         Ok(())
     }

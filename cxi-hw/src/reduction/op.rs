@@ -1,8 +1,9 @@
-//! What engines compute.
+//! What is computed.
 
-use super::packet::{ReductionPacket, ResultCode};
+use super::{ReductionPacket, ResultCode};
 
-/// An operation that engines merge. Reproducible sums and sums that round otherwise than to the nearest they let through.
+/// An operation that the model of a switch merges. Reproducible sums, and sums that round otherwise
+/// than to the nearest, it lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReduceOp {
@@ -180,16 +181,19 @@ fn places(one: [u64; 4], other: [u64; 4], less: impl Fn(u64, u64) -> bool) -> [u
     [least, at, greatest, there]
 }
 
-/// Adds a contribution to what was merged before, of operations that engines merge.
-pub(super) fn add(merged: &mut ReductionPacket, packet: &ReductionPacket) {
-    merged.count = merged.count.saturating_add(packet.count);
-    merged.code = merged.code.max(packet.code);
-    match ReduceOp::from_number(packet.op) {
-        Some(op) if packet.op == merged.op => {
-            let (payload, code) = op.merge(merged.payload, packet.payload);
-            merged.payload = payload;
-            merged.code = merged.code.max(code);
+impl ReductionPacket {
+    /// Adds a contribution to those that are in this packet. The larger result code counts;
+    /// [`ResultCode::OPERATION_MISMATCH`] if the operations differ, or are not of [`ReduceOp`].
+    pub fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.code = self.code.max(other.code);
+        match ReduceOp::from_number(other.op) {
+            Some(op) if other.op == self.op => {
+                let (payload, code) = op.merge(self.payload, other.payload);
+                self.payload = payload;
+                self.code = self.code.max(code);
+            }
+            _ => self.code = self.code.max(ResultCode::OPERATION_MISMATCH),
         }
-        _ => merged.code = merged.code.max(ResultCode::OPERATION_MISMATCH),
     }
 }

@@ -1,11 +1,10 @@
 //! The packet of a reduction: 49 bytes, whatever the operation.
 
-/// Bytes of a packet.
-const LEN: usize = 49;
 /// Sequence numbers are 0 to 1021.
 const SEQUENCES: u16 = 1022;
 
-/// A sequence number of a reduction. They come round again: one of two is the newer one if it is less than half the circle ahead.
+/// A sequence number of a reduction. They come round again: one of two is the newer one if it is less
+/// than half the circle ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sequence(u16);
 
@@ -91,9 +90,12 @@ pub struct ReductionPacket {
 }
 
 impl ReductionPacket {
+    /// Bytes of a packet.
+    pub const BYTES: usize = 49;
+
     /// The bytes.
     #[must_use]
-    pub fn encode(&self) -> [u8; LEN] {
+    pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut header = Bits::default();
         header.push(self.sequence.0.into(), 10);
         header.push(self.arm.into(), 1);
@@ -106,7 +108,7 @@ impl ReductionPacket {
         header.push(self.retry.into(), 1);
         header.push(0, 2);
         header.push(self.cookie.into(), 32);
-        let mut bytes = [0; LEN];
+        let mut bytes = [0; Self::BYTES];
         bytes[1..5].copy_from_slice(&self.sender.to_le_bytes());
         bytes[5..17].copy_from_slice(&header.bits.to_be_bytes()[4..]);
         for (chunk, word) in bytes[17..].chunks_exact_mut(8).zip(self.payload) {
@@ -118,7 +120,7 @@ impl ReductionPacket {
     /// Reads the bytes; None unless there are 49.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; LEN] = bytes.try_into().ok()?;
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let mut header = [0; 16];
         header[4..].copy_from_slice(&bytes[5..17]);
         let mut header = Bits {

@@ -1,16 +1,19 @@
-//! The reduction engines of a switch: they merge what participants of a multicast tree send towards its root.
+//! The reduction engines of a switch: they merge what participants of a multicast tree send towards
+//! its root. A [`Fabric`](crate::Fabric) has them for each [`MulticastTree`](crate::MulticastTree).
 //!
-//! A tree has one root, whose software finishes each reduction, and switches on the way to it. A switch has eight engines for a
-//! tree, one for each reduction id. The root *arms* them for a sequence number, as it multicasts the result of the
-//! reduction before, or an order to contribute again. An armed engine holds contributions with that number back and merges
-//! them; it sends one packet on when it has as many as there are participants below, or when its time is over. All else
-//! passes as it came. So no result depends on engines: they only spare the root packets.
+//! A tree has one root, whose software finishes each reduction, and switches on the way to it. A
+//! switch has eight engines for a tree, one for each reduction id. The root *arms* them for a sequence
+//! number, as it multicasts the result of the reduction before, or an order to contribute again. An
+//! armed engine holds contributions with that number back and merges them; it sends one packet on when
+//! it has as many as there are participants below, or when its time is over. All else passes as it
+//! came. So no result depends on engines: they only spare the root packets.
 //!
-//! A packet that comes twice counts once, here and at the root, as who sent it is known. Links of the real fabric do not
+//! A packet that comes twice counts once, as who sent it is known. Links of the real fabric do not
 //! deliver twice; a faulty one of this model does.
 //!
 //! ```
-//! use cxi_engine::reduction::{ReduceOp, ReductionEngines, ReductionPacket, Sequence};
+//! use cxi_engine::reduction::ReductionEngines;
+//! use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
 //!
 //! let mut switch = ReductionEngines::new(100, 2, 1000);
 //! let order = ReductionPacket { sequence: Sequence::new(1), arm: true, ..Default::default() };
@@ -28,16 +31,9 @@
 //! assert_eq!((merged.count, merged.payload[0]), (2, 40));
 //! ```
 
-mod merge;
-mod packet;
-
 use std::collections::BTreeSet;
 
-pub use merge::ReduceOp;
-pub use packet::{ReductionPacket, ResultCode, Sequence};
-
-/// Reductions of a tree that can be under way at a time.
-pub const REDUCTIONS: usize = 8;
+use cxi_hw::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
 
 /// What a switch has for a tree.
 #[derive(Clone, Debug)]
@@ -66,8 +62,8 @@ struct Armed {
 }
 
 impl ReductionEngines {
-    /// Engines of a switch with so many participants below it. The number is what merged packets are sent under: one that no
-    /// participant and no other switch of the tree has. An engine waits for `timeout` from the time it is armed.
+    /// Engines of a switch with so many participants below it. The number is what merged packets are
+    /// sent under: one that no participant and no other switch of the tree has. An engine waits for `timeout` from the time it is armed.
     #[must_use]
     pub fn new(number: u32, participants: u32, timeout: u64) -> Self {
         Self {
@@ -132,7 +128,7 @@ impl ReductionEngines {
             ..*packet
         });
         if armed.merged.is_some() {
-            merge::add(&mut merged, packet);
+            merged.add(packet);
         }
         armed.merged = Some(merged);
         if merged.count < self.participants {
@@ -154,6 +150,12 @@ impl ReductionEngines {
             Some((reduction, armed.merged?))
         };
         (0..).zip(&mut self.engines).filter_map(over).collect()
+    }
+
+    /// Whether contributions are held back.
+    pub(crate) fn holds(&self) -> bool {
+        let mut armed = self.engines.iter().filter_map(|it| it.armed.as_ref());
+        armed.any(|armed| armed.merged.is_some())
     }
 
     /// When the next engine's time is over.
