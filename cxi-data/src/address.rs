@@ -1,4 +1,4 @@
-//! Who is who on the fabric.
+//! Addresses of processes on the fabric.
 
 use cxi::DeviceInfo;
 use cxi::lni::Domain;
@@ -14,9 +14,9 @@ pub struct Address {
 }
 
 impl Address {
-    /// The address that a domain of a device has.
+    /// The address of a domain of a device.
     #[must_use]
-    pub fn of(info: &DeviceInfo, domain: &Domain) -> Self {
+    pub fn new(info: &DeviceInfo, domain: &Domain) -> Self {
         Self {
             nid: info.nid,
             // A PID has nine bits at most.
@@ -40,17 +40,17 @@ impl Address {
     pub(crate) fn of_initiator(id: MatchId, pid_bits: u32) -> Self {
         Self {
             nid: id.id(pid_bits),
-            // As in `of`.
+            // As in `new`.
             pid: u16::try_from(id.pid(pid_bits)).unwrap_or(u16::MAX),
         }
     }
 
-    /// Of a RENDEZVOUS event, which has a destination there.
+    /// From a RENDEZVOUS event, which has a fabric address there.
     pub(crate) fn of_source(word: u32, pid_bits: u32) -> Self {
         let source = FabricAddress(word);
         Self {
             nid: source.nid(),
-            // As in `of`.
+            // As in `new`.
             pid: u16::try_from(source.pid(pid_bits)).unwrap_or(u16::MAX),
         }
     }

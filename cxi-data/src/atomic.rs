@@ -7,9 +7,9 @@ use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Error, Report, Result, Slice, Target};
 
-/// A number that an atomic works with.
+/// An operand of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the types of Rust")]
+#[allow(missing_docs, reason = "the variants are Rust's types")]
 pub enum Operand {
     I8(i8),
     U8(u8),
@@ -95,7 +95,7 @@ pub struct Atomic<'a> {
 impl<'a> Atomic<'a> {
     /// An operation with one operand, such as [`AtomicOp::SUM`] or [`AtomicOp::SWAP`].
     ///
-    /// What a type does not have ends with
+    /// An operation that the type does not have ends with
     /// [`ReturnCode::AMO_INVAL_OP_ERROR`](crate::ReturnCode::AMO_INVAL_OP_ERROR).
     pub fn new(op: AtomicOp, operand: impl Into<Operand>, to: Target) -> Self {
         Self {
@@ -109,8 +109,8 @@ impl<'a> Atomic<'a> {
         }
     }
 
-    /// Stores `new` if `expected` compares to what is there as `how` says, with `expected` on the
-    /// left.
+    /// Stores `new` if `expected` compares to the value at the target as `how` says, with
+    /// `expected` on the left.
     pub fn compare_and_swap<T: Into<Operand>>(
         how: CompareOp,
         expected: T,
@@ -131,7 +131,7 @@ impl<'a> Atomic<'a> {
         }
     }
 
-    /// Copies what was there before to the start of a slice.
+    /// Copies the previous value to the start of a slice.
     pub const fn fetch(mut self, into: Slice<'a>) -> Self {
         self.fetch = Some(into);
         self

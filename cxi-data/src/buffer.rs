@@ -1,4 +1,4 @@
-//! Memory that operations use.
+//! Memory for operations.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -9,11 +9,12 @@ use cxi::{DeviceMemory, Lni};
 
 use crate::{Error, Result};
 
-/// Registered memory: the NIC may read and write it at any time, for as long as it is there.
+/// Registered memory: the NIC may read and write it at any time, for as long as the buffer exists.
 ///
 /// There is no reference to its bytes, only copies in and out, so nothing that the NIC does can
-/// break a promise of Rust's. Dropping it unmaps it before it is freed: what is under way then
-/// fails with [`ReturnCode::NO_TRANSLATION`](crate::ReturnCode::NO_TRANSLATION), and touches nothing.
+/// break a guarantee of Rust's. Dropping it unmaps it before it is freed: what is under way then
+/// fails with [`ReturnCode::NO_TRANSLATION`](crate::ReturnCode::NO_TRANSLATION), and touches
+/// nothing.
 #[derive(Debug)]
 pub struct Buffer {
     md: Md,
@@ -25,7 +26,7 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// As [`Lni::map_memory`]; [`Error::Memory`] when there is no such amount of memory.
+    /// As [`Lni::map_memory`]; [`Error::Memory`] when there is not enough memory.
     pub fn new(lni: &Lni, len: usize) -> Result<Self> {
         let memory = Arc::new(DeviceMemory::new(len)?);
         let md = lni.map_memory(&memory, &MapOptions::new())?;
@@ -67,7 +68,7 @@ impl Buffer {
         }
     }
 
-    /// Where in the buffer an address is that an event names, such as
+    /// The offset in the buffer of an address that an event names, such as
     /// [`Arrival::start`](crate::Arrival::start).
     #[must_use]
     pub fn position(&self, iova: u64) -> Option<usize> {
@@ -75,7 +76,7 @@ impl Buffer {
         (position < self.len()).then_some(position)
     }
 
-    /// Copies bytes out. Not in one piece: the NIC may write in between.
+    /// Copies bytes out. The copy is not atomic: the NIC may write in between.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl Buffer {
         copied.map_err(|_| self.beyond(offset, len))
     }
 
-    /// Copies bytes in. Not in one piece: the NIC may read in between.
+    /// Copies bytes in. The copy is not atomic: the NIC may read in between.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl Buffer {
     }
 }
 
-/// A part of a [`Buffer`], as commands have it.
+/// A part of a [`Buffer`], for commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
     pub(crate) iova: u64,
@@ -130,7 +131,7 @@ impl Slice<'_> {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

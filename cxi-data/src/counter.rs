@@ -24,7 +24,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Puts a counting event to use.
+    /// Takes over a counting event.
     ///
     /// # Errors
     ///
@@ -47,18 +47,19 @@ impl Counter {
         self.id
     }
 
-    /// What the NIC wrote last.
+    /// The value that the NIC wrote last.
     #[must_use]
     pub fn value(&self) -> CounterValue {
         self.event.value()
     }
 
-    /// Forgets what the NIC wrote last; [`wait`](Self::wait) waits for the next time.
+    /// Discards the value that the NIC wrote last; [`wait`](Self::wait) waits for the next one.
     pub fn clear(&self) {
         self.event.clear();
     }
 
-    /// Waits until the NIC has written the value since it was cleared. Spins, and lets others run.
+    /// Waits until the NIC has written the value since it was cleared. Spins, and yields the
+    /// processor.
     ///
     /// # Errors
     ///
@@ -128,7 +129,7 @@ impl CounterCommand {
         command
     }
 
-    /// Forgets all triggered commands that wait for the counter.
+    /// Discards all triggered commands that wait for the counter.
     pub fn cancel(counter: &Counter) -> Self {
         Self::new(CtOp::CANCEL, counter)
     }

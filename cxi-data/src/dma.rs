@@ -47,7 +47,7 @@ impl<'a> Dma<'a> {
 
     options!(offset match_bits header_data restricted report);
 
-    /// Ends when all that was put before can be seen at the target.
+    /// Ends only when all earlier puts can be seen at the target.
     pub const fn flush(mut self) -> Self {
         self.flags = self.flags.union(DmaFlags::FLUSH);
         self
@@ -84,56 +84,49 @@ impl Post<Transmit> for Dma<'_> {
     }
 }
 
-/// A restricted put or get in half the room of a [`Dma`]. Only failures are events, without a
-/// token; successes count.
+/// A restricted put or get in half the room of a [`Dma`]. Only failures are reported as events,
+/// without a token; successes can be counted.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
-pub struct Nomatch<'a> {
-    op: DmaOp,
-    local: Slice<'a>,
-    to: Target,
-    offset: u64,
-    report: Report,
-}
+pub struct Nomatch<'a>(Dma<'a>);
 
 impl<'a> Nomatch<'a> {
-    const fn new(op: DmaOp, local: Slice<'a>, to: Target) -> Self {
-        Self {
-            op,
-            local,
-            to,
-            offset: 0,
-            report: Report::none(),
-        }
-    }
-
     /// Copies bytes to a target.
     pub const fn put(from: Slice<'a>, to: Target) -> Self {
-        Self::new(DmaOp::NOMATCH_PUT, from, to)
+        Self(Dma::new(DmaOp::NOMATCH_PUT, from, to))
     }
 
     /// Copies bytes from a target.
     pub const fn get(into: Slice<'a>, from: Target) -> Self {
-        Self::new(DmaOp::NOMATCH_GET, into, from)
+        Self(Dma::new(DmaOp::NOMATCH_GET, into, from))
     }
 
-    options!(offset report);
+    /// As [`Dma::offset`].
+    pub const fn offset(self, offset: u64) -> Self {
+        Self(self.0.offset(offset))
+    }
+
+    /// How its end is reported.
+    pub const fn report(self, report: Report) -> Self {
+        Self(self.0.report(report))
+    }
 }
 
 impl Post<Transmit> for Nomatch<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
-        let (dfa, index_ext) = self.to.encode(queue.pid_bits);
+        let Self(dma) = self;
+        let (dfa, index_ext) = dma.to.encode(queue.pid_bits);
         let command = NomatchDma {
-            command: CommandByte::new(Class::DMA, 0, self.op.0),
+            command: CommandByte::new(Class::DMA, 0, dma.op.0),
             index_ext,
-            lac: self.local.lac,
-            flags: self.report.flags | DmaFlags::RESTRICTED,
+            lac: dma.local.lac,
+            flags: dma.report.flags | DmaFlags::RESTRICTED,
             dfa,
-            remote_offset: self.offset,
-            local_addr: self.local.iova,
-            request_len: self.local.request_len()?,
-            ct: self.report.ct,
-            eq: self.report.eq,
+            remote_offset: dma.offset,
+            local_addr: dma.local.iova,
+            request_len: dma.local.request_len()?,
+            ct: dma.report.ct,
+            eq: dma.report.eq,
         };
         queue.write(&command.encode())
     }

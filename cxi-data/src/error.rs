@@ -9,7 +9,7 @@ use cxi_hw::ReturnCode;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something was not done.
+/// Why an operation was not performed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,10 +29,10 @@ pub enum Error {
     /// Events were lost because an event queue was full.
     #[error("events were lost: the event queue was full")]
     Overflow,
-    /// Nothing came in time.
-    #[error("nothing came within {0:?}")]
+    /// Nothing arrived in time.
+    #[error("nothing arrived within {0:?}")]
     TimedOut(Duration),
-    /// A range that is not in a buffer.
+    /// A range that is not inside a buffer.
     #[error("bytes {} to {}: expected a range within the {len} bytes of the buffer", .range.start, .range.end)]
     OutOfBounds {
         /// The range.
@@ -51,18 +51,18 @@ pub enum Error {
     /// Operands of an atomic that do not go together.
     #[error("{0}")]
     Operands(&'static str),
-    /// A number of the driver that no command has room for.
+    /// A number of the driver that is too large for commands.
     #[error("{what} {number}: expected at most {most}")]
     Number {
-        /// What it is a number of.
+        /// What it numbers.
         what: &'static str,
         /// The number.
         number: u32,
         /// The highest.
         most: u32,
     },
-    /// The event queue holds what is no event.
-    #[error("the event queue holds no event at byte {at}, and is not empty there")]
+    /// The event queue holds something that is not an event.
+    #[error("the event queue holds something that is not an event at byte {at}")]
     NoEvent {
         /// Where.
         at: usize,
@@ -70,8 +70,8 @@ pub enum Error {
     /// The driver refused something.
     #[error(transparent)]
     Device(#[from] cxi::Error),
-    /// A window or a buffer of another size than the driver said.
-    #[error("memory shared with the NIC is smaller than the driver said: {0}")]
+    /// A window or a buffer is not of the size that the driver reported.
+    #[error("memory shared with the NIC is smaller than the driver reported: {0}")]
     Memory(#[from] Errno),
 }
 
@@ -91,7 +91,7 @@ impl Failure {
     }
 }
 
-/// What the codes mean that programs meet.
+/// The meaning of the codes that programs may meet.
 fn reason(code: ReturnCode) -> &'static str {
     match code {
         ReturnCode::UNDELIVERABLE => "the NIC cannot be reached",
@@ -102,7 +102,7 @@ fn reason(code: ReturnCode) -> &'static str {
         }
         ReturnCode::NO_MATCH => "nothing matches",
         ReturnCode::NO_SPACE => "the pool of list entries is empty",
-        ReturnCode::ENTRY_NOT_FOUND => "there is no list entry for it",
+        ReturnCode::ENTRY_NOT_FOUND => "the list entry was not found",
         ReturnCode::VNI_NOT_FOUND => "nobody receives on the VNI",
         ReturnCode::PTLTE_NOT_FOUND => "no PtlTE is mapped at the PID and portal index",
         ReturnCode::PTLTE_SW_MANAGED => "software manages the lists of the PtlTE",

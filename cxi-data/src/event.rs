@@ -1,4 +1,4 @@
-//! What events say.
+//! Events.
 
 use cxi_hw::{
     CommandFailure, EventSize, EventType, InitiatorShort, List, PtlteState, ReturnCode,
@@ -11,12 +11,12 @@ use crate::{Address, Failure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// SEND, ACK or REPLY: an operation of one's own has ended.
+    /// SEND, ACK or REPLY: an operation of this process has ended.
     Completion(Completion),
     /// PUT, GET, ATOMIC or FETCH_ATOMIC, one of them with OVERFLOW, RENDEZVOUS, MATCH or SEARCH: an
-    /// operation of somebody at one of one's own PtlTEs.
+    /// operation at a PtlTE of this process.
     Arrival(Arrival),
-    /// LINK or UNLINK: a list entry came or went.
+    /// LINK or UNLINK: a list entry was added or removed.
     Entry(EntryChange),
     /// STATE_CHANGE.
     State(StateChanged),
@@ -29,7 +29,7 @@ pub enum Event {
     },
     /// COMMAND_FAILURE: a command queue has stopped.
     Stopped(Stopped),
-    /// Something that has no meaning here.
+    /// An event of another type.
     Other(EventType),
 }
 
@@ -39,7 +39,7 @@ pub enum Event {
 pub struct Completion {
     /// SEND, ACK or REPLY.
     pub kind: EventType,
-    /// That of the [`Report`](crate::Report).
+    /// The token of the [`Report`](crate::Report).
     pub token: u64,
     /// Bytes that were moved.
     pub length: u32,
@@ -55,28 +55,28 @@ pub struct Completion {
 pub struct Arrival {
     /// What happened.
     pub kind: EventType,
-    /// Who did it; of RENDEZVOUS, where the rest of the message is.
+    /// The initiator; for RENDEZVOUS, where the rest of the message is.
     pub initiator: Address,
     /// Number of the PtlTE.
     pub pte: u16,
     /// The list that it matched.
     pub list: List,
-    /// That of the list entry; of SEARCH, that of the command.
+    /// The buffer id of the list entry; for SEARCH, that of the command.
     pub buffer_id: u16,
-    /// Its match bits.
+    /// Match bits of the operation.
     pub match_bits: u64,
-    /// What the initiator has added.
+    /// Header data of the initiator.
     pub header_data: u64,
-    /// Its VNI.
+    /// The VNI.
     pub vni: u16,
     /// Bytes that were moved.
     pub length: u32,
-    /// Bytes that were asked for; short events do not say.
+    /// Bytes that were requested; short events lack this.
     pub requested: Option<u32>,
-    /// The address of the bytes, for [`Buffer::position`](crate::Buffer::position); short events do
-    /// not say.
+    /// The address of the bytes, for [`Buffer::position`](crate::Buffer::position); short events
+    /// lack this.
     pub start: Option<u64>,
-    /// The operation has used the list entry up.
+    /// The operation has used up the list entry.
     pub unlinked: bool,
     /// How it ended.
     pub result: Result<(), Failure>,
@@ -92,7 +92,7 @@ pub struct EntryChange {
     pub pte: u16,
     /// The list.
     pub list: List,
-    /// That of the list entry.
+    /// The buffer id of the list entry.
     pub buffer_id: u16,
     /// The NIC unlinked it because it was used up.
     pub used_up: bool,
@@ -110,7 +110,7 @@ pub struct StateChanged {
     pub state: PtlteState,
     /// Why, if the NIC changed it.
     pub reason: Option<StateReason>,
-    /// Whether it is the state that was asked for.
+    /// Whether it is the requested state.
     pub result: Result<(), Failure>,
 }
 

@@ -20,7 +20,7 @@ const START: usize = FIRST_BLOCK as usize * BLOCK;
 /// Event queues of a NIC.
 const MOST: u32 = 2047;
 
-/// An event queue that is read.
+/// An event queue to read from.
 #[derive(Debug)]
 pub struct Events {
     queue: EventQueue,
@@ -35,7 +35,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Puts a new event queue to use.
+    /// Takes over a new event queue.
     ///
     /// # Errors
     ///
@@ -69,14 +69,14 @@ impl Events {
         self.id
     }
 
-    /// The queue itself, for what is reported to it.
+    /// The queue itself, for objects that report to it.
     #[must_use]
     pub const fn queue(&self) -> &EventQueue {
         &self.queue
     }
 
-    /// The events that are there. Their room goes back to the NIC when the iterator is dropped, or
-    /// before if there is much of it.
+    /// The events that have arrived. Their room goes back to the NIC when the iterator is dropped,
+    /// or before if there is much of it.
     ///
     /// An item is an error when events were lost ([`Error::Overflow`], behind the last one that was
     /// not), or a resize cannot be completed.
@@ -84,7 +84,7 @@ impl Events {
         Drain { events: self }
     }
 
-    /// The next event. Spins, and lets others run.
+    /// The next event. Spins, and yields the processor.
     ///
     /// # Errors
     ///
@@ -93,7 +93,8 @@ impl Events {
         until(most, || self.drain().next().transpose())
     }
 
-    /// Begins to move the queue to a buffer of another size (EQ_RESIZE); reading on ends it.
+    /// Begins to move the queue to a buffer of another size (EQ_RESIZE); reading events completes
+    /// that.
     ///
     /// # Errors
     ///
@@ -169,7 +170,7 @@ impl Events {
         Ok(self.queue.registers()?.ring(0, state)?)
     }
 
-    /// Whether events were lost since this was said last. Then the NIC goes on.
+    /// Whether events were lost since the last report of a loss. If so, the NIC goes on.
     fn lost(&mut self) -> Result<Option<Event>> {
         let mut status = [0; EqStatus::BYTES];
         status[WORD..2 * WORD].copy_from_slice(&self.memory.read_u64(WORD)?.to_le_bytes());
@@ -193,7 +194,7 @@ impl Events {
     }
 }
 
-/// The events of a queue, until there are none for now.
+/// The events that have arrived in a queue.
 #[derive(Debug)]
 pub struct Drain<'a> {
     events: &'a mut Events,

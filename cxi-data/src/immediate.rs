@@ -10,7 +10,7 @@ use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Error, Report, Result, Target};
 
-/// Most bytes of a command that is not restricted.
+/// The most bytes of a command that is not restricted.
 const MAX_UNRESTRICTED: usize = 192;
 /// Bytes of the longest command.
 const MAX_BYTES: usize = 8 * SLOT_BYTES;
@@ -64,7 +64,7 @@ impl Queue<Transmit> {
         Ok(())
     }
 
-    /// Writes a head and the bytes behind it as the shortest command that has room.
+    /// Writes a head and the bytes after it as the shortest command with room for them.
     fn write_immediate(&mut self, op: DmaOp, head: &[u8], bytes: &[u8], most: usize) -> Result<()> {
         let (len, end) = (bytes.len(), head.len() + bytes.len());
         let mut command = [0; MAX_BYTES];

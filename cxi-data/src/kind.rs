@@ -1,45 +1,31 @@
 //! Kinds of command queues, which take different commands.
 
-use cxi::lni::{Tgq, Txq};
 use cxi_hw::{CState, MatchId};
 
-use crate::queue::Windows;
-
-/// What a [`TransmitQueue`](crate::TransmitQueue) is.
+/// The kind of a [`TransmitQueue`](crate::TransmitQueue).
 #[derive(Debug)]
 pub struct Transmit {
     pub(crate) initiator: MatchId,
-    /// What the NIC keeps for immediate commands: nothing at first.
+    /// The state that the NIC keeps for immediate commands; empty at first.
     pub(crate) state: CState,
 }
 
-/// What a [`TriggeredQueue`](crate::TriggeredQueue) is.
+/// The kind of a [`TriggeredQueue`](crate::TriggeredQueue).
 #[derive(Debug)]
 pub struct Triggered {
     pub(crate) initiator: MatchId,
 }
 
-/// What a [`TargetQueue`](crate::TargetQueue) is.
+/// The kind of a [`TargetQueue`](crate::TargetQueue).
 #[derive(Debug)]
 pub struct Target(pub(crate) ());
 
 /// A kind of queue.
-pub trait Kind: Sized + sealed::Sealed {
-    #[doc(hidden)]
-    type Handle: Windows;
-}
+pub trait Kind: Sized + sealed::Sealed {}
 
-impl Kind for Transmit {
-    type Handle = Txq;
-}
-
-impl Kind for Triggered {
-    type Handle = Txq;
-}
-
-impl Kind for Target {
-    type Handle = Tgq;
-}
+impl Kind for Transmit {}
+impl Kind for Triggered {}
+impl Kind for Target {}
 
 mod sealed {
     pub trait Sealed {}

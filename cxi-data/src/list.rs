@@ -30,7 +30,7 @@ const fn list(list: LeList) -> List {
     }
 }
 
-/// Appends a list entry: memory for what others send, or to be fetched by them.
+/// Appends a list entry: memory that others may put to or get from.
 ///
 /// LINK reports it, unless unexpected messages use the entry up at once.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct Append<'a> {
 }
 
 impl<'a> Append<'a> {
-    /// An entry at the end of a list. It takes nothing before [`flags`](Self::flags) say what.
+    /// An entry at the end of a list. It accepts nothing until [`flags`](Self::flags) are set.
     pub fn new(pte: &Pte, to: LeList, memory: Slice<'a>) -> Self {
         let command = TargetCommand {
             command: byte(TargetOp::APPEND),
@@ -57,32 +57,32 @@ impl<'a> Append<'a> {
         }
     }
 
-    /// What it takes, and what it reports: usually [`TargetFlags::OP_PUT`] and more.
+    /// What it accepts and reports: usually at least [`TargetFlags::OP_PUT`].
     pub const fn flags(mut self, flags: TargetFlags) -> Self {
         self.command.flags = self.command.flags.union(flags);
         self
     }
 
-    /// A number that events have, and that [`Unlink`] finds it by.
+    /// A number that its events have, and by which [`Unlink`] finds it.
     pub const fn buffer_id(mut self, id: u16) -> Self {
         self.command.buffer_id = id;
         self
     }
 
-    /// The entry has an offset of its own: messages lie one behind the other, until fewer than
+    /// The entry is managed locally: messages are stored one after the other, until fewer than
     /// `min_free` bytes are left.
     pub const fn managed(mut self, min_free: u32) -> Self {
         self.command.min_free = min_free;
         self.flags(TargetFlags::MANAGE_LOCAL)
     }
 
-    /// Messages count in a counter, successes and failures.
+    /// Counts messages, successes and failures, in a counter.
     pub fn counted(mut self, counter: &Counter) -> Self {
         self.command.ct = counter.id();
         self.flags(TargetFlags::EVENT_CT_COMM)
     }
 
-    /// Appends succeed again after one that failed for want of list entries.
+    /// Lets appends succeed again after one that failed for lack of list entries.
     pub const fn restart(mut self) -> Self {
         self.command.restart_seq = true;
         self
@@ -105,7 +105,7 @@ impl Post<Target> for Append<'_> {
     }
 }
 
-/// Takes a list entry off its list; UNLINK reports it, or that there is none.
+/// Removes a list entry from its list. UNLINK reports that, or that none was found.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Unlink(TargetCommand);
@@ -132,7 +132,7 @@ impl Post<Target> for Unlink {
 /// Looks for unexpected messages.
 ///
 /// Each is a SEARCH event, and a SEARCH with [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH)
-/// ends the list. Deleted ones are overflow events.
+/// ends the search. Deleted messages give overflow events.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Search {
@@ -141,7 +141,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// All unexpected messages, for events with a buffer id of one's choice.
+    /// All unexpected messages, for events with this buffer id.
     pub fn new(pte: &Pte, buffer_id: u16) -> Self {
         let command = TargetCommand {
             command: byte(TargetOp::SEARCH),
@@ -158,13 +158,13 @@ impl Search {
         }
     }
 
-    /// The oldest only. If there is one, no other event follows.
+    /// Only the oldest. If there is one, no other event follows.
     pub const fn first(mut self) -> Self {
         self.command.flags = self.command.flags.union(TargetFlags::USE_ONCE);
         self
     }
 
-    /// Takes what it finds off the list.
+    /// Removes the messages that it finds from the list.
     pub const fn delete(mut self) -> Self {
         self.command.command = byte(TargetOp::SEARCH_AND_DELETE);
         self
@@ -190,12 +190,12 @@ impl Post<Target> for Search {
 pub struct SetState(cxi_hw::SetState);
 
 impl SetState {
-    /// Messages are taken.
+    /// Enables the PtlTE: messages are accepted.
     pub fn enable(pte: &Pte) -> Self {
         Self::new(pte, PtlteState::ENABLED)
     }
 
-    /// Messages are refused, and counted.
+    /// Disables the PtlTE: messages are refused, and counted.
     pub fn disable(pte: &Pte) -> Self {
         Self::new(pte, PtlteState::DISABLED)
     }
@@ -211,7 +211,7 @@ impl SetState {
         })
     }
 
-    /// Only if as many messages were dropped; otherwise STATE_CHANGE has
+    /// Only if this many messages were dropped; otherwise STATE_CHANGE has
     /// [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH), and the state stays.
     pub const fn if_dropped(mut self, count: u32) -> Self {
         self.0.drop_count = count;

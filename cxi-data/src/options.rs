@@ -3,22 +3,22 @@
 /// Methods for fields of the same names.
 macro_rules! options {
     (offset) => {
-        /// Where in the list entry of the target; 0 if not said. Entries that are managed locally
-        /// have an offset of their own.
+        /// The offset in the list entry of the target, 0 by default. Entries that are managed
+        /// locally have an offset of their own.
         pub const fn offset(mut self, offset: u64) -> Self {
             self.offset = offset;
             self
         }
     };
     (match_bits) => {
-        /// What decides which list entry of a matching PtlTE takes it.
+        /// The bits that select a list entry of a matching PtlTE.
         pub const fn match_bits(mut self, bits: u64) -> Self {
             self.match_bits = bits;
             self
         }
     };
     (header_data) => {
-        /// What the event at the target has for the program there.
+        /// Data for the event at the target.
         pub const fn header_data(mut self, data: u64) -> Self {
             self.header_data = data;
             self
@@ -26,7 +26,7 @@ macro_rules! options {
     };
     (restricted) => {
         /// Without matching, order or an event at the target: the NIC may send it by more than one
-        /// way. Match bits and header data do not travel.
+        /// way. Match bits and header data are not sent.
         pub const fn restricted(mut self) -> Self {
             self.flags = self.flags.union(cxi_hw::DmaFlags::RESTRICTED);
             self
@@ -40,14 +40,14 @@ macro_rules! options {
         }
     };
     (selection) => {
-        /// Match bits, of which those count that are not set in `ignore`.
+        /// Match bits. Those that are set in `ignore` do not count.
         pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
             self.command.match_bits = bits;
             self.command.ignore_bits = ignore;
             self
         }
 
-        /// Messages of one process only.
+        /// Only messages of one process.
         pub const fn from(mut self, initiator: $crate::Address) -> Self {
             self.from = Some(initiator);
             self

@@ -12,14 +12,14 @@ use crate::{Address, Result};
 pub type TransmitQueue = Queue<Transmit>;
 /// A queue for counters and for operations that wait for them.
 pub type TriggeredQueue = Queue<Triggered>;
-/// A queue for the lists of one's own PtlTEs.
+/// A queue for the lists of this process's PtlTEs.
 pub type TargetQueue = Queue<Target>;
 
 /// A command queue. Commands are read by the NIC in the order in which they were posted.
 #[derive(Debug)]
 pub struct Queue<K: Kind> {
     pub(crate) kind: K,
-    handle: K::Handle,
+    handle: Handle,
     ring: Ring,
     pub(crate) pid_bits: u32,
 }
@@ -29,7 +29,7 @@ pub trait Command<K: Kind>: Post<K> {}
 
 impl<K: Kind, C: Post<K>> Command<K> for C {}
 
-pub(crate) use sealed::{Post, Windows};
+pub(crate) use sealed::Post;
 
 mod sealed {
     use super::{Kind, Queue};
@@ -39,34 +39,37 @@ mod sealed {
     pub trait Post<K: Kind> {
         fn write(&self, queue: &mut Queue<K>) -> Result<()>;
     }
+}
 
-    /// Windows of a queue.
-    pub trait Windows: std::fmt::Debug {
-        fn commands(&self) -> cxi::Result<&cxi::Mapping>;
-        fn launch(&self) -> cxi::Result<&cxi::Mapping>;
-        fn units(&self) -> u32;
+/// A queue of the driver, for its windows.
+#[derive(Debug)]
+enum Handle {
+    Txq(Txq),
+    Tgq(Tgq),
+}
+
+impl Handle {
+    fn commands(&self) -> cxi::Result<&Mapping> {
+        match self {
+            Self::Txq(queue) => queue.commands(),
+            Self::Tgq(queue) => queue.commands(),
+        }
+    }
+
+    fn launch(&self) -> cxi::Result<&Mapping> {
+        match self {
+            Self::Txq(queue) => queue.write_pointer(),
+            Self::Tgq(queue) => queue.write_pointer(),
+        }
+    }
+
+    fn units(&self) -> u32 {
+        match self {
+            Self::Txq(queue) => queue.slots(),
+            Self::Tgq(queue) => queue.slots(),
+        }
     }
 }
-
-macro_rules! windows {
-    ($($handle:ident)*) => {$(
-        impl Windows for $handle {
-            fn commands(&self) -> cxi::Result<&Mapping> {
-                $handle::commands(self)
-            }
-
-            fn launch(&self) -> cxi::Result<&Mapping> {
-                self.write_pointer()
-            }
-
-            fn units(&self) -> u32 {
-                self.slots()
-            }
-        }
-    )*};
-}
-
-windows!(Txq Tgq);
 
 /// Does nothing, in one slot.
 const NOOP: CommandByte = CommandByte(0);
@@ -74,22 +77,22 @@ const NOOP: CommandByte = CommandByte(0);
 const COUNTER_NOOP: CommandByte = CommandByte::new(Class::CT, 1, CtOp::NOOP.0);
 
 impl TransmitQueue {
-    /// Puts a new queue to use: operations are a domain's.
+    /// Takes over a new queue. Its operations are those of a domain.
     ///
     /// # Errors
     ///
     /// The windows of the queue cannot be mapped.
     pub fn new(queue: Txq, info: &DeviceInfo, domain: &Domain) -> Result<Self> {
         let kind = Transmit {
-            initiator: Address::of(info, domain).match_id(info.pid_bits),
+            initiator: Address::new(info, domain).match_id(info.pid_bits),
             state: CState::default(),
         };
-        Self::with(kind, queue, NOOP, info)
+        Self::with(kind, Handle::Txq(queue), NOOP, info)
     }
 }
 
 impl TriggeredQueue {
-    /// Puts a new queue to use that was asked for with
+    /// Takes over a new queue that was requested with
     /// [`TxqOptions::triggered`](cxi::lni::TxqOptions::triggered).
     ///
     /// # Errors
@@ -97,25 +100,25 @@ impl TriggeredQueue {
     /// The windows of the queue cannot be mapped.
     pub fn new(queue: Txq, info: &DeviceInfo, domain: &Domain) -> Result<Self> {
         let kind = Triggered {
-            initiator: Address::of(info, domain).match_id(info.pid_bits),
+            initiator: Address::new(info, domain).match_id(info.pid_bits),
         };
-        Self::with(kind, queue, COUNTER_NOOP, info)
+        Self::with(kind, Handle::Txq(queue), COUNTER_NOOP, info)
     }
 }
 
 impl TargetQueue {
-    /// Puts a new queue to use.
+    /// Takes over a new queue.
     ///
     /// # Errors
     ///
     /// The windows of the queue cannot be mapped.
     pub fn new(queue: Tgq, info: &DeviceInfo) -> Result<Self> {
-        Self::with(Target(()), queue, NOOP, info)
+        Self::with(Target(()), Handle::Tgq(queue), NOOP, info)
     }
 }
 
 impl<K: Kind> Queue<K> {
-    fn with(kind: K, handle: K::Handle, filler: CommandByte, info: &DeviceInfo) -> Result<Self> {
+    fn with(kind: K, handle: Handle, filler: CommandByte, info: &DeviceInfo) -> Result<Self> {
         handle.launch()?;
         let ring = Ring::new(handle.commands()?, handle.units(), filler)?;
         Ok(Self {
@@ -131,18 +134,17 @@ impl<K: Kind> Queue<K> {
     /// # Errors
     ///
     /// [`Error::Full`](crate::Error::Full), and the command can be posted later;
-    /// [`Error::Stopped`](crate::Error::Stopped), noticed when the queue seems full; what the command
-    /// says.
+    /// [`Error::Stopped`](crate::Error::Stopped), which is noticed when the queue seems full; the
+    /// errors of the command.
     pub fn post(&mut self, command: &impl Command<K>) -> Result<()> {
         self.batch().push(command)
     }
 
-    /// Commands that the NIC is told of together, when the batch is dropped.
+    /// Begins a batch: its commands share one doorbell, which is rung when the batch is dropped.
     ///
     /// ```no_run
-    /// # fn f(queue: &mut cxi_data::TransmitQueue, puts: &[cxi_data::Dma<'_>]) -> cxi_data::Result<()> {
-    /// let mut batch = queue.batch();
-    /// for put in puts {
+    /// # fn f(queue: &mut cxi_data::TransmitQueue, puts: &[cxi_data::Dma<'_>]) ->
+    /// cxi_data::Result<()> { let mut batch = queue.batch(); for put in puts {
     ///     batch.push(put)?;
     /// }
     /// # Ok(())

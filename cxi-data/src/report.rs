@@ -4,7 +4,7 @@ use cxi_hw::DmaFlags;
 
 use crate::{Counter, Events};
 
-/// Where the initiator hears of the end of an operation: nowhere, unless it says so.
+/// How the initiator is notified of the end of an operation. By default it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     pub(crate) eq: u16,
@@ -31,7 +31,7 @@ impl Report {
         }
     }
 
-    /// A [`Completion`](crate::Completion) with a token of one's choice.
+    /// A [`Completion`](crate::Completion) with a token.
     #[must_use]
     pub fn event(events: &Events, token: u64) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Report {
         }
     }
 
-    /// The end counts in a counter: a success or a failure, of puts, gets and atomics alike.
+    /// Counts the end in a counter, as a success or a failure; for puts, gets and atomics alike.
     #[must_use]
     pub fn counted(mut self, counter: &Counter) -> Self {
         self.ct = counter.id();
@@ -49,7 +49,7 @@ impl Report {
         self
     }
 
-    /// Bytes count, not operations.
+    /// Counts bytes instead of operations.
     #[must_use]
     pub fn counted_in_bytes(self, counter: &Counter) -> Self {
         let mut report = self.counted(counter);
@@ -57,7 +57,7 @@ impl Report {
         report
     }
 
-    /// Only failures are events; successes may still count.
+    /// Reports only failures as events; successes may still be counted.
     #[must_use]
     pub fn failures_only(mut self) -> Self {
         self.flags |= DmaFlags::EVENT_SUCCESS_DISABLE;

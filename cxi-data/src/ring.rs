@@ -15,16 +15,16 @@ pub(crate) struct Ring {
     slots: u32,
     /// Where the next command goes.
     write: u32,
-    /// Where the NIC was when it was looked for last.
+    /// The NIC's position when it was last read.
     read: u32,
-    /// What the NIC was told last.
+    /// The position of the last doorbell.
     rung: u32,
-    /// A command that does nothing, where a longer one has to start on a boundary.
+    /// A command without effect, to fill slots before a longer one that starts on a boundary.
     filler: CommandByte,
 }
 
 impl Ring {
-    /// The ring of a queue that nobody has used yet.
+    /// The ring of an unused queue.
     pub(crate) fn new(commands: &Mapping, units: u32, filler: CommandByte) -> Result<Self> {
         let status = CqStatus {
             rd_ptr: u16::try_from(FIRST_UNIT).unwrap_or(0),
@@ -49,25 +49,25 @@ impl Ring {
         (round - UNIT_SLOTS).saturating_sub(used.next_multiple_of(UNIT_SLOTS))
     }
 
-    /// Looks how far the NIC has read.
+    /// Reads how far the NIC has got.
     fn refresh(&mut self, commands: &Mapping) -> Result<()> {
         let status = CqStatus::decode(&commands.read_u64(0)?.to_le_bytes());
         Failure::check(status.return_code).map_err(Error::Stopped)?;
         let read = u32::from(status.rd_ptr) * UNIT_SLOTS;
-        // Anything else is no place in the ring.
+        // Anything else is outside the ring.
         if (FIRST_SLOT..self.slots).contains(&read) {
             self.read = read;
         }
         Ok(())
     }
 
-    /// Whether the NIC has read all that it was told of.
+    /// Whether the NIC has read everything up to the last doorbell.
     pub(crate) fn is_idle(&mut self, commands: &Mapping) -> Result<bool> {
         self.refresh(commands)?;
         Ok(self.read == self.rung)
     }
 
-    /// Writes a command of whole slots, behind as many that do nothing as its boundary wants.
+    /// Writes a command of whole slots, after as many fillers as its boundary requires.
     pub(crate) fn push(&mut self, commands: &Mapping, command: &[u8]) -> Result<()> {
         let slots = u32::try_from(command.len() / SLOT_BYTES).unwrap_or(u32::MAX);
         let gap = padding(self.write, slots);
@@ -106,7 +106,7 @@ impl Ring {
         }
     }
 
-    /// Tells the NIC of everything that was written.
+    /// Rings the doorbell for everything that was written.
     pub(crate) fn ring(&mut self, commands: &Mapping, launch: &Mapping) -> Result<()> {
         self.fill(commands, padding(self.write, UNIT_SLOTS))?;
         if self.rung != self.write {

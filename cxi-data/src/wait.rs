@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// Looks before others are let run after each.
+/// Attempts before the thread yields after each.
 const SPIN: u32 = 256;
 
-/// Looks until there is something.
+/// Calls `look` until it returns something.
 pub(crate) fn until<T>(most: Duration, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let start = Instant::now();
     let mut looks = 0_u32;

@@ -50,7 +50,7 @@ impl Process {
         Ok(Self {
             transmit: TransmitQueue::new(txq, &info, &domain)?,
             target: TargetQueue::new(tgq, &info)?,
-            address: Address::of(&info, &domain),
+            address: Address::new(&info, &domain),
             _mapping: pte.map(&domain, 0)?,
             events,
             pte,

@@ -109,7 +109,7 @@ impl Process {
         let options = TgqOptions::new(256).event_queue(events.queue());
         let target = TargetQueue::new(lni.alloc_tgq(&options)?, &info)?;
         Ok(Self {
-            address: Address::of(&info, &domain),
+            address: Address::new(&info, &domain),
             transmit,
             target,
             events,

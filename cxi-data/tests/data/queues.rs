@@ -6,13 +6,11 @@ use cxi_data::{
     ReturnCode, Unlink,
 };
 
-use crate::scene::{OPEN, Scene, completions, events, is_full, small_events, stopped, word};
+use crate::scene::{Scene, completions, events, is_full, small_events, stopped, word};
 
 #[test]
 fn nothing_moves_before_the_doorbell_and_all_of_a_batch_after_it() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
-    let to = scene.two.address.portal(0);
+    let (mut scene, there, to) = Scene::open();
     let mut batch = scene.one.transmit.batch();
     for at in 0..5_u64 {
         let bytes = (at + 1).to_le_bytes();
@@ -33,10 +31,8 @@ fn nothing_moves_before_the_doorbell_and_all_of_a_batch_after_it() {
 /// Commands of one, two, four and eight slots in an order that is not regular.
 #[test]
 fn commands_of_all_sizes_arrive_in_order_when_the_ring_wraps() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
+    let (mut scene, there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
-    let to = scene.two.address.portal(0);
     let bytes = [5; 192];
     here.write(0, &bytes).unwrap();
     let (mut expected, mut ended) = (Vec::new(), Vec::new());
@@ -60,9 +56,8 @@ fn commands_of_all_sizes_arrive_in_order_when_the_ring_wraps() {
             expected.push((token, Ok(u32::try_from(len).unwrap())));
         }
         if (random >> 58).is_multiple_of(4) || token == 3999 {
-            scene.run();
+            scene.settle();
             ended.extend(completions(&mut scene.one.events));
-            drop(events(&mut scene.two.events));
         }
     }
     assert_eq!(ended, expected);
@@ -73,9 +68,7 @@ fn commands_of_all_sizes_arrive_in_order_when_the_ring_wraps() {
 
 #[test]
 fn a_full_queue_takes_nothing_and_goes_on_when_the_nic_has_read() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
-    let to = scene.two.address.portal(0);
+    let (mut scene, _there, to) = Scene::open();
     let mut posted = 0_u64;
     for round in 1..=3 {
         let full = loop {
@@ -90,8 +83,7 @@ fn a_full_queue_takes_nothing_and_goes_on_when_the_nic_has_read() {
             }
         };
         assert!(is_full(&full), "{full}");
-        scene.run();
-        drop(events(&mut scene.two.events));
+        scene.settle();
         let done = completions(&mut scene.one.events);
         assert!(done.iter().all(|(_, result)| result.is_ok()));
         // 256 units, less those before the first command and the one that stays empty; the state
@@ -150,16 +142,13 @@ fn a_refused_command_stops_its_queue_and_says_why() {
 
 #[test]
 fn lost_events_are_an_error_behind_those_that_are_there() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
-    let to = scene.two.address.portal(0);
+    let (mut scene, _there, to) = Scene::open();
     let mut small = small_events(&scene.one, 4096);
     for round in 0..3 {
         for token in 0..100 {
             let put = ImmediatePut::new(b"", to).report(Report::event(&small, token));
             scene.one.transmit.post(&put).unwrap();
-            scene.run();
-            drop(events(&mut scene.two.events));
+            scene.settle();
         }
         let mut tokens = Vec::new();
         let mut losses = 0;
@@ -177,9 +166,7 @@ fn lost_events_are_an_error_behind_those_that_are_there() {
 
 #[test]
 fn an_event_queue_goes_on_in_a_larger_buffer() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
-    let to = scene.two.address.portal(0);
+    let (mut scene, _there, to) = Scene::open();
     let mut small = small_events(&scene.one, 4096);
     for round in 0..2 {
         for token in 0..150 {
@@ -188,8 +175,7 @@ fn an_event_queue_goes_on_in_a_larger_buffer() {
             }
             let put = ImmediatePut::new(b"", to).report(Report::event(&small, token));
             scene.one.transmit.post(&put).unwrap();
-            scene.run();
-            drop(events(&mut scene.two.events));
+            scene.settle();
         }
         let tokens: Vec<u64> = completions(&mut small).iter().map(|it| it.0).collect();
         assert_eq!(tokens, (0..150).collect::<Vec<_>>(), "round {round}");
@@ -198,16 +184,13 @@ fn an_event_queue_goes_on_in_a_larger_buffer() {
 
 #[test]
 fn event_queues_wrap() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
-    let to = scene.two.address.portal(0);
+    let (mut scene, _there, to) = Scene::open();
     let mut small = small_events(&scene.one, 4096);
     for token in 0..1000 {
         let put = ImmediatePut::new(b"", to).report(Report::event(&small, token));
         scene.one.transmit.post(&put).unwrap();
         if token % 7 == 0 {
-            scene.run();
-            drop(events(&mut scene.two.events));
+            scene.settle();
             let last = completions(&mut small).last().map(|it| it.0);
             assert_eq!(last, Some(token));
         }
@@ -244,7 +227,7 @@ fn a_wait_ends_with_an_event_or_in_time() {
     let mut scene = Scene::new();
     let moment = std::time::Duration::from_millis(5);
     let late = scene.one.events.wait(moment).unwrap_err();
-    assert_eq!(late.to_string(), "nothing came within 5ms");
+    assert_eq!(late.to_string(), "nothing arrived within 5ms");
     let buffer = Buffer::new(&scene.one.lni, 1).unwrap();
     let append = Append::new(&scene.one.pte, LeList::Overflow, buffer.whole());
     scene.one.target.post(&append).unwrap();

@@ -1,7 +1,9 @@
-//! Two processes on a NIC that works only when it is told to.
+//! Two processes on a NIC that works only in [`Scene::run`].
 
 use cxi::lni::{EventQueueOptions, LeList};
-use cxi_data::{Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, TargetFlags};
+use cxi_data::{
+    Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, Target, TargetFlags,
+};
 use cxi_mock::{MockNode, NicConfig};
 
 use crate::common::{Process, device, service};
@@ -26,7 +28,21 @@ impl Scene {
         Self { node, one, two }
     }
 
-    /// Has the NIC do everything that there is to do.
+    /// A scene with a buffer of the second process that takes puts and gets at its portal 0.
+    pub(crate) fn open() -> (Self, Buffer, Target) {
+        let mut scene = Self::new();
+        let buffer = scene.exposed(OPEN);
+        let to = scene.two.address.portal(0);
+        (scene, buffer, to)
+    }
+
+    /// Has the NIC do all its work, and reads the second process's events.
+    pub(crate) fn settle(&mut self) {
+        self.run();
+        drop(events(&mut self.two.events));
+    }
+
+    /// Has the NIC do all its work.
     pub(crate) fn run(&self) {
         self.node.nics()[0].run_until_idle();
     }
@@ -56,12 +72,12 @@ pub(crate) fn small_events(process: &Process, bytes: usize) -> Events {
     Events::new(queue, &process.info).unwrap()
 }
 
-/// All events that are there.
+/// All events that have arrived.
 pub(crate) fn events(events: &mut Events) -> Vec<Event> {
     events.drain().map(Result::unwrap).collect()
 }
 
-/// Tokens and results of completions, of which there are no other events.
+/// Tokens and results of completions; there must be no other events.
 pub(crate) fn completions(of: &mut Events) -> Vec<(u64, Result<u32, ReturnCode>)> {
     let completion = |event| match event {
         Event::Completion(it) => (it.token, it.result.map(|()| it.length).map_err(|it| it.0)),
