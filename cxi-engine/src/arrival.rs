@@ -1,4 +1,4 @@
-//! Packets that come in: which list entry a request is for.
+//! Incoming packets: which list entry a request is for.
 
 use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
@@ -7,7 +7,7 @@ use crate::packet::{Body, Data, Packet, Reply, Request};
 use crate::portal::{Entry, PortalState};
 use crate::{Engine, PortalOptions, atomic, request_header};
 
-/// Where a request has to go back to.
+/// Where the answer to a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Return {
     pub(crate) to: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Return {
     pub(crate) awaited: bool,
 }
 
-/// The answer to a request, in case that it comes again.
+/// The answer to a request, in case the request comes again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     back: Return,
@@ -59,7 +59,7 @@ impl Engine {
         true
     }
 
-    /// Answers a request that came before as before. Says whether it came before.
+    /// Answers a request that came before with the same answer. Returns whether it came before.
     fn answer_again(&mut self, back: Return) -> bool {
         let Some(Answer { back: last, reply }) = self.answers.get(&(back.to, back.slot)).copied()
         else {
@@ -218,7 +218,7 @@ impl Engine {
             list,
             entry: *entry,
             iova: entry.start.wrapping_add(place_offset),
-            // Neither is more than was asked for.
+            // Neither is more than was requested.
             mlength: u32::try_from(moved).unwrap_or(u32::MAX),
             header,
             room: u32::try_from(room).unwrap_or(u32::MAX),
@@ -265,7 +265,7 @@ impl Engine {
         ReturnCode::PT_DISABLED
     }
 
-    /// There is no list entry left for the header of an unexpected message.
+    /// No list entry is left for the header of an unexpected message.
     fn no_header(
         &mut self,
         back: Return,
@@ -289,7 +289,7 @@ impl Engine {
     }
 }
 
-/// Bytes that come with a request, or are got.
+/// Bytes that come with a request, or that it fetches.
 pub(crate) fn carried(request: &Request) -> u32 {
     match request.op {
         DmaOp::RENDEZVOUS_PUT => request.eager,
@@ -319,7 +319,7 @@ fn find(portal: &PortalState, request: &Request) -> Option<(List, usize)> {
     let offset = offset(portal.config.options, request);
     [List::PRIORITY, second].into_iter().find_map(|list| {
         let entries = &portal.lists[usize::from(list.0)];
-        // A rendezvous put takes its whole length of a buffer that somebody asked for.
+        // A rendezvous put takes its whole length of a buffer on a priority list.
         let len = if list == List::PRIORITY {
             request.length
         } else {

@@ -1,4 +1,4 @@
-//! Atomics: what an operation makes of the value at the target.
+//! Atomics: how an operation changes the value at the target.
 
 use cxi_hw::{AtomicOp, AtomicType, CompareOp, ReturnCode};
 
@@ -58,7 +58,7 @@ fn compares<T: PartialOrd>(how: CompareOp, compare: &T, value: &T) -> bool {
     }
 }
 
-/// The first bytes of an operand, or of a value that is as long.
+/// The first bytes of an operand, or of a value of the same size.
 fn bytes<const N: usize>(from: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     for (to, from) in bytes.iter_mut().zip(from) {

@@ -285,8 +285,8 @@ impl Engine {
         }
     }
 
-    /// Asks all pages for doorbells, in the order that keeps a thread's stores in theirs: transmit
-    /// queues, target queues, counters. What is asked later is at least as new.
+    /// Polls all pages for doorbells, in an order that keeps the order of a thread's stores:
+    /// transmit queues, target queues, counters. What is polled later is at least as new.
     pub fn poll(&mut self) {
         let mut rung = Vec::new();
         for (number, queue) in self.queues.table.iter_mut() {

@@ -29,7 +29,7 @@ pub(crate) struct Count {
 pub(crate) struct Triggered {
     /// Transmit queue that it came from.
     pub(crate) queue: u16,
-    /// Which of the queues of that number.
+    /// Which of the queues that have had that number.
     pub(crate) generation: u64,
     /// Pool of the list entry that it takes while it waits.
     pub(crate) pool: u8,
@@ -39,7 +39,7 @@ pub(crate) struct Triggered {
     pub(crate) dma: Option<Box<[u8; 96]>>,
 }
 
-/// What the NIC tells clients by: event queues and counters.
+/// How the NIC reports to clients: event queues and counters.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     pub(crate) events: Table<Events>,
@@ -48,7 +48,7 @@ pub(crate) struct Signals {
     pub(crate) observer: Option<Box<dyn Observer>>,
     /// Events that were written, by type.
     pub(crate) written: [u64; EVENT_TYPES],
-    /// Triggered commands whose time has come, in order of arrival.
+    /// Triggered commands that are due, in order of arrival.
     pub(crate) fired: VecDeque<Triggered>,
     arrivals: u64,
 }
@@ -88,7 +88,7 @@ impl Count {
     }
 }
 
-/// The type of an event, which all have in one place.
+/// The type of an event, which all events have in the same place.
 fn event_type(event: &[u8]) -> EventType {
     EventType(event.get(14).map_or(0, |byte| byte >> 2 & 31))
 }
@@ -183,7 +183,7 @@ impl Signals {
             .is_some_and(|counter| counter.total() >= command.threshold)
     }
 
-    /// Makes a command wait.
+    /// Lets a command wait.
     pub(crate) fn wait(&mut self, triggered: Triggered) {
         self.arrivals += 1;
         let CtCommand {
@@ -218,7 +218,7 @@ impl Signals {
         cancelled
     }
 
-    /// Finds the commands whose time has come, oldest first.
+    /// Finds the commands that are due, oldest first.
     fn fire(&mut self, ct: u16) {
         let Some(counter) = self.counters.get_mut(ct) else {
             return;

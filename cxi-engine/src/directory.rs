@@ -23,7 +23,7 @@ impl Place {
     }
 }
 
-/// VNIs that are received, and what is mapped behind them.
+/// VNIs that are received, and what is mapped on them.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// By the number of the receive profile; few enough to look at all.

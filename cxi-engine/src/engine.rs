@@ -1,4 +1,4 @@
-//! The engine and what the control plane tells it.
+//! The engine and its interface to the control plane.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -98,7 +98,7 @@ impl Engine {
         self.fabric = fabric;
     }
 
-    /// What an LCID of an RGID sends with from now on; `None` takes it away.
+    /// Sets what an LCID of an RGID sends with; `None` removes it.
     pub fn set_profile(&mut self, rgid: u16, lcid: u8, profile: Option<CommunicationProfile>) {
         match profile {
             Some(profile) => self.profiles.insert((rgid, lcid), profile),
@@ -112,7 +112,7 @@ impl Engine {
         self.directory.add(profile, vnis);
     }
 
-    /// Receives them no longer.
+    /// Stops receiving them.
     pub fn remove_receive_profile(&mut self, profile: u32) {
         self.directory.remove(profile);
     }
@@ -123,7 +123,7 @@ impl Engine {
             .map(profile, Place::Index(pid, index), portal);
     }
 
-    /// Takes the mapping away: PTE_UNMAP.
+    /// Removes the mapping: PTE_UNMAP.
     pub fn unmap_portal(&mut self, profile: u32, pid: u16, index: u16) {
         self.directory.unmap(profile, Place::Index(pid, index));
     }
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
-    /// still wait. What has not been answered by then is not reported any more.
+    /// still wait. What has not been answered by then is no longer reported.
     pub fn remove_queue(&mut self, number: u16) {
         let Some(generation) = self.queues.table.get(number).map(|queue| queue.generation) else {
             return;
@@ -226,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// EQ_ADJUST_RESERVED_FC: slots kept for flow control from now on.
+    /// EQ_ADJUST_RESERVED_FC: sets the slots that are kept for flow control.
     pub fn set_reserved_slots(&mut self, number: u16, reserved: u32) {
         if let Some(events) = self.signals.events.get_mut(number) {
             events.config.reserved = reserved;
@@ -281,7 +281,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The PtlTE is not disabled, or messages were dropped since. If software has the lists
+    /// The PtlTE is not disabled, or messages have been dropped since. If software has the lists
     /// already, nothing happens.
     pub fn transition_to_software(
         &mut self,
@@ -312,12 +312,12 @@ impl Engine {
         self.translation.remove(number);
     }
 
-    /// What the front end has to do, oldest first; call it without the lock of the engine in mind.
+    /// What the front end has to do, oldest first; do it without holding a lock on the engine.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.signals.effects)
     }
 
-    /// Whether there is something that the front end has to do.
+    /// Whether the front end has something to do.
     #[must_use]
     pub fn has_effects(&self) -> bool {
         !self.signals.effects.is_empty()

@@ -30,14 +30,14 @@ pub(crate) struct Events {
     buffer_b: bool,
     /// Where events go after the EQ_SWITCH that did not fit yet.
     resize: Option<EventBuffer>,
-    /// Events were lost, and the client has not taken note.
+    /// Events were lost, and the client has not acknowledged that.
     dropping: bool,
     drop_sequence: bool,
     /// Thresholds that the fill level has reached: the first is the highest.
     reached: u32,
     /// Time of the status block: updates so far.
     updates: u32,
-    /// The register word when it was polled last.
+    /// The register word at the last poll.
     polled: u64,
 }
 
@@ -57,7 +57,7 @@ impl Events {
         }
     }
 
-    /// Looks whether the client has stored the register word.
+    /// Checks whether the client has stored the register word.
     pub(crate) fn polled(&mut self, effects: &mut Vec<Effect>) {
         let state = self.config.page.state();
         if std::mem::replace(&mut self.polled, state) != state {
@@ -97,7 +97,7 @@ impl Events {
         self.capacity().saturating_sub(self.used(state))
     }
 
-    /// Whether a message fits whose PtlTE leaves the reserved blocks alone.
+    /// Whether there is room for a message whose PtlTE may not use the reserved blocks.
     pub(crate) fn has_room(&self) -> bool {
         self.free(self.state()) > self.config.reserved
     }
@@ -107,8 +107,8 @@ impl Events {
         self.free(self.state()) == 0
     }
 
-    /// Writes an event of 16, 32 or 64 bytes; notes that it is lost if there is no room. Says whether
-    /// there was.
+    /// Writes an event of 16, 32 or 64 bytes; records that it is lost if there is no room. Returns
+    /// whether there was.
     pub(crate) fn post(&mut self, event: &[u8], effects: &mut Vec<Effect>) -> bool {
         self.switch(effects);
         let state = self.state();
@@ -161,7 +161,7 @@ impl Events {
         }
     }
 
-    /// The client may have taken note of lost events.
+    /// The client may have acknowledged lost events.
     fn note_acknowledged(&mut self, state: EqState) {
         if self.dropping && state.event_drop_seq_no == self.drop_sequence {
             self.dropping = false;
@@ -174,7 +174,7 @@ impl Events {
         self.note_acknowledged(state);
         self.switch(effects);
         self.check_thresholds(state, effects);
-        // What came while the interrupt was masked.
+        // Events that came while the interrupt was masked.
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
             && self.used(state) > 0

@@ -11,14 +11,14 @@ const RETRY_TICKS: u64 = 64;
 /// Times that a packet is sent before its operation fails.
 const MAX_TRIES: u32 = 32;
 
-/// Who waits for the end of an operation.
+/// What waits for the end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A transmit queue, which goes on then.
     Queue(u16, u64),
     /// A transmit queue whose triggered command it was.
     Triggered(u16, u64),
-    /// A PtlTE that a rendezvous put came to.
+    /// A PtlTE that has received a rendezvous put.
     Portal(u16, u64),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Report {
     pub(crate) reply: bool,
     /// Of a rendezvous, as the reply of its get.
     pub(crate) rendezvous: bool,
-    /// Bytes that were moved before, and count here.
+    /// Bytes that were moved before, and count as well.
     pub(crate) before: u32,
 }
 
@@ -125,7 +125,7 @@ impl Engine {
         self.flights.retries > 0
     }
 
-    /// Sends an operation on its way.
+    /// Sends an operation.
     pub(crate) fn launch(&mut self, to: u32, operation: Operation, request: Request, data: Data) {
         let (slot, sequence) = self.flights.add(operation);
         let packet = Packet {
@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// A request that nobody answers.
+    /// A request that gets no answer.
     fn give_up(&mut self, packet: &Packet) {
         if let Body::Request(request, _) = &packet.body {
             let reply = Reply::error(ReturnCode::UNDELIVERABLE);
@@ -239,7 +239,7 @@ impl Engine {
     /// Reports the end of an operation and lets its queue go on.
     pub(crate) fn complete(&mut self, operation: &Operation, reply: &Reply) {
         if !self.is_there(operation.owner) {
-            // Its numbers may be somebody else's by now.
+            // Its numbers may belong to another queue by now.
             return;
         }
         let mut reply = *reply;

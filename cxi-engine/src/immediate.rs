@@ -148,7 +148,7 @@ impl Engine {
     }
 }
 
-/// The payload behind the head of an immediate command.
+/// The payload after the head of an immediate command.
 fn payload(
     fetched: &Fetched,
     head: usize,

@@ -32,7 +32,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// What an immediate command has of the state of its queue.
+    /// What an immediate command takes from the state of its queue.
     pub(crate) fn of_state(op: DmaOp, dfa: FabricAddress, state: &CState) -> Self {
         Self {
             op,
@@ -65,7 +65,7 @@ impl Common {
 }
 
 /// Where the data of a command is.
-// Bytes of an immediate command are what most are.
+// Most are bytes of an immediate command.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Local {
     Bytes(Data),
@@ -74,7 +74,7 @@ pub(crate) enum Local {
 }
 
 impl Engine {
-    /// Reads what is to be sent and sends it.
+    /// Reads the data and sends it.
     pub(crate) fn issue(
         &mut self,
         sender: Sender,

@@ -1,4 +1,4 @@
-//! A request that has found its list entry: its data moves, then everybody hears of it.
+//! A request that has found its list entry: its data moves, then both sides are notified.
 
 use cxi_hw::{
     DmaOp, EventSize, EventType, List, MatchId, ReturnCode, TargetFlags, TargetLong, TargetShort,
@@ -24,7 +24,7 @@ pub(crate) struct Landing {
     pub(crate) rgid: u16,
     pub(crate) pool: EntryPool,
     pub(crate) list: List,
-    /// As it was left.
+    /// The offset, as it was before.
     pub(crate) entry: Entry,
     /// Where the entry is used.
     pub(crate) iova: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Landing {
 }
 
 impl Landing {
-    /// Whether the entry wants to hear of an end, good or bad.
+    /// Whether the entry wants an event at the end, by success or failure.
     pub(crate) fn reports(&self, success: bool) -> bool {
         let mut quiet = TargetFlags::EVENT_COMM_DISABLE;
         quiet.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
@@ -212,7 +212,7 @@ impl Engine {
         portal.is_some_and(|portal| portal.generation == landing.generation)
     }
 
-    /// Lists a message that nobody has asked for.
+    /// Adds an unexpected message to the list.
     fn keep_header(&mut self, landing: &Landing) {
         let Some(portal) = self.portals.table.get_mut(landing.number) else {
             return;

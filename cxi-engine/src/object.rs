@@ -1,4 +1,4 @@
-//! What the control plane says about objects when it adds them.
+//! Descriptions of objects, with which the control plane adds them.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub struct CommunicationProfile {
     pub vni: u16,
     /// The traffic class of its packets.
     pub traffic_class: u8,
-    /// Of the high rate put type, whose acknowledgements are counted apart.
+    /// Whether the class is of the high rate put type, whose acknowledgements are counted apart.
     pub high_rate: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct TargetQueue {
     pub pages: Box<dyn CommandPages>,
 }
 
-/// Memory that events go to.
+/// Memory for events.
 #[derive(Clone, Debug)]
 pub struct EventBuffer {
     /// Whose memory.
@@ -122,7 +122,7 @@ bitflags! {
 pub struct Thresholds {
     /// The first and highest, percent of the slots in use.
     pub base: u32,
-    /// How much lower each is than the one before it, percent.
+    /// How much lower each one is than the previous one, percent.
     pub delta: u32,
     /// How many, at most four.
     pub count: u32,
@@ -206,7 +206,7 @@ pub struct EntryPool {
 pub struct PoolLimits {
     /// Kept for it.
     pub reserved: u16,
-    /// The most it gets.
+    /// The most that it gets.
     pub max: u16,
 }
 
@@ -258,11 +258,11 @@ pub struct PortalStatus {
     pub unexpected: Vec<u64>,
 }
 
-/// Why software does not get the lists of a PtlTE.
+/// Why software cannot manage the lists of a PtlTE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTransition {
-    /// There is no such PtlTE, or it is not disabled.
+    /// The PtlTE does not exist, or is not disabled.
     NotDisabled,
-    /// Messages were dropped since the count that was given.
+    /// More messages were dropped than the given count.
     Drops,
 }

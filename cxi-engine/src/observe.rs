@@ -7,11 +7,11 @@ use cxi_hw::{DmaOp, List, ReturnCode};
 use crate::Engine;
 use crate::packet::{Reply, Request};
 
-/// Somebody who watches an engine.
+/// Watches an engine.
 ///
-/// Calls come while the engine works: they return soon, and call nothing of the engine.
+/// It is called while the engine works: it must return soon, and must not call the engine.
 pub trait Observer: Send + fmt::Debug {
-    /// An operation has ended at its target, or at its initiator if it came to none.
+    /// An operation has ended at its target, or at its initiator if it reached no target.
     fn operation(&mut self, operation: &ObservedOperation);
 
     /// An event of 16, 32 or 64 bytes for an event queue; it is lost if the queue is full.
@@ -43,12 +43,12 @@ pub struct ObservedOperation {
 }
 
 impl Engine {
-    /// Has an observer watch from now on, or nobody.
+    /// Sets the observer, or removes it.
     pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
         self.signals.observer = observer;
     }
 
-    /// Tells the observer of the end of an operation.
+    /// Reports the end of an operation to the observer.
     pub(crate) fn observe(&mut self, (from, to): (u32, u32), request: &Request, reply: &Reply) {
         let Some(observer) = &mut self.signals.observer else {
             return;

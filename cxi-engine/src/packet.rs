@@ -28,7 +28,7 @@ pub(crate) enum Body {
     Reply(Reply),
 }
 
-/// What is put, or where to the target puts what is got.
+/// The data of a put, or the destination of a get.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Data {
@@ -54,7 +54,7 @@ pub(crate) struct Request {
     pub(crate) vni: u16,
     pub(crate) pid: u16,
     pub(crate) index: u16,
-    /// Of the command; those of the packet count.
+    /// Flags of the command; those of the packet count.
     pub(crate) flags: DmaFlags,
     /// An immediate message, whose header is shorter.
     pub(crate) small: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Request {
     pub(crate) remote_offset: u64,
     /// Bytes asked for.
     pub(crate) length: u32,
-    /// Bytes that a rendezvous put carries; all, else.
+    /// Bytes that a rendezvous put carries; for other requests, all.
     pub(crate) eager: u32,
     pub(crate) rendezvous_id: u8,
     pub(crate) atomic: Option<Atomic>,

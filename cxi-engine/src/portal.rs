@@ -10,7 +10,7 @@ use crate::sequence::Sequence;
 use crate::table::Table;
 use crate::{Engine, Portal, PortalOptions, PortalStatus};
 
-/// What is compared for each entry of a list when a message comes.
+/// What is compared with each entry of a list when a message comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) match_bits: u64,
@@ -50,7 +50,7 @@ impl Key {
             && (self.id ^ initiator.0) & self.id_mask == 0
     }
 
-    /// Whether the entry takes that operation.
+    /// Whether the entry accepts that operation.
     pub(crate) fn allows(&self, op: DmaOp) -> bool {
         self.flags.contains(match op {
             DmaOp::GET => TargetFlags::OP_GET,
@@ -119,7 +119,7 @@ impl Entry {
     }
 }
 
-/// A message that nobody has asked for yet.
+/// A message that no entry has matched yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) request: Request,
@@ -160,7 +160,7 @@ pub(crate) struct PortalState {
 }
 
 impl PortalState {
-    /// List entries that it takes of its pool.
+    /// List entries that it has from its pool.
     pub(crate) fn entries(&self) -> u16 {
         let lists: usize = self.lists.iter().map(Sequence::len).sum();
         u16::try_from(lists + self.unexpected.len()).unwrap_or(u16::MAX)
@@ -216,7 +216,7 @@ pub(crate) fn event(event_type: EventType, number: u16, list: List) -> TargetLon
 }
 
 impl Engine {
-    /// Changes the state because of what came, and reports it.
+    /// Changes the state because of a message, and reports it.
     pub(crate) fn change_state(&mut self, number: u16, state: PtlteState, reason: StateReason) {
         let Some(portal) = self.portals.table.get_mut(number) else {
             return;
@@ -250,7 +250,7 @@ impl Engine {
         self.signals.post(portal.config.eq, &event.encode());
     }
 
-    /// UNLINK of an entry that was used up, unless it does not want that.
+    /// UNLINK of an entry that was used up, unless the entry disables that event.
     pub(crate) fn post_auto_unlink(&mut self, number: u16, list: List, entry: &Entry) {
         if !entry.flags.contains(TargetFlags::EVENT_UNLINK_DISABLE) {
             self.post_unlink(number, list, entry, true);

@@ -12,7 +12,7 @@ use crate::packet::{Data, Reply, Request};
 use crate::portal::{self, Entry, Header};
 use crate::translation::Access;
 
-/// A rendezvous put that has its buffer.
+/// A rendezvous put that has found its buffer.
 #[derive(Clone, Copy, Debug)]
 struct Rest<'a> {
     request: &'a Request,
@@ -63,7 +63,7 @@ impl Engine {
         });
     }
 
-    /// RENDEZVOUS, and the get unless software is to do that.
+    /// Reports RENDEZVOUS, and starts the get unless software does.
     fn get_rest(&mut self, rest: &Rest<'_>) {
         let Some(portal) = self.portals.table.get(rest.number) else {
             return;
@@ -148,7 +148,7 @@ impl Engine {
             match_bits: match_bits(request),
             header_data: 0,
             remote_offset,
-            // No more than was asked for.
+            // No more than was requested.
             length: u32::try_from(length).unwrap_or(u32::MAX),
             eager: 0,
             rendezvous_id: 0,
@@ -159,7 +159,7 @@ impl Engine {
     }
 }
 
-/// What the get is matched by.
+/// The match bits of the get.
 fn match_bits(request: &Request) -> u64 {
     let [.., low, high] = request.match_bits.to_le_bytes();
     let bits = RendezvousMatchBits {
@@ -170,7 +170,7 @@ fn match_bits(request: &Request) -> u64 {
     u64::from_le_bytes(bits.encode())
 }
 
-/// What the REPLY of the get has for a user pointer.
+/// The user pointer in the REPLY of the get.
 fn user_pointer(rest: &Rest<'_>, pid: u16) -> u64 {
     let pointer = RendezvousUserPtr {
         src_nid: rest.from,

@@ -1,4 +1,4 @@
-//! Packet headers as they stand in front of the data in request buffers.
+//! Packet headers, which precede the data in request buffers.
 
 use cxi_hw::{DmaFlags, DmaOp, FabricAddress, List};
 
@@ -7,7 +7,7 @@ use crate::packet::Request;
 
 /// Bytes of the header that all packets have.
 const FABRIC: usize = 20;
-/// Bytes of the header behind it.
+/// Bytes of the header after it.
 const UNRESTRICTED: usize = 43;
 const SMALL_MESSAGE: usize = 29;
 const RESTRICTED: usize = 11;
@@ -28,7 +28,7 @@ pub(crate) fn len(list: List, request: &Request) -> u32 {
     u32::try_from(FABRIC + header).unwrap_or(0)
 }
 
-/// The headers. Numbers of several bytes have the highest first.
+/// The headers. Numbers of several bytes are big-endian.
 pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; LONGEST] {
     let mut bytes = [0; LONGEST];
     let index = u32::from(request.index);

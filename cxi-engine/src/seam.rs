@@ -4,7 +4,7 @@ use std::fmt;
 
 use cxi_hw::CounterDoorbell;
 
-/// Memory of a client that is not there: never mapped, unmapped since, or its process has ended.
+/// Memory of a client that does not exist: never mapped, unmapped since, or its process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryFault;
 
@@ -19,13 +19,13 @@ impl std::error::Error for MemoryFault {}
 /// The memory of a process.
 ///
 /// The engine asks only for addresses that lie in regions, event buffers and write-backs that the
-/// control plane has told it about.
+/// control plane has added.
 pub trait ClientMemory: Send + Sync + fmt::Debug {
     /// Copies memory from an address.
     ///
     /// # Errors
     ///
-    /// The memory is not there; what was copied does not count.
+    /// The memory does not exist; what was copied does not count.
     fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault>;
 
     /// Stores parts, each at an address, in that order: whoever sees a later part sees all earlier
@@ -33,7 +33,7 @@ pub trait ClientMemory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// The memory is not there; some of it may have been written.
+    /// The memory does not exist; some of it may have been written.
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault>;
 
     /// Changes 1, 2, 4, 8 or 16 bytes on a boundary of their size. `change` gets what is there and
@@ -43,7 +43,7 @@ pub trait ClientMemory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// The memory is not there.
+    /// The memory does not exist.
     fn update(
         &self,
         va: u64,
@@ -99,8 +99,8 @@ pub trait CounterPages: Send + fmt::Debug {
 pub enum Effect {
     /// Raise the interrupt of a wait object, by the number that the event queue was added with.
     Wake(u64),
-    /// Memory for events or counters was not there: a hint for people. Of an RGID, the first one is
-    /// told until the effects are taken.
+    /// Memory for events or counters did not exist: a hint for people. Of each RGID only the first
+    /// one is reported until the effects are taken.
     Fault {
         /// Whose.
         rgid: u16,

@@ -7,7 +7,8 @@ use crate::{Engine, PortalOptions};
 
 impl Engine {
     /// Reports unexpected messages, oldest first, and takes them off the list if they are to be
-    /// deleted. Ends with a SEARCH that found nothing unless one was asked for and found.
+    /// deleted. The last event is a SEARCH that found nothing, unless one message was wanted and
+    /// found.
     pub(crate) fn search(&mut self, command: &TargetCommand, delete: bool) {
         let number = command.ptlte_index;
         let once = command.flags.contains(TargetFlags::USE_ONCE);

@@ -1,4 +1,4 @@
-//! What is in the lists of PtlTEs, for people to look at.
+//! The lists of PtlTEs, for inspection.
 
 use cxi_hw::{DmaOp, MatchId, PtlteState, TargetFlags};
 
@@ -19,7 +19,7 @@ pub struct PortalSnapshot {
     pub drop_count: u32,
     /// Priority, overflow and request list.
     pub lists: [Vec<EntrySnapshot>; 3],
-    /// Messages that nobody has asked for yet, oldest first.
+    /// Unexpected messages, oldest first.
     pub unexpected: Vec<UnexpectedSnapshot>,
 }
 
@@ -45,7 +45,7 @@ pub struct EntrySnapshot {
     pub offset: u64,
 }
 
-/// A message that nobody has asked for yet.
+/// A message that no entry has matched yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnexpectedSnapshot {
@@ -59,7 +59,7 @@ pub struct UnexpectedSnapshot {
     pub match_bits: u64,
     /// Bytes of the message.
     pub length: u32,
-    /// Bytes that are there.
+    /// Bytes that have been stored.
     pub kept: u32,
     /// Where they are.
     pub start: u64,

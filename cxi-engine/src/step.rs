@@ -23,7 +23,7 @@ impl Engine {
             || self.queues.any_listed()
     }
 
-    /// Works until there is nothing to do but wait. Says whether there was anything.
+    /// Works until there is nothing to do but wait. Returns whether there was any work.
     pub fn run_until_idle(&mut self) -> bool {
         let mut worked = false;
         while self.step() {

@@ -25,7 +25,7 @@ impl Engine {
             return Err(ReturnCode::ILLEGAL_OP);
         }
         let op = TargetOp(byte.opcode());
-        // The operation that does nothing has no name among those of target queues.
+        // The operation without effect has no name among those of target queues.
         if op == TargetOp(0) {
             return Ok(());
         }
@@ -34,7 +34,7 @@ impl Engine {
         }
         let rgid = self.queues.table.get(queue).map(|queue| queue.rgid);
         let command = TargetCommand::decode(&fetched.head());
-        // All these commands have the PtlTE in one place.
+        // All these commands have the PtlTE in the same place.
         let portal = self.portals.table.get(command.ptlte_index);
         if portal.map(|portal| portal.config.rgid) != rgid || rgid.is_none() {
             return Err(ReturnCode::CMD_INVALID_ARG);
@@ -224,7 +224,7 @@ impl Engine {
         used_up
     }
 
-    /// PUT_OVERFLOW and its like: what came of an unexpected message, and where it is.
+    /// PUT_OVERFLOW and the like: what an unexpected message was, and where it is.
     pub(crate) fn post_overflow(
         &mut self,
         number: u16,
@@ -257,7 +257,7 @@ impl Engine {
             auto_unlinked,
             buffer_id,
             mlength: header.mlength,
-            // Not known any more.
+            // No longer known.
             remote_offset: 0,
             start: header.start,
             ..event

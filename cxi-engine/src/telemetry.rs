@@ -16,13 +16,13 @@ pub struct Telemetry {
     pub fast_path_hits: u64,
     /// Answers to high rate puts: `HNI_HRP_ACK`.
     pub high_rate_acks: u64,
-    /// Events written, by number of their [`EventType`](cxi_hw::EventType), without what fills
-    /// blocks: `EE_EVENT_PUT_CNTR` and its like.
+    /// Events written, by number of their [`EventType`](cxi_hw::EventType), without those that fill
+    /// blocks: `EE_EVENT_PUT_CNTR` and the like.
     pub events: [u64; EVENT_TYPES],
     /// Requests that found a PtlTE, by number of their [`DmaOp`](cxi_hw::DmaOp): `LPE_PUT_CMDS` and
     /// its like.
     pub commands: [u64; OPERATIONS],
-    /// Requests on a VNI that nobody receives: `RMU_PTL_INVLD_VNI_CNTR`.
+    /// Requests on a VNI that no domain receives: `RMU_PTL_INVLD_VNI_CNTR`.
     pub unknown_vnis: u64,
     /// Requests to a PID or portal index without a PtlTE: `RMU_PTL_NO_PTLTE_CNTR`.
     pub unknown_portals: u64,

@@ -59,7 +59,7 @@ impl Engine {
         Some(copied)
     }
 
-    /// Goes on with the copy that is under way. Says whether there is one.
+    /// Continues the copy that is under way. Returns whether there is one.
     pub(crate) fn step_transfer(&mut self) -> bool {
         let Some(mut transfer) = self.transfer.take() else {
             return false;
@@ -73,7 +73,7 @@ impl Engine {
         true
     }
 
-    /// The entry's memory is looked up anew for each piece: it may be gone by then.
+    /// The entry's memory is looked up again for each piece: it may be gone by then.
     fn copy_piece(&mut self, transfer: &mut Transfer) -> Result<(), ReturnCode> {
         let landing = &transfer.landing;
         let len = usize::try_from(transfer.left()).unwrap_or(PIECE).min(PIECE);

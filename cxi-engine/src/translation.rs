@@ -8,7 +8,7 @@ use cxi_hw::ReturnCode;
 
 use crate::{ClientMemory, MemoryFault, Region};
 
-/// What the NIC is about to do.
+/// The kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -22,12 +22,12 @@ pub(crate) struct Segment {
     pub(crate) memory: Arc<dyn ClientMemory>,
     pub(crate) va: u64,
     pub(crate) len: u64,
-    /// The region is still there.
+    /// Whether the region still exists.
     live: Arc<AtomicBool>,
 }
 
 impl Segment {
-    /// The memory, while the region is there: packets outlive it.
+    /// The memory, while the region exists: packets outlive it.
     fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
         if self.live.load(Ordering::Acquire) {
             Ok(&*self.memory)
@@ -121,7 +121,7 @@ impl Known {
     }
 }
 
-/// The regions of an address context, by first address.
+/// The regions of an address context, in order of their first addresses.
 #[derive(Debug, Default)]
 struct Context {
     regions: Vec<Known>,

@@ -14,7 +14,7 @@ pub(crate) struct Sender {
     pub(crate) owner: Owner,
 }
 
-/// Refuses a command that is not as long as its kind.
+/// Refuses a command that does not have the length of its kind.
 pub(crate) fn of_size(byte: CommandByte, slots: usize) -> Result<(), ReturnCode> {
     if byte.slots() == slots {
         Ok(())

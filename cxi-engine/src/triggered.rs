@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// A triggered command waits no longer, and never ran.
+    /// A triggered command was cancelled before it ran.
     pub(crate) fn forget_triggered(&mut self, triggered: &Triggered) {
         self.pools.give_triggered(triggered.pool);
         self.end_triggered(triggered.queue, triggered.generation);
@@ -112,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// Runs the next command whose time has come. Commands that it triggers come after it.
+    /// Runs the next command that is due. Commands that it triggers come after it.
     pub(crate) fn step_triggered(&mut self) -> bool {
         let Some(triggered) = self.signals.fired.pop_front() else {
             return false;

@@ -11,18 +11,18 @@ use switch::Switch;
 pub use tree::MulticastTree;
 use tree::Tree;
 
-/// What may happen to a packet, each with a chance out of 65,536. Nothing, by default.
+/// Faults of a fabric, each with a chance per packet out of 65,536. By default there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Where the random numbers start.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// It is lost.
     pub loss: u16,
     /// It comes twice.
     pub duplication: u16,
-    /// It comes before the one before it.
+    /// It overtakes the previous one.
     pub reordering: u16,
-    /// It comes this many ticks later, from none to the number.
+    /// It is late by a random number of ticks, up to this one.
     pub delay: u16,
 }
 
@@ -41,14 +41,14 @@ impl Faults {
 
 /// What connects the NICs of a node, or of several nodes in one server. Clones are the same fabric.
 ///
-/// A packet goes to the NIC whose address it names. Its VNI is the one of the sender's communication
-/// profile, and the receiver takes it only if a domain of it receives that VNI.
+/// A packet goes to the NIC whose address it names. Its VNI is the one of the sender's
+/// communication profile, and the receiver takes it only if a domain of it receives that VNI.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Copies of what the switch knows, to ask without its lock.
+    /// Copies of the switch's state, to read without its lock.
     faulty: AtomicBool,
     needs_time: AtomicBool,
     switch: Mutex<Switch>,
@@ -109,13 +109,13 @@ impl Fabric {
     /// Makes a multicast tree, or another one under the same number. Its reductions go through
     /// [engines](crate::reduction) from now on.
     ///
-    /// What a NIC sends to a tree that is not there, or that it is not in, is lost. So is what the
-    /// fabric loses: nobody answers, and nothing is sent again.
+    /// Packets that a NIC sends to a tree that does not exist, or that it is not in, are lost. So are those that the
+    /// fabric loses: they get no answer, and are not sent again.
     pub fn set_tree(&self, id: u16, tree: &MulticastTree) {
         self.switch().trees.insert(id.into(), Tree::new(tree));
     }
 
-    /// Takes a multicast tree away, and what is on its way there.
+    /// Removes a multicast tree, and the packets on their way there.
     pub fn remove_tree(&self, id: u16) {
         self.change(|switch| {
             switch.trees.remove(&id.into());
@@ -129,7 +129,7 @@ impl Fabric {
         self.0.needs_time.load(Ordering::Acquire)
     }
 
-    /// Whether a packet from a NIC gets to another one, unless a random fault is in its way.
+    /// Whether a packet from one NIC reaches another one, random faults aside.
     #[must_use]
     pub fn reaches(&self, from: u32, to: u32) -> bool {
         let switch = self.switch();
@@ -160,8 +160,8 @@ impl Fabric {
         self.switch().now
     }
 
-    /// Attaches a NIC. The number is one that no NIC had before: a NIC that comes back under the
-    /// same address is another one.
+    /// Attaches a NIC. The number is one that no NIC has had before: a NIC that comes back under
+    /// the same address is another one.
     pub(crate) fn attach(&self, nid: u32) -> u32 {
         self.switch().attach(nid)
     }

@@ -1,4 +1,4 @@
-//! What a fabric knows: its ports, what waits there, and what goes wrong.
+//! The state of a fabric: its ports, the packets that wait there, and its faults.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::packet::Packet;
 #[derive(Debug, Default)]
 pub(super) struct Switch {
     pub(super) unreliable: bool,
-    /// Sets of NIC addresses that do not reach each other.
+    /// Sets of NIC addresses that cannot reach each other.
     pub(super) cuts: Vec<(BTreeSet<u32>, BTreeSet<u32>)>,
     pub(super) now: u64,
     /// By their numbers.
@@ -19,7 +19,7 @@ pub(super) struct Switch {
     attached: u32,
     faults: Faults,
     random: u64,
-    /// Packets that are late, by when they come.
+    /// Packets that are late, by the time of their arrival.
     late: BTreeMap<u64, Vec<(Hop, Packet)>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Switch {
 pub(super) struct Port {
     pub(super) down: bool,
     pub(super) loss: u16,
-    /// Packets for the NIC; none without one.
+    /// Packets for the NIC; `None` without a NIC.
     inbox: Option<VecDeque<Packet>>,
 }
 
@@ -65,7 +65,7 @@ impl Switch {
             || self.ports.values().any(|port| port.down || port.loss > 0)
     }
 
-    /// Whether nothing gets from a NIC to another one.
+    /// Whether nothing gets from one NIC to another.
     pub(super) fn is_cut(&self, from: u32, to: u32) -> bool {
         let down = |nid| self.ports.get(&nid).is_some_and(|port| port.down);
         let apart = |(one, other): &(BTreeSet<u32>, BTreeSet<u32>)| {

@@ -1,4 +1,4 @@
-//! What is computed.
+//! The operations of reductions.
 
 use super::{ReductionPacket, ResultCode};
 
@@ -7,7 +7,7 @@ use super::{ReductionPacket, ResultCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReduceOp {
-    /// Nothing but the count.
+    /// The count alone.
     Barrier,
     /// Bitwise and.
     And,

@@ -3,7 +3,7 @@
 /// Sequence numbers are 0 to 1021.
 const SEQUENCES: u16 = 1022;
 
-/// A sequence number of a reduction. They come round again: one of two is the newer one if it is less
+/// A sequence number of a reduction. They wrap around: of two, the newer one is less
 /// than half the circle ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sequence(u16);
@@ -49,7 +49,7 @@ impl ResultCode {
     pub const INEXACT: Self = Self(1);
     /// A sum of floating point numbers is infinite.
     pub const OVERFLOW: Self = Self(3);
-    /// A floating point number is none.
+    /// A floating point number is a NaN.
     pub const INVALID: Self = Self(4);
     /// A sum of integers is too large.
     pub const INTEGER_OVERFLOW: Self = Self(6);
