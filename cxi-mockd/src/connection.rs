@@ -35,7 +35,7 @@ impl Connection {
         let stream =
             UnixStream::connect(socket(&directory(dir)?)).map_err(|error| nobody(&error))?;
         let (server, user) = (
-            peer(&stream).doing(|| "see who serves".to_owned())?,
+            peer(&stream).doing(|| "find out who serves the node".to_owned())?,
             geteuid(),
         );
         if server != user.as_raw() {

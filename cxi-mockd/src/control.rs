@@ -1,4 +1,4 @@
-//! The socket through which a node is looked at and changed while it runs.
+//! The socket through which a running node is inspected and changed.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -66,17 +66,17 @@ impl Control {
         Ok(Self { listener, path })
     }
 
-    /// The directory, wherever a program stands.
+    /// The directory, as an absolute path.
     fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// What programs find it in.
+    /// The variable in which programs find the directory.
     pub(crate) fn variable(&self) -> (&'static str, OsString) {
         (DIR_VARIABLE, self.dir().as_os_str().to_owned())
     }
 
-    /// Answers from now on.
+    /// Starts to answer.
     pub(crate) fn serve(self, served: Arc<dyn Served>) -> Result<ControlGuard, ServeError> {
         let guard = ControlGuard { path: self.path };
         thread::Builder::new()
@@ -133,15 +133,15 @@ impl Drop for ControlGuard {
     }
 }
 
-/// What connections are about.
+/// What a connection is for.
 pub(crate) trait Served: Send + Sync {
-    /// Does what a node is asked, or all are. An error is for a person to read.
+    /// Executes an order for one node or for all. An error is a message for people.
     fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String>;
 
     /// The namespaces of a node.
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String>;
 
-    /// Somebody who looks at the packets of a node.
+    /// A client that watches the packets of a node.
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String>;
 }
 
@@ -171,7 +171,7 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
             Ok(Request { node, order }) => {
                 message::send(connection, &served.obey(node.as_deref(), &order), &[])
             }
-            Err(error) => message::send(connection, &Err(format!("no order: {error}")), &[]),
+            Err(error) => message::send(connection, &Err(format!("invalid order: {error}")), &[]),
         };
         if sent.is_err() || !line.ends_with('\n') {
             return;
@@ -179,7 +179,7 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
     }
 }
 
-/// What has ended since the connection asked last; it looks at one node.
+/// The operations that have ended since the connection last asked. A connection watches one node.
 fn news(
     served: &dyn Served,
     node: Option<&str>,
@@ -214,7 +214,7 @@ pub(crate) fn directory(dir: &Path) -> Result<File, ServeError> {
     }
     Err(ServeError::Input(format!(
         "the directory {} belongs to user {owner}, and you are user {user}: a node is served, \
-         entered and looked at by one user, and never by root for another",
+         entered and inspected by one user, and never by root for another",
         dir.display()
     )))
 }

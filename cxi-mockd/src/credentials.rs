@@ -1,4 +1,4 @@
-//! Who a caller is: what the request does not say is asked of the kernel.
+//! Who a caller is: what the request does not say is read from the kernel.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const INITIAL_USER_NAMESPACE: u32 = 4_026_531_837;
 /// Where a capability counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Authority {
-    /// The user namespace whose capabilities count beside those of the initial one.
+    /// The user namespace whose capabilities count in addition to those of the initial one.
     user_namespace: u32,
 }
 
@@ -39,7 +39,7 @@ impl Authority {
     }
 }
 
-/// What the driver looks at of a caller, by command: reading `/proc` costs more than the command.
+/// What the driver checks of a caller, by command: reading `/proc` costs more than the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     capabilities: bool,
@@ -105,8 +105,8 @@ pub(crate) fn of_caller(
 
 /// The capabilities with which a thread makes a request as that user.
 ///
-/// A thread of io_uring works for its process with the identity that this had when the request was
-/// submitted, and keeps for itself what the process had when the thread was made.
+/// A thread of io_uring works for its process with the identity that the process had when the
+/// request was submitted, and keeps for itself what the process had when the thread was made.
 fn capabilities_of_request(thread: Pid, uid: u32) -> CapabilitySet {
     let held = effective_capabilities(thread);
     if held.is_empty() {

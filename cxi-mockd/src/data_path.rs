@@ -19,7 +19,7 @@ const SPIN: u32 = 64;
 const YIELD: u32 = 1024;
 /// The shortest and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
-/// How long a thread waits for work before it looks whether it was told of it.
+/// How long a thread waits to be notified of work before it looks for itself.
 const PARKED: Duration = Duration::from_secs(60);
 /// A tick of the fabric's time: after two seconds a NIC gives up what is not answered.
 const TICK: Duration = Duration::from_millis(1);
@@ -71,7 +71,7 @@ fn run(server: &Server, nic: &Nic) {
         } else if idle < YIELD && nic.is_polled() {
             thread::yield_now();
         } else {
-            // What the control plane has the data path tell.
+            // Events that commands of the control plane have caused.
             wake_all(server);
             if nic.wait_for_work(PARKED) {
                 (idle, pause) = (0, PAUSE.0);
@@ -83,7 +83,7 @@ fn run(server: &Server, nic: &Nic) {
     }
 }
 
-/// Wakes the wait objects whose interrupts have come, of all NICs: one makes others work.
+/// Wakes the wait objects with pending interrupts on all NICs: work on one makes work on others.
 pub(crate) fn wake_all(server: &Server) {
     for function in server.functions.iter().filter(|it| it.vf.is_none()) {
         for wake in function.nic.take_wakes() {

@@ -23,7 +23,7 @@ pub(crate) const SIZE: u64 = 1 << 50;
 /// The development branch reads that many bytes of every command, whatever its length.
 const HEADER: usize = 16;
 
-/// Commands of several threads go through at once, and closing costs no question.
+/// Commands of several threads run concurrently, and closing needs no request.
 const FLAGS: FopenFlags = FopenFlags::FOPEN_DIRECT_IO
     .union(FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES)
     .union(FopenFlags::FOPEN_NOFLUSH);
@@ -46,7 +46,7 @@ impl From<&Request> for Caller {
     }
 }
 
-/// Opens the device. The file is a stream, unless its windows can be mapped: the kernel does not
+/// Opens the device. The file is a stream, unless its windows can be mapped: the kernel cannot
 /// have both.
 ///
 /// The kernel has one memory for each inode. Where a device is bound elsewhere, or opened anew
@@ -90,17 +90,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Executes the command; returns its length. The file is let go of before the caller is told,
-    /// who may close it then.
+    /// Executes the command; returns its length. The file is released before the caller is
+    /// answered, who may close it then.
     pub(crate) fn execute(self, server: &Arc<Server>) -> Result<usize, Errno> {
         if let Some(delay) = self.file.client.nic().faults().delay_of(self.opcode()) {
             thread::sleep(delay);
         }
         let start = Instant::now();
         let result = self.submit(server);
-        // What the command made the data path tell.
+        // Events that the command has caused.
         data_path::wake_all(server);
-        // What the caller is told has happened is not lost, whoever is killed next.
+        // What is reported to the caller as done is not lost, whichever process is killed next.
         if self.changes_services()
             && let Some(Err(error)) = server.state.as_ref().map(Saver::save)
         {
@@ -149,7 +149,7 @@ impl Call {
         handler.is_some_and(|handler| handler.privilege == Privilege::Admin)
     }
 
-    /// A command that is too short for an opcode has the number that is none.
+    /// A command that is too short for an opcode counts as one with an unused number.
     fn opcode(&self) -> Opcode {
         let number = self.command.first_chunk().copied().unwrap_or_default();
         Opcode::from_number(u32::from_ne_bytes(number))

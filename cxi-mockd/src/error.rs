@@ -10,7 +10,7 @@ pub(crate) const EXIT_MISSING: u8 = 77;
 /// Why the mock cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// The machine or the user's rights lack something.
+    /// The machine lacks something, or the user lacks a permission.
     #[error("{what}\n  {how}")]
     Missing {
         /// What is missing.

@@ -1,4 +1,4 @@
-//! The tree of files: what stands where, by place.
+//! The tree of files: what is where, by place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use super::server::Server;
 use super::tree::{Item, Tree};
 use super::workers::Workers;
 
-/// What sysfs says of every attribute.
+/// The size that sysfs shows for every attribute.
 const ATTRIBUTE_SIZE: u64 = 4096;
 
 /// The mock's file system.

@@ -22,7 +22,7 @@ use super::files::Files;
 use super::place::{ClientPlace, Place};
 use super::tree::Item;
 
-/// Nothing is remembered by the kernel: everything may change.
+/// The kernel caches nothing: everything may change.
 const NOW: Duration = Duration::ZERO;
 
 /// The part of a text that a read asks for.
@@ -252,7 +252,7 @@ impl Filesystem for Files {
     }
 }
 
-/// What files that never make anybody wait report.
+/// The poll events of files that never block.
 const READY: PollEvents = PollEvents::POLLIN
     .union(PollEvents::POLLOUT)
     .union(PollEvents::POLLRDNORM)

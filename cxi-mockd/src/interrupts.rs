@@ -11,7 +11,7 @@ use fuser::PollNotifier;
 /// Function, open file and wait object.
 pub(crate) type WaitObject = (u16, u32, u32);
 
-/// All wait objects that somebody looks at.
+/// All wait objects with an open file.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     state: Mutex<State>,
@@ -52,7 +52,7 @@ impl Interrupts {
         self.state().watchers.remove(&handle);
     }
 
-    /// The content was read from its start: waits for the next time from now on.
+    /// The content was read from its start: from now on the next interrupt is news.
     pub(crate) fn see(&self, handle: u64) {
         let mut state = self.state();
         let state = &mut *state;
@@ -61,7 +61,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether there is something new. If not, the notifier is kept for when there is.
+    /// Whether there is news. If not, the notifier is kept until there is.
     pub(crate) fn poll(&self, handle: u64, notifier: Option<PollNotifier>) -> bool {
         let mut state = self.state();
         let state = &mut *state;
@@ -76,7 +76,7 @@ impl Interrupts {
         false
     }
 
-    /// The wait object's interrupt came.
+    /// The wait object's interrupt has come.
     pub(crate) fn wake(&self, wait: WaitObject) {
         let mut state = self.state();
         *state.woken.entry(wait).or_default() += 1;
@@ -87,7 +87,7 @@ impl Interrupts {
             .collect();
         drop(state);
         for notifier in sleeping {
-            // Whoever slept may be gone.
+            // The sleeping program may be gone.
             let _ = notifier.notify();
         }
     }

@@ -26,7 +26,7 @@ use super::namespaces::Namespaces;
 use super::privileges::mount_refused;
 use super::signals::{Arrived, Signals, release};
 
-/// Exit status of something that was killed with its node.
+/// Exit status of a program that was killed with its node.
 const EXIT_KILLED: u8 = 137;
 /// Exit status when the program is there but cannot be run.
 const EXIT_CANNOT_RUN: u8 = 126;
@@ -101,7 +101,7 @@ pub(crate) fn run(
 
 /// Starts the guard of a program.
 fn start_guard(launch: &Launch<'_>) -> Result<Pid, ServeError> {
-    // Nobody sees a parent in another PID namespace.
+    // A parent in another PID namespace is not visible.
     let parent = match &launch.place {
         Some(place) if place.has_pids() => Pid::from_raw(0),
         _ => getpid(),
@@ -193,7 +193,7 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
                 Arrived::Forward(signal, sender) if sender == parent.as_raw() => {
                     let _ = kill(child, signal);
                 }
-                // The program is in the same group and has got it, too.
+                // The program is in the same group and has received it, too.
                 Arrived::Forward(..) | Arrived::FromTerminal(_) => {}
             }
         }
@@ -239,8 +239,8 @@ fn cannot_run(name: &OsStr, error: &io::Error) -> u8 {
 }
 
 /// Process 1 of a node with PID namespace: makes its `/proc`, says that the node is ready, and
-/// collects what nobody waits for until whoever serves closes the input, or is gone. Then the kernel
-/// ends all processes of the node.
+/// collects what nobody waits for until whoever serves closes the input, or is gone. Then the
+/// kernel ends all processes of the node.
 pub(crate) fn init() -> Result<u8, ServeError> {
     let signals = Signals::take()?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

@@ -42,7 +42,7 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
     tree
 }
 
-/// What the mock looks at, as the kernel prints it.
+/// A parameter that the mock uses, as the kernel prints it.
 fn values(params: &ModuleParameters) -> Vec<(&'static str, String)> {
     let vnis: Vec<String> = params.default_vnis.iter().map(u32::to_string).collect();
     vec![
@@ -72,7 +72,7 @@ fn yes_or_no(value: bool) -> String {
     if value { "Y" } else { "N" }.to_owned()
 }
 
-/// A parameter that the mock does not look at.
+/// A parameter that the mock does not use.
 fn unset(kind: &str) -> String {
     if kind == "bool" { "N" } else { "0" }.to_owned()
 }

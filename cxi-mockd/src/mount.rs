@@ -79,7 +79,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Covers a directory that nobody here looks into meanwhile.
+    /// Covers a directory that this process does not read in the meantime.
     pub(crate) fn new() -> Result<Self, ServeError> {
         let root = ["/mnt", "/media", "/srv", "/opt", "/run", "/tmp", "/var"]
             .into_iter()
@@ -143,7 +143,7 @@ pub(crate) fn extend_sysfs(stage: &Stage) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Mounts the mock's file system where the devices go. Somebody has to answer on `fuse` then.
+/// Mounts the mock's file system where the devices go. From then on `fuse` must be answered.
 pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
     let options = format!(
         "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
@@ -331,7 +331,7 @@ fn copy_dev(to: &Path) -> Result<(), ServeError> {
             File::create(&copy).doing(what)?;
             match bind(&source, &copy) {
                 Ok(()) => {}
-                // A node that vanished meanwhile.
+                // A node that has vanished in the meantime.
                 Err(_) if !source.exists() => absent_is_fine(fs::remove_file(&copy)).doing(what)?,
                 Err(error) => return Err(error),
             }

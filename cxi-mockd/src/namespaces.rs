@@ -138,7 +138,7 @@ pub(crate) struct Handover {
 }
 
 impl Namespaces {
-    /// Those of this thread, of some kinds.
+    /// The namespaces of this thread, of some kinds.
     pub(crate) fn of_this_thread(kinds: &[Kind]) -> Result<Self, ServeError> {
         let own = kinds.iter().map(|kind| {
             let path = format!("/proc/thread-self/ns/{}", kind.name());
@@ -150,7 +150,7 @@ impl Namespaces {
         })
     }
 
-    /// The same with the PID namespace of a process.
+    /// The same, with the PID namespace of a process.
     pub(crate) fn with_pids_of(&self, process: Pid) -> Result<Self, ServeError> {
         let pids = open(&format!("/proc/{process}/ns/pid"))?;
         let own = self.own.iter().map(|(kind, file)| {
@@ -159,7 +159,7 @@ impl Namespaces {
         });
         let mut own = own.collect::<Result<Vec<_>, ServeError>>()?;
         own.push((Kind::Pid, pids));
-        // Once the mounts are others, nothing is opened any more.
+        // Everything is opened before the mounts change.
         own.sort_by_key(|(kind, _)| *kind as u8);
         Ok(Self { own, ..*self })
     }
@@ -206,7 +206,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Moves this thread into the other ones, and what it starts.
+    /// Moves this thread, and what it starts, into the other namespaces.
     pub(crate) fn join(&self) -> Result<(), ServeError> {
         let stand = std::env::current_dir();
         unshare(CloneFlags::CLONE_FS).doing(|| "leave the other threads behind".to_owned())?;
@@ -232,7 +232,7 @@ impl Namespaces {
 pub(crate) struct Home(File);
 
 impl Home {
-    /// The one of this thread.
+    /// That of this thread.
     pub(crate) fn here() -> Result<Arc<Self>, ServeError> {
         open("/proc/thread-self/ns/mnt").map(|file| Arc::new(Self(file)))
     }

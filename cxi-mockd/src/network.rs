@@ -1,7 +1,7 @@
 //! A network namespace of the node's own, in which netlink shows the NICs' network devices.
 //!
 //! Each device is one end of a veth pair. The other ends are in a second namespace, the switch,
-//! which nobody sees: so the devices have a carrier, and lose it when the link goes down.
+//! which no program sees: so the devices have a carrier, and lose it when the link goes down.
 
 use std::fs::File;
 use std::io;

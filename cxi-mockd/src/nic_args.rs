@@ -23,17 +23,17 @@ pub(crate) struct NicArguments {
     /// Set a parameter of the driver's module
     #[arg(long, value_name = "PARAMETER=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Services that each NIC has from the start: specifications as for `cxi service create --from`,
-    /// with --- between them
+    /// Services that each NIC has from the start: specifications as for `cxi service create
+    /// --from`, with --- between them
     #[arg(long, value_name = "FILE")]
     pub(crate) preset: Option<PathBuf>,
     /// Driver release
     #[arg(long, value_name = "RELEASE")]
     pub(crate) release: Option<DriverRelease>,
-    /// Let something go wrong, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
+    /// Inject a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
-    /// How a NIC hears of a store to a doorbell
+    /// How a NIC notices a store to a doorbell
     #[arg(long, value_enum, default_value_t)]
     pub(crate) doorbells: Doorbells,
     /// Freed LNIs are cleaned up by `ctl tick` only, and not every second

@@ -32,12 +32,12 @@ pub(crate) struct Node {
     watch: Arc<Watch>,
 }
 
-/// How a node is furnished.
+/// How a node is set up.
 #[derive(Debug)]
 pub(crate) struct Furniture {
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
-    /// Where operations between processes are noted.
+    /// Where operations between processes are recorded.
     pub(crate) capture: Option<Trace>,
     /// A network of its own.
     pub(crate) network: Option<Network>,
@@ -112,7 +112,7 @@ impl Node {
         &self.watch
     }
 
-    /// The link of a function comes or goes for users of netlink.
+    /// Sets the link of a function, for users of netlink.
     pub(crate) fn set_network_link(&self, function: &Function, up: bool) -> Result<(), ServeError> {
         let network = self.network.as_ref();
         network.map_or(Ok(()), |network| network.set_link(function, up))

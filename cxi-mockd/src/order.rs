@@ -19,7 +19,7 @@ pub(crate) enum Order {
     Namespaces,
     /// Show what is there and in use.
     State,
-    /// Tell of operations that have ended, from the first such order of a connection on.
+    /// Report operations that have ended, from the first such order of a connection on.
     Packets,
     /// The hardware has commands in flight in a transmit queue.
     Txq {
@@ -42,9 +42,9 @@ pub(crate) enum Order {
         pool: u32,
         allocated: u16,
     },
-    /// Something goes wrong from now on.
+    /// Add a fault.
     Fault { fault: String },
-    /// Nothing goes wrong any more.
+    /// Remove all faults.
     ClearFaults,
     /// The driver's periodic cleanup runs now.
     Tick { nic: u16 },
@@ -54,7 +54,7 @@ pub(crate) enum Order {
     Unplug { nic: u16 },
     /// Put it back in.
     Plug { nic: u16 },
-    /// The link comes or goes.
+    /// Take the link up or down.
     Link { nic: u16, up: bool },
     /// Something that a cluster is asked to do.
     Cluster(ClusterOrder),
@@ -72,12 +72,12 @@ pub(crate) enum ClusterOrder {
     Reboot,
     /// The switch port of a NIC drops packets with that chance out of 65,536.
     Port { nic: u16, loss: u16 },
-    /// Two sets of nodes do not reach each other any more.
+    /// Two sets of nodes can no longer reach each other.
     Partition {
         one: Vec<String>,
         other: Vec<String>,
     },
-    /// All nodes reach each other again.
+    /// All nodes can reach each other again.
     Heal,
     /// What happens to packets from now on; chances are out of 65,536.
     Fabric {

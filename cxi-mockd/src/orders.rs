@@ -1,4 +1,4 @@
-//! What a node does when it is asked through its socket.
+//! Executes the orders that a node gets through its socket.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn only_node(node: Option<&str>) -> Result<(), String> {
 }
 
 impl Node {
-    /// Does what is asked; an error is for a person to read.
+    /// Executes an order; an error is a message for people.
     pub(crate) fn do_order(&self, order: &Order) -> Result<Value, String> {
         match order {
             // The socket answers these.
@@ -136,7 +136,7 @@ impl Node {
         Ok(json!({ "nics": nics }))
     }
 
-    /// Injects a fault into the NICs that it is about.
+    /// Injects a fault into the NICs that it concerns.
     pub(crate) fn inject(&self, text: &str) -> Result<(), String> {
         let fault: FaultSpec = text
             .parse()

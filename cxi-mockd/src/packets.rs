@@ -13,12 +13,12 @@ use super::watch::Packet;
 /// What a node answers.
 #[derive(Debug, Deserialize)]
 struct News {
-    /// Packets before these that are not known any more.
+    /// Packets before these that were dropped.
     missed: u64,
     packets: Vec<Timed<Packet>>,
 }
 
-/// Prints so many operations, or until nobody reads. The end of the node is an error.
+/// Prints this many operations, or until the reader is gone. The end of the node is an error.
 pub(crate) fn show(
     connection: &Connection,
     node: Option<&str>,

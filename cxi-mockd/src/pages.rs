@@ -6,7 +6,7 @@ use std::ops::Range;
 use cxi_mock::Backing;
 use nix::unistd::Pid;
 
-/// What a thread's process has behind a range. Where that cannot be seen, the best.
+/// What a thread's process has behind a range. Where that cannot be seen, the best is assumed.
 pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
     match fs::read_to_string(format!("/proc/{pid}/maps")) {
         Ok(maps) => backing_in(&maps, va, va.saturating_add(len)),

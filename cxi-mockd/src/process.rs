@@ -11,11 +11,11 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use cxi_mock::{ClientMemory, MemoryFault};
 
-/// A process, which its number may outlive.
+/// A process. Its number may outlive it.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
     pid: Pid,
-    /// Readable once the process has ended; none if it had ended before.
+    /// Readable once the process has ended; `None` if it had ended before.
     alive: Option<OwnedFd>,
 }
 

@@ -1,4 +1,4 @@
-//! One node that this process serves and stands on: `run` and `serve`.
+//! One node that this process serves and is part of: `run` and `serve`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use super::{preset, privileges};
 pub(crate) struct NodeArguments {
     #[command(flatten)]
     nics: NicArguments,
-    /// Services live on in this file: a node goes on where the last one with it ended
+    /// Keep services in this file: a node continues where the last one with this file ended
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Note every command and event in this file, one JSON object a line
+    /// Record every command and event in this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Note every operation between processes in this file, one JSON object a line
+    /// Record every operation between processes in this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Run programs under the own user id, without privileges (ordinary users only)
@@ -44,13 +44,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Writes all that is to outlive the node.
+    /// Writes everything that outlives the node.
     pub(crate) fn end(&self) -> Result<(), ServeError> {
         self.node.watch().finish();
         self.save()
     }
 
-    /// Writes the state where it lives on.
+    /// Writes the state file.
     fn save(&self) -> Result<(), ServeError> {
         self.node
             .server()

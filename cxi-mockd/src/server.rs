@@ -1,4 +1,4 @@
-//! The node that is served: functions of NICs, and the files that programs opened.
+//! The served node: functions of NICs, and the files that programs have opened.
 
 use std::collections::HashMap;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) struct Function {
     pub(crate) nic: Arc<Nic>,
     /// Counted from 0; `None` for the physical function.
     pub(crate) vf: Option<u32>,
-    /// Where it sits.
+    /// Its PCI address.
     pub(crate) address: PciAddress,
     /// Its directory in sysfs.
     pub(crate) tree: Tree,
@@ -116,9 +116,9 @@ pub(crate) struct Server {
     pub(crate) module: Tree,
     /// Where capabilities count.
     pub(crate) authority: Authority,
-    /// Where commands are noted.
+    /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,
-    /// Where services live on.
+    /// Where services are kept.
     pub(crate) state: Option<Saver>,
     /// What wait objects report to whoever polls them.
     pub(crate) interrupts: Interrupts,
@@ -173,7 +173,7 @@ impl Server {
         }
     }
 
-    /// Lets the threads that work for it end.
+    /// Ends the threads that work for it.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -234,9 +234,9 @@ impl Server {
 
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
     ///
-    /// Nobody says when a window is unmapped, so this comes before everything that could tell. The
-    /// kernel lets go of the memory behind a window only after it asked for the release, but before
-    /// `close(2)` returns.
+    /// Nothing reports that a window is unmapped, so this comes before everything that could show
+    /// it. The kernel lets go of the memory behind a window only after it asked for the release,
+    /// but before `close(2)` returns.
     pub(crate) fn settle(&self) {
         let closed: Vec<_> = self
             .closing()

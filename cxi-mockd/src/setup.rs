@@ -9,19 +9,19 @@ use super::error::{Doing, ServeError};
 use super::sysfs::switch;
 use cxi_mock::{ModuleParameters, NicConfig};
 
-/// What a configuration file asks for.
+/// What a configuration file says.
 #[derive(Debug)]
 pub(crate) enum Setup {
     /// NICs that are alike but for their addresses.
     Alike(NicConfig),
-    /// Each NIC as it stands there.
+    /// Each NIC by itself.
     Each(Vec<NicConfig>),
     /// The NICs of each node.
     Nodes(Vec<Vec<NicConfig>>),
 }
 
 /// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
-/// lists. What is not said has its default.
+/// lists. What is left out has its default.
 pub(crate) fn read(path: &Path) -> Result<Setup, ServeError> {
     let text = fs::read(path).doing(|| format!("read {}", path.display()))?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
@@ -62,7 +62,7 @@ fn one(value: Value) -> Result<NicConfig, String> {
     serde_json::from_value(config).map_err(|error| error.to_string())
 }
 
-/// Lays what is said over what is the default.
+/// Lays what is given over the defaults.
 fn merge(to: &mut Value, from: Value, at: &str) -> Result<(), String> {
     match (to, from) {
         (Value::Object(to), Value::Object(from)) => {

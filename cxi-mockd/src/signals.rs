@@ -6,7 +6,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::error::{Doing, ServeError};
 
-/// What is meant for the program when it arrives at its launcher.
+/// Signals that are meant for the program when they arrive at its launcher.
 const FORWARDED: [Signal; 8] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -34,7 +34,7 @@ pub(crate) enum Arrived {
     Child,
     /// A signal to pass on, and the process that sent it.
     Forward(Signal, i32),
-    /// A signal that the program has got from the terminal, too.
+    /// A signal that the program has received from the terminal, too.
     FromTerminal(Signal),
 }
 

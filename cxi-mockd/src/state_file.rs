@@ -1,4 +1,4 @@
-//! A file in which a node's services live on.
+//! A file that keeps a node's services.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use super::error::{Doing, ServeError};
 use cxi_mock::{MockNode, NodeSnapshot, SnapshotHeader};
 
-/// The file of a node that is served, which no other node may have meanwhile.
+/// The file of a served node, which no other node may use in the meantime.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
@@ -65,7 +65,7 @@ impl Saver {
         }
     }
 
-    /// Writes the file if the state is another one than it was: all of it or nothing.
+    /// Writes the file if the state has changed: all of it or nothing.
     pub(crate) fn save(&self) -> Result<(), ServeError> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let what = || format!("write {}", self.file.path.display());
@@ -81,7 +81,7 @@ impl Saver {
     }
 }
 
-/// Replaces a file, which stays its owner's. What a killed writer left is written over.
+/// Replaces a file, which stays its owner's. What a killed writer left behind is overwritten.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let part = beside(path, "new");
     let mut file = File::create(&part)?;

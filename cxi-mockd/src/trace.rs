@@ -1,4 +1,4 @@
-//! Files that people and programs read: what happened, a line each.
+//! Files for people and programs: what happened, one line each.
 
 use std::fs::File;
 use std::io::Write;

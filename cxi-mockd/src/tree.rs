@@ -10,7 +10,7 @@ type Read = Box<dyn Fn() -> String + Send + Sync>;
 /// Writes an attribute.
 type Write = Box<dyn Fn(&str) -> Result<(), Errno> + Send + Sync>;
 
-/// What stands at a place of a tree.
+/// What is at a place of a tree.
 pub(crate) enum Item {
     /// A directory.
     Directory,
@@ -129,7 +129,7 @@ impl Tree {
         index
     }
 
-    /// What stands at a place.
+    /// What is at a place.
     pub(crate) fn item(&self, index: u32) -> Option<&Item> {
         self.node(index).map(|node| &node.item)
     }

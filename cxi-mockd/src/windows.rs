@@ -26,7 +26,7 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// Hands the memory of a file that is being opened to the kernel, which wants privilege in the
+    /// Hands the memory of a file that is being opened to the kernel, which takes privilege in the
     /// initial user namespace for that, and Linux 6.9.
     pub(crate) fn new(client: &Client, reply: &ReplyOpen) -> io::Result<Self> {
         let memory = client.window_memory()?;
@@ -46,7 +46,7 @@ impl Backing {
     }
 }
 
-/// Tells whether anybody else has a memory open. A mapping keeps open what it was made from.
+/// Finds out whether another process has a memory open. A mapping keeps open what it was made from.
 #[derive(Debug)]
 struct Probe(File);
 

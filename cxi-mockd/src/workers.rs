@@ -1,7 +1,7 @@
 //! Threads that execute commands.
 //!
-//! The memory of a caller may make whoever writes to it wait, for the mock's own file system too,
-//! so that the thread that answers for the file system never writes there.
+//! A write to the memory of a caller may block, even on the mock's own file system,
+//! so the thread that answers for the file system never writes there.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// As many threads as have something to do at a time.
+/// As many threads as there are jobs at a time.
 #[derive(Clone, Default)]
 pub(crate) struct Workers {
     shared: Arc<(Mutex<State>, Condvar)>,
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl Workers {
-    /// Has a job done. If there is no thread to have, it is dropped.
+    /// Runs a job on a thread. If no thread can be made, the job is dropped.
     pub(crate) fn run(&self, job: Job) {
         let mut state = self.state();
         state.jobs.push_back(job);

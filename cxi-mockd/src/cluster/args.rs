@@ -40,9 +40,9 @@ pub(crate) struct ClusterArguments {
 enum ClusterCommand {
     /// Run a program on every node
     ///
-    /// With --nodes or --config in front, on a cluster that exists as long as the program runs, else
-    /// on the one of --dir. Programs find their place in CXI_MOCK_RANK, from 0 to CXI_MOCK_RANKS - 1,
-    /// and their node in CXI_MOCK_NODE. The exit status is the highest.
+    /// With --nodes or --config in front, on a cluster that exists as long as the program runs,
+    /// else on the one of --dir. Programs find their place in CXI_MOCK_RANK, from 0 to
+    /// CXI_MOCK_RANKS - 1, and their node in CXI_MOCK_NODE. The exit status is the highest.
     Run {
         /// Only on these nodes, such as n1,n3
         #[arg(long, value_name = "NODES", value_delimiter = ',')]
@@ -81,7 +81,7 @@ impl ClusterArguments {
         Ok(0)
     }
 
-    /// Runs a program on a cluster that exists as long.
+    /// Runs a program on a cluster that exists for as long as the program runs.
     fn run_here(&self, on: &[String], program: &Program) -> Result<u8, ServeError> {
         let signals = Signals::take()?;
         launch::adopt_orphans()?;

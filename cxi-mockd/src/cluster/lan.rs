@@ -1,4 +1,4 @@
-//! The network through which daemons of the nodes reach each other: a bridge with an `eth0` of each
+//! The network between the daemons of the nodes: a bridge with an `eth0` for each
 //! node.
 
 use std::io;
@@ -19,12 +19,12 @@ use crate::network::{Netlink, Network, link, refused};
 /// Index of the bridge; the ports of the nodes follow. Kernels may have devices of their own at the
 /// lowest numbers of every namespace.
 const BRIDGE: u32 = 1001;
-/// Index of `eth0` on a node, behind those of the NICs' devices.
+/// Index of `eth0` on a node, after those of the NICs' devices.
 const ETHERNET: u32 = 2000;
 /// Addresses of all nodes.
 const PREFIX: u8 = 16;
 
-/// A bridge in a network namespace that nobody sees.
+/// A bridge in a network namespace that no program sees.
 #[derive(Debug)]
 pub(super) struct Lan(Netlink);
 
@@ -43,7 +43,7 @@ impl Lan {
             netlink.set_up(BRIDGE, true)?;
             Ok(netlink)
         };
-        // Of the thread, the namespace is left.
+        // The thread ends, and its namespace stays.
         let bridge = thread::spawn(bridge).join();
         let panicked = |_| Err(io::Error::other("a thread panicked"));
         bridge.unwrap_or_else(panicked).map(Self).map_err(refused)

@@ -20,7 +20,7 @@ use crate::node::{Furniture, Node};
 use crate::privileges;
 use crate::server::Server;
 
-/// A node that runs. Its processes end when it is dropped.
+/// A running node. Its processes end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) node: Arc<Node>,
@@ -31,7 +31,7 @@ pub(super) struct Member {
 impl Member {
     /// Makes a node's namespaces, and serves it there.
     pub(super) fn start(cluster: &Cluster, number: usize) -> Result<Self, ServeError> {
-        // Of the thread that makes the namespaces, nothing is left but those.
+        // The thread that makes the namespaces ends, and they stay.
         let (node, init) = thread::scope(|scope| {
             let made = scope.spawn(|| make(cluster, number));
             made.join()

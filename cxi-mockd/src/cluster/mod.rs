@@ -27,7 +27,7 @@ use member::Member;
 /// The most nodes that are served together.
 const MOST_NODES: u16 = 256;
 
-/// Nodes that this process serves. It stands on none of them.
+/// Nodes that this process serves. The process itself runs on none of them.
 pub(super) struct Cluster {
     model: MockCluster,
     authority: Authority,
@@ -66,7 +66,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Serves a node whose NICs are there and new.
+    /// Serves a node whose NICs exist and are unused.
     fn bring_up(&self, number: usize) -> Result<(), ServeError> {
         if let (Some(preset), Some(node)) = (&self.preset, self.model.node(number)) {
             preset::make(&node, preset)?;
@@ -80,7 +80,7 @@ impl Cluster {
     fn kill(&self, number: usize) {
         let member = self.member(number).take();
         if let (Some(_), Some(lan)) = (&member, &self.lan) {
-            // Without, the kernel takes it away with the node's network, a little later.
+            // Otherwise the kernel removes it with the node's network, a little later.
             let _ = lan.detach(number);
         }
         drop(member);

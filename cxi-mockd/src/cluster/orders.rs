@@ -1,4 +1,4 @@
-//! What a cluster does when it is asked through its socket.
+//! Executes the orders that a cluster gets through its socket.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use nix::unistd::Pid;
 use super::process::process_of;
 use super::server::{OpenFile, Server};
 
-/// How the NIC hears of a store to a doorbell.
+/// How the NIC notices a store to a doorbell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Doorbells {
     /// The program is stopped at each store; polled where that cannot be
@@ -39,7 +39,7 @@ pub(crate) struct Traps {
     traced: Mutex<HashMap<Pid, Arc<Traced>>>,
 }
 
-/// What is known of a process and those that it has forked.
+/// What is known about a process and those that it has forked.
 #[derive(Debug, Default)]
 struct Traced {
     /// Files that it may have doorbells of.

@@ -92,7 +92,7 @@ impl Tracer {
         }
     }
 
-    /// A thread was stopped, by a signal that it is to get or by an event.
+    /// Handles a stopped thread: it gets a signal, or there was an event.
     fn stopped(&mut self, thread: Pid, signal: i32, event: i32) -> nix::Result<()> {
         match event {
             PTRACE_EVENT_STOP if matches!(signal, SIGSTOP | SIGTSTP | SIGTTIN | SIGTTOU) => {

@@ -1,7 +1,7 @@
 //! Watching the data path: what operations came to and what events were written, for the capture
 //! file, the trace and `ctl packets`.
 //!
-//! An engine is held while it tells, so its observer puts what it is told into a channel. A thread
+//! An engine waits for its observer, so the observer puts everything into a channel. A thread
 //! takes it from there.
 
 mod event;
@@ -25,7 +25,7 @@ use tap::{Seen, Tap};
 
 /// What may wait for the thread. What comes beyond it is lost, and counted.
 const CHANNEL: usize = 1 << 16;
-/// Packets that are kept for those who look.
+/// Packets that are kept for clients that watch.
 const KEPT: usize = 4096;
 /// Most of them in one answer.
 const ANSWERED: usize = 256;
@@ -39,7 +39,7 @@ struct Wanted {
     events: bool,
 }
 
-/// Watches all NICs of a node, as far as somebody wants to know.
+/// Watches all NICs of a node, as far as anything is wanted.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -56,7 +56,7 @@ struct Shared {
     news: Condvar,
 }
 
-/// The last packets, while somebody looks.
+/// The last packets, while a client watches.
 #[derive(Debug, Default)]
 struct Recent {
     watchers: usize,
@@ -105,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// Somebody looks from now on.
+    /// Starts watching for a client.
     pub(crate) fn watcher(self: &Arc<Self>) -> Watcher {
         let mut recent = self.shared.recent();
         recent.watchers += 1;
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    /// Ends once all that was seen is written.
+    /// Ends once everything that was seen is written.
     pub(crate) fn finish(&self) {
         self.set_up(Wanted::default());
         let thread = self.thread.lock();
@@ -188,7 +188,7 @@ impl Shared {
     }
 }
 
-/// Somebody who looks at packets; nobody does when the last one is gone.
+/// A client that watches packets. When the last one is gone, none are kept.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     watch: Arc<Watch>,

@@ -1,4 +1,4 @@
-//! A packet as people see it.
+//! A packet as `ctl packets` shows it.
 
 use std::fmt;
 

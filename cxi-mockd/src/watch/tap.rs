@@ -18,7 +18,7 @@ pub(super) enum Seen {
     Operation(Instant, Arc<str>, ObservedOperation),
     /// An event, on a device.
     Event(Instant, Arc<str>, SeenEvent),
-    /// So many were too many.
+    /// This many were lost.
     Lost(u64),
     /// Nothing more comes.
     End,
@@ -32,7 +32,7 @@ pub(super) struct SeenEvent {
     pub(super) lost: bool,
 }
 
-/// Puts what an engine tells into a channel, and never waits.
+/// Puts what an engine reports into a channel, and never waits.
 #[derive(Debug)]
 pub(super) struct Tap {
     device: Arc<str>,
