@@ -1,8 +1,9 @@
-//! The blocks behind what is allocated below an open NIC.
+//! The blocks behind the handles of objects of an open NIC.
 //!
-//! Each holds on to its device, so that C may close that first; the driver has freed what is below
-//! then, and ending the rest gives EBADF. Tests with HPE's private header look for the LNI and the
-//! kernel's number of an event queue, the device of an LNI, and the numbers of MDs and wait objects.
+//! Each keeps its device alive, so that C may close that first. The driver then has freed
+//! everything then, and ending the rest gives EBADF. Tests with HPE's private header look for the
+//! LNI and the kernel's number of an event queue, the device of an LNI, and the numbers of MDs and
+//! wait objects.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -66,7 +67,7 @@ block!(Md, b"c_md", public: MdPublic);
 #[repr(C)]
 pub(crate) struct Cmdq {
     pub(crate) dev: Counted<Dev>,
-    /// Mapped commands; none if they are in memory of the caller.
+    /// Mapped commands; `None` if they are in memory of the caller.
     pub(crate) commands: Window,
     pub(crate) write_pointer: Window,
     pub(crate) number: u32,
@@ -91,7 +92,7 @@ pub(crate) struct Evtq {
 }
 block!(Evtq, b"c_eq", public: EvtqPublic);
 
-/// Behind a `struct cxil_wait_obj`, which C never looks into.
+/// Behind a `struct cxil_wait_obj`, which is opaque to C.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Wait {
@@ -124,7 +125,7 @@ pub(crate) struct Pte {
 }
 block!(Pte, b"cpte", number: u32);
 
-/// Behind a `struct cxil_pte_map`, which C never looks into.
+/// Behind a `struct cxil_pte_map`, which is opaque to C.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct PteMap {
@@ -135,7 +136,7 @@ pub(crate) struct PteMap {
 }
 block!(PteMap, b"pmap", nothing: ());
 
-/// Where HPE's private header has what its tests look for.
+/// The offsets at which HPE's private header has what its tests read.
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Lni, dev) == 0 && offset_of!(Lni, id) == 8);

@@ -3,10 +3,10 @@
 /// Each line: a number and a name, in ascending order.
 const TABLE: &str = include_str!("counters.txt");
 
-/// Numbers there are.
+/// How many numbers there are.
 pub(crate) const COUNT: usize = 2528;
 
-/// Numbers that have a name.
+/// How many numbers have a name.
 pub(crate) const NAMED: usize = 1426;
 
 /// Start and length of each name in the table.

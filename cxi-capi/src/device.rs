@@ -15,7 +15,7 @@ const CLOSED: RawFd = -1;
 
 /// The block behind a `struct cxil_dev`.
 ///
-/// Tools with HPE's private header look for the descriptor behind the public part.
+/// Tools with HPE's private header read the descriptor after the public part.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Dev {
@@ -55,10 +55,10 @@ impl Dev {
         (fd != CLOSED).then_some(fd)
     }
 
-    /// Closes the device now, whatever still hangs on it: the driver frees all below.
+    /// Closes the device now, whatever still refers to it: the driver frees all its objects.
     pub(crate) fn close(&self) {
         self.tag.clear();
-        // Nobody could do anything about an error.
+        // Nothing could be done about an error.
         let _ = self.registers.unmap();
         let fd = self.fd.swap(CLOSED, Ordering::AcqRel);
         if fd != CLOSED {

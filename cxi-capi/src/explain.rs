@@ -1,8 +1,8 @@
 //! Says why a call failed, in one line.
 //!
-//! The crate `cxi` knows the reasons. What was refused is rehearsed there: the same call once more,
-//! on the same NIC, where the refusal is repeated by us and the NIC is asked for nothing but what
-//! it tells. This costs commands, so that it happens only when somebody wants to know.
+//! The crate `cxi` knows the reasons. A refused call is rehearsed there: the same call once more,
+//! on the same NIC, where this library repeats the refusal and the NIC gets only
+//! queries. This costs commands, so it happens only when a program asks.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -20,18 +20,18 @@ use crate::rehearsal::{PRETENDED, Rehearsal};
 /// Room for a line, with its NUL.
 const ROOM: usize = 512;
 
-/// Of queues that are only rehearsed.
+/// Length of queues that are only rehearsed.
 const SLOTS: u32 = 64;
 const PAGE: usize = 4096;
 
 thread_local! {
-    /// What failed last in this thread, until somebody asks why. Nothing here needs a destructor,
+    /// What failed last in this thread, until a program asks why. Nothing here needs a destructor,
     /// which would keep the library from being unloaded.
     static LAST: Cell<Option<Failure>> = const { Cell::new(None) };
     static TEXT: Cell<[u8; ROOM]> = const { Cell::new([0; ROOM]) };
 }
 
-/// Keeps what failed; prints why if the environment asks for it.
+/// Remembers a failure; prints its cause if the environment asks for that.
 pub(crate) fn failed(failure: &Failure) {
     LAST.set(Some(*failure));
     if std::env::var_os("CXI_EXPLAIN").is_some_and(|value| value == "1") {
@@ -47,7 +47,7 @@ fn print(text: &[u8]) {
     }
 }
 
-/// Why the last call of this thread that failed did so; empty if none has. It stands until the
+/// Why the last call of this thread that failed did so; empty if none has. It is valid until the
 /// next one is asked for.
 pub(crate) fn last() -> *const c_char {
     if let Some(failure) = LAST.take() {
@@ -64,7 +64,7 @@ pub(crate) fn last() -> *const c_char {
 fn line(failure: &Failure) -> String {
     match failure.cause {
         Cause::Argument => {
-            "an argument is wrong: NULL, 0, or a handle that is none or no longer one".to_owned()
+            "invalid argument: NULL, 0, or something that is not, or no longer, a handle".to_owned()
         }
         Cause::System => std::io::Error::from(failure.errno).to_string(),
         Cause::Command { device, error }
@@ -76,7 +76,7 @@ fn line(failure: &Failure) -> String {
     }
 }
 
-/// What `cxi` says when the same call is refused in the same way.
+/// The message of `cxi` when the same call is refused in the same way.
 fn rehearse(cause: &Cause) -> Option<String> {
     let said = match *cause {
         Cause::Argument | Cause::System | Cause::Command { .. } => return None,
@@ -144,7 +144,7 @@ fn rehearse(cause: &Cause) -> Option<String> {
     Some(said)
 }
 
-/// Allocates something of the kind that a command allocates; the refusal.
+/// Allocates an object of the kind that a command allocates; returns the refusal.
 fn below(lni: &Lni, opcode: Opcode, transmit: bool) -> Option<cxi::Error> {
     match opcode {
         Opcode::CT_ALLOC => lni.alloc_ct().err(),

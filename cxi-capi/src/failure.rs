@@ -3,7 +3,7 @@
 use cxi_ioctl::abi::service::{SvcAllocResp, SvcDesc};
 use cxi_ioctl::{CommandError, Errno};
 
-/// What C gets is the errno; the rest is for the explanation.
+/// C gets the errno; the rest is for the explanation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: Errno,
@@ -37,7 +37,7 @@ pub(crate) enum Cause {
         device: u32,
         error: CommandError,
         service: u32,
-        /// Of a command queue: whether it is to transmit.
+        /// For a command queue: whether it transmits.
         transmit: bool,
     },
     /// A communication profile or a domain on a VNI.
@@ -53,7 +53,7 @@ pub(crate) enum Cause {
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// NULL where something is needed, or a number that cannot be.
+    /// NULL where a pointer is required, or an invalid number.
     pub(crate) const fn argument() -> Self {
         Self {
             errno: Errno::EINVAL,
@@ -68,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// Says more about a command that failed; leaves other failures alone.
+    /// Adds what is known about a command that failed; leaves other failures alone.
     pub(crate) fn with(mut self, cause: impl FnOnce(u32, CommandError) -> Cause) -> Self {
         if let Cause::Command { device, error } = self.cause {
             self.cause = cause(device, error);

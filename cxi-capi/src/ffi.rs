@@ -1,4 +1,4 @@
-//! What a C caller hands in: pointers, and the frame around each entry point.
+//! Arguments of C callers: pointers, and the frame around each entry point.
 //!
 //! Values of the pointer types come from C alone (their fields are private and only the null
 //! pointer can be made here), so what the C API promises about arguments holds for each of them:
@@ -65,7 +65,7 @@ impl<T: FromBytes> In<T> {
     }
 }
 
-/// Where the caller wants a result.
+/// Where a result goes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);
@@ -95,7 +95,7 @@ impl<T> Out<T> {
 }
 
 impl<T: FromBytes> Out<T> {
-    /// What stands there now: some results are inputs too.
+    /// The value before the call: some results are inputs too.
     pub(crate) fn current(&self) -> Option<T> {
         In(self.0.cast_const()).optional()
     }
@@ -128,7 +128,7 @@ impl Memory {
         Ok(self)
     }
 
-    /// The address, as a command carries it.
+    /// The address, for a command.
     pub(crate) fn address(self) -> u64 {
         self.0.expose_provenance() as u64
     }
@@ -200,7 +200,7 @@ impl Drop for Owned {
     }
 }
 
-/// A block of malloc that no caller knows of yet.
+/// A block of malloc that no caller has yet.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     block: Owned,
@@ -228,7 +228,7 @@ impl Fresh {
         unsafe { std::slice::from_raw_parts_mut(self.block.0.cast(), self.len) }
     }
 
-    /// Copies a value to so many bytes from the start; what does not fit is not copied.
+    /// Copies a value to an offset in the block; what does not fit is not copied.
     pub(crate) fn put<T: Copy>(&mut self, offset: usize, value: T) {
         if offset.saturating_add(size_of::<T>()) <= self.len {
             let place = self.block.0.cast::<u8>().wrapping_add(offset).cast::<T>();

@@ -1,7 +1,7 @@
 //! Pinned memory and fork(2).
 //!
-//! A child that gets a copy of a pinned page may leave the original to itself, and the parent with
-//! a page that the NIC does not know of. Kernels that copy pinned pages at once have no such
+//! After a fork, the child may end up with the original of a pinned page, and the parent with
+//! a copy that the NIC does not use. Kernels that copy pinned pages at once have no such
 //! problem; for others, and only if `CXI_FORK_SAFE` is set when a device is opened, children get
 //! no pinned memory at all.
 
@@ -25,7 +25,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     ranges: Ranges::new(),
 });
 
-/// All that this library keeps for a process.
+/// The state that this library keeps for a process.
 #[derive(Debug)]
 struct State {
     /// The kernel's answer, once it has been asked.
@@ -130,7 +130,7 @@ pub(crate) fn protect(address: u64, len: u64) -> Result<()> {
     Ok(())
 }
 
-/// Gives memory that is not pinned any more to children again.
+/// Gives memory that is no longer pinned to children again.
 pub(crate) fn unprotect(address: u64, len: u64) {
     let mut state = state();
     let Protection::On { huge_pages } = state.protection else {
@@ -172,7 +172,7 @@ fn advise(range: &Range<usize>, advice: c_int) -> bool {
     unsafe { libc::madvise(address, range.len(), advice) == 0 }
 }
 
-/// What libcxi prints if the protection that was asked for is not to be had.
+/// The line that libcxi prints if the requested protection is not available.
 #[allow(clippy::print_stderr, reason = "libcxi prints this line")]
 pub(crate) fn complain(errno: Errno) {
     eprintln!("cxil_fork_init() failed: {}", -errno.raw());

@@ -3,8 +3,8 @@
 //! C owns the public part and may change it at any time, so it is never behind a reference: a
 //! [`Shared`] is read and written through its address. The private part belongs to this library.
 //! A live block has the tag of its kind. The tag is taken away before the block is freed, so that
-//! most handles that are used after their end, or for another one, are refused with EINVAL; what
-//! the allocator has given to somebody else cannot be told.
+//! most handles that are used after their end, or in place of another kind, are refused with
+//! EINVAL; memory that the allocator has given to another owner cannot be recognised.
 
 #![allow(unsafe_code, reason = "memory that is shared with C")]
 
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use crate::failure::{Failure, Result};
 use crate::ffi::Fresh;
 
-/// What C reads and writes on its own.
+/// The part that C reads and writes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Shared<T>(UnsafeCell<T>);
@@ -37,7 +37,7 @@ impl<T: Copy> Shared<T> {
     }
 }
 
-/// Says that a block is alive, and what it is.
+/// Marks a block as alive, with its kind.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Tag(Cell<u32>);
@@ -47,7 +47,7 @@ impl Tag {
         Self(Cell::new(T::KIND))
     }
 
-    /// What points here from now on is no handle any more.
+    /// Ends the handle: pointers to this block are no longer valid handles.
     pub(crate) fn clear(&self) {
         // SAFETY: a pointer to a live cell. Volatile, because to the compiler the write is dead
         // when the block is freed next.
@@ -65,7 +65,7 @@ pub(crate) unsafe trait Block: Sized {
     type Public;
     const PUBLIC: usize;
     const TAG: usize;
-    /// Differs for each type, and is not a number that memory has by chance.
+    /// A number for each type that memory is unlikely to hold by chance.
     const KIND: u32;
 }
 
@@ -144,7 +144,7 @@ fn free<T: Block>(block: NonNull<T>) {
     unsafe { libc::free(block.as_ptr().cast()) };
 }
 
-/// Memory for a block, got before the NIC is asked: a refusal costs nothing then.
+/// Memory for a block, allocated before the NIC gets a command: a refusal then costs nothing.
 #[derive(Debug)]
 pub(crate) struct Room<T: Block> {
     memory: Fresh,
@@ -174,7 +174,7 @@ impl<T: Block> Room<T> {
 #[derive(Debug)]
 pub(crate) struct Counted<T: Block + Counting>(NonNull<T>);
 
-/// A block that knows how many [`Counted`] there are, besides its handle.
+/// A block that counts its [`Counted`] pointers, besides its handle.
 pub(crate) trait Counting {
     fn add(&self);
     /// Whether that was the last one.
@@ -205,7 +205,7 @@ impl<T: Block + Counting> Drop for Counted<T> {
     }
 }
 
-/// Ends a handle of a counted block; its memory goes with the last that needs it.
+/// Ends a handle of a counted block; its memory is freed with the last pointer.
 pub(crate) fn end<T: Block + Counting>(handle: &Handle<T>, close: impl FnOnce(&T)) {
     if let Ok(block) = handle.find() {
         let last = {

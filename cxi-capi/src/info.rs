@@ -1,4 +1,4 @@
-//! What `cxil_open_device` tells of a NIC.
+//! The description of a NIC that `cxil_open_device` returns.
 
 use std::ffi::OsString;
 use std::fs;
@@ -79,7 +79,7 @@ impl DevInfo {
         PathBuf::from(std::ffi::OsStr::from_bytes(name.unwrap_or_default()))
     }
 
-    /// Asks a NIC, and sysfs.
+    /// Queries a NIC, and sysfs.
     pub(crate) fn query(number: u32, device: &CharDev) -> Result<Self> {
         let name = format!("cxi{number}");
         let directory = Path::new(CLASS).join(&name);
@@ -137,7 +137,7 @@ impl DevInfo {
         copy(&mut self.fru_description, fru.unwrap_or_default());
     }
 
-    /// What DEV_INFO_GET tells, of a driver that does not know it.
+    /// The answer of DEV_INFO_GET, for a driver that does not know that command.
     #[allow(clippy::cast_possible_truncation, reason = "scanf's conversions cut")]
     fn fill_from_sysfs(&mut self, device: &Path) -> Result<()> {
         let properties = device.join("properties");
@@ -180,7 +180,7 @@ impl DevInfo {
     }
 }
 
-/// Copies a text, cut so that a NUL stands behind it.
+/// Copies a text, cut so that a NUL follows it.
 fn copy(to: &mut [u8], text: &[u8]) {
     let room = to.len() - 1;
     for (byte, from) in to.iter_mut().zip(text.iter().take(room)) {
@@ -188,7 +188,7 @@ fn copy(to: &mut [u8], text: &[u8]) {
     }
 }
 
-/// The last part of what a link leads to.
+/// The last part of the target of a link.
 fn target(link: &Path) -> Result<OsString> {
     let target = fs::read_link(link).or_else(|_| fs::canonicalize(link))?;
     let name = target.file_name().ok_or_else(Failure::argument)?;

@@ -1,7 +1,7 @@
-//! `libcxi.so.1` in Rust: what is linked against HPE's library runs on this one.
+//! `libcxi.so.1` in Rust: programs that are linked with HPE's library run on this one.
 //!
 //! The package `cxi-capi-build` makes and installs the shared library; `docs/C-ABI.md` says what
-//! it does differently. There is nothing here for Rust programs: they have the crate `cxi`.
+//! it does differently. Rust programs use the crate `cxi` instead.
 
 #![deny(unsafe_code)]
 #![allow(

@@ -15,7 +15,7 @@ const COPY_ON_FORK: u16 = 93;
 /// Of an attribute's type, the bits that say which it is.
 const TYPE: u16 = 0x3FFF;
 
-/// Asks; any failure is a no.
+/// Asks the kernel; any failure counts as no.
 pub(crate) fn copy_on_fork() -> bool {
     ask().unwrap_or(false)
 }

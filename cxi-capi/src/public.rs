@@ -96,7 +96,7 @@ pub(crate) struct EvtqPublic {
 /// The first event: the NIC's status stands before it.
 const FIRST_EVENT: u32 = 64;
 
-/// Which buffer of a resized queue is read.
+/// The buffer of a resized queue that is read.
 const READING_BUFFER_B: u64 = 1 << 31;
 
 impl EvtqPublic {

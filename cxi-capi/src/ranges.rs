@@ -38,7 +38,7 @@ impl Ranges {
         fresh
     }
 
-    /// Unpins a range once; gives the parts that are not pinned any more, in ascending order.
+    /// Unpins a range once; gives the parts that are no longer pinned, in ascending order.
     /// Parts that were not pinned stay so.
     pub(crate) fn unpin(&mut self, range: &Range<usize>) -> Vec<Range<usize>> {
         self.split(range);
@@ -61,7 +61,7 @@ impl Ranges {
         free
     }
 
-    /// Makes ranges begin and end at the ends of one.
+    /// Splits ranges at the ends of another one.
     fn split(&mut self, range: &Range<usize>) {
         for place in [range.start, range.end] {
             let before = self.pinned.range_mut(..place).next_back();

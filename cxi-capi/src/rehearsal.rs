@@ -1,4 +1,4 @@
-//! A NIC that repeats one refusal, and otherwise only tells what it is asked.
+//! A NIC that repeats one refusal, and otherwise only answers queries.
 
 use cxi_ioctl::abi::lni::LniAllocResp;
 use cxi_ioctl::abi::memory::AtuMapResp;
@@ -46,7 +46,7 @@ impl Rehearsal {
         })
     }
 
-    /// Pretends that there is this service.
+    /// Pretends that this service exists.
     pub(crate) fn with_service(mut self, desc: SvcDesc) -> Self {
         self.service = Some(SvcDesc {
             svc_id: PRETENDED,
@@ -84,7 +84,7 @@ impl Transport for Rehearsal {
             return Ok(());
         }
         match opcode {
-            // What a refusal was below of.
+            // The parent of the refused object.
             Opcode::LNI_ALLOC => answer_zeros::<LniAllocResp>(request),
             Opcode::CP_ALLOC | Opcode::TRIG_CP_ALLOC => answer_zeros::<CpAllocResp>(request),
             Opcode::ATU_MAP => answer_zeros::<AtuMapResp>(request),

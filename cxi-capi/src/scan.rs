@@ -1,6 +1,6 @@
 //! Numbers as scanf(3) reads them: the files of sysfs were written for it.
 
-/// A number at the start of a text: white space, a sign, digits. What follows is left.
+/// A number at the start of a text: white space, a sign, digits. What follows is ignored.
 ///
 /// Base 0 takes it from the prefix, as `%i` does; base 16 takes a `0x`. A negative number wraps,
 /// one that is too large is the largest.

@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::device::Dev;
 use crate::failure::{Failure, Result};
 
-/// Room behind an answer for what another driver generation may write there.
+/// Room after an answer for what another driver generation may write there.
 const HEADROOM: usize = 64;
 
 /// Sends a command and returns the answer.

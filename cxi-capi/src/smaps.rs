@@ -1,12 +1,12 @@
-//! How large the pages behind an address are.
+//! The size of the pages behind an address.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use crate::scan;
 
-/// Size of the pages that back an address, by `/proc/self/smaps`; that of the system if nothing
-/// is known.
+/// Size of the pages that back an address, by `/proc/self/smaps`; that of the system if that
+/// does not show it.
 pub(crate) fn page_size(address: usize) -> usize {
     File::open("/proc/self/smaps")
         .ok()

@@ -26,7 +26,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// No window yet.
+    /// An empty window.
     pub(crate) const fn new() -> Self {
         Self {
             address: AtomicPtr::new(null_mut()),

@@ -8,7 +8,7 @@ use crate::install::at;
 use crate::link::{LIBCXI, Product};
 use crate::tool::Result;
 
-/// What our headers say of themselves.
+/// The first lines of our headers.
 const OURS: &str = "cxi-capi";
 
 const HPES: &str = include_str!("../../include/libcxi/libcxi.h");
@@ -18,7 +18,7 @@ const OWN: &str = include_str!("../../include/libcxi/cxi_rs.h");
 /// Numbers and names of the counters, one a line.
 const COUNTERS: &str = include_str!("../../src/counters.txt");
 
-/// From this number on counters are named for Cassini 1, as Cassini 2 has others there.
+/// From this number on, counters are named for Cassini 1; Cassini 2 has others there.
 const FIRST_OF_CASSINI_1: u32 = 1664;
 
 /// Writes the headers of a library below a directory that `-I` is to name, those of libcxi to

@@ -1,4 +1,4 @@
-//! Where the libraries go.
+//! Installation of the libraries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Places {
     pub destdir: PathBuf,
     /// Such as `/usr/local`.
     pub prefix: PathBuf,
-    /// Of libraries, below the prefix: `lib`, `lib64`.
+    /// Directory of libraries, below the prefix: `lib`, `lib64`.
     pub libdir: PathBuf,
 }
 

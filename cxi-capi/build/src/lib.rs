@@ -2,7 +2,7 @@
 //! cxi-job-capi, and archives for C, with a C compiler as linker.
 //!
 //! rustc cannot: it has a version script of its own, and a library without HPE's symbol versions
-//! is none that programs of theirs start with.
+//! does not work with programs that are linked with theirs.
 
 #![forbid(unsafe_code)]
 

@@ -7,21 +7,21 @@ use std::process::Command;
 
 use crate::tool::{Result, compiler, run};
 
-/// What programs ask the loader for, the same in all releases.
+/// The soname, the same in all releases.
 pub const SONAME: &str = "libcxi.so.1";
 
-/// One of the libraries that are made.
+/// A library to make.
 #[derive(Debug)]
 pub struct Product {
     /// `cxi`, for `-lcxi` and `libcxi.pc`.
     pub name: &'static str,
-    /// What programs ask the loader for.
+    /// The soname, by which programs ask the loader for it.
     pub soname: &'static str,
     /// The package, in whose directory the version script is.
     pub package: &'static str,
     pub(crate) file: &'static str,
     pub(crate) description: &'static str,
-    /// What programs ask pkg-config for.
+    /// The version for pkg-config.
     pub(crate) version: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub const LIBCXI_JOB: Product = Product {
 };
 
 impl Product {
-    /// What cargo makes: `libcxi_capi.a`.
+    /// The archive that cargo makes: `libcxi_capi.a`.
     #[must_use]
     pub fn cargo_archive(&self) -> String {
         format!("lib{}.a", self.package.replace('-', "_"))
@@ -140,7 +140,7 @@ impl Library {
         make_links(self.product, &self.directory)
     }
 
-    /// One object that has no names but those of the API: what else is in there must not clash
+    /// One object that has no names but those of the API: everything else in it must not clash
     /// with another library of Rust in the same program.
     fn link_static(&self, archive: &Path, names: &[String]) -> Result<()> {
         let object = self.directory.join(format!("lib{}.o", self.product.name));
@@ -153,7 +153,7 @@ impl Library {
         let keep = names
             .iter()
             .map(|name| format!("--keep-global-symbol={name}"));
-        // What is left of the compiler's own form is none any more once it is linked, and tools
+        // After linking, what is left of the compiler's own format is no longer valid, and tools
         // that know it stumble over it.
         let remains = [".llvmbc", ".llvmcmd", ".comment"].map(|name| format!("-R{name}"));
         run(Command::new("objcopy")

@@ -83,7 +83,7 @@ fn run(what: &What) -> Result<()> {
     Ok(())
 }
 
-/// Has cargo make the archive, optimised; where it is.
+/// Has cargo make the archive, optimised, and returns its path.
 fn compile(product: &Product) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! Programs that are run.
+//! Running programs.
 
 use std::env;
 use std::ffi::OsString;

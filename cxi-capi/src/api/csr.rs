@@ -59,7 +59,7 @@ extern "C" fn cxil_write_csr(dev: Handle<Dev>, csr: u32, value: Memory, csr_len:
     })
 }
 
-/// `value` is what the whole register is to be; only the byte at `offset` of it is written.
+/// `value` is the value of the whole register; only its byte at `offset` is written.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_write8_csr(
     dev: Handle<Dev>,

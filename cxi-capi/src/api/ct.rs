@@ -28,7 +28,7 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
         let response =
             send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
-            // The error that C hears of is that of the mapping.
+            // C gets the error of the mapping.
             let _ = free(&lni.dev, response.ctn);
         })?;
         let public = CtPublic {

@@ -16,7 +16,7 @@ use crate::info::{CLASS, DevInfo, attribute};
 use crate::send::send;
 use crate::{fork, scan};
 
-/// What stands in front of the NICs in `struct cxil_device_list`.
+/// The head of `struct cxil_device_list`, before the NICs.
 const LIST_HEADER: usize = 8;
 
 #[unsafe(no_mangle)]
@@ -101,7 +101,7 @@ fn numbers() -> Vec<u32> {
         .collect()
 }
 
-/// What a NIC is; nothing if it cannot be asked.
+/// The description of a NIC; `None` if it cannot be queried.
 fn look_at(number: u32) -> Option<DevInfo> {
     let device = CharDev::open(OsStr::from_bytes(node(number).as_bytes())).ok()?;
     DevInfo::query(number, &device).ok()

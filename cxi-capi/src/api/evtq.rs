@@ -56,7 +56,7 @@ extern "C" fn cxil_alloc_evtq(
         let response =
             send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
         let registers = Window::of(&lni.dev, response.csr).inspect_err(|_| {
-            // The error that C hears of is that of the mapping.
+            // C gets the error of the mapping.
             let _ = free(&lni.dev, response.eq);
         })?;
         let public = EvtqPublic::new(response.eq, queue, attr.queue_len, registers.address());
@@ -96,7 +96,7 @@ extern "C" fn cxil_destroy_evtq(evtq: Handle<Evtq>) -> c_int {
 extern "C" fn cxil_evtq_adjust_reserved_fc(evtq: Handle<Evtq>, value: c_int) -> c_int {
     status(|| {
         let evtq = evtq.get()?;
-        // Allocating the LNI above has told.
+        // The kernel has shown its form when the LNI was allocated.
         let form = evtq.dev.lnis.known().ok_or_else(Failure::argument)?;
         adjust_reserved_fc(&evtq.dev, form, evtq.number, value)
     })

@@ -74,7 +74,7 @@ extern "C" fn cxil_sbus_op_compat(
     })
 }
 
-/// What the lowest bit that is set stands for.
+/// The meaning of the lowest bit that is set.
 fn lowest(values: &[u32], flags: u32) -> Result<u32> {
     let bit = flags.trailing_zeros() as usize;
     values.get(bit).copied().ok_or_else(Failure::argument)

@@ -47,7 +47,7 @@ extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
     })
 }
 
-/// What a refusal is about of something that a service has so many of.
+/// What a refusal may concern when a resource is limited by the service.
 pub(super) fn below(service: u32, transmit: bool) -> impl FnOnce(u32, CommandError) -> Cause {
     move |device, error| Cause::Below {
         device,
@@ -57,7 +57,7 @@ pub(super) fn below(service: u32, transmit: bool) -> impl FnOnce(u32, CommandErr
     }
 }
 
-/// What a refusal is about that names a VNI.
+/// What a refusal may concern when the call names a VNI.
 pub(super) fn on_vni(
     service: u32,
     vni: u32,

@@ -1,7 +1,7 @@
-//! The functions that C calls, by subject. Each does what the function of that name in HPE's
+//! The functions that C calls, by subject. Each does what the function of the same name in HPE's
 //! library does; `docs/C-ABI.md` says where it does not.
 
-#![allow(unsafe_code, reason = "names that C finds")]
+#![allow(unsafe_code, reason = "exported names")]
 #![allow(
     clippy::needless_pass_by_value,
     reason = "C passes pointers; their types here cannot be copied"

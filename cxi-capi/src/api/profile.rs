@@ -78,8 +78,8 @@ fn alloc(
     Ok(0)
 }
 
-/// The newer command, and the older one on a driver that does not know the newer one. What that
-/// gives is as good unless LCID 0 was asked for.
+/// The newer command, or the older one with a driver that does not know the newer one. The result
+/// is equivalent unless LCID 0 was requested.
 fn send_alloc(dev: &Dev, command: &TrigCpAllocCmd) -> Result<CpAllocResp> {
     let known = match dev.lnis.known() {
         Some(LniForm::Long) => TRIGGERED,

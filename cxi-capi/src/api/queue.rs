@@ -59,14 +59,14 @@ fn alloc(
     let response =
         send_alloc(lni, eq, opts).map_err(|failure| failure.with(below(lni.service, transmit)))?;
     let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
-        // The error that C hears of is that of the mapping.
+        // C gets the error of the mapping.
         let _ = free(&lni.dev, response.cq);
     })?;
     cmdq.set(room.fill(block));
     Ok(0)
 }
 
-/// Drivers before the development branch know no buffers, and no command with them.
+/// Drivers before the development branch know neither buffers nor the command for them.
 fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
     if opts.buf == 0 && lni.dev.lnis.known() == Some(LniForm::Short) {
         let command = CqAllocCmd {
@@ -97,7 +97,7 @@ fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq>
     let write_pointer = Window::of(dev, response.wp_addr).inspect_err(|_| {
         let _ = commands.unmap();
     })?;
-    // Memory of the device is nothing that this process could write to.
+    // This process cannot write to memory of the device.
     let memory = match opts.buf {
         0 => Memory::of(commands.address()),
         address if opts.is_host_mem != 0 => Memory::at(address),

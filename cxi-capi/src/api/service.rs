@@ -16,7 +16,7 @@ use crate::ffi::{Fresh, In, Out, Owned, status};
 use crate::handle::Handle;
 use crate::send::{send, send_explained, send_list};
 
-/// What stands in front of the elements of a list: their number.
+/// The head of a list: the number of its elements.
 const LIST_HEADER: usize = 4;
 
 #[unsafe(no_mangle)]
@@ -76,7 +76,7 @@ extern "C" fn cxil_update_svc(
     })
 }
 
-/// What libcxi makes of the answer to SVC_UPDATE: it expects a service id in front of it.
+/// How libcxi reads the answer to SVC_UPDATE: it expects a service id before it.
 fn behind_id(answer: SvcFailInfo) -> SvcFailInfo {
     let mut shifted = SvcFailInfo::new_zeroed();
     let from = &answer.as_bytes()[size_of::<u32>()..];
@@ -97,7 +97,7 @@ extern "C" fn cxil_destroy_svc(dev: Handle<Dev>, svc_id: u32) -> c_int {
     })
 }
 
-/// A service id that a service can have.
+/// Checks a service id.
 pub(super) fn existing(svc_id: u32) -> Result<u32> {
     if svc_id == 0 {
         return Err(Failure::argument());
@@ -161,10 +161,10 @@ extern "C" fn cxil_free_svc_rsrc_list(rsrc_list: Owned) {
     drop(rsrc_list);
 }
 
-/// Asks how many there are, then for that many, until all fit.
+/// Asks for the number of elements, then for that many, until all fit.
 ///
-/// Behind the list is as much room again and one element, for a driver whose elements are longer: what is written
-/// there is noticed rather than somebody else's memory overwritten.
+/// The list is followed by the same room again and one element, for a driver whose elements are
+/// longer: what is written there is noticed, rather than other memory overwritten.
 fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<c_int> {
     let dev = dev.get()?;
     let list = list.required()?;

@@ -26,7 +26,7 @@ extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32
     })
 }
 
-/// The driver hides an unknown service in the number, and so does the number that C gets.
+/// For an unknown service the driver answers with a number, and C gets that number.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
     status(|| {

@@ -77,8 +77,8 @@ fn directory(dev: &Dev) -> PathBuf {
     nic.join("device/telemetry")
 }
 
-/// Reads the counter of that number into an element of the results. The value is there even if
-/// the time behind it cannot be read.
+/// Reads the counter of that number into an element of the results. The value is stored even if
+/// the time after it cannot be read.
 fn read(directory: &Path, number: u32, value: &Out<u64>, index: usize) -> Result<Timespec> {
     let name = counters::name(number).ok_or_else(Failure::argument)?;
     let text = fs::read(directory.join(name))?;

@@ -30,7 +30,7 @@ extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int
         let interrupt = open(&lni.dev, response.client_id, response.wait).inspect_err(|_| {
             let _ = free(&lni.dev, response.wait);
         })?;
-        // That the object was made has raised the interrupt.
+        // Making the object has raised the interrupt.
         clear(&interrupt);
         wait.set(room.fill(Wait {
             nothing: Shared::new(()),
@@ -49,7 +49,7 @@ fn open(dev: &Dev, client: u32, wait: u32) -> Result<File> {
     Ok(File::open(file)?)
 }
 
-/// Makes the next interrupt wake those who poll. What is read does not matter.
+/// Makes the next interrupt wake pollers. What is read does not matter.
 fn clear(interrupt: &File) {
     let _ = interrupt.read_at(&mut [0], 0);
 }
@@ -62,7 +62,7 @@ fn free(dev: &Dev, wait: u32) -> Result<()> {
     send(dev, &command)
 }
 
-/// The handle is gone whatever the driver says: that is what callers know.
+/// The handle is gone whatever the driver answers: callers rely on that.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
     status(|| {

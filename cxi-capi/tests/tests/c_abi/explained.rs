@@ -79,6 +79,6 @@ fn other_refusals_have_their_reasons_too() {
     assert!(said("domain").starts_with("-17 cxi0: DOMAIN_ALLOC: the PID is taken on this VNI"));
     assert_eq!(
         said("null"),
-        "-22 an argument is wrong: NULL, 0, or a handle that is none or no longer one"
+        "-22 invalid argument: NULL, 0, or something that is not, or no longer, a handle"
     );
 }
