@@ -1,4 +1,4 @@
-//! What the runtime wants: the environment and standard input.
+//! The call of the runtime: the environment and standard input.
 
 use std::path::PathBuf;
 
@@ -20,13 +20,13 @@ pub enum Call {
 pub enum Command {
     /// ADD: give a pod what it asks for.
     Add(Container),
-    /// DEL: take it back. The network namespace need not exist any more.
+    /// DEL: take it back. The network namespace may be gone already.
     Del(Container),
-    /// CHECK: find out whether it is still there.
+    /// CHECK: find out whether the pod still has it.
     Check(Container),
     /// STATUS: find out whether ADD would succeed.
     Status,
-    /// GC: take back what attachments have that do not exist any more.
+    /// GC: take back what attachments have that no longer exist.
     Gc,
 }
 

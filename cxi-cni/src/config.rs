@@ -43,7 +43,7 @@ impl Version {
         all.find_map(|(name, version)| (name == text).then_some(version))
     }
 
-    /// The version of a configuration that may be invalid; the newest if it cannot be told.
+    /// The version of a configuration that may be invalid; the newest if there is none.
     #[must_use]
     pub fn of(configuration: &str) -> Self {
         #[derive(Deserialize)]
@@ -122,7 +122,7 @@ impl Valid {
     }
 }
 
-/// What belongs to this plugin: the object `cxi` of the configuration.
+/// The settings of this plugin: the object `cxi` of the configuration.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Settings {

@@ -16,11 +16,11 @@ pub enum Code {
     Environment = 4,
     /// A file cannot be read or written.
     Io = 5,
-    /// Something is not the JSON that it should be.
+    /// Something is not the expected JSON.
     Decoding = 6,
     /// The configuration is invalid.
     Configuration = 7,
-    /// Something is in use or used up: the runtime should try again.
+    /// Something is in use or exhausted: the runtime should try again.
     TryAgain = 11,
     /// STATUS: ADD would fail.
     NotServing = 50,
@@ -28,11 +28,11 @@ pub enum Code {
     Vni = 100,
     /// A NIC cannot be used, or refuses.
     Nic = 101,
-    /// CHECK: what the pod was given is not there, or is not what it was.
+    /// CHECK: what the pod was given is gone, or has changed.
     Changed = 102,
 }
 
-/// An error that the runtime is told.
+/// An error that is reported to the runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: Code,

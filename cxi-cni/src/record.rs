@@ -1,4 +1,4 @@
-//! What attachments have: a file for each, written before anything is allocated for it.
+//! What attachments have: a file for each, written before anything is allocated.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -165,7 +165,7 @@ impl Records {
         if record.boot == self.boot {
             return Ok(Some(record));
         }
-        // Its services ended with the boot that they were made in, and ids come again.
+        // Its services ended with the boot that they were made in, and ids are reused.
         self.remove(&record.attachment)?;
         Ok(None)
     }

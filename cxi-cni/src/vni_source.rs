@@ -38,12 +38,13 @@ pub(crate) enum VniSource {
     Static { vnis: VniList },
     /// The runtime: `cxiVnis` of `runtimeConfig` or of `args.cni`, or `CXI_VNIS` of `CNI_ARGS`.
     Args {
-        /// What may be asked for: who writes the annotations of a pod is not trusted with more.
+        /// What may be asked for: the author of a pod's annotations is not trusted with more.
         allowed: IdSet,
     },
     /// A file that an agent on the node writes for each pod.
     File { path: String },
-    /// A program, called as a plugin is; after DEL it is told that the VNIs are free on this node.
+    /// A program that is called like a plugin; after DEL it learns that the VNIs are free on this
+    /// node.
     Exec {
         program: PathBuf,
         #[serde(default = "timeout")]
@@ -55,7 +56,7 @@ const fn timeout() -> u32 {
     10
 }
 
-/// What a file or program says.
+/// The answer of a file or program.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -103,7 +104,7 @@ impl VniSource {
         }
     }
 
-    /// Tells the source that no service of an attachment is left on this node.
+    /// Notifies the source that no service of an attachment is left on this node.
     pub(crate) fn released(&self, attachment: &Attachment) -> Result<(), Error> {
         match self {
             Self::Exec {
@@ -114,7 +115,7 @@ impl VniSource {
         }
     }
 
-    /// Whether it can be asked.
+    /// Checks that it can be asked.
     pub(crate) fn is_ready(&self) -> Result<(), Error> {
         let needed = match self {
             Self::Static { .. } | Self::Args { .. } => return Ok(()),
@@ -200,7 +201,7 @@ fn from_file(path: &Path) -> Result<VniList, Error> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
         Ok(text) => parse(&name, &text),
-        // Whether the pod wants none or the agent is late, nobody can tell.
+        // It is unknown whether the pod wants none or the agent is late.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::new(
             Code::TryAgain,
             format!("{name}: the VNIs of the pod are not there yet"),
@@ -262,11 +263,11 @@ fn collected(pipe: Option<impl io::Read + Send + 'static>) -> mpsc::Receiver<Str
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read until an error is what there is.
+            // What was read before an error counts.
             let _ = pipe.by_ref().take(LONGEST).read_to_end(&mut bytes);
             let _ = io::copy(&mut pipe, &mut io::sink());
         }
-        // Nobody waits for it after a timeout.
+        // After a timeout, this has no receiver.
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver

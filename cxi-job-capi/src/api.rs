@@ -1,6 +1,6 @@
 //! The functions that C calls; `include/cxi_job.h` says what each does.
 
-#![allow(unsafe_code, reason = "names that C finds")]
+#![allow(unsafe_code, reason = "exported names")]
 #![allow(
     clippy::needless_pass_by_value,
     reason = "C passes pointers; their types here cannot be copied"
@@ -69,7 +69,7 @@ pub(crate) extern "C" fn cxi_job_allocate(
         let grant = node.allocate(&request.build()?)?;
         let told = json::write(&Granted { grant: &grant }).and_then(|text| granted.set_text(&text));
         if told.is_err() {
-            // Nobody would know of these services.
+            // No caller would know these services.
             let mut made = grant;
             made.services.retain(|entry| !entry.adopted);
             let _ = node.release(&Filter::for_grant(&made), &ReleaseOptions::once());
@@ -168,7 +168,7 @@ fn until(deadline_ms: u64) -> ReleaseOptions<'static> {
     ReleaseOptions::until(Duration::from_millis(deadline_ms))
 }
 
-/// 0 if nothing is left.
+/// 0 if nothing is left behind.
 fn done(release: &ReleaseReport) -> Result<()> {
     let errno = match release.status() {
         ReleaseStatus::NothingToDo | ReleaseStatus::Done => return Ok(()),

@@ -1,4 +1,4 @@
-//! Why a call failed, and what the thread remembers of it.
+//! Why a call failed, kept by the thread.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a call failed, as `cxi_job_explain` tells it.
+/// Why a call failed, as `cxi_job_explain` reports it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
     errno: i32,
@@ -41,7 +41,7 @@ impl Failure {
         Self::new(Errno::EINVAL, format!("{what} is NULL"))
     }
 
-    /// An argument that says something that cannot be.
+    /// An argument with an invalid value.
     pub(crate) fn invalid(what: &str, error: &dyn std::fmt::Display) -> Self {
         Self::new(Errno::EINVAL, format!("{what}: {error}"))
     }
@@ -82,7 +82,7 @@ thread_local! {
 }
 
 pub(crate) fn keep(failure: Failure) {
-    // A thread that ends has nobody to ask.
+    // A thread that ends can no longer ask.
     let _ = LAST.try_with(|last| last.replace(Some(failure)));
 }
 

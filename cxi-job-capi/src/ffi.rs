@@ -1,4 +1,4 @@
-//! What a C caller hands in and gets: pointers, and the frame around each entry point.
+//! What a C caller passes and receives: pointers, and the frame around each entry point.
 //!
 //! Values of the pointer types come from C alone (their fields are private), so what the C API
 //! promises about arguments holds for each of them: it is NULL, or it points to what the
@@ -58,7 +58,7 @@ impl Text {
     }
 }
 
-/// Where the caller wants a result.
+/// Where a result goes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);
@@ -99,7 +99,7 @@ impl Out<Handle> {
 }
 
 impl Out<*mut c_char> {
-    /// Hands a string to the caller, unless there is no place for it.
+    /// Hands a string to the caller, unless the pointer for it is NULL.
     pub(crate) fn set_text(&self, text: &str) -> Result<()> {
         if !self.0.is_null() {
             self.set(block(0, &[text])?.cast());

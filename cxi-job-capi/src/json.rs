@@ -1,4 +1,4 @@
-//! What C says in JSON.
+//! Arguments as JSON.
 
 use std::io;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl Open {
     }
 }
 
-/// What a job is to get.
+/// What a job gets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
@@ -147,7 +147,7 @@ pub(crate) struct Clean {
 }
 
 impl Clean {
-    /// Who lives, asked anew whenever services have been listed.
+    /// The live jobs, asked for again whenever services have been listed.
     pub(crate) fn live(&self) -> io::Result<IdSet> {
         let recorded = self.live_from.as_deref().map(live_vnis).transpose()?;
         Ok(self.live.union(&recorded.unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! The nodes that C has open, by number: one that is closed is found no more, whoever asks.
+//! The nodes that C has open, by number: a closed one is never found again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

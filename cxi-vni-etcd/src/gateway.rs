@@ -1,4 +1,5 @@
-//! The part of etcd's JSON gateway that a log needs. Keys and values are base64, numbers are strings.
+//! The part of etcd's JSON gateway that a log needs. Keys and values are base64, numbers are
+//! strings.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use ureq::Agent;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes as the gateway has them.
+/// Bytes as the gateway represents them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
@@ -41,13 +42,13 @@ impl<'de> Deserialize<'de> for Bytes {
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "target", rename_all = "UPPERCASE")]
 pub(crate) enum Compare {
-    /// Whether there is such a key: a creation revision of 0 means there is none.
+    /// Whether the key exists: a creation revision of 0 means that it does not.
     Create {
         key: Bytes,
         result: &'static str,
         create_revision: String,
     },
-    /// Whether its value comes before another one; false if there is no such key.
+    /// Whether its value comes before another one; false if the key does not exist.
     Value {
         key: Bytes,
         result: &'static str,
@@ -105,16 +106,16 @@ struct Outcome {
     succeeded: bool,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewayError {
-    /// What was asked has surely not been done.
+    /// The request has certainly not been executed.
     #[error("etcd at {url} refused: {source}")]
     Refused { url: String, source: ureq::Error },
     /// A URL of another kind.
     #[error("etcd at {url} cannot be reached: expected a URL that begins with http://")]
     Url { url: String },
-    /// It may have been done.
+    /// The request may have been executed.
     #[error("etcd at {url} did not answer: {source}")]
     Lost { url: String, source: ureq::Error },
 }
@@ -135,7 +136,7 @@ impl Gateway {
         }
     }
 
-    /// Values of the keys from `from` up to, without, `to`, in order, as many as come at once.
+    /// Values of the keys from `from` up to but not including `to`, in order: one page of them.
     pub(crate) fn range(
         &self,
         from: &Bytes,
@@ -149,7 +150,7 @@ impl Gateway {
         )
     }
 
-    /// Puts all keys if all conditions hold; says whether they did.
+    /// Puts all keys if all conditions hold; returns whether they did.
     pub(crate) fn put_if(
         &self,
         compare: &[Compare],

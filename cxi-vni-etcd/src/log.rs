@@ -7,7 +7,7 @@ use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
 
-/// Records that are read at once.
+/// Records that are read in one request.
 const PAGE: u32 = 1000;
 
 /// The log of a VNI pool in etcd.
@@ -36,7 +36,7 @@ impl EtcdLog {
         Bytes::of(&format!("{}/epoch", self.prefix))
     }
 
-    /// The highest epoch that has written; none if nobody has.
+    /// The highest epoch that has written, if any has.
     fn epoch(&self) -> Result<Option<u64>, GatewayError> {
         let key = self.epoch_key();
         let mut end = key.clone();
@@ -46,7 +46,8 @@ impl EtcdLog {
         Ok(value.and_then(|value| value.parse().ok()))
     }
 
-    /// Appends if nobody has since the log was looked at; says whether the conditions held.
+    /// Appends unless another controller has since the log was read; returns whether the conditions
+    /// held.
     fn try_append(&self, record: &Record) -> Result<bool, AppendError> {
         let value =
             serde_json::to_vec(record).map_err(|error| AppendError::Failed(error.into()))?;
@@ -93,7 +94,9 @@ impl EventLog for EtcdLog {
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         if record.event.sequence == 0 {
-            return Err(AppendError::Failed("events have numbers from 1".into()));
+            return Err(AppendError::Failed(
+                "invalid event number 0: expected 1 or more".into(),
+            ));
         }
         if self.try_append(record)? {
             return Ok(());

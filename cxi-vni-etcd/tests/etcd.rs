@@ -1,5 +1,5 @@
-//! The log in a real etcd, where there is one: two controllers, of which one dies, is paused or loses
-//! its network, and never a VNI in two jobs.
+//! The log in a real etcd, if one is installed: two controllers, one of which dies, is paused or
+//! loses its network, and never a VNI in two jobs.
 
 mod proxy;
 mod server;
@@ -105,7 +105,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
         let job = JobId::new(&format!("job{}", given.len())).unwrap();
         match reserve(&mut leader, &job) {
             Ok(vni) => assert!(given.insert(job.clone(), vni).is_none()),
-            // Nobody knows whether it was logged: the job asks again.
+            // It is unknown whether it was logged: the job asks again.
             Err(deposed) => assert!(!deposed, "the only leader was deposed"),
         }
         if random.below(20) == 0 {
@@ -119,7 +119,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
             && let Some(mut awake) = paused.pop()
         {
             let late = JobId::new(&format!("late{epoch}")).unwrap();
-            // A network error may hide it, and the next attempt tells.
+            // A network error may hide it until the next attempt.
             let mut wake = || reserve(&mut awake, &late).expect_err("a deposed leader goes on");
             while !wake() {}
             deposed += 1;
@@ -132,7 +132,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
 
     let records = EtcdLog::new(&etcd.url(), "/pool/").load(0).unwrap();
     let events: Vec<_> = records.into_iter().map(|it| it.event).collect();
-    // It refuses a VNI that somebody has.
+    // It refuses a VNI that a job has.
     let pool = VniPool::replay(config(), &events).unwrap();
     assert_eq!(pool.jobs().count(), wanted);
     for (job, vni) in given {

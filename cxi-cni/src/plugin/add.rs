@@ -51,7 +51,7 @@ impl Plugin<'_> {
         let not_ended = |error: Error| {
             Error::new(
                 error.code(),
-                "an earlier attachment with this network namespace cannot be ended",
+                "an earlier attachment with this network namespace cannot be removed",
             )
             .details(error.to_string())
         };
@@ -111,8 +111,8 @@ impl Plugin<'_> {
     }
 }
 
-/// Whether a service is for a network namespace. The list says so only if whoever made the service
-/// wrote it there.
+/// Whether a service is for a network namespace. The list shows that only if the program that made
+/// the service wrote it there.
 fn is_for(device: &Device, service: &Service, netns: u32) -> bool {
     service.members().is_some_and(|members| {
         members.contains(Member::NetNs(netns))

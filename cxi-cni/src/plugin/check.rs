@@ -1,4 +1,4 @@
-//! CHECK and STATUS: what there is, and what there could be.
+//! CHECK and STATUS: what a pod has, and whether pods can get services.
 
 use cxi::Member;
 use cxi::driver::Capabilities;
@@ -11,7 +11,7 @@ use crate::call::Container;
 use crate::error::{Code, Error};
 
 impl Plugin<'_> {
-    /// Whether the pod still has what it was given.
+    /// Checks that the pod still has what it was given.
     pub(super) fn check(&self, container: &Container) -> Result<Option<String>, Error> {
         let changed = |text: String| Err(Error::new(Code::Changed, text));
         let Some(record) = self.records.read(&container.attachment)? else {
@@ -25,8 +25,8 @@ impl Plugin<'_> {
         if netns != record.netns {
             let before = record.netns;
             return changed(format!(
-                "the pod's network namespace is {netns}: expected {before}, for which its services \
-                 are"
+                "the pod's network namespace is {netns}: expected {before}, which its services are \
+                 for"
             ));
         }
         let Some(grant) = &record.grant else {
@@ -44,7 +44,7 @@ impl Plugin<'_> {
         changed(problems.join("\n"))
     }
 
-    /// Whether ADD would succeed.
+    /// Checks that ADD would succeed.
     pub(super) fn status(&self) -> Result<Option<String>, Error> {
         let settings = &self.config.settings;
         let not_serving = |problems: Vec<String>| {

@@ -11,12 +11,14 @@ use crate::error::{Code, Error};
 use crate::record::{Attachment, Record};
 
 impl Plugin<'_> {
-    /// By its record, as its namespace may be gone. Without a record there is nothing to take back.
+    /// Takes back what an attachment has by its record, as its namespace may be gone. Without a
+    /// record there is nothing to do.
     pub(super) fn del(&self, attachment: &Attachment) -> Result<Option<String>, Error> {
         self.end(attachment).map(|()| None)
     }
 
-    /// Takes back what exists no more, goes on after errors, and reports them together.
+    /// Takes back what attachments have that no longer exist; goes on after errors, and reports
+    /// them together.
     pub(super) fn gc(&self) -> Result<Option<String>, Error> {
         let Some(valid) = &self.config.valid else {
             return Err(Error::new(
@@ -48,8 +50,8 @@ impl Plugin<'_> {
         )
     }
 
-    /// Destroys the services of an attachment and forgets it. What is in use is tried again for a
-    /// while; then it stays on record, for the next call.
+    /// Destroys the services of an attachment and forgets it. Services in use are tried again for a
+    /// while; then the attachment stays on record, for the next call.
     pub(super) fn end(&self, attachment: &Attachment) -> Result<(), Error> {
         let start = Instant::now();
         let mut pauses = Backoff::default().pauses();
@@ -65,7 +67,7 @@ impl Plugin<'_> {
                 Ok(()) => return self.forget(&mut record),
                 Err(error) => error,
             };
-            // Others go on meanwhile.
+            // Other calls can run in the meantime.
             drop(held);
             let left = self
                 .config
@@ -80,19 +82,19 @@ impl Plugin<'_> {
         }
     }
 
-    /// Forgets a record whose services are gone, once the source of its VNIs knows.
+    /// Forgets a record whose services are gone, once the source of its VNIs has been notified.
     fn forget(&self, record: &mut Record) -> Result<(), Error> {
         let own = record.attachment.network == self.config.network;
         let told = if own {
             self.config.settings.vnis.released(&record.attachment)
         } else {
             // Only a call for its network knows its source.
-            Err(Error::new(Code::TryAgain, "of another network"))
+            Err(Error::new(Code::TryAgain, "it belongs to another network"))
         };
         match told {
             Ok(()) => self.records.remove(&record.attachment),
             Err(error) => {
-                // Its ids may come again.
+                // Its ids may be reused.
                 record.vnis.clear();
                 if let Some(grant) = &mut record.grant {
                     grant.services.clear();

@@ -34,7 +34,7 @@ impl<'a> Plugin<'a> {
         })
     }
 
-    /// Does what is asked for and returns what to print: the result of ADD, otherwise nothing.
+    /// Executes the command and returns what to print: the result of ADD, otherwise nothing.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ fn what_another_pod_left_with_the_same_inode_goes_first() {
 
     site.fault("SVC_DESTROY:EBUSY:times=1");
     let said = refused(site.add("new", &pod), Code::TryAgain);
-    assert!(said.contains("cannot be ended"), "{said}");
+    assert!(said.contains("cannot be removed"), "{said}");
     let site = site.set_cxi("vnis", json!({"source": "static", "vnis": [1025]}));
     site.add("new", &pod).unwrap();
     let vnis: Vec<_> = site

@@ -13,8 +13,8 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Passes everything on to a server, but cuts a connection at each so many pieces of data: a
-    /// request does not arrive, or an answer.
+    /// Passes everything on to a server, but cuts a connection after every so many pieces of data:
+    /// a request does not arrive, or an answer.
     pub(crate) fn start(server: SocketAddr, each: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! An etcd of a test's own.
+//! An etcd server for one test.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) struct Etcd {
 }
 
 impl Etcd {
-    /// Starts one; none, with a word about it, where etcd is not installed.
+    /// Starts one; `None`, with a message, where etcd is not installed.
     pub(crate) fn start() -> Option<Self> {
         let free = || {
             TcpListener::bind("127.0.0.1:0")
