@@ -104,7 +104,8 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
     let site = Site::new();
     site.manager
         .inject(Fault::status(507).on(Endpoint::CreateJob));
-    let reason = "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as it was asked for";
+    let reason =
+        "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as requested";
     let without = site.cxi(&["reserve", "17", "--limit=4"]);
     assert_eq!((without.code, without.out.lines().count()), (0, 7));
     assert!(

@@ -1,4 +1,4 @@
-//! Orders to the mock, on a port of their own.
+//! Orders to the mock, on a separate port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct Vnis {
     vnis: Vec<u16>,
 }
 
-/// Does what an order says.
+/// Executes an order.
 pub(crate) fn obey(
     shared: &Arc<Shared>,
     address: SocketAddr,

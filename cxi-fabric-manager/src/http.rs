@@ -12,12 +12,12 @@ use crate::api::{Answer, Delivery, Request};
 const LONGEST_HEAD: u64 = 1 << 16;
 const LONGEST_BODY: u64 = 1 << 24;
 const MOST_HEADERS: usize = 64;
-/// How long to wait for a client that says nothing, and for one that is told nothing.
+/// How long to wait for a client that sends nothing, and for one that is sent nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers the request of a connection, and ends it.
 pub(crate) fn serve(stream: &TcpStream, answer: impl FnOnce(&Request) -> (Answer, Delivery)) {
-    // Whatever the client did to the connection is the client's.
+    // What the client does with its connection is up to the client.
     let _ = converse(stream, answer);
 }
 
@@ -120,7 +120,9 @@ fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
     loop {
         let line = read_line(reader)?;
         let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(&line) else {
-            return Err(malformed("the size of a chunk is not hexadecimal"));
+            return Err(malformed(
+                "invalid size of a chunk: expected a hexadecimal number",
+            ));
         };
         if size == 0 {
             // Trailers, and the empty line that ends them.

@@ -1,4 +1,4 @@
-//! A port, and a thread that takes its connections.
+//! A port, and a thread that accepts its connections.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Takes connections, each in a thread of its own.
+    /// Accepts connections, each in a thread of its own.
     pub(crate) fn start(
         address: SocketAddr,
         name: &str,

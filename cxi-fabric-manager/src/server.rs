@@ -18,17 +18,17 @@ pub struct FabricManager {
     control: Option<Listener>,
 }
 
-/// What connections share.
+/// State that connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     api: Mutex<Api>,
     started: Instant,
-    /// Time that was added by hand.
+    /// Time that was added by [`FabricManager::advance`].
     ahead: Mutex<Duration>,
     listener: Mutex<Option<Listener>>,
 }
 
-/// What was left when all should have been gone.
+/// Reservations or trees that were left when none should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("reservations or multicast trees are left: {state:?}")]
 #[non_exhaustive]
@@ -49,7 +49,8 @@ impl FabricManager {
     /// Starts on an address; port 0 is a free one.
     ///
     /// # Errors
-    /// The address cannot be listened on; the configuration is wrong ([`io::ErrorKind::InvalidInput`]).
+    /// The address cannot be listened on; the configuration is wrong
+    /// ([`io::ErrorKind::InvalidInput`]).
     pub fn bind(config: Config, address: impl ToSocketAddrs) -> io::Result<Self> {
         let api = Api::new(config)
             .map_err(|refusal| io::Error::new(io::ErrorKind::InvalidInput, refusal))?;
@@ -67,7 +68,8 @@ impl FabricManager {
         })
     }
 
-    /// Takes orders at another address; port 0 is a free one. Whoever reaches it may do everything.
+    /// Takes orders on another address; port 0 is a free one. Everyone who can reach it may do
+    /// everything.
     ///
     /// # Errors
     /// The address cannot be listened on.
@@ -80,13 +82,13 @@ impl FabricManager {
         Ok(self)
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it takes orders.
+    /// The address on which it takes orders.
     #[must_use]
     pub fn control_address(&self) -> Option<SocketAddr> {
         self.control.as_ref().map(Listener::address)
@@ -98,24 +100,24 @@ impl FabricManager {
         format!("http://{}{}", self.address, self.shared.api().prefix())
     }
 
-    /// Where tokens are given.
+    /// URL of the token endpoint.
     #[must_use]
     pub fn token_url(&self) -> String {
         format!("http://{}{}", self.address, self.shared.api().token_path())
     }
 
-    /// Where trees are made: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
+    /// The URL for trees: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
     #[must_use]
     pub fn multicasts_url(&self) -> String {
         format!("{}/fabric/collectives/multicasts", self.url())
     }
 
-    /// Lets something go wrong.
+    /// Adds a fault.
     pub fn inject(&self, fault: impl Into<Fault>) {
         self.shared.api().inject(fault.into());
     }
 
-    /// Lets nothing go wrong any more.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.shared.api().clear_faults();
     }
@@ -123,7 +125,7 @@ impl FabricManager {
     /// Stops listening, so that connections are refused, or listens again.
     ///
     /// # Errors
-    /// Somebody else listens there now.
+    /// Another process listens there now.
     pub fn set_listening(&self, listening: bool) -> io::Result<()> {
         Shared::set_listening(&self.shared, self.address, listening)
     }
@@ -133,17 +135,17 @@ impl FabricManager {
         self.shared.advance(by);
     }
 
-    /// Starts again.
+    /// Restarts the fabric manager.
     pub fn restart(&self, forget: Forget) {
         self.shared.api().restart(forget);
     }
 
-    /// Lets no workload manager's token count any more.
+    /// Makes all tokens of workload managers invalid.
     pub fn expire_tokens(&self) {
         self.shared.api().expire_tokens();
     }
 
-    /// Tells which VNIs a job has: trees with others are refused from now on.
+    /// Sets the VNIs of a job: from now on, trees with others are refused.
     pub fn expect_vnis(&self, job: &str, vnis: &[u16]) {
         self.shared
             .api()
@@ -151,7 +153,7 @@ impl FabricManager {
             .expect_vnis(job, vnis.to_vec());
     }
 
-    /// What there is.
+    /// The reservations and trees, without tokens.
     #[must_use]
     pub fn state(&self) -> State {
         self.shared.api().model().state()
@@ -228,7 +230,7 @@ impl Shared {
     }
 
     fn listen(shared: &Arc<Self>, address: SocketAddr) -> io::Result<SocketAddr> {
-        // Whoever serves a connection does not keep the fabric manager.
+        // A connection does not keep the fabric manager alive.
         let manager = Arc::downgrade(shared);
         let listener = Listener::start(address, "fabric-manager", move |stream| {
             if let Some(shared) = manager.upgrade() {
@@ -256,5 +258,5 @@ fn resolve(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let mut addresses = address.to_socket_addrs()?;
     addresses
         .next()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the host name has no address"))
 }

@@ -224,7 +224,7 @@ fn requests_are_refused_for_the_first_reason() {
         ),
         (
             &*good.replace("jobStepID", "step"),
-            "jobStepID: expected a text",
+            "jobStepID: expected a string",
         ),
     ] {
         let answer = send(&manager, "Bearer nobody", multicasts, wrong);
@@ -272,7 +272,7 @@ fn requests_are_refused_for_the_first_reason() {
     }
     manager.expect_vnis("a-1", &[77]);
     let foreign = send(&manager, &own, multicasts, &good);
-    assert_eq!(foreign.text("message"), "VNI 10 is none of job a-1");
+    assert_eq!(foreign.text("message"), "VNI 10 does not belong to job a-1");
 }
 
 /// No answer has a length that libfabric reads beyond, unless it is asked for.

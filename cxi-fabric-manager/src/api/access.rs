@@ -12,21 +12,21 @@ use serde_json::json;
 use super::{Answer, Request};
 use crate::model::Model;
 
-/// Who a workload manager is with BASIC.
+/// The user name of a workload manager with BASIC.
 const USER: &str = "cxi";
 
-/// How callers are known.
+/// How callers authenticate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Access {
     /// The password of user `cxi`.
     pub password: String,
-    /// Who asks the token endpoint.
+    /// The client of the token endpoint.
     pub client_id: String,
     /// Its secret.
     pub client_secret: String,
-    /// Where tokens are given.
+    /// Path of the token endpoint.
     pub token_path: String,
     /// Seconds that a token is valid.
     pub token_seconds: u64,
@@ -50,14 +50,14 @@ impl Default for Access {
     }
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// The workload manager.
     Manager,
-    /// Whoever has this job's session token.
+    /// A caller with this job's session token.
     Session(String),
-    /// Somebody without a valid token.
+    /// A caller without a valid token.
     Nobody,
 }
 
@@ -67,7 +67,7 @@ struct Bearer {
     requests: Option<u32>,
 }
 
-/// Tokens that were given.
+/// Tokens that were issued.
 #[derive(Debug)]
 pub(super) struct Door {
     pub(super) access: Access,
@@ -84,12 +84,12 @@ impl Door {
         }
     }
 
-    /// Lets no token count any more.
+    /// Makes all tokens invalid.
     pub(super) fn forget(&mut self) {
         self.tokens.clear();
     }
 
-    /// Who a request is from.
+    /// The caller of a request.
     pub(super) fn caller(&mut self, request: &Request, model: &Model, now: Duration) -> Caller {
         let Some(header) = request.header("authorization") else {
             return Caller::Nobody;
@@ -113,8 +113,8 @@ impl Door {
         }
     }
 
-    /// Gives a token to a client that knows the secret. Slurm sends the form as it is, without the escapes
-    /// that forms have: both are understood.
+    /// Issues a token to a client that knows the secret. Slurm sends the form as it is, without the
+    /// escapes that forms have: both are accepted.
     pub(super) fn token(&mut self, request: &Request, now: Duration) -> Answer {
         let Access {
             client_id,
@@ -142,7 +142,7 @@ impl Door {
                 );
             }
             if !has("client_id", client_id) || !has("client_secret", client_secret) {
-                return refused(401, "invalid_client", "unknown client, or another secret");
+                return refused(401, "invalid_client", "unknown client, or wrong secret");
             }
         }
         self.given += 1;
@@ -158,7 +158,7 @@ impl Door {
         Answer::json(200, &document)
     }
 
-    /// The answer to somebody without a valid token.
+    /// The answer to a caller without a valid token.
     pub(super) fn refusal(&self) -> Answer {
         if self.access.gateway {
             Answer::html(403)

@@ -1,4 +1,4 @@
-//! Which request is which.
+//! The kinds of requests.
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const JOBS: &str = "/fabric/collectives/jobs";
 const MULTICASTS: &str = "/fabric/collectives/multicasts";
 
-/// What a request is about.
+/// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Endpoint {
@@ -41,13 +41,13 @@ pub(super) fn link(job: &str) -> String {
     format!("{JOBS}/{job}")
 }
 
-/// A request that there is, and the job or tree it names.
+/// A known request, and the job or tree that it names.
 pub(super) struct Route {
     pub(super) endpoint: Endpoint,
     pub(super) name: String,
 }
 
-/// Finds out what a request is about.
+/// Finds the kind of a request.
 pub(super) fn route(method: &str, path: &str, prefix: &str, token_path: &str) -> Option<Route> {
     let path = path.split('?').next().unwrap_or_default();
     let named = |endpoint, name: &str| {

@@ -1,11 +1,11 @@
-//! What can be made to go wrong.
+//! Faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Answer, Endpoint};
 
-/// Something that goes wrong with requests of a kind.
+/// A fault of requests of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(
@@ -13,13 +13,13 @@ use super::{Answer, Endpoint};
     reason = "read from JSON, and made in tests"
 )]
 pub struct Fault {
-    /// Requests that it is about; all, if none is named.
+    /// The requests that it affects; all, if none is named.
     #[serde(default)]
     pub on: Option<Endpoint>,
-    /// Requests of the kind that go well before.
+    /// Requests of the kind that succeed before.
     #[serde(default)]
     pub after: u32,
-    /// How often; for ever, if there is no number.
+    /// How often; for ever, if no number is given.
     #[serde(default)]
     pub times: Option<u32>,
     /// What happens.
@@ -31,14 +31,14 @@ pub struct Fault {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Another answer is given, and nothing done, unless the request is to be performed.
+    /// Another answer is given, and the request is performed only if `perform` says so.
     Answer {
         /// The status.
         status: u16,
         /// The body.
         #[serde(default)]
         body: Body,
-        /// Does what was asked for all the same.
+        /// Performs the request all the same.
         #[serde(default)]
         perform: bool,
     },
@@ -58,9 +58,10 @@ pub enum Effect {
     ThreeOctetRoot,
     /// `hwRoot` begins with `02:`: libfabric reads another NIC.
     LocalRoot,
-    /// The body is padded to a multiple of 4096 bytes: libfabric ends it one byte behind its buffer.
+    /// The body is padded to a multiple of 4096 bytes: libfabric writes its NUL one byte after its
+    /// buffer.
     PageOfBytes,
-    /// The answer comes later, or not as it should.
+    /// The answer is late, or is sent incorrectly.
     Delivery(Delivery),
 }
 
@@ -92,15 +93,15 @@ pub enum Delivery {
     Whole,
     /// Never; the connection stays.
     Silence,
-    /// After so many milliseconds.
+    /// After this many milliseconds.
     After(u64),
-    /// One byte each so many milliseconds.
+    /// One byte every this many milliseconds.
     Drip(u64),
     /// The head, and then nothing.
     HeadOnly,
-    /// So many bytes of the body, and then the end.
+    /// This many bytes of the body, and then the end.
     Cut(usize),
-    /// With a `Content-Length` that is so many bytes too long.
+    /// With a `Content-Length` that is too large by this many bytes.
     TooShort(usize),
     /// Not at all: the connection is reset.
     Reset,
@@ -118,21 +119,21 @@ impl Fault {
         }
     }
 
-    /// Of these requests only.
+    /// Limits it to these requests.
     #[must_use]
     pub const fn on(mut self, endpoint: Endpoint) -> Self {
         self.on = Some(endpoint);
         self
     }
 
-    /// So often only.
+    /// Limits how often it happens.
     #[must_use]
     pub const fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Another answer, and nothing done.
+    /// Another answer, without performing the request.
     #[must_use]
     pub const fn answer(status: u16, body: Body) -> Self {
         Self::new(Effect::Answer {
@@ -142,7 +143,7 @@ impl Fault {
         })
     }
 
-    /// Another status with an error document, and nothing done.
+    /// Another status with an error document, without performing the request.
     #[must_use]
     pub const fn status(status: u16) -> Self {
         Self::answer(status, Body::Error)
@@ -177,7 +178,7 @@ impl Effect {
         !matches!(self, Self::Answer { perform: false, .. })
     }
 
-    /// Changes the answer; says how it is sent.
+    /// Changes the answer; returns how it is sent.
     pub(super) fn apply(&self, answer: &mut Answer) -> Delivery {
         match self {
             Self::Answer { status, body, .. } => *answer = body.answer(*status),
@@ -202,7 +203,7 @@ impl Effect {
 impl Body {
     fn answer(&self, status: u16) -> Answer {
         match self {
-            Self::Error => Answer::error(status, &format!("status {status}, as it was asked for")),
+            Self::Error => Answer::error(status, &format!("status {status}, as requested")),
             Self::Message(message) => Answer::error(status, message),
             Self::Html => Answer::html(status),
             Self::Empty => Answer::empty(status),

@@ -1,4 +1,4 @@
-//! What was asked, without secrets.
+//! The journal of requests, without secrets.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const LONGEST_BODY: usize = 4096;
 /// Most requests that are kept: the last ones.
 const MOST: usize = 100_000;
 
-/// A request that came.
+/// A request that was received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Entry {
@@ -21,7 +21,7 @@ pub struct Entry {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// What it was about, if that is known.
+    /// Its kind, if that is known.
     pub endpoint: Option<Endpoint>,
     /// Headers; of `Authorization` the scheme only.
     pub headers: Vec<(String, String)>,
@@ -29,7 +29,7 @@ pub struct Entry {
     pub body: String,
     /// The status of the answer.
     pub status: u16,
-    /// A fault was at work.
+    /// Whether a fault applied.
     pub fault: bool,
 }
 

@@ -39,7 +39,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A document. Its length is no multiple of 4096, which libfabric would read beyond.
+    /// A document. Its length is not a multiple of 4096, because libfabric would read beyond that.
     #[must_use]
     pub fn json(status: u16, document: &Value) -> Self {
         let mut body = document.to_string().into_bytes();
@@ -72,7 +72,7 @@ impl Answer {
         }
     }
 
-    /// Nothing but a status.
+    /// A status without a body.
     #[must_use]
     pub const fn empty(status: u16) -> Self {
         Self {

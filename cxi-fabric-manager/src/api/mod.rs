@@ -28,9 +28,9 @@ use crate::model::{Forget, Model, Refusal, Settings};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Config {
-    /// What a gateway puts in front of paths, such as `/apis/fabric-manager`.
+    /// The prefix that a gateway adds to paths, such as `/apis/fabric-manager`.
     pub prefix: String,
-    /// How callers are known.
+    /// How callers authenticate.
     pub access: Access,
     /// Sizes, times and choices.
     pub settings: Settings,
@@ -67,37 +67,37 @@ impl Api {
         &self.model
     }
 
-    /// The state, to change it past the clients.
+    /// The state, to change it without a request.
     pub const fn model_mut(&mut self) -> &mut Model {
         &mut self.model
     }
 
-    /// What a gateway puts in front of paths.
+    /// The prefix that a gateway adds to paths.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Where tokens are given.
+    /// Path of the token endpoint.
     pub(crate) fn token_path(&self) -> &str {
         &self.door.access.token_path
     }
 
-    /// Lets something go wrong.
+    /// Adds a fault.
     pub fn inject(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// Lets nothing go wrong any more.
+    /// Removes all faults.
     pub fn clear_faults(&mut self) {
         self.faults.clear();
     }
 
-    /// Lets no workload manager's token count any more.
+    /// Makes all tokens of workload managers invalid.
     pub fn expire_tokens(&mut self) {
         self.door.forget();
     }
 
-    /// Starts again.
+    /// Restarts the fabric manager.
     pub fn restart(&mut self, forget: Forget) {
         if forget != Forget::Nothing {
             self.door.forget();
@@ -165,7 +165,7 @@ impl Api {
         Answer::error(status, &refusal.to_string())
     }
 
-    /// A reservation as clients read it.
+    /// A reservation, as clients read it.
     fn document(&self, job: &str) -> Result<Value, Refusal> {
         let reserved = self.model.job(job)?;
         let state = self.model.state();

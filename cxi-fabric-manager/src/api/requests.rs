@@ -1,4 +1,4 @@
-//! What each request does.
+//! The effect of each request.
 
 use std::time::Duration;
 
@@ -19,7 +19,9 @@ impl Api {
         if let Caller::Session(own) = caller {
             let own = own == job && matches!(endpoint, Endpoint::GetJob | Endpoint::PatchJob);
             if !own || !self.model.settings().session_may_end_steps {
-                return Err(Refusal::Forbidden("a session token is not for this"));
+                return Err(Refusal::Forbidden(
+                    "this request takes a token of the workload manager",
+                ));
             }
         }
         let ok = |document: &Value| Ok(Answer::json(200, document));
@@ -57,7 +59,7 @@ impl Api {
         Ok(Answer::json(status, &self.document(&job)?))
     }
 
-    /// Form first, then the token, as the real one is thought to check.
+    /// Checks the form first, then the token, as the real one is thought to do.
     pub(super) fn create_tree(
         &mut self,
         caller: &Caller,
@@ -112,7 +114,7 @@ fn expected(member: &str, what: &str) -> Refusal {
 fn text(body: &Map<String, Value>, member: &str) -> Result<String, Refusal> {
     let text = body.get(member).and_then(Value::as_str);
     text.map(str::to_owned)
-        .ok_or_else(|| expected(member, "a text"))
+        .ok_or_else(|| expected(member, "a string"))
 }
 
 fn tree(body: &Map<String, Value>) -> Result<TreeRequest, Refusal> {
@@ -122,10 +124,10 @@ fn tree(body: &Map<String, Value>) -> Result<TreeRequest, Refusal> {
     };
     let nic = |nic: &Value| match nic.as_str() {
         Some(nic) => nic.parse::<NicAddress>(),
-        None => Err(expected("macs", "a list of texts")),
+        None => Err(expected("macs", "a list of strings")),
     };
     let nics = body.get("macs").and_then(Value::as_array);
-    let nics = nics.ok_or_else(|| expected("macs", "a list of texts"))?;
+    let nics = nics.ok_or_else(|| expected("macs", "a list of strings"))?;
     Ok(TreeRequest {
         job: text(body, "jobID")?,
         step: text(body, "jobStepID")?,

@@ -23,7 +23,7 @@ pub struct Model {
     /// Ids that were freed, and when they may be used again.
     resting: BTreeMap<u16, Duration>,
     last_address: Option<u16>,
-    /// VNIs of a job, if somebody told.
+    /// VNIs of a job, if they were set.
     vnis: BTreeMap<String, Vec<u16>>,
     /// Session tokens so far, so that none comes twice.
     sessions: u64,
@@ -63,7 +63,7 @@ pub enum Forget {
     Nothing,
 }
 
-/// What there is, without tokens.
+/// The reservations and trees, without tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct State {
@@ -140,7 +140,7 @@ impl Model {
         self.trees.get(&id)
     }
 
-    /// The job that a session token is of.
+    /// The job that a session token belongs to.
     #[must_use]
     pub fn session(&self, token: &str) -> Option<&str> {
         let mut jobs = self.jobs.iter();
@@ -148,7 +148,7 @@ impl Model {
         job.map(|(job, _)| job.as_str())
     }
 
-    /// Tells which VNIs a job has: trees with others are refused from now on.
+    /// Sets the VNIs of a job: from now on, trees with others are refused.
     pub fn expect_vnis(&mut self, job: &str, vnis: Vec<u16>) {
         self.vnis.insert(job.to_owned(), vnis);
     }
@@ -188,7 +188,7 @@ impl Model {
         Ok(entry.or_insert(Reserved { limit, token }))
     }
 
-    /// Ends steps of a job: frees their trees. Steps without any are no error.
+    /// Ends steps of a job: frees their trees. Steps without trees are not an error.
     ///
     /// # Errors
     /// [`Refusal::NoSuchJob`].
@@ -213,7 +213,7 @@ impl Model {
         reserved.ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
     }
 
-    /// Starts again.
+    /// Restarts the fabric manager.
     pub fn restart(&mut self, forget: Forget) {
         match forget {
             Forget::Nothing => {}
@@ -234,7 +234,7 @@ impl Model {
         }
     }
 
-    /// What there is.
+    /// The reservations and trees, without tokens.
     #[must_use]
     pub fn state(&self) -> State {
         let job = |(job, reserved): (&String, &Reserved)| {
@@ -266,15 +266,15 @@ impl Model {
         for (id, tree) in &self.trees {
             let job = &tree.request().job;
             if !(first..=last).contains(id) {
-                return Err(format!("multicast id {id} is none of the configured ones"));
+                return Err(format!("multicast id {id} is not one of those configured"));
             }
             if !self.jobs.contains_key(job) {
                 return Err(format!(
-                    "tree {id} is of job {job}, which has no reservation"
+                    "tree {id} belongs to job {job}, which has no reservation"
                 ));
             }
             if !tree.request().nics.contains(&tree.root()) {
-                return Err(format!("the root of tree {id} is none of its NICs"));
+                return Err(format!("the root of tree {id} is not one of its NICs"));
             }
             if !roots.insert(tree.root()) {
                 return Err(format!("{} is the root of two trees", tree.root()));

@@ -2,14 +2,15 @@
 
 use super::Settings;
 
-/// Why a request is refused. Of status 507, the two digits in front of the first colon are what libfabric reads.
+/// Why a request is refused. With status 507, libfabric reads the two digits before the first
+/// colon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The request is malformed.
     #[error("{0}")]
     Malformed(String),
-    /// There is no valid token or password.
+    /// The token or password is missing or invalid.
     #[error("no valid token")]
     Unauthorized,
     /// The caller may not do this.
@@ -18,7 +19,7 @@ pub enum Refusal {
     /// No such job has a reservation.
     #[error("job {0} has no reservation")]
     NoSuchJob(String),
-    /// There is no such tree.
+    /// The tree does not exist.
     #[error("there is no multicast tree {0}")]
     NoSuchTree(u16),
     /// There is nothing at this path.

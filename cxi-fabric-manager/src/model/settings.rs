@@ -1,4 +1,4 @@
-//! What nobody outside of HPE knows, as switches. The defaults are boring.
+//! Settings for what is not known outside HPE. The defaults are the plainest behaviour.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) const MOST_ADDRESSES: u16 = 1 << 13;
 #[non_exhaustive]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is a question of its own that a user may answer"
+    reason = "each is an independent choice"
 )]
 pub struct Settings {
     /// First and last multicast id that trees get, at most 8191.
@@ -24,19 +24,21 @@ pub struct Settings {
     pub rest_ms: u64,
     /// Milliseconds during which a tree is being made: the request is answered with 409 until then.
     pub creation_ms: u64,
-    /// Milliseconds during which a tree is being deleted: the request is answered with 409 until then.
+    /// Milliseconds during which a tree is being deleted: the request is answered with 409 until
+    /// then.
     pub deletion_ms: u64,
-    /// A reservation is answered with 201, and not 200.
+    /// A reservation is answered with 201 instead of 200.
     pub reserved_is_201: bool,
-    /// A second reservation of a job gets the first one, and not 409.
+    /// A second reservation of a job gets the first one instead of 409.
     pub second_reservation_gets_first: bool,
-    /// A reservation of 0 trees is accepted, and not answered with 400.
+    /// A reservation of 0 trees is accepted instead of answered with 400.
     pub accepts_limit_0: bool,
-    /// The deletion of a reservation is answered with 204 and nothing, and not 200 and the document.
+    /// The deletion of a reservation is answered with 204 and no body, instead of 200 and the
+    /// document.
     pub released_is_204: bool,
-    /// Without a NIC that can be root, 400 is answered, and not 507.
+    /// Without a NIC that can be the root, the answer is 400 instead of 507.
     pub no_root_is_400: bool,
-    /// Whoever has a job's session token may read the job and end its steps.
+    /// A job's session token allows reading the job and ending its steps.
     pub session_may_end_steps: bool,
     /// Reservations together may have more trees than there are ids.
     pub overcommits: bool,

@@ -11,7 +11,7 @@ use super::{Model, Refusal};
 /// Longest time after which a reduction engine gives up, in microseconds.
 const LONGEST_TIMEOUT: u64 = 20_000_000;
 
-/// The 20 bits by which the fabric knows a NIC.
+/// The 20-bit address of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NicAddress(u32);
 
@@ -62,7 +62,7 @@ impl FromStr for NicAddress {
     }
 }
 
-/// A tree that is asked for.
+/// A request for a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "what the request has")]
 pub struct TreeRequest {
@@ -94,7 +94,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// What was asked for.
+    /// The request.
     #[must_use]
     pub const fn request(&self) -> &TreeRequest {
         &self.request
@@ -108,7 +108,7 @@ impl Tree {
 }
 
 impl TreeRequest {
-    /// Checks its form, before anybody asks who wants it.
+    /// Checks its form, before the caller is checked.
     pub(crate) fn check(&self, model: &Model) -> Result<(), Refusal> {
         let malformed = |message| Err(Refusal::Malformed(message));
         let most = model.settings.most_nics;
@@ -137,7 +137,7 @@ impl TreeRequest {
         }
         match model.vnis.get(&self.job) {
             Some(vnis) if !vnis.contains(&vni) => {
-                malformed(format!("VNI {vni} is none of job {}", self.job))
+                malformed(format!("VNI {vni} does not belong to job {}", self.job))
             }
             _ => Ok(()),
         }
@@ -145,10 +145,11 @@ impl TreeRequest {
 }
 
 impl Model {
-    /// Makes a tree, or goes on with one that is being made. Returns its id.
+    /// Makes a tree, or continues with one that is being made. Returns its id.
     ///
     /// # Errors
-    /// [`Refusal`]: malformed, no such job, quota, no id, no root, in this order; or it takes its time.
+    /// [`Refusal`]: malformed, no such job, quota, no id, no root, in this order; or the tree is
+    /// not ready yet.
     pub fn create_tree(&mut self, request: TreeRequest, now: Duration) -> Result<u16, Refusal> {
         request.check(self)?;
         let limit = self.job(&request.job)?.limit;
@@ -205,12 +206,14 @@ impl Model {
     /// Deletes a tree, for a job if it is that job's only.
     ///
     /// # Errors
-    /// [`Refusal`]: no such tree, another job's, or it takes its time.
+    /// [`Refusal`]: no such tree, another job's, or the tree is not ready yet.
     pub fn delete_tree(&mut self, id: u16, of: Option<&str>, now: Duration) -> Result<(), Refusal> {
         let deletion = self.settings.deletion();
         let tree = self.trees.get_mut(&id).ok_or(Refusal::NoSuchTree(id))?;
         if of.is_some_and(|job| job != tree.request.job) {
-            return Err(Refusal::Forbidden("the multicast tree is another job's"));
+            return Err(Refusal::Forbidden(
+                "the multicast tree belongs to another job",
+            ));
         }
         match tree.phase {
             Phase::Deleting(until) if now < until => return Err(Refusal::Busy("deleted")),

@@ -1,4 +1,4 @@
-//! One request until it is answered or the deadline has come.
+//! One request, until it is answered or its deadline has passed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use super::{FabricError, Problem};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "callers choose all of it")]
 pub struct Patience {
-    /// For one answer.
+    /// The timeout of one attempt.
     pub attempt: Duration,
-    /// For all tries together.
+    /// The time for all attempts together.
     pub deadline: Duration,
-    /// Before the second try; twice as long before each further one, but at most 2 s.
+    /// The pause before the second attempt; it doubles before each further one, up to 2 s.
     pub pause: Duration,
 }
 
 impl Default for Patience {
-    /// 5 s for an answer, 20 s for all tries, 100 ms before the second one.
+    /// 5 s for an attempt, 20 s for all of them, 100 ms before the second one.
     fn default() -> Self {
         Self {
             attempt: Duration::from_secs(5),
@@ -33,7 +33,7 @@ impl Default for Patience {
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A request to make, and which statuses besides 2xx are its answer.
+/// A request, and the statuses besides 2xx that count as its answer.
 pub(super) struct Call<'a> {
     pub(super) action: &'a str,
     pub(super) method: Method,
@@ -43,7 +43,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Takes away what may be gone already: then the answer is 404.
+    /// Deletes what may be gone already: then the answer is 404.
     pub(super) const fn delete(action: &'a str, url: &'a str) -> Self {
         Self {
             action,
@@ -60,7 +60,7 @@ pub(super) trait Authority {
     /// The value.
     fn authorization(&self, timeout: Duration) -> Result<String, Problem>;
 
-    /// Forgets a value that was refused. Says whether the next one may be another.
+    /// Forgets a value that was refused. Returns whether the next one may be another.
     fn forget(&self) -> bool;
 }
 
@@ -72,7 +72,7 @@ enum Outcome {
 }
 
 impl Call<'_> {
-    /// Makes the request until it is answered.
+    /// Repeats the request until it is answered.
     pub(super) fn make(
         &self,
         transport: &dyn Transport,
@@ -127,7 +127,7 @@ impl Call<'_> {
             Err(error) => judge(error.into()),
             Ok(answer) if matches!(answer.status, 200..=299) => Outcome::Answer(answer),
             Ok(answer) if self.also.contains(&answer.status) => Outcome::Answer(answer),
-            // A token may have ended: one more is asked for, once.
+            // The token may have expired: another one is requested, once.
             Ok(answer) if matches!(answer.status, 401 | 403) && !*renewed && authority.forget() => {
                 *renewed = true;
                 self.attempt(transport, authority, renewed, timeout)
@@ -145,7 +145,7 @@ fn judge(problem: Problem) -> Outcome {
     }
 }
 
-/// What an answer says about why it is none: `message` or `detail`, or nothing.
+/// The reason that an error document gives: `message` or `detail`, or nothing.
 pub(super) fn refusal(answer: &HttpAnswer) -> Problem {
     let document: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let text = |member: &str| document.as_ref()?.get(member)?.as_str().map(str::to_owned);
@@ -165,8 +165,8 @@ pub(super) fn object(answer: &HttpAnswer) -> Result<Value, Problem> {
     }
 }
 
-/// A text of a JSON object.
+/// A string of a JSON object.
 pub(super) fn text<'v>(object: &'v Value, member: &str) -> Result<&'v str, Problem> {
     let text = object.get(member).and_then(Value::as_str);
-    text.ok_or_else(|| Problem::Answer(format!("has no text {member:?}")))
+    text.ok_or_else(|| Problem::Answer(format!("has no string {member:?}")))
 }

@@ -1,4 +1,4 @@
-//! Whose reservations are whose.
+//! Which reservations belong to a cluster.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,11 @@ use crate::JobId;
 
 /// A cluster's name in front of its reservations: `alpha` in `alpha-17`.
 ///
-/// Several schedulers use one fabric manager, and each deletes what its own jobs left. So the name of a reservation
-/// says whose it is without doubt: what stands in front of the *last* `-` is the cluster, whole. `alpha` has
-/// `alpha-17`; it has neither `alpha1-17` nor `alpha-beta-17`, which is `alpha-beta`'s. A job id with a `-` cannot be
-/// reserved for. This is the form that Slurm uses, read strictly.
+/// Several schedulers use one fabric manager, and each deletes what its own jobs left behind. So
+/// the name of a reservation says without doubt whose it is: everything before the *last* `-` is
+/// the cluster. `alpha` has `alpha-17`; it has neither `alpha1-17` nor `alpha-beta-17`, which is
+/// `alpha-beta`'s. A job id with a `-` cannot be reserved for. This is the form that Slurm uses,
+/// read strictly.
 ///
 /// ```
 /// use cxi_job::fabric::Cluster;
@@ -24,11 +25,11 @@ use crate::JobId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster(JobId);
 
-/// Why a text names no cluster, or a job's reservation has no name.
+/// Why a text is not the name of a cluster, or a job's reservation cannot have a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// The name is none.
+    /// The name is invalid.
     #[error("invalid cluster name: {0}")]
     Name(#[from] crate::NameError),
     /// The name would change the path of requests.
@@ -60,7 +61,8 @@ impl Cluster {
     /// The name of a job's reservation.
     ///
     /// # Errors
-    /// [`ClusterError`]: the job id has a character that would make the name ambiguous, or is too long.
+    /// [`ClusterError`]: the job id has a character that would make the name ambiguous, or is too
+    /// long.
     pub fn reservation(&self, job: &JobId) -> Result<JobId, ClusterError> {
         if job.as_str().contains(['-', '/', '#']) {
             return Err(ClusterError::Job(job.clone()));

@@ -1,4 +1,4 @@
-//! How a workload manager is known to the fabric manager.
+//! How a workload manager authenticates to the fabric manager.
 
 use std::fmt;
 use std::fs;
@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::{FabricError, Problem};
 
-/// Where Slurm looks, too.
+/// The same as in Slurm.
 const OAUTH_DIRECTORY: &str = "/etc/wlm-client-auth";
 const BASIC_DIRECTORY: &str = "/etc/fmsim";
-/// The only user there is with BASIC.
+/// The only user with BASIC.
 const USER: &str = "cxi";
 /// Longer than any secret.
 const LONGEST: u64 = 1 << 16;
@@ -22,8 +22,8 @@ const LONGEST: u64 = 1 << 16;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Credentials {
-    /// A token from a token endpoint, by the files `endpoint`, `client-id` and `client-secret` of a directory. They are
-    /// read for each token, so that secrets may change.
+    /// A token from a token endpoint, by the files `endpoint`, `client-id` and `client-secret` of a
+    /// directory. They are read for each token, so that secrets may change.
     OAuth(PathBuf),
     /// User `cxi` with the password in the file `passwd` of a directory.
     Basic(PathBuf),
@@ -53,7 +53,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What a token endpoint is asked.
+/// The request to a token endpoint.
 pub(super) struct TokenRequest {
     pub(super) endpoint: String,
     pub(super) form: String,
@@ -81,7 +81,7 @@ pub(super) fn basic(directory: &Path) -> Result<String, Problem> {
     ))
 }
 
-/// The text of a small file without the ends of lines behind it.
+/// The text of a small file without trailing line ends.
 fn read(path: &Path) -> Result<String, Problem> {
     let of = |error: io::Error| Problem::Credentials(format!("{}: {error}", path.display()));
     let metadata = fs::metadata(path).map_err(of)?;
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// Checks that an address is one of HTTP.
+/// Checks that an address is an HTTP or HTTPS URL.
 pub(super) fn check_url(action: &str, url: &str) -> Result<(), FabricError> {
     let hosts = ["http://", "https://"]
         .iter()

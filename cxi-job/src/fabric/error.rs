@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::TransportError;
 use crate::collectives::CollectivesError;
 
-/// A request to the fabric manager that failed: what was to be done, and why it was not.
+/// A request to the fabric manager that failed: what it was for, and why it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot {action}: {problem}")]
 pub struct FabricError {
@@ -17,7 +17,7 @@ pub struct FabricError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// There is no answer.
+    /// No answer was received.
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The fabric manager refuses.
@@ -28,18 +28,18 @@ pub enum Problem {
         /// What it says.
         message: Option<String>,
     },
-    /// The answer is not what was asked for.
+    /// The answer is not the expected one.
     #[error("the answer {0}")]
     Answer(String),
-    /// It was tried until the deadline.
+    /// It failed until the deadline.
     #[error("gave up after {after:?}: {last}")]
     Deadline {
         /// For how long.
         after: Duration,
-        /// What the last try came to.
+        /// Why the last attempt failed.
         last: Box<Problem>,
     },
-    /// There is no token.
+    /// No token was issued.
     #[error("no token of {endpoint}: {problem}")]
     Token {
         /// The token endpoint.
@@ -47,19 +47,19 @@ pub enum Problem {
         /// Why not.
         problem: Box<Problem>,
     },
-    /// A file with credentials is not as it should be.
+    /// A file with credentials is missing or invalid.
     #[error("{0}")]
     Credentials(String),
     /// A name or address cannot be used.
     #[error("{0}")]
     Name(String),
-    /// What was reserved is of no use to libfabric.
+    /// libfabric cannot use the reservation.
     #[error(transparent)]
     Reservation(#[from] CollectivesError),
 }
 
 impl Problem {
-    /// Whether the same request may be answered better a moment later.
+    /// Whether the same request may succeed a moment later.
     pub(super) fn is_temporary(&self) -> bool {
         match self {
             Self::Transport(error) => !matches!(error, TransportError::Untrusted(_)),

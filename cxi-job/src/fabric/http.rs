@@ -14,17 +14,20 @@ use super::transport::{
 };
 use crate::collectives::Certificate;
 
-/// A transport over HTTP and HTTPS. Neither redirections nor proxies are followed: a token goes where it was meant to go.
+/// A transport over HTTP and HTTPS. Neither redirections nor proxies are followed: a token goes
+/// only to the server that it is for.
 #[derive(Debug, Clone)]
 pub struct Http {
     agent: Agent,
 }
 
 impl Http {
-    /// A transport that verifies servers as it is told: by the authorities in a file or directory, by the system's, or not at all.
+    /// A transport that verifies servers by the authorities in a file or directory, by the
+    /// system's, or not at all.
     ///
     /// # Errors
-    /// [`TransportError::Untrusted`]: there is no authority at the path; this processor lacks what the cryptography needs.
+    /// [`TransportError::Untrusted`]: no authority at the path, or a processor without the
+    /// instructions that the cryptography needs.
     pub fn new(certificate: &Certificate) -> Result<Self, TransportError> {
         supported()?;
         let config = TlsConfig::builder()
@@ -45,7 +48,8 @@ impl Http {
     }
 }
 
-/// The cryptography panics on processors without these, which is all of them before 2010 and small ones since.
+/// The cryptography panics on processors without these, which is all of them before 2010 and small
+/// ones since.
 fn supported() -> Result<(), TransportError> {
     #[cfg(target_arch = "x86_64")]
     let there = is_x86_feature_detected!("aes")
@@ -146,7 +150,7 @@ impl Http {
 fn of(error: Error) -> TransportError {
     match error {
         Error::Timeout(_) => TransportError::Timeout,
-        Error::HostNotFound => TransportError::Unreachable("there is no such host".to_owned()),
+        Error::HostNotFound => TransportError::Unreachable("unknown host".to_owned()),
         Error::ConnectionFailed => TransportError::Unreachable("the connection failed".to_owned()),
         Error::Rustls(error) => TransportError::Untrusted(error.to_string()),
         Error::Io(error) => of_io(&error),

@@ -15,7 +15,7 @@ use crate::{JobId, StepId};
 pub(super) const JOBS: &str = "/fabric/collectives/jobs";
 pub(super) const MULTICASTS: &str = "/fabric/collectives/multicasts";
 
-/// A token is replaced so long before it ends, or a tenth of its life if that is less.
+/// A token is replaced this long before it expires, or a tenth of its lifetime if that is less.
 const EARLY: Duration = Duration::from_secs(30);
 
 /// The fabric manager, for a workload manager.
@@ -29,7 +29,7 @@ pub struct FabricManager {
     door: Door,
 }
 
-/// A job's reservation as the fabric manager has it.
+/// A job's reservation in the fabric manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reserved {
@@ -37,7 +37,7 @@ pub struct Reserved {
     pub reservation: Reservation,
     /// Most trees at a time, if the fabric manager says so.
     pub limit: Option<u32>,
-    /// It was there before.
+    /// Whether it existed before.
     pub found: bool,
 }
 
@@ -45,14 +45,14 @@ pub struct Reserved {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// It starts without hardware collectives: software does the same.
+    /// It starts without hardware collectives, and software does the same.
     #[default]
     GoOn,
     /// It fails.
     Fail,
 }
 
-/// What a job gets.
+/// Whether a job has hardware collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
@@ -64,11 +64,11 @@ pub enum Offload {
 }
 
 impl FabricManager {
-    /// The fabric manager at an address, which is what stands in front of `/fabric/…`. The certificate is what libfabric is told;
-    /// how this client verifies the server is the transport's business.
+    /// The fabric manager at an address, which is the part before `/fabric/…`. The certificate is
+    /// for libfabric; how this client verifies the server is up to the transport.
     ///
     /// # Errors
-    /// [`FabricError`]: the address is not one of HTTP.
+    /// [`FabricError`]: the address is not an HTTP or HTTPS URL.
     pub fn new(
         url: &str,
         cluster: Cluster,
@@ -104,13 +104,14 @@ impl FabricManager {
         &self.cluster
     }
 
-    /// Where trees are made: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
+    /// The URL for trees: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
     #[must_use]
     pub fn multicasts_url(&self) -> String {
         format!("{}{MULTICASTS}", self.base)
     }
 
-    /// Reserves trees for a job, or finds what is reserved for it: a second step, or a restarted scheduler, gets the same.
+    /// Reserves trees for a job, or finds its reservation: a second step, or a restarted scheduler,
+    /// gets the same.
     ///
     /// # Errors
     /// [`FabricError`].
@@ -137,7 +138,7 @@ impl FabricManager {
         found.ok_or_else(|| FabricError::new(&action, refusal(&answer)))
     }
 
-    /// Finds what is reserved for a job.
+    /// Finds the reservation of a job.
     ///
     /// # Errors
     /// [`FabricError`].
@@ -145,8 +146,8 @@ impl FabricManager {
         self.look(&format!("look for the reservation of job {job}"), job)
     }
 
-    /// Reserves for a job, and renders the variables of one of its steps. A failure is the job's only if that is what
-    /// `on_failure` says.
+    /// Reserves for a job, and renders the variables of one of its steps. A failure is an error
+    /// only if `on_failure` says so.
     ///
     /// # Errors
     /// [`FabricError`], with [`OnFailure::Fail`].
@@ -171,7 +172,8 @@ impl FabricManager {
         }
     }
 
-    /// Ends a step: the trees that its processes left are deleted. Says whether the job has a reservation.
+    /// Ends a step: the trees that its processes left are deleted. Returns whether the job has a
+    /// reservation.
     ///
     /// # Errors
     /// [`FabricError`].
@@ -182,7 +184,7 @@ impl FabricManager {
         Ok(answer.status != 404)
     }
 
-    /// Releases a job's reservation, with all its trees. Says whether there was one.
+    /// Releases a job's reservation, with all its trees. Returns whether there was one.
     ///
     /// # Errors
     /// [`FabricError`].
@@ -203,7 +205,7 @@ impl FabricManager {
             also: &[],
         })?;
         let document = object(&answer).map_err(|problem| FabricError::new(action, problem))?;
-        // Without the list nothing is known: it is not the same as an empty one.
+        // An answer without the list says nothing; it is not the same as an empty list.
         let links = document.get("documentLinks").and_then(Value::as_array);
         let links = links.ok_or_else(|| {
             let problem = Problem::Answer("has no list \"documentLinks\"".to_owned());
@@ -278,7 +280,7 @@ pub(super) fn end_step<'a>(action: &'a str, url: &'a str, step: &StepId) -> Call
     }
 }
 
-/// Credentials, and the token that they are good for.
+/// Credentials, and the token that was issued for them.
 #[derive(Debug)]
 struct Door {
     credentials: Credentials,
@@ -288,7 +290,7 @@ struct Door {
 
 struct Token {
     header: String,
-    /// When to ask for another.
+    /// When to request another one.
     until: Option<Instant>,
 }
 

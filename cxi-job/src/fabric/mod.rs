@@ -1,10 +1,12 @@
-//! The fabric manager of hardware collectives, for workload managers (feature `fabric`; with HTTP of its own, feature `fabric-manager`).
+//! The fabric manager of hardware collectives, for workload managers (feature `fabric`; with an
+//! HTTP client, feature `fabric-manager`).
 //!
-//! A job that may use hardware collectives has a *reservation*: so many multicast trees at a time, and a session token
-//! by which libfabric makes and deletes them. This is the rest: [reserving](FabricManager::reserve),
-//! [ending steps](FabricManager::end_step), [releasing](FabricManager::release), and
-//! [sweeping](FabricManager::sweep) what was left behind. No request takes longer than [`Patience`] says, and none
-//! has to succeed for a job to run: see [`OnFailure`].
+//! A job that may use hardware collectives has a *reservation*: a number of multicast trees at a
+//! time, and a session token by which libfabric makes and deletes them. This is the rest:
+//! [reserving](FabricManager::reserve), [ending steps](FabricManager::end_step),
+//! [releasing](FabricManager::release), and [sweeping](FabricManager::sweep) what was left behind.
+//! No request takes longer than [`Patience`] says, and none has to succeed for a job to run: see
+//! [`OnFailure`].
 //!
 //! ```no_run
 //! # #[cfg(feature = "fabric-manager")] {
@@ -55,7 +57,7 @@ pub use session::{Session, Tree, TreeRequest};
 pub use sweep::{Recovered, Swept};
 pub use transport::{HttpAnswer, HttpRequest, LONGEST_ANSWER, Method, Transport, TransportError};
 
-/// What has a meaning in paths and forms.
+/// Characters with a meaning in paths and forms.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

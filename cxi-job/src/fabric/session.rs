@@ -1,4 +1,4 @@
-//! The job's side: whoever has a reservation's session token.
+//! The job's side: programs with a reservation's session token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Authority for Bearer<'_> {
 }
 
 impl Session {
-    /// Whoever has this reservation.
+    /// A session for a reservation.
     #[must_use]
     pub fn new(reservation: Reservation, transport: Arc<dyn Transport>) -> Self {
         let patience = Patience::default();
@@ -84,7 +84,7 @@ impl Session {
     /// Ends a step of the job: the trees that its processes left are deleted.
     ///
     /// # Errors
-    /// [`FabricError`]; a fabric manager may have this done by the workload manager only.
+    /// [`FabricError`]; a fabric manager may allow this only for the workload manager.
     pub fn end_step(&self, step: &StepId) -> Result<bool, FabricError> {
         let action = format!("end step {step} of {}", self.reservation.id());
         let multicasts = self.reservation.url().trim_end_matches('/');
@@ -98,8 +98,9 @@ impl Session {
         Ok(answer.status != 404)
     }
 
-    /// Makes a tree, as libfabric would, and checks the answer as libfabric does not: what it cannot use is an error here,
-    /// and the tree is deleted again. To try whether hardware collectives work at all.
+    /// Makes a tree, as libfabric would, and checks the answer as libfabric does not: a tree that
+    /// it cannot use is an error here, and is deleted again. Use it to test whether hardware
+    /// collectives work at all.
     ///
     /// # Errors
     /// [`FabricError`].
@@ -134,14 +135,14 @@ impl Session {
         match root(&document, request.nics) {
             Ok(root) => Ok(Tree { id, root }),
             Err(problem) => {
-                // It is there, and nobody can use it.
+                // The tree exists, and cannot be used.
                 let _ = self.delete_tree(id);
                 Err(of(problem))
             }
         }
     }
 
-    /// Deletes a tree. Says whether it was there.
+    /// Deletes a tree. Returns whether it existed.
     ///
     /// # Errors
     /// [`FabricError`].
@@ -172,7 +173,8 @@ fn tree_id(document: &Value) -> Result<u16, Problem> {
     })
 }
 
-/// The root as libfabric would read it: six octets, the first two zero. Other forms it takes for other NICs.
+/// The root as libfabric would read it: six octets, the first two zero. It reads other forms as
+/// other NICs.
 fn root(document: &Value, nics: &[u32]) -> Result<u32, Problem> {
     let said = text(document, "hwRoot")?;
     let octet = |part: &str| {
@@ -187,7 +189,7 @@ fn root(document: &Value, nics: &[u32]) -> Result<u32, Problem> {
                 return Ok(root);
             }
             Err(Problem::Answer(format!(
-                "has hwRoot {said:?}, which is none of the NICs"
+                "has hwRoot {said:?}, which is not one of the NICs"
             )))
         }
         _ => Err(Problem::Answer(format!(

@@ -1,4 +1,4 @@
-//! Reservations that jobs left behind, and those that a restarted scheduler knows of.
+//! Reservations that jobs left behind, and those that a restarted scheduler has recorded.
 
 use super::manager::JOBS;
 use super::{FabricError, FabricManager};
@@ -9,17 +9,17 @@ use crate::collectives::Reservation;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Jobs that live: their reservations stay.
+    /// Live jobs: their reservations stay.
     pub live: Vec<JobId>,
     /// Jobs that have ended: their reservations are released.
     pub released: Vec<JobId>,
-    /// Jobs that have ended, and why their reservations are still there.
+    /// Jobs that have ended, and why their reservations still exist.
     pub failed: Vec<(JobId, FabricError)>,
-    /// Reservations of others, and links that are none: left alone.
+    /// Reservations of other clusters, and links to other things: left alone.
     pub others: usize,
 }
 
-/// What a restarted scheduler finds.
+/// The reservations that a restarted scheduler finds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -32,8 +32,8 @@ pub struct Recovered {
 }
 
 impl FabricManager {
-    /// Releases the reservations of jobs of this cluster that have ended. `lives` is asked after the list was read, so that a job
-    /// that starts meanwhile loses nothing.
+    /// Releases the reservations of jobs of this cluster that have ended. `lives` is called after
+    /// the list was read, so that a job that starts in the meantime loses nothing.
     ///
     /// # Errors
     /// [`FabricError`]: the list cannot be read; nothing is released.
@@ -53,10 +53,11 @@ impl FabricManager {
         Ok(swept)
     }
 
-    /// Compares what a scheduler has kept over a restart with what the fabric manager has. Then [`sweep`](Self::sweep).
+    /// Compares the reservations that a scheduler has recorded with those of the fabric manager.
+    /// Call [`sweep`](Self::sweep) afterwards.
     ///
     /// # Errors
-    /// [`FabricError`]: one of them cannot be asked for.
+    /// [`FabricError`]: one of them cannot be looked up.
     pub fn recover(&self, kept: &[(JobId, Reservation)]) -> Result<Recovered, FabricError> {
         let mut recovered = Recovered::default();
         for (job, reservation) in kept {

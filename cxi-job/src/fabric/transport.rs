@@ -1,4 +1,4 @@
-//! How requests travel: a seam, so that a scheduler may bring its own HTTP.
+//! The transport of requests: a seam, so that a scheduler may bring its own HTTP client.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,13 +8,14 @@ pub const LONGEST_ANSWER: u64 = 1 << 24;
 
 /// Carries HTTP requests.
 pub trait Transport: Send + Sync + fmt::Debug {
-    /// Sends a request and waits for the whole answer, whatever its status, for no longer than the timeout.
+    /// Sends a request and waits for the whole answer, whatever its status, for no longer than the
+    /// timeout.
     ///
-    /// Redirections are answers like others: a token must not be sent elsewhere. An answer of more than
-    /// [`LONGEST_ANSWER`] bytes is [`TransportError::Broken`].
+    /// Redirections are answers like others: a token must not be sent elsewhere. An answer of more
+    /// than [`LONGEST_ANSWER`] bytes is [`TransportError::Broken`].
     ///
     /// # Errors
-    /// [`TransportError`]: there is no answer.
+    /// [`TransportError`]: no answer was received.
     fn send(
         &self,
         request: &HttpRequest<'_>,
@@ -42,7 +43,7 @@ pub enum Method {
 pub struct HttpRequest<'a> {
     /// The method.
     pub method: Method,
-    /// Where to, with `http://` or `https://`.
+    /// The URL, with `http://` or `https://`.
     pub url: &'a str,
     /// The value of `Authorization`, if there is one.
     pub authorization: Option<&'a str>,
@@ -68,20 +69,20 @@ pub struct HttpAnswer {
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// Why no answer was received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// Nobody answers there.
+    /// No server answers at the address.
     #[error("no connection: {0}")]
     Unreachable(String),
     /// The answer did not come in time.
     #[error("no answer in time")]
     Timeout,
-    /// The answer ended in the middle, or is no HTTP.
+    /// The answer is incomplete, or is not HTTP.
     #[error("the answer is broken: {0}")]
     Broken(String),
-    /// The server is not whom the certificates know, or the certificates cannot be read. Trying again does not help.
+    /// The certificates do not vouch for the server, or cannot be read. Trying again does not help.
     #[error("{0}")]
     Untrusted(String),
 }

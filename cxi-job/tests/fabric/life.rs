@@ -84,7 +84,8 @@ fn a_job_whose_reservation_fails_starts_without() {
     let Offload::Without(why) = offload(OnFailure::default()).unwrap() else {
         panic!("it has a reservation")
     };
-    let message = "cannot reserve 4 multicast trees for job 17: the answer is 400: status 400, as it was asked for";
+    let message =
+        "cannot reserve 4 multicast trees for job 17: the answer is 400: status 400, as requested";
     assert_eq!(why.to_string(), message);
     assert_eq!(offload(OnFailure::Fail).unwrap_err(), why);
 }

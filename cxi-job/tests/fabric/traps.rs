@@ -81,13 +81,13 @@ fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
     assert_eq!(
         in_time(|| client.release(&job("1"))),
         "cannot release the reservation of job 1: gave up after 900ms: the answer is 409: \
-         status 409, as it was asked for"
+         status 409, as requested"
     );
     // A reservation that is there and cannot be found.
     site.mock.inject(Fault::status(409).on(Endpoint::CreateJob));
     let error = in_time(|| client.reserve(&job("1"), 1));
     assert!(
-        error.ends_with("the answer is 409: status 409, as it was asked for"),
+        error.ends_with("the answer is 409: status 409, as requested"),
         "{error}"
     );
 }
@@ -163,7 +163,7 @@ fn answers_that_libfabric_misreads_are_named() {
         ),
         (
             set("hwRoot", json!("00:00:00:09:99:99")),
-            "has hwRoot \"00:00:00:09:99:99\", which is none of the NICs".to_owned(),
+            "has hwRoot \"00:00:00:09:99:99\", which is not one of the NICs".to_owned(),
         ),
         (
             set("hwRoot", json!("é:é")),
@@ -173,7 +173,7 @@ fn answers_that_libfabric_misreads_are_named() {
             Effect::Remove {
                 member: "hwRoot".to_owned(),
             },
-            "has no text \"hwRoot\"".to_owned(),
+            "has no string \"hwRoot\"".to_owned(),
         ),
     ];
     for (effect, what) in cases {
@@ -244,9 +244,8 @@ fn trouble_with_tokens_is_told_apart() {
     };
     site.mock
         .inject(Fault::status(401).on(Endpoint::Token).times(1));
-    let refused = format!(
-        "{action}no token of {endpoint}: the answer is 401: status 401, as it was asked for"
-    );
+    let refused =
+        format!("{action}no token of {endpoint}: the answer is 401: status 401, as requested");
     assert_eq!(find(&site), refused);
     site.mock
         .inject(Fault::from(Delivery::Silence).on(Endpoint::Token));
@@ -262,7 +261,7 @@ fn trouble_with_tokens_is_told_apart() {
     );
     assert_eq!(
         find(&site),
-        format!("{action}no token of {endpoint}: the answer has no text \"access_token\"")
+        format!("{action}no token of {endpoint}: the answer has no string \"access_token\"")
     );
     // Refused, and the next one too.
     site.mock
@@ -288,7 +287,7 @@ fn unusable_tokens_are_refused() {
     let site = Site::new();
     let client = site.client();
     for (token, what) in [
-        (json!(null), "has no text"),
+        (json!(null), "has no string"),
         (json!("a b"), "not fit for a header"),
     ] {
         let set = Effect::Set {
