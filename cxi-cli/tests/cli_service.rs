@@ -39,7 +39,7 @@ Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
   PTEs           0        24  128  ======..........................
   TXQs           0        16   64  ========........................
   TLEs           0         8    8  ================================
-  Not to be had: TGQs, EQs, CTs, LEs, ACs
+  Not available: TGQs, EQs, CTs, LEs, ACs
 
 # in use  = reserved, not in use  . up to the maximum
 "

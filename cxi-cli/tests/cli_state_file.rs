@@ -66,7 +66,7 @@ fn damaged_files_are_refused_and_kept() {
             &node,
             other,
             &format!(
-                "line 1: this is no state file: expected an object with \"format\": \"cxi mock \
+                "line 1: invalid state file: expected an object with \"format\": \"cxi mock \
                  node\"{LEFT}"
             ),
         );

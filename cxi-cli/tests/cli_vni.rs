@@ -177,7 +177,7 @@ fn no_pool_is_said_and_none_is_made() {
     cxi(&["vni", &option, "show"]).refused(
         2,
         &format!(
-            "error: {}: line 1: this is no pool file: format is \"cxi mock node\", expected \
+            "error: {}: line 1: invalid pool file: format is \"cxi mock node\", expected \
              \"cxi vni pool\"\n  The file was left as it is. Name another one, or remove it to \
              start over.",
             node.file().display()

@@ -10,7 +10,7 @@ use super::Entry;
 use crate::exit::{Failure, of_device};
 use crate::output::table::Columns;
 
-/// Something of each kind of codeword.
+/// A value for each kind of codeword.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Codewords<T> {
     good: T,
@@ -52,9 +52,9 @@ impl Codewords<f64> {
     }
 }
 
-/// The counters wrap around; the hardware says when it was read. Two readings of one moment say
-/// nothing.
-#[allow(clippy::cast_precision_loss, reason = "a rate is no exact number")]
+/// The counters wrap around; the hardware says when each was read. Two readings of the same moment
+/// say nothing.
+#[allow(clippy::cast_precision_loss, reason = "a rate need not be exact")]
 fn rate(before: CounterReading, after: CounterReading) -> f64 {
     let time = after.time.saturating_sub(before.time).as_secs_f64();
     let count = after.value.wrapping_sub(before.value) as f64;

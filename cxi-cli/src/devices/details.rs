@@ -52,7 +52,7 @@ pub(super) fn describe(info: &DeviceInfo, hardware: &Hardware) -> String {
     table.render(0)
 }
 
-/// Errors of PCI Express that there were, or a dash where nobody counts.
+/// Errors of PCI Express, or a dash where they are not counted.
 fn errors(counts: &BTreeMap<String, u64>) -> String {
     if counts.is_empty() {
         return "-".to_owned();

@@ -55,14 +55,14 @@ struct Entry {
     codewords_per_second: Option<Codewords<f64>>,
 }
 
-/// The release that the driver behaves like, for people and programs.
+/// The release whose behaviour the driver shows, for people and programs.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct DriverRelease {
     /// Such as `shs-14.0.1`, or `shs-13.1 to shs-14.0.0`, or `unknown`.
     guess: String,
-    /// What it is not certain to support.
+    /// What it may not support.
     lacks: Vec<&'static str>,
-    /// Commands that are not sent to it, because they would do damage or protect less.
+    /// Commands that are not sent to it, because they would do damage or weaken protection.
     hazards: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failur
     Ok(Report::new(text, &List { devices }))
 }
 
-/// What NICs have of each resource, for people.
+/// The resources of NICs, for people.
 pub(crate) fn resources_of(devices: &[Device]) -> Result<String, Failure> {
     let levels = devices
         .iter()
@@ -137,7 +137,7 @@ fn ask(device: &Device) -> cxi::Result<Entry> {
     })
 }
 
-/// Capabilities that users of services miss.
+/// Capabilities whose absence users of services notice.
 const NOTICED: [(Capabilities, &str); 7] = [
     (Capabilities::VNI_RANGES, "VNI ranges"),
     (Capabilities::NETNS, "network namespaces as members"),
@@ -150,11 +150,8 @@ const NOTICED: [(Capabilities, &str); 7] = [
         Capabilities::EXCLUSIVE_VNIS,
         "VNIs that no other service can list",
     ),
-    (Capabilities::POOL_FLAGS, "saying which pool is used up"),
-    (
-        Capabilities::USAGE_NOT_APPLICABLE,
-        "saying which usage is not known",
-    ),
+    (Capabilities::POOL_FLAGS, "naming the pool that ran out"),
+    (Capabilities::USAGE_NOT_APPLICABLE, "marking unknown usage"),
 ];
 
 impl DriverRelease {

@@ -1,4 +1,4 @@
-//! Bars of how much of something is in use.
+//! Bars that show usage.
 
 use std::env;
 
@@ -23,7 +23,7 @@ const BLOCKS: Palette = Palette {
 };
 
 impl Palette {
-    /// Blocks where the locale has them.
+    /// Blocks, where the locale has them.
     pub(crate) fn of_locale() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -46,7 +46,7 @@ impl Palette {
         format!("{used} in use  {reserved} reserved, not in use  {rest} up to the maximum")
     }
 
-    /// A bar of `width` characters for `max` units. What is not zero shows as one character at
+    /// A bar of `width` characters for `max` units. Anything above zero shows as one character at
     /// least, so that a small reservation does not look like none.
     pub(crate) fn bar(self, width: usize, used: u32, reserved: u32, max: u32) -> String {
         if max == 0 {

@@ -13,10 +13,10 @@ use super::ERROR;
 use crate::exit::Failure;
 
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// What syslog and the journal call this program.
+/// The name of this program for syslog and the journal.
 const IDENTIFIER: &str = "cxi";
 
-/// The form of messages, if it was chosen.
+/// The form of messages, if one was chosen.
 static CHOSEN: OnceLock<LogFormat> = OnceLock::new();
 
 /// The form of messages on standard error.
@@ -26,7 +26,7 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object for each message, with time, priority and identifier
     Json,
-    /// Lines with the priority in front, as services of systemd write them
+    /// Lines that begin with the priority, as services of systemd write them
     Journal,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn choose(format: LogFormat) {
     let _ = CHOSEN.set(format);
 }
 
-/// How bad it is. The numbers are syslog's.
+/// The priority. The numbers are syslog's.
 #[derive(Clone, Copy)]
 enum Priority {
     Error = 3,
@@ -58,7 +58,7 @@ struct Entry<'a> {
     message: &'a Message<'a>,
 }
 
-/// What a collector wants to know of a message besides.
+/// What a collector needs besides the message.
 #[derive(Serialize)]
 struct Stamp {
     time: String,
@@ -103,13 +103,13 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
             priority,
             identifier: IDENTIFIER,
         })),
-        // The journal takes each line for a message.
+        // The journal treats each line as a message.
         Some(LogFormat::Journal) => format!("{name}: {text}")
             .lines()
             .map(|line| format!("<{priority}>{IDENTIFIER}: {}", line.trim_start()))
             .collect::<Vec<_>>()
             .join("\n"),
     };
-    // If standard error is closed, nobody reads it.
+    // If standard error is closed, there is no reader.
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }

@@ -19,19 +19,19 @@ use log::print_warnings;
 pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// What a command has to say, for people and for programs.
+/// The output of a command, for people and for programs.
 #[derive(Debug)]
 pub(crate) struct Report {
     text: String,
     json: Result<String, Failure>,
     failures: Vec<Failure>,
     warnings: Vec<String>,
-    /// The exit code, if nothing failed or this is not 0.
+    /// The exit code, unless it is 0 and something failed.
     code: Option<u8>,
     undo: Option<Undo>,
 }
 
-/// Takes back what nobody can be told about; what is left, as failures.
+/// Undoes what cannot be reported; returns what is left, as failures.
 struct Undo(Box<dyn FnOnce() -> Vec<Failure>>);
 
 impl fmt::Debug for Undo {
@@ -67,7 +67,7 @@ impl Report {
         }
     }
 
-    /// Some of what was asked did not work; the rest is in the report.
+    /// Part of the work failed; the rest is in the report.
     pub(crate) fn with_failures(mut self, failures: Vec<Failure>) -> Self {
         self.failures.extend(failures);
         self
@@ -79,7 +79,7 @@ impl Report {
         self
     }
 
-    /// What was asked for was so already.
+    /// Nothing had to be done.
     pub(crate) fn nothing_to_do(mut self) -> Self {
         self.code = Some(Exit::NothingToDo as u8);
         self
@@ -91,7 +91,7 @@ impl Report {
         self
     }
 
-    /// Undoes what was done if it cannot be printed: what nobody knows of nobody ends.
+    /// Undoes what was done if it cannot be printed: nobody would clean it up.
     pub(crate) fn or_undo(mut self, undo: impl FnOnce() -> Vec<Failure> + 'static) -> Self {
         self.undo = Some(Undo(Box::new(undo)));
         self
@@ -108,12 +108,12 @@ impl Report {
         &self.text
     }
 
-    /// What did not work.
+    /// The failures.
     pub(crate) fn failures(&self) -> &[Failure] {
         &self.failures
     }
 
-    /// Prints all of it; the exit code.
+    /// Prints all of it; returns the exit code.
     pub(crate) fn print(self, as_json: bool) -> Result<u8, Failure> {
         let text = if as_json { self.json } else { Ok(self.text) };
         if let Err(failure) = text.and_then(|text| write_out(&text)) {
@@ -136,7 +136,7 @@ impl Report {
     }
 }
 
-/// Writes to standard output. A reader that went away, as `head` does, is not a failure.
+/// Writes to standard output. A reader that has gone, such as `head`, is not a failure.
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

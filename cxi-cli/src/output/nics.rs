@@ -1,8 +1,8 @@
-//! Printing what is the same on several NICs once.
+//! Prints once what is the same on several NICs.
 
 use cxi::DeviceId;
 
-/// Puts values that are equal together, with the NICs that have them, in order of first sight.
+/// Groups equal values, with the NICs that have them, in order of first appearance.
 pub(crate) fn merge<T: PartialEq>(
     values: impl IntoIterator<Item = (DeviceId, T)>,
 ) -> Vec<(Vec<DeviceId>, T)> {

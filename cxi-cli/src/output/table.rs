@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::HEADING;
 
-/// A table without lines: a heading and rows, columns two blanks apart.
+/// A table without lines: a heading and rows, with two spaces between columns.
 pub(crate) struct Columns {
     table: Table,
 }
@@ -35,7 +35,7 @@ impl Columns {
         self.table.add_row(cells.into_iter().map(Into::into));
     }
 
-    /// The table, each line behind `indent` blanks.
+    /// The table, with each line indented by `indent` spaces.
     pub(crate) fn render(mut self, indent: usize) -> String {
         for column in self.table.column_iter_mut() {
             column.set_padding((0, 2));

@@ -44,7 +44,7 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     if let Some(range) = changes.vni_range {
         services.set_vni_range(id, range)?;
     }
-    // The driver takes these two only while the service is disabled.
+    // The driver accepts these two only while the service is disabled.
     let disabled_for_it =
         was_enabled && (changes.exclusive_cp.is_some() || changes.netns.is_some());
     if disabled_for_it {
@@ -117,7 +117,7 @@ pub(super) fn set_enabled(node: &Node, ids: &[ServiceId], enabled: bool) -> Repo
     Report::new(text, &switched).with_failures(failures)
 }
 
-/// Goes on after a failure: what can be done is done.
+/// Goes on after a failure, and does what can be done.
 fn for_each(
     node: &Node,
     ids: &[ServiceId],

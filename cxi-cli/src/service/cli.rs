@@ -12,7 +12,7 @@ pub(crate) enum ServiceCommand {
     /// List services, one line for those that are the same on several NICs
     #[command(visible_alias = "ls")]
     List,
-    /// Show everything about services
+    /// Show services in full
     Show {
         /// Service ids [default: all]
         #[arg(value_name = "ID")]
@@ -31,7 +31,7 @@ pub(crate) enum ServiceCommand {
     /// Change a service without destroying it (needs CAP_SYS_ADMIN)
     ///
     /// A service that has an LNI cannot be changed. Its members, listed VNIs, traffic classes and
-    /// limits cannot be changed at all: no driver puts others into force. A service that has to be
+    /// limits cannot be changed at all: no driver applies such a change. A service that has to be
     /// disabled for the change is enabled again afterwards.
     Update {
         /// Service ids
@@ -46,7 +46,7 @@ pub(crate) enum ServiceCommand {
         /// Service ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<ServiceId>,
-        /// Wait for up to so many seconds until the services are idle
+        /// Wait up to this many seconds for the services to become idle
         #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
         wait: u32,
     },

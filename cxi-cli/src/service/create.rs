@@ -11,12 +11,12 @@ use crate::node::Node;
 use crate::output::{Report, nics};
 use crate::spec_file;
 
-/// What the command line asks for.
+/// The request of the command line.
 pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {
     match &arguments.from {
         Some(_) if arguments.spec != SpecArgs::default() => Err(Failure::bad_input(
-            "--from cannot be combined with options that describe the service: the file says it \
-             all",
+            "--from cannot be combined with options that describe the service: the file says \
+             it all",
         )),
         Some(path) => spec_file::read(path),
         None => from_options(&arguments.spec),
@@ -102,7 +102,7 @@ pub(crate) fn run(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure> {
     Ok(Report::new(text, &Created { created }))
 }
 
-/// Destroys what was made before a failure, the last first, and says what is left.
+/// Destroys what was made before a failure, the last first, and reports what is left.
 fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
     let mut undone = Vec::new();
     for (device, id) in made.iter().rev() {

@@ -69,7 +69,7 @@ pub(super) fn state(service: &Service) -> String {
     format!("{enabled}{system}")
 }
 
-/// Whom it is for, on which VNIs, and whether it is enabled.
+/// Who may use it, on which VNIs, and whether it is enabled.
 pub(super) fn summary(listed: &Listed) -> String {
     let service = &listed.service;
     format!("{}, {}, {}", who(listed), vnis(service), state(service))
@@ -101,7 +101,7 @@ pub(super) fn classes(service: &Service) -> String {
     }
 }
 
-/// What is reserved, as that is what others cannot have; the maxima are in `usage`.
+/// What is reserved, as other services cannot have that; the maxima are in `usage`.
 fn limits(service: &Service) -> String {
     if !service.is_limited() {
         return "none".to_owned();

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
         }
         ServiceCommand::Usage { ids } => reading(common, |node| usage::run(node, ids)),
         ServiceCommand::Create(arguments) => {
-            // What is wrong with the specification is said before a NIC is looked for.
+            // Errors in the specification are reported before NICs are looked for.
             let spec = create::specification(arguments)?;
             changing(common, |node| create::run(node, &spec))
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
     }
 }
 
-/// A service, and the namespace whose processes may use it even if a list does not say so.
+/// A service, and the namespace whose processes may use it even if a list does not show that.
 #[derive(Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Listed {
     #[serde(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Asks for the network namespace of a service that nobody seems to have.
+    /// Asks for the network namespace of a service that seems to have no members.
     pub(crate) fn new(device: &Device, service: Service) -> Self {
         let netns = match service.members() {
             Some(members) if members.is_empty() => {

@@ -13,7 +13,7 @@ use crate::output::table::Columns;
 use crate::output::{Report, nics};
 use crate::spec_file;
 
-/// A service with what has to be asked for one by one.
+/// A service with the settings that have to be queried one by one.
 #[derive(Clone, PartialEq, Serialize)]
 struct Details {
     #[serde(flatten)]
@@ -109,7 +109,7 @@ pub(super) fn yaml(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
                 .map(|(devices, _)| nics::name(devices))
                 .collect();
             Err(Failure::bad_input(format!(
-                "--yaml prints one specification, and here are {}: on {}",
+                "--yaml prints one specification, and {} were found: on {}",
                 several.len(),
                 names.join(" and on ")
             ))

@@ -12,10 +12,10 @@ use crate::output::{HEADING, Report, nics};
 
 const BAR_WIDTH: usize = 32;
 
-/// What a service has of one resource.
+/// How much of one resource a service has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Amounts {
-    /// `None` where the driver does not tell.
+    /// `None` where the driver does not report it.
     pub(crate) in_use: Option<u16>,
     pub(crate) reserved: u16,
     pub(crate) max: u16,
@@ -58,7 +58,7 @@ pub(crate) fn run(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
     Ok(Report::new(text, &List { usage }))
 }
 
-/// A service with what it has.
+/// A service with its usage.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) listed: Listed,
@@ -66,7 +66,7 @@ pub(crate) struct Measured {
     pub(crate) resources: ResourceMap<Amounts>,
 }
 
-/// Asks for the services of these ids, or for all.
+/// Reads the usage of the services of these ids, or of all.
 pub(crate) fn measure(
     devices: &[Device],
     ids: &[ServiceId],
@@ -80,7 +80,7 @@ pub(crate) fn measure(
             .map_err(|error| of_device(&error))?;
         for (_, listed) in found.iter().filter(|(id, _)| *id == device.id()) {
             let id = listed.service.id();
-            // A service that went away since it was listed has nothing in use.
+            // A service that has gone since it was listed has nothing in use.
             if let Some(usage) = usage.iter().find(|usage| usage.service == id) {
                 measured.push((device.id(), Measured::new(listed, usage)));
             }
@@ -104,7 +104,7 @@ impl Measured {
     }
 }
 
-/// A block for each service, those that are the same on several NICs in one.
+/// A block for each service; services that are the same on several NICs share one.
 pub(crate) fn bars(measured: &[(DeviceId, Measured)], palette: Palette) -> String {
     let mut text = String::new();
     for (
@@ -152,7 +152,7 @@ fn block(resources: &ResourceMap<Amounts>, palette: Palette) -> String {
     }
     let mut text = table.render(2);
     if !none.is_empty() {
-        text += &format!("  Not to be had: {}\n", none.join(", "));
+        text += &format!("  Not available: {}\n", none.join(", "));
     }
     text
 }

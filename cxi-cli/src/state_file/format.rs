@@ -1,4 +1,4 @@
-//! What stands in a state file.
+//! The content of a state file.
 
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap as _;
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
 
-/// What a file keeps.
+/// What a file contains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) name: &'static str,
-    /// How the file says what it is.
+    /// The name of the format in the file.
     format: &'static str,
     version: u32,
-    /// What is in it, in words.
+    /// The content, in words.
     pub(super) holds: &'static str,
-    /// The member of the JSON object that has it.
+    /// The member of the JSON object with the content.
     member: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub(crate) const VNI_POOL: Kind = Kind {
     member: "pool",
 };
 
-/// What the controller decided for a job.
+/// The decision of the controller for a job.
 pub(crate) const DECISION: Kind = Kind {
     name: "decision",
     format: "cxi job decision",
@@ -47,7 +47,7 @@ pub(crate) const DECISION: Kind = Kind {
     member: "record",
 };
 
-/// What runs on a node.
+/// A job on a node.
 pub(crate) const NODE_RECORD: Kind = Kind {
     name: "job record",
     format: "cxi job on a node",
@@ -56,7 +56,7 @@ pub(crate) const NODE_RECORD: Kind = Kind {
     member: "record",
 };
 
-/// The file of what an audit saw.
+/// The file of idle services that an audit found.
 pub(crate) const OBSERVATION: Kind = Kind {
     name: "idle file",
     format: "cxi idle services",
@@ -122,7 +122,7 @@ pub(crate) fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, St
         return Err(format!("the {name} is empty: expected {holds} as JSON"));
     }
     let no_state =
-        || format!("line 1: this is no {name}: expected an object with \"format\": \"{format}\"");
+        || format!("line 1: invalid {name}: expected an object with \"format\": \"{format}\"");
     let object = text.trim_start().starts_with('{');
     let header = serde_json::from_str::<Header>(text);
     let header = header.map_err(|error| {
@@ -136,7 +136,7 @@ pub(crate) fn parse<T: DeserializeOwned>(kind: Kind, text: &str) -> Result<T, St
         Some(found) if found == format => {}
         Some(other) => {
             return Err(format!(
-                "line 1: this is no {name}: format is \"{other}\", expected \"{format}\""
+                "line 1: invalid {name}: format is \"{other}\", expected \"{format}\""
             ));
         }
         None => return Err(no_state()),

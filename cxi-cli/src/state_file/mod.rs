@@ -25,7 +25,7 @@ pub(crate) use format::{
 /// Far more than the state of a full node or pool has.
 const LONGEST: u64 = 64 << 20;
 
-/// How long another `cxi` is waited for, unless told otherwise.
+/// How long to wait for another `cxi`, by default.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
 
 /// A state file that no other `cxi` can change while this exists.
@@ -40,9 +40,9 @@ pub(crate) struct StateFile {
     lock: LockGuard,
 }
 
-/// A new state that is on the disk, but not in force.
+/// A new state that is on the disk, but not yet in place.
 #[derive(Debug)]
-#[must_use = "it takes effect when it is put into force"]
+#[must_use = "it takes effect when it replaces the file"]
 pub(crate) struct Staged<'a> {
     file: &'a StateFile,
     path: PathBuf,
@@ -69,11 +69,11 @@ impl StateFile {
         Ok(file)
     }
 
-    /// Lets those use the lock who may change the file, and nobody else.
+    /// Gives access to the lock to everyone who may change the file, and to nobody else.
     fn share_lock(&self) {
         let Some(like) = &self.before else { return };
         let writers = like.mode() & 0o222;
-        // Only the owner of the lock file can do this, and need do it once.
+        // Only the owner of the lock file can do this, and only has to do it once.
         let _ = fchmod(&self.lock, Mode::from_bits_truncate(writers | writers << 1));
         let _ = owned_like(&self.lock, like);
     }
@@ -88,10 +88,10 @@ impl StateFile {
         self.stage(kept)?.put_in_force()
     }
 
-    /// Writes a new state beside the file: from here on a full disk is in nobody's way.
+    /// Writes a new state beside the file: from here on a full disk does no harm.
     pub(crate) fn stage<T: Serialize>(&self, kept: &T) -> Result<Staged<'_>, Failure> {
         let text = text_of(self.kind, kept)?;
-        // Under the lock the name is ours; what a killed command left of it goes.
+        // Under the lock the name is ours; what a killed command left under it is removed.
         let staged = Staged {
             file: self,
             path: beside(&self.path, ".new"),
@@ -135,7 +135,7 @@ impl Staged<'_> {
     pub(crate) fn put_in_force(self) -> Result<(), Failure> {
         let path = &self.file.path;
         fs::rename(&self.path, path).map_err(|error| self.file.unwritten(&error))?;
-        // The new state is in force; only a power failure could bring the old one back.
+        // The new state is in place; only a power failure could bring the old one back.
         let _ = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
         Ok(())
     }
@@ -143,12 +143,12 @@ impl Staged<'_> {
 
 impl Drop for Staged<'_> {
     fn drop(&mut self) {
-        // Gone already if it is in force.
+        // Gone already if it replaced the file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Gives a file to whom another one belongs, so that its user can read what root wrote.
+/// Gives a file to the owner of another one, so that its user can read what root wrote.
 fn owned_like(file: &impl std::os::fd::AsFd, like: &Metadata) -> io::Result<()> {
     let now = nix::sys::stat::fstat(file)?;
     if (now.st_uid, now.st_gid) == (like.uid(), like.gid()) {
@@ -156,7 +156,8 @@ fn owned_like(file: &impl std::os::fd::AsFd, like: &Metadata) -> io::Result<()> 
     }
     let owner = Uid::from_raw(like.uid());
     match fchown(file, Some(owner), Some(Gid::from_raw(like.gid()))) {
-        // Who may write a file of somebody else's in a directory of his own replaces it by his.
+        // Whoever may write another user's file in a directory of their own replaces it with their
+        // own file.
         Err(nix::Error::EPERM) => Ok(()),
         result => Ok(result?),
     }
