@@ -25,7 +25,8 @@
 //! # use cxi::{Device, DeviceId};
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
 //! use cxi_job::pool::{PoolConfig, VniRequest, Timestamp};
-//! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus, VniPool};
+//! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus,
+//! VniPool};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::root());
 //! # let node = Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
@@ -46,6 +47,70 @@
 //! let name = NodeName::new("node1")?;
 //! pool.release(&job, &[name.clone()], now)?;
 //! pool.confirm(&job, &name, now)?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A prolog and an epilog
+//!
+//! [`Node::allocate`] makes services on all NICs or on none: before it returns an error, it
+//! destroys what it has made. The error says what could not be destroyed, if anything.
+//!
+//! ```no_run
+//! use std::error::Error;
+//! use std::time::Duration;
+//!
+//! use cxi::{Host, Vni};
+//! use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+//! use cxi_job::{FileLock, Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions,
+//! ReleaseStatus};
+//!
+//! fn node() -> cxi::Result<Node> {
+//!     Ok(Node::discover(&Host::system())?.with_lock(FileLock::new("/run/cxi/node.lock")))
+//! }
+//!
+//! fn prolog(uid: u32, vni: Vni, cores: u32) -> Result<Grant, Box<dyn Error>> {
+//!     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(cores));
+//!     let limits = JobLimits::planned(policy, size, Mode::Strict);
+//!     let request = JobRequest::builder().uid(uid).vni(vni).limits(limits).build()?;
+//!     Ok(node()?.allocate(&request)?)
+//! }
+//!
+//! fn epilog(grant: &Grant) -> Result<(), Box<dyn Error>> {
+//!     let options = ReleaseOptions::until(Duration::from_secs(5));
+//!     let report = node()?.release(&Filter::for_grant(grant), &options);
+//!     match report.status() {
+//!         ReleaseStatus::Done | ReleaseStatus::NothingToDo => Ok(()),
+//!         _ => Err(report.to_string().into()),
+//!     }
+//! }
+//! ```
+//!
+//! # Testing a scheduler
+//!
+//! A node of the crate `cxi-mock` takes the place of the real one, and a fault that of a full NIC:
+//!
+//! ```
+//! use cxi::{Device, DeviceId, Limit, Limits, Resource, Vni};
+//! use cxi_job::{JobLimits, JobRequest, Node};
+//! use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+//!
+//! let mock = MockNode::with_nics(2, &NicConfig::new())?;
+//! mock.nics()[1].faults().add(Fault::shortage(Resource::Txqs, 96));
+//! let files = mock.devices(&Credentials::root())?.into_iter();
+//! let node = Node::from_devices(
+//!     files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),
+//! );
+//!
+//! let limits = Limits::none().with(Resource::Txqs, Limit::exactly(128));
+//! let request = JobRequest::builder()
+//!     .uid(1000)
+//!     .vni(Vni::new(1024)?)
+//!     .limits(JobLimits::Fixed(limits))
+//!     .build()?;
+//! let refused = node.allocate(&request).unwrap_err().to_string();
+//! assert!(refused.contains("cxi1: SVC_ALLOC: not enough TXQs: 128 requested, 96 available"));
+//! // All NICs or none: only the default service is left on cxi0.
+//! assert_eq!(mock.nics()[0].state().svc_count, 1);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 // docs.rs says at an item which feature it needs.

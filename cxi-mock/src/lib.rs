@@ -33,6 +33,31 @@
 //! # }
 //! ```
 //!
+//! With the crates `cxi` and `cxi-job`, the transport goes into a device: `Device::with_transport`
+//! for each number and file of [`MockNode::devices`]. A test of what a program does when a NIC is
+//! full, and when it comes back:
+//!
+//! ```
+//! use cxi_ioctl::abi::service::{RSRC_TXQ, SvcAllocCmd};
+//! use cxi_ioctl::{Errno, Opcode, execute};
+//! use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = MockNode::with_nics(2, &NicConfig::new())?;
+//! let files = node.devices(&Credentials::root())?;
+//! // Once, cxi1 has only 96 TXQs left.
+//! let nic = &node.nics()[1];
+//! nic.faults().add(Fault::shortage(RSRC_TXQ, 96).times(1));
+//! let (number, file) = &files[1];
+//! assert_eq!(*number, 1);
+//! assert_eq!(execute(file, &SvcAllocCmd::new()).unwrap_err().errno(), Errno::ENOSPC);
+//! execute(file, &SvcAllocCmd::new())?;
+//! // Every SVC_DESTROY is refused as long as the fault is there.
+//! nic.faults().add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Tests set what the hardware reports ([`Nic::hardware`]), make commands fail or take long and
 //! remove the NIC ([`Nic::faults`]), read the driver's accounting ([`Nic::state`]) and the events
 //! that a real kernel may not survive ([`Nic::hazards`]), and preserve a node's services between

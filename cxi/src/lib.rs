@@ -28,6 +28,62 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! All NICs of a node, with what is left of each:
+//!
+//! ```
+//! for found in cxi::devices()? {
+//!     let (device, info) = (found.device()?, found.info()?);
+//!     let txqs = device.availability()?.resources[cxi::Resource::Txqs];
+//!     println!("{}: address {:#x}, {} TXQs left", device.id(), info.nid, txqs.reservable);
+//! }
+//! # Ok::<_, cxi::Error>(())
+//! ```
+//!
+//! A service for the processes in a network namespace, such as a container's, with no more of the
+//! NIC than it needs:
+//!
+//! ```
+//! # use cxi::{Device, DeviceId};
+//! # use cxi_mock::{Credentials, Nic, NicConfig};
+//! # let file = Nic::new(NicConfig::new())?.open()?.transport(Credentials::root());
+//! # let device = Device::with_transport(DeviceId::new(0), file);
+//! use cxi::{Limit, Limits, Member, Resource, ServiceSpec};
+//!
+//! let limits = Limits::none()
+//!     .with(Resource::Acs, Limit::at_most(2))
+//!     .with(Resource::Eqs, Limit::at_most(4))
+//!     .with(Resource::Txqs, Limit::new(2, 4)?)
+//!     .with(Resource::Tgqs, Limit::new(1, 2)?);
+//! let spec = ServiceSpec::builder()
+//!     .member(Member::netns_at("/proc/self/ns/net")?)
+//!     .vni_range("1024-1031".parse()?)
+//!     .limits(limits)
+//!     .build()?;
+//! let id = device.services().create(&spec)?;
+//! # device.services().destroy(id)?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What a process allocates in its service: an LNI, and from it a communication profile, an event
+//! queue and a command queue. The crate `cxi-data` sends with them.
+//!
+//! ```
+//! # use cxi::{Device, DeviceId, ServiceSpec};
+//! # use cxi_mock::{Credentials, Nic, NicConfig};
+//! # let file = Nic::new(NicConfig::new())?.open()?.transport(Credentials::root());
+//! # let device = Device::with_transport(DeviceId::new(0), file);
+//! use cxi::lni::{EventQueueOptions, TxqOptions};
+//! use cxi::{TrafficClass, Vni};
+//!
+//! # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+//! # let service = device.services().create(&spec)?;
+//! let lni = device.alloc_lni(service)?;
+//! let profile = lni.alloc_cp(Vni::new(1024)?, TrafficClass::BestEffort)?;
+//! let events = lni.alloc_eq(&EventQueueOptions::new(64 * 1024))?;
+//! let commands = lni.alloc_txq(&profile, &TxqOptions::new(256).event_queue(&events))?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Overview
 //!
 //! - [`devices`] finds the NICs of a node; [`Device::info`] describes one, and
@@ -75,7 +131,8 @@
 //!
 //! | what | needs |
 //! | --- | --- |
-//! | reading: devices, services, usage | read and write access to `/dev/cxiN`, which everybody has by default |
+//! | reading: devices, services, usage | read and write access to `/dev/cxiN`, which everybody has
+//! by default |
 //! | changing services | CAP_SYS_ADMIN in the initial user namespace, on a physical function |
 //! | LNIs and below | to be a member of the service, by effective uid, effective gid or network
 //! namespace |
