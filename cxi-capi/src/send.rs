@@ -67,8 +67,8 @@ pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result
     };
     let mut room = [0; size_of::<PteStatus>() + HEADROOM];
     room[..size_of::<PteStatus>()].copy_from_slice(input.as_bytes());
-    // SAFETY: the driver writes an answer; and the offsets of entries to where the caller has told
-    // it, as many as the caller says there is room for.
+    // SAFETY: the driver writes an answer; and the offsets of entries to the address that the
+    // caller has given it, as many as the caller says there is room for.
     let request = unsafe {
         Request::from_raw(
             PteStatusCmd::OPCODE,

@@ -123,7 +123,7 @@ impl Edits {
     }
 }
 
-/// What is said about a specification that is in a file.
+/// The report about a specification that is in a file.
 #[derive(Serialize)]
 struct Written<'a> {
     written: &'a Path,

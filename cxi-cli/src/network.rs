@@ -178,7 +178,7 @@ mod tests {
             TrafficClasses::from_iter([TrafficClass::DedicatedAccess, TrafficClass::BulkData]);
         assert_eq!(network.traffic_classes, Some(classes));
         let policy = network.apply(LimitPolicy::slurm());
-        // Two for each CPU, but no more than the job says.
+        // Two for each CPU, up to the job's limit.
         assert_eq!(policy.get(Resource::Txqs), ResourcePolicy::scaled(2, 64));
         assert_eq!(policy.get(Resource::Acs).asked(3), 8);
         assert_eq!(policy.get(Resource::Tles).asked(3), 6);

@@ -1,4 +1,4 @@
-//! What is wrong on the command line and in specifications is said plainly.
+//! Errors on the command line and in specifications have plain messages.
 
 mod common;
 

@@ -197,7 +197,7 @@ fn a_terminal_shows_what_is_waited_for() {
 #[test]
 fn the_program_runs_as_the_user() {
     if !geteuid().is_root() {
-        // Only root can become somebody else; what an ordinary user is told is checked instead.
+        // Only root can become another user; the message for an ordinary user is checked instead.
         let node = MockNode::new();
         let said = run(&node, &["--uid=65534", "--gid=65534"], "true");
         assert_eq!(said.code, 6);

@@ -170,7 +170,7 @@ fn no_pool_is_said_and_none_is_made() {
     );
     assert_eq!(fs::read_dir(node.directory()).unwrap().count(), 0);
 
-    // A mock node's file is no pool.
+    // A mock node's file is not a pool file.
     node.cxi(&["service", "create", "--vni=7"]).done();
     let before = fs::read(node.file()).unwrap();
     let option = format!("--pool={}", node.file().display());

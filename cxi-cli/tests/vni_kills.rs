@@ -248,7 +248,7 @@ fn commands_that_are_killed_lose_nothing() {
 
 fn kill_at_random(kills: usize, random: &mut u32) {
     let pool = Pool::new();
-    // What jobs were told, and not asked to give back.
+    // The VNIs that jobs were given, and have not been asked to give back.
     let mut told = BTreeMap::<String, u64>::new();
     for number in 0..kills {
         *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -68,7 +68,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What the program hears: type, code, list, buffer, bytes.
+/// An event of the program: type, code, list, buffer, bytes.
 type Heard = (EventType, ReturnCode, List, u16, u32);
 
 #[derive(Clone, Debug)]

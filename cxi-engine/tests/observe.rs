@@ -1,4 +1,4 @@
-//! What an observer is told, and what a snapshot of the lists shows.
+//! The calls of an observer, and the content of a snapshot of the lists.
 
 mod rig;
 

@@ -181,7 +181,7 @@ fn trees_can_have_impossible_roots_and_ids() {
     assert_eq!(manager.state().roots.len(), 6);
 }
 
-/// Clean-up gets lost: told to be done and not done, done and told to have failed.
+/// Clean-up gets lost: reported as done without being done, or done and reported as failed.
 #[test]
 fn deletions_can_lie() {
     let manager = FabricManager::start().unwrap();

@@ -27,6 +27,6 @@ layouts! {
         ptlte_state: PtlteState [8; 3] "state",
         ptlte_index: u16 [16; 11] "PtlTE",
         current_addr: u64 [64; 57] "passed on to the event",
-        drop_count: u32 [128; 24] "drops that the client knows of",
+        drop_count: u32 [128; 24] "drops that the client has seen",
     }
 }

@@ -200,7 +200,7 @@ const HEADROOM: usize = 64;
 const SLACK: usize = 1;
 
 /// A byte that differs from its neighbours and is neither zero, a small number, all ones nor ASCII,
-/// so that what the driver wrote can be told from what it left alone.
+/// so that what the driver wrote can be distinguished from what it left alone.
 const fn canary(index: usize) -> u8 {
     #[allow(
         clippy::cast_possible_truncation,

@@ -21,8 +21,8 @@ const NO_LES: u16 = 0xB5B5;
 /// # Errors
 ///
 /// EINVAL for an unknown PtlTE; otherwise as [`execute`](crate::execute). A response that ends
-/// after the numbers of LEs cannot be told from a complete one, because the rest of it is also an
-/// input.
+/// after the numbers of LEs cannot be distinguished from a complete one, because the rest of it is
+/// also an input.
 pub fn pte_status(
     transport: &dyn Transport,
     pte_index: u32,

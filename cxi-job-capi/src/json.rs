@@ -129,7 +129,7 @@ impl Job {
             (Some(grant), None) if members.peek().is_none() => Ok(Filter::for_grant(&grant)),
             (Some(_), _) => Err(wrong("expected a grant alone, or VNIs and members")),
             (None, Some(vnis)) if vnis.is_empty() => Err(wrong("expected VNIs in vnis")),
-            (None, vnis) => Filter::of_job(vnis.unwrap_or_default(), members)
+            (None, vnis) => Filter::for_job(vnis.unwrap_or_default(), members)
                 .ok_or_else(|| wrong("expected a grant, VNIs or members")),
         }
     }

@@ -62,7 +62,7 @@ impl Grant {
         entry.map(|entry| entry.service)
     }
 
-    /// What the job is told: the `SLINGSHOT_*` variables.
+    /// The job's environment: the `SLINGSHOT_*` variables.
     ///
     /// # Errors
     ///

@@ -166,7 +166,7 @@ impl FileLock {
         let opened = open().or_else(|error| match self.path.parent() {
             Some(directory) if error.kind() == io::ErrorKind::NotFound => {
                 match DirBuilder::new().mode(0o755).create(directory) {
-                    // Somebody else made it meanwhile.
+                    // Another process has made it in the meantime.
                     Err(made) if made.kind() != io::ErrorKind::AlreadyExists => Err(error),
                     _ => open(),
                 }

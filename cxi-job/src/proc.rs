@@ -26,7 +26,7 @@ impl ProcFs {
 
     /// Another directory, such as a test's.
     #[must_use]
-    pub fn at(root: impl Into<PathBuf>) -> Self {
+    pub fn with_root(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
             dev: "/dev".into(),
@@ -304,7 +304,7 @@ mod tests {
         std::os::unix::fs::symlink("11", proc.path().join("self")).unwrap();
         fs::create_dir(proc.path().join("sys")).unwrap();
 
-        let proc = ProcFs::at(proc.path()).dev(dev);
+        let proc = ProcFs::with_root(proc.path()).dev(dev);
         let users = proc.users_of(DeviceId::new(1));
         assert_eq!(
             users.to_string(),
@@ -335,7 +335,7 @@ mod tests {
         let fds = directory.path().join("5/fd");
         fs::create_dir_all(&fds).unwrap();
         std::os::unix::fs::symlink("/dev/null", fds.join("0")).unwrap();
-        let proc = ProcFs::at(directory.path()).dev(dev);
+        let proc = ProcFs::with_root(directory.path()).dev(dev);
         let count = |nic| proc.users_of(DeviceId::new(nic)).processes.len();
         assert_eq!([count(0), count(1), count(2)], [1, 0, 0]);
         // The descriptor is closed, and a window is still mapped.
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn knows_the_initial_user_namespace() {
         let root = tempfile::tempdir().unwrap();
-        let proc = ProcFs::at(root.path());
+        let proc = ProcFs::with_root(root.path());
         assert_eq!(proc.in_user_namespace(), None);
         fs::create_dir(root.path().join("self")).unwrap();
         let cases = [

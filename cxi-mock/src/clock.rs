@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::data_path::Wire;
 
-/// The time of the fabric that NICs share. The model has no clock: somebody ticks.
+/// The time of the fabric that NICs share. The model has no clock: its user ticks.
 ///
 /// A tick brings packets that are late. A NIC sends again what was not answered for 64 ticks, and
 /// gives it up after 32 times.

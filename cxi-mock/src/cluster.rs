@@ -8,9 +8,10 @@ use crate::{Clock, Fabric, LoadError, MockNode, NicConfig};
 
 /// Nodes whose NICs share a [`Fabric`], for what a scheduler does on several nodes.
 ///
-/// Nodes have numbers from 0 on. What goes wrong with a node is said here, with a NIC at the NIC
+/// Nodes have numbers from 0 on. Faults of a node are set here, those of a NIC at the NIC
 /// ([`Faults::remove_nic`](crate::Faults::remove_nic),
-/// [`Hardware::set_link`](crate::Hardware::set_link)), with packets at the [`fabric`](Self::fabric).
+/// [`Hardware::set_link`](crate::Hardware::set_link)), with packets at the
+/// [`fabric`](Self::fabric).
 ///
 /// ```
 /// use cxi_mock::{Credentials, MockCluster, NicConfig};

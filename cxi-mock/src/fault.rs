@@ -80,14 +80,14 @@ impl Faults {
             .reduce(Duration::saturating_add)
     }
 
-    /// Removes the NIC: commands and opening fail with EIO until it is [`plugged`](Self::plug) back
+    /// Removes the NIC: commands and opening fail with EIO until it is [put back](Self::reinsert_nic)
     /// in.
     pub fn remove_nic(&self) {
         self.change(|rules| rules.removed = true);
     }
 
     /// Plugs the NIC back in, unchanged.
-    pub fn plug(&self) {
+    pub fn reinsert_nic(&self) {
         self.change(|rules| rules.removed = false);
     }
 
@@ -96,7 +96,7 @@ impl Faults {
         self.change(|rules| rules.off = true);
     }
 
-    /// Removes all faults and delays, and plugs the NIC back in.
+    /// Removes all faults and delays, and puts the NIC back in.
     pub fn clear(&self) {
         self.change(|rules| {
             *rules = Rules {
@@ -174,7 +174,7 @@ mod tests {
         faults.remove_nic();
         faults.add(Fault::errno(Errno::EIO));
         assert!(faults.is_removed());
-        faults.plug();
+        faults.reinsert_nic();
         assert!(!faults.is_removed());
         assert_eq!(struck(&faults, Opcode::SVC_GET), Some(Errno::EIO));
         faults.clear();

@@ -39,7 +39,7 @@ enum Effect {
 /// Why a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadFault {
+pub enum InvalidFault {
     /// An unknown word.
     #[error(
         "unknown word '{0}': expected a device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N or \
@@ -92,9 +92,9 @@ impl FaultSpec {
 }
 
 impl FromStr for FaultSpec {
-    type Err = BadFault;
+    type Err = InvalidFault;
 
-    fn from_str(text: &str) -> Result<Self, BadFault> {
+    fn from_str(text: &str) -> Result<Self, InvalidFault> {
         let (mut device, mut opcode, mut effect) = (None, None, None);
         let (mut after, mut times) = (None, None);
         for word in text.split(':') {
@@ -103,7 +103,7 @@ impl FromStr for FaultSpec {
                     "after" => after = Some(count(value)?),
                     "times" => times = Some(count(value)?),
                     "delay" => effect = Some(Effect::Delay(duration(value)?)),
-                    _ => return Err(BadFault::Word(word.to_owned())),
+                    _ => return Err(InvalidFault::Word(word.to_owned())),
                 }
             } else if let Some(number) = word.strip_prefix("cxi").and_then(|n| n.parse().ok()) {
                 device = Some(number);
@@ -112,12 +112,12 @@ impl FromStr for FaultSpec {
             } else if let Some(info) = Opcode::all().iter().find(|info| info.name == word) {
                 opcode = Some(info.opcode);
             } else {
-                return Err(BadFault::Word(word.to_owned()));
+                return Err(InvalidFault::Word(word.to_owned()));
             }
         }
-        let effect = effect.ok_or(BadFault::NoEffect)?;
+        let effect = effect.ok_or(InvalidFault::NoEffect)?;
         if matches!(effect, Effect::Delay(_)) && (after.is_some() || times.is_some()) {
-            return Err(BadFault::CountedDelay);
+            return Err(InvalidFault::CountedDelay);
         }
         Ok(Self {
             device,
@@ -129,12 +129,13 @@ impl FromStr for FaultSpec {
     }
 }
 
-fn count(text: &str) -> Result<u64, BadFault> {
-    text.parse().map_err(|_| BadFault::Number(text.to_owned()))
+fn count(text: &str) -> Result<u64, InvalidFault> {
+    text.parse()
+        .map_err(|_| InvalidFault::Number(text.to_owned()))
 }
 
-fn duration(text: &str) -> Result<Duration, BadFault> {
-    let bad = || BadFault::Delay(text.to_owned());
+fn duration(text: &str) -> Result<Duration, InvalidFault> {
+    let bad = || InvalidFault::Delay(text.to_owned());
     let digits = text.trim_end_matches(char::is_alphabetic);
     let unit = text.get(digits.len()..).unwrap_or_default();
     let number: u64 = digits.parse().map_err(|_| bad())?;
@@ -150,7 +151,7 @@ fn duration(text: &str) -> Result<Duration, BadFault> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<FaultSpec, BadFault> {
+    fn parse(text: &str) -> Result<FaultSpec, InvalidFault> {
         text.parse()
     }
 
@@ -173,12 +174,15 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert_eq!(parse("SVC_ALLOC"), Err(BadFault::NoEffect));
-        assert_eq!(parse(""), Err(BadFault::Word(String::new())));
-        assert_eq!(parse("EWHAT"), Err(BadFault::Word("EWHAT".to_owned())));
-        assert_eq!(parse("EIO:times=x"), Err(BadFault::Number("x".to_owned())));
-        assert_eq!(parse("delay=20"), Err(BadFault::Delay("20".to_owned())));
-        assert_eq!(parse("delay=1s:times=2"), Err(BadFault::CountedDelay));
+        assert_eq!(parse("SVC_ALLOC"), Err(InvalidFault::NoEffect));
+        assert_eq!(parse(""), Err(InvalidFault::Word(String::new())));
+        assert_eq!(parse("EWHAT"), Err(InvalidFault::Word("EWHAT".to_owned())));
+        assert_eq!(
+            parse("EIO:times=x"),
+            Err(InvalidFault::Number("x".to_owned()))
+        );
+        assert_eq!(parse("delay=20"), Err(InvalidFault::Delay("20".to_owned())));
+        assert_eq!(parse("delay=1s:times=2"), Err(InvalidFault::CountedDelay));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl<'a> Hardware<'a> {
 
     /// Whether the link is up.
     #[must_use]
-    pub fn link_up(&self) -> bool {
+    pub fn is_link_up(&self) -> bool {
         self.nic
             .with_registers(|registers| registers.link_up)
             .unwrap_or(self.nic.config().identity.link_up)

@@ -124,7 +124,7 @@ impl fmt::Display for Hazard {
             ),
             HazardKind::ProfileFreedInUse { vni } => write!(
                 f,
-                "the profile of VNI {vni} loses a reference that nobody took, and is freed while \
+                "the profile of VNI {vni} loses a reference that was never taken, and is freed while \
                  its service uses it"
             ),
             HazardKind::FreedCpInTable { vni } => write!(

@@ -19,7 +19,7 @@
 //! alloc.svc_desc.num_vld_vnis = 1;
 //! alloc.svc_desc.vnis[0] = 100;
 //! let svc_id = execute(&root, &alloc)?.svc_id;
-//! // This release lets nobody else have the VNI.
+//! // In this release no other service can have the VNI.
 //! assert_eq!(execute(&root, &alloc).unwrap_err().errno(), Errno::EEXIST);
 //!
 //! let mut destroy = SvcDestroyCmd::new();
@@ -104,7 +104,7 @@ pub use cxi_engine::{
 };
 pub use cxi_ioctl::Fault;
 pub use fault::Faults;
-pub use fault_spec::{BadFault, FaultSpec};
+pub use fault_spec::{FaultSpec, InvalidFault};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;

@@ -241,7 +241,7 @@ pub enum Inconsistency {
         errno: Errno,
     },
     /// VNIs of a profile are already taken.
-    #[error("profile {id} has VNI {vni}, which conflicts with another one's or is no block")]
+    #[error("profile {id} has VNI {vni}, which conflicts with another one's or is not a block")]
     Vni {
         /// The profile.
         id: u32,

@@ -34,7 +34,7 @@ fn ethernet_classes_take_priorities_and_need_a_privilege() {
         let user = root.with_credentials(Credentials::user(7, 7));
         assert_eq!(cp_of_class(&user, lni, 1, 5), Err(Errno::EPERM));
         assert_eq!(cp_of_class(&user, lni, 8, 5), Err(Errno::EINVAL));
-        // Class 4 is no class by priority: VNI 1, which the disabled default service has.
+        // Class 4 is not a class by priority: VNI 1, which the disabled default service has.
         let exclusive = matches!(release, DriverRelease::Shs13_1 | DriverRelease::Shs14_0_0);
         let expected = if exclusive {
             Errno::EEXIST

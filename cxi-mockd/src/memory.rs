@@ -55,7 +55,7 @@ pub(crate) fn read_some(pid: Pid, address: u64, bytes: &mut [u8]) -> &[u8] {
 
 /// Whether that many bytes can be read from where a thread's `write(2)` takes what it writes.
 ///
-/// The file system is told the bytes of a write, not their address: that is among the arguments
+/// The file system gets the bytes of a write, not their address: that is among the arguments
 /// of the system call that the thread waits in. Where that cannot be seen, yes.
 pub(crate) fn check_written_from(pid: Pid, len: usize) -> Result<(), Errno> {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();

@@ -90,7 +90,10 @@ impl Network {
         self.switch
             .request(port, NLM_F_CREATE | NLM_F_EXCL)
             .and_then(|()| self.node.set_up(index, true))
-            .and_then(|()| self.switch.set_up(index, function.nic.hardware().link_up()))
+            .and_then(|()| {
+                self.switch
+                    .set_up(index, function.nic.hardware().is_link_up())
+            })
             .map_err(refused)
     }
 

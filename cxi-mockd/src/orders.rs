@@ -125,7 +125,7 @@ impl Node {
                     "pci_address": function.address.to_string(),
                     "release": nic.config().release.name(),
                     "plugged": !nic.faults().is_removed(),
-                    "link_up": nic.hardware().link_up(),
+                    "link_up": nic.hardware().is_link_up(),
                     "windows": windows,
                     "hazards": hazards,
                     "state": state,

@@ -93,7 +93,7 @@ impl Device {
     }
 
     /// Whether a service that may have LEs takes an LE pool even without a reservation, or may do
-    /// so: 14.0.0 cannot always be told from later releases.
+    /// so: 14.0.0 cannot always be distinguished from later releases.
     ///
     /// # Errors
     ///

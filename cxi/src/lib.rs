@@ -87,7 +87,7 @@
 //! # Overview
 //!
 //! - [`devices`] finds the NICs of a node; [`Device::info`] describes one, and
-//!   [`Device::availability`] tells how much of it is left.
+//!   [`Device::availability`] shows how much of it is left.
 //! - [`Device::services`] makes, lists, changes and destroys [services](service).
 //! - [`Device::alloc_lni`] returns an [`Lni`], which allocates everything else: communication
 //!   profiles, domains, queues, counters, portal table entries, memory ([`lni`]).

@@ -167,7 +167,7 @@ pub fn run(data: &[u8]) {
     build(root.path(), &mut input);
     let sys = root.path().join("sys");
     let host = Host::with_roots(root.path().join("dev"), &sys);
-    let proc = ProcFs::at(root.path().join("proc"));
+    let proc = ProcFs::with_root(root.path().join("proc"));
 
     for found in told(host.devices()).unwrap_or_default() {
         assert_eq!(found.device().is_ok(), found.info().is_ok());

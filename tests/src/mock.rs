@@ -81,7 +81,7 @@ impl Device for InProcess {
 /// Sets the module parameters of a scenario.
 fn parameters(params: &mut ModuleParameters, given: &Map<String, Value>) -> Result<(), String> {
     for (name, value) in given {
-        let wrong = || format!("device.params.{name}: {value} is no value for it");
+        let wrong = || format!("device.params.{name}: invalid value {value}");
         let word = || {
             number(value)
                 .and_then(|number| u32::try_from(number).ok())

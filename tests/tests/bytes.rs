@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 fn cmd(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 

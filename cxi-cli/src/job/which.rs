@@ -28,7 +28,7 @@ fn of_who(who: &WhoArgs) -> Result<Filter, Failure> {
         Some(range) => range.iter().collect(),
         None => who.vni.clone(),
     };
-    Filter::of_job(vnis, members(who)).ok_or_else(|| {
+    Filter::for_job(vnis, members(who)).ok_or_else(|| {
         Failure::bad_input(
             "no job: name its VNIs with --vni, its user with --uid, or both; or its grant with \
              --grant",

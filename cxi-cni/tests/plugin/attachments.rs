@@ -118,7 +118,7 @@ fn what_another_pod_left_with_the_same_inode_goes_first() {
         unreachable!()
     };
     device.services().set_netns(stranger, inode).unwrap();
-    // And one that the list tells of.
+    // And one that the list shows.
     let request = JobRequest::builder()
         .member(pod.member())
         .vni(Vni::new(4000).unwrap());

@@ -156,12 +156,12 @@ fn a_program_is_asked_and_told_when_nothing_is_left() {
     site.add("one", &pod).unwrap();
     assert_eq!(vnis(&site), ["1027", "1027"]);
 
-    // Busy: the VNI is not free, and the program is not told.
+    // Busy: the VNI is not free, and the program is not notified.
     let before = calls();
     site.fault("cxi0:SVC_DESTROY:EBUSY:times=1");
     refused(site.del("one"), Code::TryAgain);
     assert_eq!(calls(), before);
-    // The services are gone, the program could not be told: the next DEL tells it.
+    // The services are gone, but the program could not be notified: the next DEL does so.
     fs::write(&broken, "").unwrap();
     refused(site.del("one"), Code::TryAgain);
     assert_eq!((site.services().len(), site.records().len()), (0, 1));

@@ -109,8 +109,8 @@ impl Fabric {
     /// Makes a multicast tree, or another one under the same number. Its reductions go through
     /// [engines](crate::reduction) from now on.
     ///
-    /// Packets that a NIC sends to a tree that does not exist, or that it is not in, are lost. So are those that the
-    /// fabric loses: they get no answer, and are not sent again.
+    /// Packets that a NIC sends to a tree that does not exist, or that it is not in, are lost. So
+    /// are those that the fabric loses: they get no answer, and are not sent again.
     pub fn set_tree(&self, id: u16, tree: &MulticastTree) {
         self.switch().trees.insert(id.into(), Tree::new(tree));
     }

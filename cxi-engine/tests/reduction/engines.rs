@@ -94,7 +94,7 @@ fn an_engine_whose_time_is_over_sends_what_it_has() {
 fn the_root_arms_and_clears() {
     let mut switch = armed(2, 5);
     assert_eq!(switch.contribute(0, &sum(1, 5, 10)), None);
-    // A newer order: what was merged under the old one counts no more.
+    // A newer order: what was merged under the old one no longer counts.
     switch.arm(0, &order(Sequence::new(6)), 10);
     // An order that comes late or twice, and a result without one.
     switch.arm(0, &order(Sequence::new(5)), 10);

@@ -189,7 +189,7 @@ impl Root {
 }
 
 impl RootReduction {
-    /// Everything that came counts no more.
+    /// Everything that came before no longer counts.
     fn ask_again(&mut self, id: usize, sent: &mut Sent) {
         self.now = self.now.next();
         self.others = None;

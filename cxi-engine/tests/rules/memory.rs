@@ -213,7 +213,7 @@ fn long_copies_are_several_steps() {
     assert_eq!(rig.memory.bytes(there + 0x20_0000, 8), [0; 8]);
 }
 
-/// A portal that goes while a message is copied hears nothing, and the sender does.
+/// A portal that disappears while a message is copied gets no event, and the sender gets one.
 #[test]
 fn a_portal_that_goes_during_a_copy() {
     let mut rig = rig();

@@ -5,7 +5,7 @@ use cxi_hw::{CqCommand, CqOp, EventType, PtlteState, ReturnCode};
 
 use crate::rig::*;
 
-/// The number of a queue says what it is for; 0 is no event queue and no counter.
+/// The number of a queue says what it is for; 0 stands for no event queue and no counter.
 #[test]
 fn rule_1_1_numbers() {
     let mut rig = Rig::new();

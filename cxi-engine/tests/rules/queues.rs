@@ -352,6 +352,6 @@ fn rule_9_1_nomatch_commands() {
     rig.submit(TXQ, &[&nomatch(DmaOp::NOMATCH_PUT, 100).encode()]);
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OP_VIOLATION)]);
     assert_eq!(rig.count(CT, wb), (2, 1));
-    // Restricted: the target hears nothing.
+    // Restricted: the target gets no event.
     assert_eq!(rig.events(TARGET_EQ), []);
 }

@@ -196,8 +196,8 @@ fn rule_10_4_a_get_that_finds_nothing_fails() {
     );
 }
 
-/// The offset of such a put is the source's, so that an entry that is no ring takes it from its
-/// start: a choice, as nobody knows.
+/// The offset of such a put is the source's, so that an entry that is not managed locally takes it
+/// from its start: a choice, as nobody knows.
 #[test]
 fn rule_10_1_the_offset_is_the_sources() {
     let mut rig = rig();
@@ -219,7 +219,7 @@ fn rule_10_1_the_offset_is_the_sources() {
     assert_eq!(kinds.last(), Some(&(EventType::REPLY, ReturnCode::OK)));
 }
 
-/// The counter of the entry hears of it when the rest has come.
+/// The counter of the entry counts when the rest has come.
 #[test]
 fn a_rendezvous_counts_when_it_is_complete() {
     let mut rig = rig();

@@ -96,7 +96,8 @@ fn rule_6_3_drops_have_to_be_known_to_enable() {
     );
 }
 
-/// A get of a disabled portal is no message: a choice, as nobody knows.
+/// A get of a disabled portal does not count as a message: a choice, as the hardware's behaviour is
+/// unknown.
 #[test]
 fn rule_6_3_gets_do_not_count_as_drops() {
     let mut rig = Rig::new();

@@ -30,7 +30,7 @@ fn of_header(recorded: &Recorded) -> BTreeMap<&str, i64> {
         .flat_map(|group| group.values().filter_map(Value::as_object))
         .chain([recorded.section("constants")])
         .flatten()
-        // A text is no constant of a command.
+        // A string is not a constant of a command.
         .filter_map(|(name, value)| Some((name.as_str(), value.as_i64()?)))
         .collect()
 }

@@ -66,7 +66,7 @@ fn layout_of(command: &CommandLayout) -> &'static StructLayout {
         .unwrap_or_else(|| panic!("{} has no layout", command.request))
 }
 
-/// The recorded opcodes but the first, which is no command.
+/// The recorded opcodes but the first, which is not a command.
 fn of_release(recorded: &Recorded) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
     recorded
         .section("opcodes")

@@ -5,7 +5,8 @@
 //! | `SLINGSHOT_VNIS` | the job's VNIs | `4034,4035` |
 //! | `SLINGSHOT_DEVICES` | the node's NICs | `cxi0,cxi1` |
 //! | `SLINGSHOT_SVC_IDS` | one service for each NIC, in the same order | `11,12` |
-//! | `SLINGSHOT_TCS` | traffic classes: DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8 | `0xa` |
+//! | `SLINGSHOT_TCS` | traffic classes: DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT
+//! 8 | `0xa` |
 //!
 //! How programs read them:
 //!
@@ -26,8 +27,8 @@
 //! use cxi_job::environment::SlingshotEnv;
 //!
 //! let tcs = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
-//! let services = [(DeviceId::new(0), ServiceId::new(11)?), (DeviceId::new(1), ServiceId::new(12)?)];
-//! let env = SlingshotEnv::new([Vni::new(4034)?], services, Some(tcs))?;
+//! let services = [(DeviceId::new(0), ServiceId::new(11)?), (DeviceId::new(1),
+//! ServiceId::new(12)?)]; let env = SlingshotEnv::new([Vni::new(4034)?], services, Some(tcs))?;
 //! assert_eq!(env.vars(), [
 //!     ("SLINGSHOT_VNIS", "4034".to_owned()),
 //!     ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()),
@@ -52,7 +53,7 @@ pub(crate) const TCS: &str = "SLINGSHOT_TCS";
 /// The variables to remove before a job's own are set, or if it gets none.
 pub const CLEAR: [&str; 4] = [VNIS, DEVICES, SVC_IDS, TCS];
 
-/// What a job on one node is told about Slingshot.
+/// The Slingshot variables of a job on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct SlingshotEnv {

@@ -222,7 +222,7 @@ fn holders(
             service: usage.service,
             name: describe::service(service),
             holds: holds(view, usage)?,
-            // That nobody uses the default service is nothing to act on.
+            // An unused default service needs no action.
             idle: !usage.service.is_default() && is_idle(usage),
         })
     });

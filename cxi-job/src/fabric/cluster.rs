@@ -17,9 +17,9 @@ use crate::JobId;
 /// use cxi_job::fabric::Cluster;
 ///
 /// let alpha: Cluster = "alpha".parse()?;
-/// assert_eq!(alpha.job_of("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
-/// assert_eq!(alpha.job_of("alpha1-17"), None);
-/// assert_eq!(alpha.job_of("alpha-beta-17"), None);
+/// assert_eq!(alpha.job("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
+/// assert_eq!(alpha.job("alpha1-17"), None);
+/// assert_eq!(alpha.job("alpha-beta-17"), None);
 /// # Ok::<(), cxi_job::fabric::ClusterError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +70,9 @@ impl Cluster {
         Ok(JobId::new(&format!("{self}-{job}"))?)
     }
 
-    /// The job of this cluster that a reservation is for; None if it is somebody else's.
+    /// The job of this cluster that a reservation is for; `None` if it belongs to another cluster.
     #[must_use]
-    pub fn job_of(&self, reservation: &str) -> Option<JobId> {
+    pub fn job(&self, reservation: &str) -> Option<JobId> {
         let (cluster, job) = reservation.rsplit_once('-')?;
         let job = JobId::new(job).ok()?;
         (cluster == self.0.as_str() && !job.as_str().contains(['/', '#'])).then_some(job)

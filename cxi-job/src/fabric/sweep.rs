@@ -77,6 +77,6 @@ impl FabricManager {
         let name = percent_encoding::percent_decode_str(name)
             .decode_utf8()
             .ok()?;
-        self.cluster().job_of(&name)
+        self.cluster().job(&name)
     }
 }

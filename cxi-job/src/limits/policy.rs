@@ -155,8 +155,8 @@ impl LimitPolicy {
     }
 
     /// What HPE recommends, and Flux uses with the number of cores: for each core 2 TXQs, 1 TGQ, 2
-    /// EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and 2 ACs; at most what a second-generation NIC is said to
-    /// have, or what the NIC has if that is less.
+    /// EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and 2 ACs; at most what a second-generation NIC is reported
+    /// to have, or what the NIC has if that is less.
     #[must_use]
     pub fn hpe_recommended() -> Self {
         let resources = ResourceMap::from_fn(|resource| {

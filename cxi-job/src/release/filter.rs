@@ -105,7 +105,7 @@ impl Filter {
     /// Services with exactly these VNIs, if there are any, and with all these members; `None` if
     /// neither names anything.
     #[must_use]
-    pub fn of_job(
+    pub fn for_job(
         vnis: impl IntoIterator<Item = Vni>,
         members: impl IntoIterator<Item = Member>,
     ) -> Option<Self> {

@@ -74,7 +74,7 @@ fn a_job_reserves_makes_trees_and_releases() {
     site.mock.assert_quiet();
 }
 
-/// Software does the same: a job starts, and somebody is told why it is slower.
+/// Software does the same: a job starts, and the reason why it is slower is reported.
 #[test]
 fn a_job_whose_reservation_fails_starts_without() {
     let site = Site::new();

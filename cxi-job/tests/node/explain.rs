@@ -43,7 +43,7 @@ fn proc(uid_map: &str, capabilities: &str) -> (tempfile::TempDir, ProcFs) {
     let dev = root.path().join("dev");
     fs::create_dir(&dev).unwrap();
     fs::write(dev.join("cxi0"), "").unwrap();
-    let proc = ProcFs::at(root.path()).dev(dev);
+    let proc = ProcFs::with_root(root.path()).dev(dev);
     (root, proc)
 }
 

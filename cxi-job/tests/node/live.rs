@@ -147,7 +147,7 @@ fn nothing_is_destroyed_if_nobody_says_who_lives() {
     let live = || Err(io::Error::other("no records"));
     let error = node.clean(&pool().live(&live), &ReleaseOptions::once());
     assert_eq!(error.unwrap_err().to_string(), "no records");
-    // Nor if they cannot be told any more.
+    // Nor if they can no longer be found.
     let first = AtomicBool::new(true);
     let live = || {
         let first = first.swap(false, Ordering::SeqCst);

@@ -146,7 +146,7 @@ fn busy_for_ever() {
     let options = ReleaseOptions::until(MINUTES)
         .clock(&clock)
         .progress(&progress);
-    let node = node.with_proc(ProcFs::at(proc.path()).dev(dev));
+    let node = node.with_proc(ProcFs::with_root(proc.path()).dev(dev));
     let release = node.release(&Filter::vnis([vni(1024)]), &options);
     assert_eq!(release.status(), ReleaseStatus::StillBusy);
     // The other NIC's are gone all the same.

@@ -30,7 +30,7 @@ const TURN: usize = 64;
 /// The first chip of the second generation, as device information has it.
 const CASSINI_2: u32 = 32;
 
-/// The data path of a NIC. Its lock is below the control plane's, and nobody holds two.
+/// The data path of a NIC. Its lock is below the control plane's, and no thread holds two.
 #[derive(Debug)]
 pub(crate) struct DataPath {
     state: Mutex<State>,
@@ -44,7 +44,7 @@ pub(crate) struct State {
     wire: Arc<Wire>,
     plugged: bool,
     link_up: bool,
-    /// Doorbells that somebody has to look at.
+    /// Doorbells that have to be polled.
     polled: BTreeSet<Doorbell>,
 }
 
@@ -93,7 +93,7 @@ impl DataPath {
         state.show_link();
     }
 
-    /// Takes the NIC out or puts it back in: out, it reaches nobody.
+    /// Takes the NIC out or puts it back in: out, it reaches no other NIC.
     pub(crate) fn set_plugged(&self, plugged: bool) {
         let mut state = self.state();
         state.plugged = plugged;
@@ -127,13 +127,14 @@ impl DataPath {
         Self::work(state)
     }
 
-    /// The same after a doorbell that was trapped. What is left is for whoever waits for work.
+    /// The same after a doorbell that was trapped. What is left is for the thread that waits for
+    /// work.
     pub(crate) fn run(&self) {
         Self::work(self.state());
         self.leave_rest();
     }
 
-    /// Leaves what is to be done, and told, to whoever waits for work.
+    /// Leaves work and notifications to the thread that waits for work.
     fn leave_rest(&self) {
         if self.state().has_work() {
             self.busy.notify_all();
@@ -217,7 +218,7 @@ impl DataPath {
 }
 
 impl State {
-    /// Whether there is something that nobody tells of.
+    /// Whether there is work without a notification.
     fn has_work(&self) -> bool {
         !self.polled.is_empty()
             || self.engine.has_work()

@@ -9,7 +9,7 @@ use cxi_engine::{
 use cxi_hw::launch_page::WRITE_POINTER;
 use cxi_ioctl::Mapping;
 
-/// What a doorbell holds when nobody has rung it: no write pointer, and no number to add.
+/// The value of a doorbell that has not been rung: no write pointer, and no number to add.
 const NOT_RUNG: u64 = u64::MAX;
 const WORD: usize = size_of::<u64>();
 
@@ -23,7 +23,7 @@ fn take(page: &Mapping, offset: usize) -> Option<u64> {
     Some(value)
 }
 
-/// Makes a doorbell that nobody has rung.
+/// Makes a doorbell that has not been rung.
 fn arm(page: &Mapping, offset: usize) {
     // It is inside a page.
     let _ = page.write_u64(offset, NOT_RUNG);

@@ -8,7 +8,7 @@ use super::{DataPath, small};
 /// Processing elements of a NIC.
 const ELEMENTS: u8 = 4;
 
-/// What a pool has that is nobody's.
+/// The part of a pool that no service has.
 const NOTHING: Limits = Limits { max: 0, res: 0 };
 
 /// A portal table entry that PTE_ALLOC has made.

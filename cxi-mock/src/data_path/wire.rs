@@ -12,7 +12,7 @@ use super::DataPath;
 pub(crate) struct Wire {
     fabric: Fabric,
     ends: Mutex<Vec<Weak<DataPath>>>,
-    /// Whether somebody waits for an answer, for which time has to pass.
+    /// Whether a NIC waits for an answer, for which time has to pass.
     waiting: Mutex<bool>,
     waits: Condvar,
 }
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// Waits until somebody waits for an answer, or for that long. Says whether somebody does.
+    /// Waits until a NIC waits for an answer, at most for that long. Returns whether one does.
     pub(crate) fn wait_for_traffic(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self

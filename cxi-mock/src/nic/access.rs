@@ -62,7 +62,7 @@ impl AccessList {
         })
     }
 
-    /// Whether somebody other than a namespace is admitted.
+    /// Whether anything other than a namespace is admitted.
     pub(crate) fn beyond_netns(&self) -> bool {
         self.entries()
             .any(|access| !matches!(access, Access::Netns(_)))

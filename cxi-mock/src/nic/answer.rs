@@ -1,7 +1,7 @@
 //! What a command answers: kept until the NIC is free for others, and taken back if it does not
 //! arrive.
 //!
-//! The memory of a caller may make whoever writes to it wait, and for ever if the caller wants it.
+//! A write to the memory of a caller may block, and for ever if the caller wants it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ type Free = fn(&mut Device, u32, u32) -> Result<(), Errno>;
 /// The answer of one command.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// What the caller left in the response buffer, for the command that looks at it.
+    /// What the caller left in the response buffer, for the command that reads it.
     left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
     /// What the memory is that the command pins, and whether it is in one piece.
     backing: Backing,

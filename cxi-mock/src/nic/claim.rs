@@ -140,7 +140,8 @@ impl Device {
         }
     }
 
-    /// The creator lets go of its profiles: nobody new may use them, and without users they go.
+    /// The creator gives up its profiles: no new users may use them, and without users they are
+    /// freed.
     pub(super) fn drop_pair(&mut self, pair: ProfilePair) {
         if let Some(id) = pair.tx.id() {
             self.drop_tx_creator(id);

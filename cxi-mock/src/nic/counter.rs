@@ -106,7 +106,7 @@ impl Device {
         Ok(())
     }
 
-    /// CT_WB_UPDATE: unlike CT_ALLOC it wants an address, and does not look at its alignment.
+    /// CT_WB_UPDATE: unlike CT_ALLOC it requires an address, and does not check its alignment.
     pub(super) fn ct_wb_update(&self, caller: &Caller<'_>, id: u32, wb: u64) -> Result<(), Errno> {
         self.ct_of(caller.file, id)?;
         if wb == 0 {

@@ -130,7 +130,7 @@ fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, Privilege), Errno> {
     let handler = info.handler.ok_or(Errno::EOPNOTSUPP)?;
     let fits = match opcode.request_len(rules.release) {
         Some(RequestLen::Exact(len)) => command.len() == len,
-        // Nobody but the relay of virtual functions may send these.
+        // Only the relay of virtual functions may send these.
         _ => return Err(Errno::EOPNOTSUPP),
     };
     fits.then_some((opcode, handler.privilege))

@@ -281,7 +281,7 @@ fn handle_ethernet(opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
         Opcode::RMU_ETH_HASH_KEY_GET => call.respond(&[0u8; 44]),
         Opcode::VF_GET_TOKEN => call.respond(&0u32),
         Opcode::ETH_TC_REQ_PCP_GET => call.respond(&NO_PRIORITY),
-        // Nobody has a handle: nothing was allocated.
+        // No handle exists: nothing was allocated.
         Opcode::PHYS_LAC_FREE
         | Opcode::RMU_ETH_FREE
         | Opcode::RMU_ETH_ADD_MAC_FILTER

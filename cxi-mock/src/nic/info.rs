@@ -16,7 +16,7 @@ use crate::NicConfig;
 const MIN_FREE_SHIFT: u32 = 0;
 /// PtlTE offset that rendezvous gets go to: the last of a PID.
 const RDZV_GET_IDX_FROM_END: u32 = 1;
-/// Bytes of the part description that are told.
+/// Bytes of the part description that are reported.
 const FRU_BYTES: usize = 14;
 
 /// The PtlTE offset that a NIC gets the rest of a rendezvous put from.

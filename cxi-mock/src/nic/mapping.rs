@@ -26,7 +26,7 @@ const HUGE_SHIFT: u8 = 21;
 /// The sizes of memory in pages of 1 GiB.
 const LARGE_PAGE_SHIFT: u8 = 16;
 const GIB_SHIFT: u8 = 30;
-/// Sizes of pages that an address context can be told: four bits.
+/// Sizes of pages that an address context can have: four bits.
 const PAGE_SHIFTS: std::ops::RangeInclusive<u8> = PAGE_SHIFT..=PAGE_SHIFT + 15;
 /// Bits of an address that one level of a page table translates.
 const LEVEL_BITS: std::ops::RangeInclusive<u8> = 3..=15;

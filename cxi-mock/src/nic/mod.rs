@@ -286,7 +286,7 @@ impl Nic {
         self.data_path.state().engine.telemetry()
     }
 
-    /// Has an observer watch what operations come to and what events are written, or nobody.
+    /// Sets an observer of operations and events, or removes it.
     pub fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
         self.data_path.state().engine.set_observer(observer);
     }

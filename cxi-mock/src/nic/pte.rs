@@ -173,7 +173,7 @@ impl Device {
     }
 
     /// PTE_MAP: the number of the mapping, of the device. A place in a domain can be mapped
-    /// several times; an entry has one multicast address at most, and nobody shares that.
+    /// several times; an entry has one multicast address at most, which is not shared.
     pub(super) fn pte_map(
         &mut self,
         file: u32,
@@ -257,7 +257,7 @@ impl Device {
         self.pte_of(file, id).map(drop)
     }
 
-    /// PTE_TRANSITION_SM: matching goes on in software, if the caller knows of all messages
+    /// PTE_TRANSITION_SM: matching continues in software, if the caller has seen all messages
     /// that were dropped. Once software has it, nothing is looked at.
     pub(super) fn pte_transition(&self, file: u32, id: u32, drop_count: u32) -> Result<(), Errno> {
         self.pte_of(file, id)?;

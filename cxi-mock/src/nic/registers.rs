@@ -15,8 +15,8 @@ pub(crate) struct Registers {
     pub(crate) link_up: Option<bool>,
     /// The NIC address, if it changed since the driver was loaded.
     pub(crate) nid: Option<u32>,
-    /// Whether rendezvous gets are on, if somebody changed that.
+    /// Whether rendezvous gets are on, if that was changed.
     pub(crate) rdzv_get_en: Option<bool>,
-    /// The fetching atomic that is mapped to a PCIe fetch-add, if somebody changed that.
+    /// The fetching atomic that is mapped to a PCIe fetch-add, if that was changed.
     pub(crate) amo_remap_to_pcie_fadd: Option<i32>,
 }

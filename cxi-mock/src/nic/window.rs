@@ -123,7 +123,7 @@ impl Windows {
         if let Some(memory) = &self.memory {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             if rustix::fs::fallocate(memory, flags, window.offset, size).is_err() {
-                // Never hand out what somebody else wrote.
+                // Never hand out what another client wrote.
                 return;
             }
         }

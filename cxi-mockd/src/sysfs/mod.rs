@@ -94,7 +94,7 @@ fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: 
     }
 }
 
-/// The processors of the memory node that the NIC is said to sit at.
+/// The processors of the NIC's NUMA node.
 fn local_cpus() -> String {
     fs::read_to_string("/sys/devices/system/node/node0/cpulist")
         .or_else(|_| fs::read_to_string("/sys/devices/system/cpu/online"))

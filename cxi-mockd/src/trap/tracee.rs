@@ -18,7 +18,7 @@ pub(super) fn go_on(thread: Pid, signal: i32) -> nix::Result<()> {
     request(libc::PTRACE_CONT, thread, signal)
 }
 
-/// Leaves a thread stopped as job control wants it, and hears when it goes on.
+/// Leaves a thread stopped as job control wants it; its continuation is reported.
 pub(super) fn leave_stopped(thread: Pid) -> nix::Result<()> {
     request(libc::PTRACE_LISTEN, thread, 0)
 }
@@ -47,6 +47,6 @@ pub(super) fn unreachable_address(thread: Pid) -> Option<u64> {
 /// Keeps the kernel from telling this process of each stop, other than the thread that waits.
 pub(super) fn hush_stops() {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::SA_NOCLDSTOP, SigSet::empty());
-    // SAFETY: the default handler is no code of ours.
+    // SAFETY: the default handler runs no code of this process.
     let _ = unsafe { sigaction(Signal::SIGCHLD, &action) };
 }

@@ -227,7 +227,7 @@ impl Device {
         execute(self.seam(), command)
     }
 
-    /// Sends a command; `explain` tells what a refusal means.
+    /// Sends a command; `explain` says what a refusal means.
     pub(crate) fn call<C: SafeCommand>(
         &self,
         command: &C,

@@ -10,7 +10,7 @@ use cxi_ioctl::DriverRelease;
 pub enum DetectedRelease {
     /// Exactly this one.
     Release(DriverRelease),
-    /// One of these, which cannot be told apart from here.
+    /// One of these, which cannot be distinguished.
     Between {
         /// The oldest that it may be.
         oldest: DriverRelease,

@@ -36,8 +36,8 @@ bitflags::bitflags! {
         /// An event queue without a wait object, in an LNI that has freed one that had one: the
         /// kernel follows a null pointer.
         const REUSED_EVENT_QUEUE = 1 << 8;
-        /// `exclusive_cp` switched while a communication profile is there, which nobody can see: the
-        /// kernel keeps that profile in a table after it has freed it (from SHS 13.1 on).
+        /// `exclusive_cp` switched while a communication profile is there, which nobody can see:
+        /// the kernel keeps that profile in a table after it has freed it (from SHS 13.1 on).
         const SWITCHED_EXCLUSIVE_CP = 1 << 9;
     }
 }
@@ -54,7 +54,7 @@ const WORDS: &[(Quirks, &str)] = &[
     ),
     (
         Quirks::REFUSED_SERVICE_LEAK,
-        "a service that is refused for want of TLEs keeps LE pools until the driver is reloaded",
+        "a service that is refused for lack of TLEs keeps LE pools until the driver is reloaded",
     ),
     (
         Quirks::OPEN_VNIS,

@@ -63,7 +63,7 @@ impl Error {
         Self::new(kind.into(), Errno::EINVAL)
     }
 
-    /// Creates an error for a refusal; `explain` tells what the errno means for this command.
+    /// Creates an error for a refusal; `explain` says what the errno means for this command.
     pub(crate) fn refused(
         error: CommandError,
         explain: impl FnOnce(Errno) -> Option<ErrorKind>,

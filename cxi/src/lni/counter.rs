@@ -53,7 +53,8 @@ impl Lni {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
-    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0),
+    /// std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};
     /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
     /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
@@ -106,7 +107,7 @@ impl CountingEvent {
         self.write_back().read_u64(0).unwrap_or_default().into()
     }
 
-    /// Sets the value in memory to 0, so that [`CounterValue::written_back`] tells of the next
+    /// Sets the value in memory to 0, so that [`CounterValue::written_back`] shows the next
     /// write-back. The NIC goes on counting where it was.
     pub fn clear(&self) {
         // As above.

@@ -100,7 +100,7 @@ impl DomainInner {
 }
 
 /// A driver that assigns PIDs out of range.
-fn strange_answer(device: &Device, first: u32, count: u16) -> Error {
+fn unexpected_answer(device: &Device, first: u32, count: u16) -> Error {
     let text = format!(
         "the driver's answer makes no sense: {count} PIDs from {first} on, where 510 is the last"
     );
@@ -121,7 +121,8 @@ impl Lni {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
-    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0),
+    /// std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};
     /// # let vni = Vni::new(1024)?;
     /// # let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;
@@ -172,7 +173,7 @@ impl Lni {
     /// there is no such run there; ENOSPC when there is none at all.
     ///
     /// [`ErrorKind::Quirk`] before SHS 13.1, nothing was sent: on 13.0, which cannot reliably be
-    /// told from 12.0, a reservation that the driver refuses corrupts the kernel's memory.
+    /// distinguished from 12.0, a reservation that the driver refuses corrupts the kernel's memory.
     #[doc(alias = "cxil_reserve_domain")]
     pub fn reserve_pids(&self, vni: Vni, first: Option<Pid>, count: u16) -> Result<PidBlock> {
         const OPCODE: Opcode = Opcode::DOMAIN_RESERVE;
@@ -195,7 +196,7 @@ impl Lni {
         let last = response.pid.checked_add(u32::from(count) - 1);
         match (Pid::new(response.pid), last.map(Pid::new)) {
             (Ok(first), Some(Ok(_))) => Ok(PidBlock { vni, first, count }),
-            _ => Err(strange_answer(device, response.pid, count)),
+            _ => Err(unexpected_answer(device, response.pid, count)),
         }
     }
 }

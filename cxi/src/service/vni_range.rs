@@ -115,7 +115,7 @@ impl Services {
 
     fn bounds(&self, found: SvcGetVniRangeResp) -> Result<VniRange> {
         VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).map_err(|error| {
-            let text = format!("the driver answers what is no range: {error}");
+            let text = format!("the driver answers with an invalid range: {error}");
             Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
                 .during(SvcGetVniRangeCmd::OPCODE)
                 .on(self.device.id())

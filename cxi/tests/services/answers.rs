@@ -107,7 +107,7 @@ fn a_range_that_is_none_is_not_passed_on() {
     let (errno, text) = said(device.services().vni_range(ServiceId::DEFAULT));
     assert_eq!(errno, Errno::EPROTO, "{text}");
     assert!(
-        text.starts_with("cxi0: SVC_GET_VNI_RANGE: the driver answers what is no range: "),
+        text.starts_with("cxi0: SVC_GET_VNI_RANGE: the driver answers with an invalid range: "),
         "{text}"
     );
 }

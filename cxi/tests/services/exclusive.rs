@@ -63,7 +63,7 @@ fn exclusive_profiles_are_not_switched_later() {
         let quirk = Quirks::SWITCHED_EXCLUSIVE_CP;
         assert!(matches!(error.kind(), ErrorKind::Quirk { quirk: found, .. } if *found == quirk));
         assert!(!services.exclusive_cp(id).unwrap());
-        // What is so already is no switch.
+        // Setting what is set already is not a switch.
         services.set_exclusive_cp(id, false).unwrap();
         drop((profile, lni));
         assert_eq!(nic.hazards(), []);

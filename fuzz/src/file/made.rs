@@ -93,7 +93,7 @@ fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {
     }
     let missing = cxi::ServiceId::new(77).map(|id| device.services().get(id));
     if let Ok(Err(error)) = missing {
-        let inquiry = Inquiry::new(&error).proc(ProcFs::at("/nonexistent"));
+        let inquiry = Inquiry::new(&error).proc(ProcFs::with_root("/nonexistent"));
         add(18, json(&inquiry.explain()));
     }
     let Ok(usage) = NicUsage::read(device) else {

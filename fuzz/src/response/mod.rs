@@ -40,7 +40,7 @@ impl Clock for Hurry {
 
 /// A `/proc` without processes.
 fn no_processes() -> ProcFs {
-    ProcFs::at("/nonexistent")
+    ProcFs::with_root("/nonexistent")
 }
 
 /// What a call said: a value that can be looked at, or an error that says where and what, keeps

@@ -196,7 +196,7 @@ fn what_cannot_be_is_an_error_that_says_so() {
         let error = run.result.unwrap_err();
         assert_eq!(error.errno(), cxi::Errno::EPROTO, "{why}");
         let text = error.to_string();
-        assert!(text.contains("what is no range"), "{text}");
+        assert!(text.contains("an invalid range"), "{text}");
     }
     let pids = patched(
         "Lni::reserve_pids",

@@ -48,7 +48,7 @@ fn threads_do_not_get_into_each_others_way() {
 }
 
 /// Under valgrind, which sees each access of each thread. Its program has the library's archive:
-/// the shared one has no names that could be told apart.
+/// the shared one has no names to distinguish.
 #[test]
 fn threads_have_no_data_race_and_leak_nothing() {
     /// Exit status of valgrind when it has found something.

@@ -3,7 +3,7 @@
 use crate::compiled::{Bench, can_serve, printed, served};
 use crate::need_bench;
 
-/// What is refused on a driver, the errno, and what is said about it.
+/// Refused calls on a driver, with their errnos and explanations.
 fn said(bench: &Bench, release: &str, what: &str) -> String {
     let arguments = bench.link_arguments();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -26,8 +26,8 @@ const GROUPS: [(&str, &[&str]); 3] = [
 /// driver before 13.1, once for each device.
 const PROBES: [(&str, &str, &str); 1] = [("13.0", "alloc_cp", "53000000")];
 
-/// Whether a NIC is a virtual function is told by the rule of the newest library, on all drivers:
-/// those before main take a file for it that a virtual machine does not see.
+/// Whether a NIC is a virtual function is decided by the rule of the newest library, on all
+/// drivers: those before main take a file for it that a virtual machine does not see.
 const FUNCTION_RULE: [&str; 4] = [
     "get_device_list",
     "get_device_list.dev_info_fails_once",

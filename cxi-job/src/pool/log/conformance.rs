@@ -116,7 +116,7 @@ enum Lost {
     Answer,
 }
 
-/// A log of which each second append is said to have an unknown outcome.
+/// A log that reports an unknown outcome for every second append.
 struct Lossy<L> {
     log: L,
     lost: Lost,

@@ -66,10 +66,10 @@ impl FileLog {
         self
     }
 
-    /// Takes back what this has appended last. Nobody else may have appended since: the caller holds
-    /// a lock of its own.
+    /// Takes back what this has appended last. No other process may have appended since: the caller
+    /// holds a lock of its own.
     pub fn undo(&self) {
-        // If this fails too: whoever opens the log next cuts off half a line.
+        // If this fails too, the next one to open the log cuts off half a line.
         let _ = self.file.set_len(self.before);
     }
 

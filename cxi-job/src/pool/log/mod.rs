@@ -1,13 +1,13 @@
 //! The log of a pool that several controllers share.
 //!
-//! A scheduler that fails over has more than one process that may change the pool. Their only common
-//! ground is the log: an event takes effect when it is in the log, and the log takes it only behind
-//! the event that its writer saw last. So two writers never hand out the same VNI, whatever each of
-//! them believes.
+//! A scheduler that fails over has more than one process that may change the pool. Their only
+//! common ground is the log: an event takes effect when it is in the log, and the log takes it only
+//! behind the event that its writer saw last. So two writers never hand out the same VNI, whatever
+//! each of them believes.
 //!
 //! [`EventLog`] is what a store has to do: two functions. [`MemoryLog`] is one for tests,
-//! `FileLog` (feature `file-log`) one for processes of one machine; [`check`] tells whether another
-//! one does it right. [`SharedPool`] is a pool on such a log.
+//! `FileLog` (feature `file-log`) one for processes of one machine; [`check`] finds out whether
+//! another one does it right. [`SharedPool`] is a pool on such a log.
 //!
 //! Allocations never expire. A store with leases must not keep events under one: when a controller
 //! dies, services with its VNIs live on on the nodes.
@@ -30,7 +30,7 @@ use super::Event;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record {
-    /// The leadership under which it was written; 0 where nobody leads.
+    /// The leadership under which it was written; 0 without leaders.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
     pub epoch: u64,
     /// A name that no other writer has, nor the same one after a restart; may be empty where each
@@ -80,7 +80,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
-    /// The log ends elsewhere: somebody else has appended meanwhile.
+    /// The log ends elsewhere: another writer has appended in the meantime.
     #[error("the log of the pool has changed meanwhile")]
     Moved,
     /// A later leader has written: this one must stop.

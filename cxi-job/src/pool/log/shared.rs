@@ -26,9 +26,9 @@ const ATTEMPTS: u32 = 100;
 /// // The standby takes over. It has what the first one gave away.
 /// let mut second = SharedPool::open(log, config, "two/1", 2, now)?;
 /// assert_eq!(second.pool().job(&job).unwrap().vnis, vnis);
-/// // The first one wakes up, and is told.
-/// let late = first.change(now, |pool, now| Ok::<_, cxi_job::pool::PoolError>(((), pool.release(&job, &[], now)?)));
-/// assert!(late.unwrap_err().is_deposed());
+/// // The first one wakes up, and gets an error.
+/// let late = first.change(now, |pool, now| Ok::<_, cxi_job::pool::PoolError>(((),
+/// pool.release(&job, &[], now)?))); assert!(late.unwrap_err().is_deposed());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -111,8 +111,9 @@ impl<L: EventLog> SharedPool<L> {
     /// Opens the pool of a log, or begins one with `config` if the log is empty.
     ///
     /// `writer` is a name that no other writer has, nor this one after a restart. `epoch` is the
-    /// number of the leadership, higher than any before it; with 0 for all, nobody leads. An epoch
-    /// that the log does not have yet is logged, so that a leader before it can write no more.
+    /// number of the leadership, higher than any before it; with 0 for all, there are no leaders.
+    /// An epoch that the log does not have yet is logged, so that earlier leaders can no longer
+    /// write.
     ///
     /// # Errors
     /// [`OpenError`].

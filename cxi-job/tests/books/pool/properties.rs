@@ -191,7 +191,7 @@ impl World {
         let seen: IdSet = there.map(|(vni, ..)| *vni).collect();
         let result = self.pool.reconcile(on, &seen, self.now);
         for (vni, node, owner) in &self.services {
-            // A leak inside a living job's VNI cannot be told from the job's own service.
+            // A leak inside a live job's VNI cannot be distinguished from the job's own service.
             if node == on && owner.is_none() && !self.living.contains_key(vni) {
                 self.shown.insert((*vni, node.clone()));
             }

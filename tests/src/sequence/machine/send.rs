@@ -267,7 +267,7 @@ fn object_command(to: &(&Client, Credentials), command: &Command) -> Written {
         Command::AtuUnmap { md } => written!(to, AtuUnmapCmd, id = *md),
         Command::WaitAlloc { lni } => written!(to, WaitAllocCmd, lni = *lni),
         Command::WaitFree { wait } => written!(to, WaitFreeCmd, wait = *wait),
-        other => panic!("{other:?} is no command for objects"),
+        other => panic!("{other:?} is not a command for objects"),
     }
 }
 

@@ -246,7 +246,7 @@ pub(super) fn lines(
             .map(|(x, y)| (across.place(*x), up.place(*y)))
             .collect();
         let style = colour.stroke_width(2);
-        // Colours that come again are told apart by their dashes.
+        // Colours that come again are distinguished by their dashes.
         let dashed = line.dotted || index >= COLOURS.len();
         let drawn = if dashed {
             chart.draw_series(DashedLineSeries::new(points.clone(), 6, 5, style))?
