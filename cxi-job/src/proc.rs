@@ -21,7 +21,7 @@ impl ProcFs {
     /// This node's `/proc`.
     #[must_use]
     pub fn system() -> Self {
-        Self::at("/proc")
+        Self::with_root("/proc")
     }
 
     /// Another directory, such as a test's.
@@ -37,7 +37,7 @@ impl ProcFs {
     /// mock's.
     #[must_use]
     pub fn none() -> Self {
-        Self::at("/dev/null").dev("/dev/null")
+        Self::with_root("/dev/null").dev("/dev/null")
     }
 
     /// Sets the directory of the NICs' device nodes. The default is `/dev`.

@@ -54,7 +54,7 @@ fn a_node_that_dies_closes_all_and_comes_back_empty() {
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
     // What a test takes back does not bring a dead node to life.
     nic.faults().clear();
-    nic.faults().plug();
+    nic.faults().reinsert_nic();
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
 
     let booted = cluster.boot(1).unwrap();
@@ -90,7 +90,7 @@ fn what_goes_wrong_is_seen_on_the_fabric() {
     node.nics()[0].faults().remove_nic();
     node.nics()[0].hardware().set_link(true);
     assert!(!reaches(0, 3));
-    node.nics()[0].faults().plug();
+    node.nics()[0].faults().reinsert_nic();
     assert!(reaches(0, 3));
     cluster.kill(3);
     assert!(!reaches(0, 3));

@@ -118,7 +118,7 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     let mut destroy = SvcDestroyCmd::new();
     destroy.svc_id = id;
     assert_eq!(send(&user, &destroy), Err(Errno::EPERM));
-    nic.faults().plug();
+    nic.faults().reinsert_nic();
     assert_eq!(send(&root, &destroy), Ok(()));
 }
 

@@ -184,7 +184,7 @@ impl Node {
         if !nic.faults().is_removed() {
             return Err(format!("NIC {number} is plugged in already"));
         }
-        nic.faults().plug();
+        nic.faults().reinsert_nic();
         self.each_function_of(nic, |function| self.show(function))
     }
 

@@ -148,8 +148,8 @@ impl Fabric {
         self.switch().is_idle()
     }
 
-    /// Lets time pass, which brings late packets and what engines have held back. NICs that wait for an answer see it when they
-    /// run, and send again what was lost.
+    /// Lets time pass, which brings late packets and those that engines have held back. NICs that
+    /// wait for an answer see it when they run, and send again what was lost.
     pub fn tick(&self) {
         self.change(Switch::tick);
     }

@@ -118,7 +118,7 @@ impl Scene {
             let up = self.cluster.is_up(at) && !there.nics()[1].faults().is_removed();
             failed |= !(up && node(&there).allocate(&request).is_ok());
             nodes.insert(at);
-            there.nics()[1].faults().plug();
+            there.nics()[1].faults().reinsert_nic();
         }
         let ended = false;
         self.jobs.insert(job.clone(), Job { vni, nodes, ended });

@@ -314,7 +314,7 @@ fn an_error_of_the_moment_is_not_remembered() {
     let device = root(&nic);
     nic.faults().remove_nic();
     assert_eq!(device.driver().unwrap_err().errno(), Errno::EIO);
-    nic.faults().plug();
+    nic.faults().reinsert_nic();
     let guess = device.driver().unwrap().detected_release();
     assert_eq!(guess, DetectedRelease::Release(DriverRelease::Main));
 }

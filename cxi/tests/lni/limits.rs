@@ -335,7 +335,7 @@ fn a_removed_nic_does_not_make_handles_panic() {
     let refused = counter.close().unwrap_err();
     assert_eq!(refused.error.errno(), Errno::EIO);
     drop((refused, lni));
-    nic.faults().plug();
+    nic.faults().reinsert_nic();
     let device: Device = root(&nic);
     device.services().destroy(service).unwrap();
 }
