@@ -11,7 +11,7 @@ use cxi_mock::FaultSpec;
 use crate::args::NicChoice;
 use crate::exit::Failure;
 use crate::output::log::{self, LogFormat};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
@@ -71,7 +71,7 @@ impl Common {
         if let Some(format) = format {
             log::choose(format);
         }
-        self.settings = Settings::load(self.config.as_deref())?;
+        self.settings = settings::load(self.config.as_deref())?;
         if self.mock.is_none() {
             self.mock = variable("CXI_MOCK").map(|file| Some(file.into()));
         }

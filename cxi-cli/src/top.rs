@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use cxi::{DeviceId, Resource, ResourceMap, Vni, VniAccess};
-use cxi_job::JobId;
+use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
 use crate::args::duration;
 use crate::exit::{Failure, of_device};
+use crate::job::records;
 use crate::node::{Node, reading};
 use crate::options::Common;
 use crate::output::table::Columns;
@@ -43,7 +44,7 @@ struct Top {
 /// Services for the same members and VNIs, on one NIC or several: a job, mostly.
 #[derive(Serialize)]
 struct User {
-    /// The job that has the VNIs, if the pool of this machine knows.
+    /// The job that has the VNIs, if a record of this node or the pool of this machine says so.
     job: Option<JobId>,
     members: String,
     vnis: VniAccess,
@@ -117,17 +118,27 @@ impl User {
     }
 }
 
-/// Looks the jobs up that have the VNIs in the pool, if this machine has one.
+/// Names the jobs that have the VNIs, by the records of this node and the pool of this machine, if
+/// it has one.
 fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(), Failure> {
+    let records = records(&common.settings)?.all()?;
+    let mut jobs: Vec<(JobId, IdSet)> = records
+        .into_iter()
+        .map(|record| (record.job.clone(), record.vnis()))
+        .collect();
     let files = pool.files(&common.settings)?;
-    if !files.pool.exists() {
-        return Ok(());
+    if files.pool.exists() {
+        let pool = look(&files)?;
+        jobs.extend(pool.jobs().map(|(job, held)| {
+            let vnis = held.vnis.iter().map(Vni::get).collect();
+            (job.clone(), vnis)
+        }));
     }
-    let pool = look(&files)?;
     for user in users {
         let has = |vni: Vni| user.vnis != VniAccess::Unrestricted && user.vnis.contains(vni);
-        let mut jobs = pool.jobs();
-        let job = jobs.find(|(_, held)| held.vnis.iter().any(has));
+        let job = jobs
+            .iter()
+            .find(|(_, vnis)| vnis.iter().filter_map(|vni| Vni::new(vni).ok()).any(has));
         user.job = job.map(|(job, _)| job.clone());
     }
     Ok(())

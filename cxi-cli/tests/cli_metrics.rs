@@ -4,8 +4,10 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::path::Path;
 use std::process::Stdio;
 
+use common::cluster::Cluster;
 use common::{MockNode, command};
 use nix::pty::openpty;
 use serde_json::Value;
@@ -35,8 +37,7 @@ fn samples(text: &str) -> Vec<(&str, u32)> {
 fn numbers_say_what_the_other_commands_say() {
     let (node, pool) = node_with_a_job();
     let text = node.cxi(&["metrics", &pool]).done();
-    let samples = samples(&text);
-    for wanted in [
+    let wanted = [
         ("cxi_nic_usable{device=\"cxi0\"}", 1),
         (
             "cxi_resource_total{device=\"cxi1\",resource=\"txqs\"}",
@@ -63,9 +64,8 @@ fn numbers_say_what_the_other_commands_say() {
         ("cxi_vni_pool_vnis{state=\"free\"}", 1023),
         ("cxi_vni_pool_vnis{state=\"reserved\"}", 1),
         ("cxi_vni_pool_jobs", 1),
-    ] {
-        assert!(samples.contains(&wanted), "{wanted:?} in\n{text}");
-    }
+    ];
+    has(&text, &wanted);
     // Each name is described once, and has its samples together.
     let mut described: Vec<_> = text
         .lines()
@@ -84,6 +84,74 @@ fn numbers_say_what_the_other_commands_say() {
     assert!(text.contains(left), "{text}");
     let without = node.cxi(&["metrics", "--pool=/nowhere"]).done();
     assert!(!without.contains("cxi_vni_pool"));
+}
+
+#[track_caller]
+fn has(text: &str, wanted: &[(&str, u32)]) {
+    let samples = samples(text);
+    for wanted in wanted {
+        assert!(samples.contains(wanted), "{wanted:?} in\n{text}");
+    }
+}
+
+#[test]
+fn jobs_are_counted_where_their_records_are() {
+    let cluster = Cluster::new("1024-1027");
+    let node = cluster.node("n1");
+    for job in ["1", "2"] {
+        cluster.reserve(job, "n1").done();
+        node.prolog(job).done();
+    }
+    // The pool is on another machine.
+    let top = node.cxi(&["--json", "top", "--pool=/nowhere"]).json();
+    let mut jobs = [0, 1].map(|user| top["users"][user]["job"].as_str().unwrap());
+    jobs.sort_unstable();
+    assert_eq!(jobs, ["1", "2"]);
+    let on_node = || {
+        let metrics = ["metrics", "--node=n1", "--pool=/nowhere"];
+        node.cxi(&metrics).done()
+    };
+    let text = on_node();
+    has(
+        &text,
+        &[
+            ("cxi_jobs{state=\"running\"}", 2),
+            ("cxi_jobs{state=\"ended\"}", 0),
+            ("cxi_job_info{job=\"1\",state=\"running\",vnis=\"1024\"}", 1),
+            ("cxi_job_scaled_back{job=\"2\"}", 0),
+            ("cxi_services_left{device=\"cxi1\"}", 0),
+        ],
+    );
+    assert!(!text.contains("cxi_controller"), "{text}");
+
+    cluster.cxi(&["job", "release", "1"]).done();
+    has(&on_node(), &[("cxi_services_left{device=\"cxi1\"}", 1)]);
+    let epilog = ["job", "epilog", "--job=1", "--node=n1"];
+    assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &epilog).code, 4);
+    let ended = [
+        ("cxi_jobs{state=\"running\"}", 1),
+        ("cxi_jobs{state=\"ended\"}", 1),
+        ("cxi_services_left{device=\"cxi0\"}", 1),
+    ];
+    has(&on_node(), &ended);
+    let waits = |nodes| {
+        if Path::new("/sys/class/cxi_user").exists() {
+            return common::skip("this machine has CXI devices, as a controller has not");
+        }
+        let text = cluster.cxi(&["metrics"]).done();
+        let missing = ("cxi_controller_confirmations_missing", nodes);
+        let running = ("cxi_controller_jobs{state=\"running\"}", 1);
+        has(&text, &[missing, running, ("cxi_vni_pool_jobs", 2)]);
+        assert!(!text.contains("cxi_nic_usable"), "{text}");
+    };
+    waits(1);
+    node.clean().done();
+    waits(0);
+    let clean = [
+        ("cxi_jobs{state=\"ended\"}", 0),
+        ("cxi_services_left{device=\"cxi0\"}", 0),
+    ];
+    has(&on_node(), &clean);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn site_of_slurm() -> Site {
         site.path("cxi.toml"),
         format!(
             "[pool]\nfile = \"{path}/pool.json\"\n[controller]\nrecords = \"{path}/shared\"\nwait = \
-             \"100ms\"\n[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/jobs\"\n[job]\npolicy = \
+             \"100ms\"\n[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/run/cxi/jobs\"\n[job]\npolicy = \
              \"slurm\"\ntles = false\n"
         ),
     )
@@ -52,7 +52,12 @@ impl SlurmNode<'_> {
             geteuid().to_string(),
             self.mock.file().display().to_string(),
         );
-        let records = self.mock.directory().join("jobs").display().to_string();
+        let records = self
+            .mock
+            .directory()
+            .join("run/cxi/jobs")
+            .display()
+            .to_string();
         let mut variables = vec![
             ("SLURM_JOB_ID", "4711"),
             ("SLURM_JOB_UID", &uid),
@@ -203,17 +208,7 @@ fn slurm_tasks_of_every_component_have_an_environment_and_others_do_not_start() 
 fn slurm_says_what_was_cut() {
     let site = site_of_slurm();
     let node = slurm_node(&site, "n2");
-    node.mock
-        .cxi(&[
-            "service",
-            "create",
-            "-d",
-            "all",
-            "--uid=9",
-            "--vni=9",
-            "--limit=txqs=1021:1021",
-        ])
-        .done();
+    node.mock.take_queues();
     node.run("prolog-slurmctld.sh", &[]).done();
     assert_eq!(node.run("prolog.sh", &[]).code, 7, "strict");
     let scale_back = [("CXI_MODE", "scale-back")];
@@ -273,7 +268,7 @@ fn flux(vnis: &str) -> Site {
     let path = site.directory.path().display().to_string();
     fs::write(
         site.path("cxi.toml"),
-        format!("[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/jobs\"\n"),
+        format!("[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/run/cxi/jobs\"\n"),
     )
     .unwrap();
     let event = format!(

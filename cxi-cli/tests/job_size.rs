@@ -61,17 +61,7 @@ fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
 fn what_was_cut_reaches_the_user() {
     let cluster = Cluster::new("1024-1027");
     let node = cluster.node_with("n1", "mode = \"scale-back\"\n");
-    node.mock
-        .cxi(&[
-            "service",
-            "create",
-            "-d",
-            "all",
-            "--uid=9",
-            "--vni=9",
-            "--limit=txqs=1021:1021",
-        ])
-        .done();
+    node.mock.take_queues();
     cluster.reserve("1", "n1").done();
     let said = node.prolog("1");
     assert_eq!(said.code, 0);

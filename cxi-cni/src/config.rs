@@ -134,19 +134,12 @@ pub(crate) struct Settings {
     tles: bool,
     #[serde(default = "state_directory")]
     pub(crate) state_dir: PathBuf,
-    #[serde(default = "lock")]
-    pub(crate) lock: PathBuf,
     #[serde(default = "retry_busy")]
     retry_busy_seconds: u32,
 }
 
 fn state_directory() -> PathBuf {
     "/run/cxi/cni".into()
-}
-
-/// The lock of the node's prologs and epilogs.
-fn lock() -> PathBuf {
-    "/run/cxi/node.lock".into()
 }
 
 const fn retry_busy() -> u32 {

@@ -106,10 +106,13 @@ pub(crate) struct Records {
 impl Records {
     /// Opens the directory, which is made if it is missing.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
-        let made = fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory);
+        let create = |directory, mode| {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(mode).create(directory)
+        };
+        // Users look for records of jobs in another directory beside it.
+        let above = directory.parent().unwrap_or(directory);
+        let made = create(above, 0o755).and_then(|()| create(directory, 0o700));
         made.map_err(|error| io_error(directory, "created", &error))?;
         let boot = fs::read_to_string(BOOT_ID)
             .map_err(|error| io_error(Path::new(BOOT_ID), "read", &error))?;

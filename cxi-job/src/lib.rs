@@ -145,6 +145,9 @@ pub mod pool;
 pub mod proc;
 mod records;
 pub mod release;
+#[cfg(feature = "settings")]
+#[cfg_attr(docsrs, doc(cfg(feature = "settings")))]
+pub mod settings;
 mod view;
 
 #[doc(inline)]

@@ -88,8 +88,8 @@ pub enum LockError {
 }
 
 impl FileLock {
-    /// Creates a lock on a file. The file, and its directory if missing, is created when the lock
-    /// is acquired.
+    /// Creates a lock on a file. The file, and directories that are missing, are created when the
+    /// lock is acquired.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -165,11 +165,12 @@ impl FileLock {
         };
         let opened = open().or_else(|error| match self.path.parent() {
             Some(directory) if error.kind() == io::ErrorKind::NotFound => {
-                match DirBuilder::new().mode(0o755).create(directory) {
-                    // Another process has made it in the meantime.
-                    Err(made) if made.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                    _ => open(),
-                }
+                // After a boot there is not even /run/cxi. Another process may make it meanwhile.
+                let made = DirBuilder::new()
+                    .mode(0o755)
+                    .recursive(true)
+                    .create(directory);
+                made.or(Err(error)).and_then(|()| open())
             }
             _ => Err(error),
         });

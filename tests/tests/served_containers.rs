@@ -36,6 +36,12 @@ impl Site {
     fn start() -> Self {
         let node = Served::start(&["--nics", "2"]);
         let directory = Directory::new();
+        let settings = format!(
+            "[node]\nlock = \"{}\"\nrecords = \"{}\"\n",
+            directory.join("node.lock"),
+            directory.join("jobs")
+        );
+        fs::write(directory.path().join("cxi.toml"), settings).expect("a file");
         let pod = node.command(&["unshare", "--net", "sh", "-c", "echo $$; exec sleep 600"]);
         let mut pod = { pod }.stdout(Stdio::piped()).spawn().expect("a pod");
         let mut line = String::new();
@@ -62,14 +68,20 @@ impl Site {
             "cxi": {
                 "vnis": {"source": "static", "vnis": [1024]},
                 "stateDir": self.directory.join("state"),
-                "lock": self.directory.join("node.lock"),
                 "retryBusySeconds": 1,
             },
         })
     }
 
+    /// A program on the node, with the settings of the site.
+    fn command(&self, program: &[&str]) -> Command {
+        let mut command = self.node.command(program);
+        command.env("CXI_CONFIG", self.directory.join("cxi.toml"));
+        command
+    }
+
     fn start_call(&self, command: &str) -> std::process::Child {
-        let mut call = self.node.command(&[CNI]);
+        let mut call = self.command(&[CNI]);
         call.env("CNI_COMMAND", command)
             .env("CNI_CONTAINERID", "one")
             .env("CNI_IFNAME", "eth0")
@@ -101,6 +113,14 @@ impl Site {
             .enter(&[&["nsenter", &netns][..], program].concat())
     }
 
+    /// Ends the last process of the pod, and with it the network namespace.
+    fn end_pod(&mut self) {
+        let netns = self.netns();
+        self.pod.kill().expect("a signal");
+        self.pod.wait().expect("it ends");
+        node::eventually("the namespace is gone", || !Path::new(&netns).exists());
+    }
+
     fn services(&self) -> u64 {
         self.node.state()["svc_count"].as_u64().expect("a number")
     }
@@ -124,6 +144,8 @@ fn only_the_pod_can_use_what_the_pod_got() {
     assert_eq!(printed(&site.call("ADD")), r#"{"cniVersion":"1.1.0"}"#);
     assert_eq!(printed(&site.call("CHECK")), "");
     assert_eq!(site.services(), 2);
+    // One lock for everything on the node: that of the settings.
+    assert!(site.directory.path().join("node.lock").exists());
     let open = [CXI, "explain", "open", "2"];
     printed(&site.inside(&open));
     let outside = site.node.enter(&open);
@@ -137,6 +159,72 @@ fn only_the_pod_can_use_what_the_pod_got() {
     assert_eq!(printed(&site.call("DEL")), "");
     assert_eq!(site.services(), 1);
     assert_eq!(site.refused("CHECK")["code"], 102);
+}
+
+/// Records say what goes: the path of a namespace ends with it.
+#[test]
+fn what_a_container_had_goes_after_its_namespace_is_gone() {
+    need_node!();
+    let mut site = Site::start();
+    let netns = site.netns();
+    let job = |site: &Site, arguments: &[&str]| {
+        let all = [&[CXI, "job"], arguments].concat();
+        site.command(&all).output().expect("the server runs")
+    };
+    let member = ["--netns", &netns, "--vni=2000"];
+    let prolog = ["prolog", "--job=4711", "--cores=1", "--no-tles"];
+    printed(&site.call("ADD"));
+    printed(&job(&site, &[&prolog[..], &member].concat()));
+    assert_eq!(site.services(), 3);
+    site.end_pod();
+
+    let by_path = job(&site, &[&["epilog"][..], &member].concat());
+    assert_eq!(by_path.status.code(), Some(2), "{by_path:?}");
+    assert_eq!(site.services(), 3);
+    printed(&job(&site, &["epilog", "--job=4711"]));
+    assert_eq!(site.services(), 2);
+    // The runtime still names the path.
+    assert_eq!(printed(&site.call("DEL")), "");
+    assert_eq!(site.services(), 1);
+    assert_eq!(site.refused("ADD")["code"], 4);
+}
+
+/// The reference runtime of CNI.
+#[test]
+fn cnitool_makes_checks_and_ends_an_attachment() {
+    need_node!();
+    if !is_root() {
+        return skip("only root can keep cnitool's results off the machine");
+    }
+    if !installed("cnitool", "help") {
+        return;
+    }
+    let mut site = Site::start();
+    let networks = site.directory.join("networks");
+    fs::create_dir(&networks).expect("a directory");
+    let plugin = json!({"type": "cxi-cni", "cxi": site.config()["cxi"]});
+    let network = json!({"cniVersion": "1.0.0", "name": "blue", "plugins": [plugin]});
+    fs::write(format!("{networks}/blue.conflist"), network.to_string()).expect("a file");
+    let plugins = Path::new(CNI).parent().expect("a directory");
+    let kept = site.directory.join("kept");
+    fs::create_dir(&kept).expect("a directory");
+    let netns = site.netns();
+    let call = |site: &Site, what: &str| {
+        let script = "mount --bind \"$0\" /var/lib && exec cnitool \"$@\"";
+        let program = ["unshare", "--mount", "sh", "-c", script, &kept];
+        let mut call = site.command(&[&program[..], &[what, "blue", &netns]].concat());
+        call.env("CNI_PATH", plugins).env("NETCONFPATH", &networks);
+        call.output().expect("the server runs")
+    };
+    let result: Value = serde_json::from_str(&printed(&call(&site, "add"))).expect("JSON");
+    assert_eq!(result["cniVersion"], "1.0.0");
+    assert_eq!(site.services(), 2);
+    printed(&call(&site, "check"));
+    site.end_pod();
+    let gone = call(&site, "check");
+    assert!(!gone.status.success(), "{gone:?}");
+    printed(&call(&site, "del"));
+    assert_eq!(site.services(), 1);
 }
 
 #[test]
@@ -223,7 +311,6 @@ fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
             {"type": "cxi-cni", "cxi": {
                 "vnis": {"source": "static", "vnis": [1024]},
                 "stateDir": site.join("state"),
-                "lock": site.join("node.lock"),
             }},
         ],
     });
@@ -231,6 +318,7 @@ fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
     let output = node::server(["run", "--nics", "2", "--", "sh", "-euc", PODMAN])
         .env("CXI", CXI)
         .env("SITE", site.path())
+        .env("CXI_LOCK", site.path().join("node.lock"))
         .env("CONTAINERS_CONF", site.path().join("containers.conf"))
         .output()
         .expect("the server runs");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use cxi_job::clean::CleanReport;
+use cxi_job::clean::{CleanReport, OrphanReason, Verdict};
 use cxi_job::{CleanPolicy, IdSet, NodeName, ReleaseOptions, ReleaseStatus, live_vnis};
 use serde::Serialize;
 
@@ -18,6 +18,7 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::records::controller::Decisions;
 use crate::records::node::{NodeRecord, NodeRecords};
+use crate::settings;
 
 #[derive(Serialize)]
 struct Cleaned<'a> {
@@ -52,7 +53,16 @@ struct KnownJobs<'a> {
     none_live: bool,
 }
 
-impl KnownJobs<'_> {
+impl<'a> KnownJobs<'a> {
+    fn of(cleaning: &'a Cleaning<'_>, common: &Common) -> Result<Self, Failure> {
+        Ok(Self {
+            records: records(&common.settings)?,
+            decisions: decisions(&common.settings)?,
+            node: &cleaning.node,
+            none_live: cleaning.none_live,
+        })
+    }
+
     fn lives(&self, record: &NodeRecord) -> Result<bool, Failure> {
         if self.none_live || record.running.is_empty() {
             return Ok(false);
@@ -105,16 +115,9 @@ impl KnownJobs<'_> {
 }
 
 pub(super) fn run(cleaning: &Cleaning<'_>, common: &Common) -> Result<Report, Failure> {
-    let known = KnownJobs {
-        records: records(&common.settings)?,
-        decisions: decisions(&common.settings)?,
-        node: &cleaning.node,
-        none_live: cleaning.none_live,
-    };
+    let known = KnownJobs::of(cleaning, common)?;
     let ended = known.ended()?;
-    let pool = ended.iter().fold(cleaning.pool.clone(), |pool, record| {
-        pool.union(&record.vnis())
-    });
+    let pool = of_pool(cleaning, &ended);
     let clean = services(cleaning, &known, pool, common)?;
     let mut done = Vec::new();
     for record in ended.iter().filter(|_| !cleaning.dry_run) {
@@ -124,6 +127,32 @@ pub(super) fn run(cleaning: &Cleaning<'_>, common: &Common) -> Result<Report, Fa
         }
     }
     Ok(clean_report(&clean, done, cleaning.retry))
+}
+
+/// The services that a clean-up of this node would destroy.
+pub(crate) fn left_over(
+    node: NodeName,
+    common: &Common,
+) -> Result<Vec<Verdict<OrphanReason>>, Failure> {
+    let cleaning = Cleaning {
+        pool: common.settings.get(&settings::POOL_VNIS)?,
+        live: IdSet::new(),
+        live_from: None,
+        none_live: false,
+        node,
+        retry: Duration::ZERO,
+        lock: &LockArgs::default(),
+        dry_run: true,
+    };
+    let known = KnownJobs::of(&cleaning, common)?;
+    let pool = of_pool(&cleaning, &known.ended()?);
+    Ok(services(&cleaning, &known, pool, common)?.orphans)
+}
+
+/// The VNIs whose services are looked at: what the scheduler assigns, and what ended jobs have.
+fn of_pool(cleaning: &Cleaning<'_>, ended: &[NodeRecord]) -> IdSet {
+    let vnis = ended.iter().map(NodeRecord::vnis);
+    vnis.fold(cleaning.pool.clone(), |pool, vnis| pool.union(&vnis))
 }
 
 /// Destroys what belongs to no live job.

@@ -283,12 +283,12 @@ pub(crate) struct WaitArgs {
 
 impl WaitArgs {
     pub(crate) fn time(&self, settings: &Settings) -> Result<Duration, Failure> {
-        settings.or(self.retry_busy, &settings::RETRY_BUSY)
+        Ok(settings.or(self.retry_busy, &settings::RETRY_BUSY)?)
     }
 }
 
 /// Keeps commands that change services of this node from running at the same time.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Other commands on this node")]
 pub(crate) struct LockArgs {
     /// Lock file shared by all commands on this node, in a directory that only root can write to

@@ -16,18 +16,19 @@ struct Jobs {
     jobs: Vec<Job>,
 }
 
+/// A job that is running or has ended; of one that is clean nothing is known.
 #[derive(Serialize)]
-struct Job {
+pub(crate) struct Job {
     #[serde(rename = "job")]
-    id: JobId,
-    state: &'static str,
-    vnis: String,
+    pub(crate) id: JobId,
+    pub(crate) state: &'static str,
+    pub(crate) vnis: String,
     /// The nodes that have not confirmed yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    waits_for: Vec<String>,
+    pub(crate) waits_for: Vec<String>,
     /// Where the job has less than its size asks for.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    scaled_back: BTreeSet<String>,
+    pub(crate) scaled_back: BTreeSet<String>,
 }
 
 pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> {
@@ -49,7 +50,7 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
     Ok(Report::new(table.render(0), &Jobs { jobs }))
 }
 
-fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
+pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
     let records = recorded::records(&common.settings)?.all()?;
     let jobs = records.into_iter().map(|record| Job {
         state: if record.running.is_empty() {
@@ -70,7 +71,7 @@ fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
     Ok(jobs.collect())
 }
 
-fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
+pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
     let decisions = controller::decisions(&common.settings)?;
     let mut jobs = Vec::new();
     for job in [decisions.jobs_running()?, decisions.jobs_ended()?].concat() {

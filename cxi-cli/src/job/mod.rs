@@ -27,7 +27,11 @@ use crate::settings;
 use crate::vni::this_node;
 use cli::JobCommand;
 
+pub(crate) use clean::left_over;
 pub(crate) use job_node::JobNode;
+pub(crate) use list::{Job, of_controller, of_node};
+pub(crate) use record_args::has_no_nic;
+pub(crate) use recorded::records;
 pub(crate) use which::parse_grant;
 
 pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failure> {

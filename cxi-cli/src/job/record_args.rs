@@ -40,11 +40,15 @@ pub(crate) struct NicsOptional {
 impl NicsOptional {
     /// The report of a command on a node without NICs, if that is not a failure.
     pub(crate) fn without_nics(self, common: &Common) -> Option<Report> {
-        let ids = Host::system().device_ids();
-        let none = ids.is_ok_and(|ids| ids.is_empty());
-        (self.nics_optional && common.mock.is_none() && none)
+        (self.nics_optional && has_no_nic(common))
             .then(|| Report::new("Nothing to do: this node has no NIC\n", &()))
     }
+}
+
+/// Whether this node has no NIC at all.
+pub(crate) fn has_no_nic(common: &Common) -> bool {
+    let ids = Host::system().device_ids();
+    common.mock.is_none() && ids.is_ok_and(|ids| ids.is_empty())
 }
 
 impl RecordArgs {

@@ -20,7 +20,7 @@ use crate::settings::{self, Settings};
 /// How often a prolog looks for the controller's decision.
 const POLL: Duration = Duration::from_millis(100);
 
-pub(super) fn records(settings: &Settings) -> Result<NodeRecords, Failure> {
+pub(crate) fn records(settings: &Settings) -> Result<NodeRecords, Failure> {
     let directory = settings.get(&settings::NODE_RECORDS)?;
     Ok(NodeRecords::new(directory, settings.get(&settings::WAIT)?))
 }

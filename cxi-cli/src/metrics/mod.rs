@@ -1,25 +1,26 @@
 //! `cxi metrics`: numbers for Prometheus.
 
 mod family;
+mod jobs;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use cxi::{Availability, Device, Resource};
-use cxi_job::{AuditOptions, Node};
+use cxi_job::{AuditOptions, Node, NodeName};
 use serde::Serialize;
 
 use self::family::Family;
 use crate::exit::{Failure, of_device};
-use crate::job::JobNode;
+use crate::job::{JobNode, has_no_nic};
 use crate::options::Common;
 use crate::output::{Report, file};
 use crate::service::list::who;
 use crate::service::usage;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
-use crate::vni::{look, now};
+use crate::vni::{look, now, this_node};
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
@@ -27,6 +28,9 @@ pub(crate) struct MetricsArgs {
     /// as a whole
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// This node's name in the scheduler [default: the name of this machine]
+    #[arg(long, value_name = "NODE")]
+    node: Option<NodeName>,
     #[command(flatten)]
     pool: PoolArgs,
 }
@@ -37,6 +41,21 @@ struct Metrics<'a> {
 }
 
 pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Failure> {
+    let mut families = jobs::recorded(common)?;
+    // A controller may have none.
+    if !(common.device.is_none() && has_no_nic(common)) {
+        families.extend(on_nics(arguments, common)?);
+    }
+    families.extend(pool(&arguments.pool, common)?);
+    let text: String = families.iter().map(Family::to_string).collect();
+    let Some(path) = &arguments.output else {
+        return Ok(Report::new(text, &Metrics { metrics: &families }));
+    };
+    file::replace(path, &text)?;
+    Ok(Report::new("", &Metrics { metrics: &families }))
+}
+
+fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Failure> {
     let node = JobNode::open(common, false)?.nics;
     let devices: Vec<Device> = node
         .nics()
@@ -47,13 +66,9 @@ pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Fa
     families.extend(resources(&devices)?);
     families.extend(services(&devices)?);
     families.push(findings(&node, common)?);
-    families.extend(pool(&arguments.pool, common)?);
-    let text: String = families.iter().map(Family::to_string).collect();
-    let Some(path) = &arguments.output else {
-        return Ok(Report::new(text, &Metrics { metrics: &families }));
-    };
-    file::replace(path, &text)?;
-    Ok(Report::new("", &Metrics { metrics: &families }))
+    let name = arguments.node.clone().map_or_else(this_node, Ok)?;
+    families.push(jobs::left(&devices, name, common)?);
+    Ok(families)
 }
 
 fn nics(node: &Node) -> Family {
@@ -86,8 +101,8 @@ fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
             in_use.add(labels(), level.in_use);
         }
         for (pool, left) in [("le", le_pools), ("tle", tle_pools)] {
-            let left = u32::try_from(left).unwrap_or(u32::MAX);
-            pools.add([("device", id.clone()), ("pool", pool.to_owned())], left);
+            let labels = [("device", id.clone()), ("pool", pool.to_owned())];
+            pools.add(labels, count(left));
         }
     }
     Ok(vec![total, reserved, reservable, in_use, pools])
@@ -157,25 +172,36 @@ fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
     let pool = look(&files)?;
     let counts = pool.metrics(now());
     let mut vnis = Family::new("cxi_vni_pool_vnis", "VNIs of the pool, by state.");
-    for (state, count) in [
+    for (state, number) in [
         ("free", counts.free),
         ("reserved", counts.reserved),
         ("draining", counts.draining),
         ("resting", counts.resting),
         ("outside", counts.outside),
     ] {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        vnis.add([("state", state.to_owned())], count);
+        vnis.add([("state", state.to_owned())], count(number));
     }
-    let mut jobs = Family::new("cxi_vni_pool_jobs", "Jobs that have VNIs of the pool.");
-    jobs.add([], u32::try_from(pool.jobs().count()).unwrap_or(u32::MAX));
+    let mut holders = Family::new("cxi_vni_pool_jobs", "Jobs that have VNIs of the pool.");
+    holders.add([], count(pool.jobs().count()));
     let mut oldest = Family::new(
         "cxi_vni_pool_oldest_draining_seconds",
         "How long a job has been draining, at most.",
     );
     let seconds = counts.oldest_draining.map_or(0, |(_, age)| age.as_secs());
     oldest.add([], u32::try_from(seconds).unwrap_or(u32::MAX));
-    Ok(vec![vnis, jobs, oldest])
+    let mut families = vec![vnis, holders, oldest];
+    if common
+        .settings
+        .get(&settings::CONTROLLER_RECORDS)?
+        .is_some()
+    {
+        families.extend(jobs::decided(common)?);
+    }
+    Ok(families)
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn label(resource: Resource) -> String {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use cxi::TrafficClasses;
-use cxi_job::{IdSet, ProcFs};
+use cxi_job::IdSet;
+use cxi_job::settings::{AnyKey, Key, NODE_LOCK, path};
 
-use super::{AnyKey, Key};
 use crate::args::{duration, number};
 use crate::job::cli::{ModeArg, Policy};
 
@@ -17,14 +17,6 @@ pub(crate) static WAIT: Key<Duration> = Key {
     variable: "CXI_WAIT",
     default: || "1m".to_owned(),
     parse: duration,
-};
-
-/// The lock of a node's prologs, epilogs and clean-ups.
-pub(crate) static NODE_LOCK: Key<PathBuf> = Key {
-    name: "node.lock",
-    variable: "CXI_LOCK",
-    default: default_lock,
-    parse: path,
 };
 
 /// Where a node records its jobs.
@@ -174,25 +166,9 @@ pub(super) static KEYS: [&dyn AnyKey; 16] = [
     &TRAFFIC_CLASSES,
 ];
 
-/// A user other than root, or root of a user namespace, can at most change services of a served
-/// mock of their own.
-fn default_lock() -> String {
-    let user = nix::unistd::geteuid();
-    if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
-        return "/run/cxi/node.lock".to_owned();
-    }
-    let file = std::env::temp_dir().join(format!("cxi-node-{user}.lock"));
-    file.display().to_string()
-}
-
 #[allow(clippy::unnecessary_wraps, reason = "one of the parsers")]
 fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| text.into()))
-}
-
-fn path(text: &str) -> Result<PathBuf, String> {
-    let path = optional_path(text)?;
-    path.ok_or_else(|| "empty: expected a path".to_owned())
 }
 
 fn word<T: ValueEnum>(text: &str) -> Result<T, String> {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use cxi_job::settings::{FILE, Settings, Source};
 use serde::Serialize;
 
+use super::ConfigCommand;
 use super::keys::KEYS;
-use super::{ConfigCommand, FILE, Settings, Source};
 use crate::exit::Failure;
 use crate::output::Report;
 use crate::output::table::Columns;
@@ -28,14 +29,13 @@ struct Setting {
 pub(crate) fn run(command: &ConfigCommand, settings: &Settings) -> Result<Report, Failure> {
     let ConfigCommand::Check = command;
     let mut json = Checked {
-        file: settings.file.as_deref(),
+        file: settings.file(),
         settings: Vec::new(),
     };
     let mut table = Columns::new(&["SETTING", "VALUE", "FROM"]);
     for key in KEYS {
+        settings.valid(key)?;
         let (value, from) = settings.text(key);
-        key.check(&value)
-            .map_err(|error| settings.wrong(key, from, &error))?;
         let place = match from {
             Source::Default => "default".to_owned(),
             Source::Line(line) => format!("line {line}"),
@@ -50,7 +50,7 @@ pub(crate) fn run(command: &ConfigCommand, settings: &Settings) -> Result<Report
             variable: key.variable(),
         });
     }
-    let file = match &settings.file {
+    let file = match settings.file() {
         Some(file) => format!("Settings of {}\n", file.display()),
         None => format!("No file: there is no {FILE}\n"),
     };

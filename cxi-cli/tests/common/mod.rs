@@ -115,6 +115,15 @@ impl MockNode {
         cxi(&all)
     }
 
+    /// Another user's service on each NIC, which leaves three TXQs.
+    pub(crate) fn take_queues(&self) {
+        let limit = "--limit=txqs=1021:1021";
+        let create = [
+            "service", "create", "-d", "all", "--uid=9", "--vni=9", limit,
+        ];
+        self.cxi(&create).done();
+    }
+
     /// Writes a file beside the state; its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.directory.path().join(name);

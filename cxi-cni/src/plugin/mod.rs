@@ -5,7 +5,7 @@ mod check;
 mod del;
 
 use cxi::{Device, DeviceId, Member, Service, ServiceId, VniAccess};
-use cxi_job::{FileLock, Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
+use cxi_job::{Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
 
 use crate::call::Command;
 use crate::config::Config;
@@ -21,14 +21,14 @@ pub struct Plugin<'a> {
 }
 
 impl<'a> Plugin<'a> {
-    /// The plugin for a network, on the NICs of a node.
+    /// The plugin for a network, on the NICs of a node with its lock.
     ///
     /// # Errors
     ///
     /// The directory of records cannot be made.
     pub fn new(node: Node, config: &'a Config) -> Result<Self, Error> {
         Ok(Self {
-            node: node.with_lock(FileLock::new(&config.settings.lock)),
+            node,
             records: Records::open(&config.settings.state_dir)?,
             config,
         })

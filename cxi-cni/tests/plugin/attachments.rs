@@ -1,6 +1,8 @@
 //! What a pod has from ADD to DEL.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use cxi::{Member, ServiceSpec, Vni};
 use cxi_cni::Code;
@@ -33,6 +35,13 @@ fn a_pod_has_a_service_on_every_nic_until_it_goes() {
         assert_eq!(members(&site), [pod.member(), pod.member()]);
         assert!(site.services().iter().all(cxi::Service::is_enabled));
         assert_eq!(site.records().len(), 1);
+        // Only root reads the records; users find those of their jobs beside them.
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let state = site.state();
+        assert_eq!(
+            (mode(&state), mode(state.parent().unwrap())),
+            (0o700, 0o755)
+        );
         if version != "0.3.1" {
             assert_eq!(site.check("one", &pod).unwrap(), "");
         }
@@ -219,7 +228,7 @@ fn garbage_collection_takes_back_what_is_not_listed() {
     let listed = json!([{"containerID": "two", "ifname": "eth0"}]);
     let site = site.set("name", json!("blue")).set(key, listed);
     // Goes on after an error, and reports it.
-    let damaged = site.directory.path().join("state/blue:three:eth0.json");
+    let damaged = site.state().join("blue:three:eth0.json");
     fs::write(&damaged, "{").unwrap();
     let said = refused(gc(&site), Code::Decoding);
     assert!(said.contains("blue:three:eth0.json"), "{said}");

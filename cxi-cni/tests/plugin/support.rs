@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cxi::{Device, DeviceId, Member, Service};
 use cxi_cni::{Call, Code, Error, Plugin};
-use cxi_job::Node;
+use cxi_job::{FileLock, Node};
 use cxi_mock::{Credentials, FaultSpec, MockNode, NicConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -144,8 +144,13 @@ impl Site {
         }
     }
 
+    /// Its directory is missing, as after a boot.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.path().join("run/cni")
+    }
+
     pub(crate) fn records(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(self.directory.path().join("state")) else {
+        let Ok(entries) = fs::read_dir(self.state()) else {
             return Vec::new();
         };
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -157,9 +162,7 @@ impl Site {
     pub(crate) fn text(&self) -> String {
         let mut config = self.config.clone();
         if config["cxi"].is_object() {
-            let path = |name| json!(self.directory.path().join(name));
-            config["cxi"]["stateDir"] = path("state");
-            config["cxi"]["lock"] = path("node.lock");
+            config["cxi"]["stateDir"] = json!(self.state());
         }
         config.to_string()
     }
@@ -177,7 +180,10 @@ impl Site {
         };
         match Call::parse(&variable, &self.text())? {
             Call::Version(version) => Ok(version.supported()),
-            Call::Network(command, config) => Plugin::new(node, &config)?.answer(&command),
+            Call::Network(command, config) => {
+                let lock = FileLock::new(self.directory.path().join("node.lock"));
+                Plugin::new(node.with_lock(lock), &config)?.answer(&command)
+            }
         }
     }
 

@@ -9,7 +9,14 @@ use cxi::{Limit, Limits, Resource};
 
 pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
     let usage = &nic.view.usage;
-    let mut limits = options.job.asked(usage).unwrap_or_else(unlimited);
+    let mut limits = match &options.job {
+        JobLimits::Unlimited => unlimited(),
+        job => match job.asked(usage) {
+            Some(limits) => limits,
+            // The NIC has too little for it, whoever else uses it.
+            None => return Some(finding(nic, 0, "no such job fits, even alone".to_owned())),
+        },
+    };
     if let JobLimits::Planned {
         mode: Mode::BestEffort,
         ..
@@ -32,7 +39,12 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
         2 => "two more such jobs fit".to_owned(),
         fits => format!("{fits} more such jobs fit"),
     };
-    Some(Finding {
+    let text = format!("{jobs}: {}", bottleneck(nic, first, &limits));
+    Some(finding(nic, fits, text))
+}
+
+fn finding(nic: &Seen, fits: u32, text: String) -> Finding {
+    Finding {
         severity: if fits == 0 {
             Severity::Error
         } else {
@@ -41,8 +53,8 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
         code: Code::NearlyExhausted,
         device: nic.device,
         service: None,
-        text: format!("{jobs}: {}", bottleneck(nic, first, &limits)),
-    })
+        text,
+    }
 }
 
 /// What a service without limits takes.
@@ -92,4 +104,38 @@ fn reserving(usage: &NicUsage, resource: Resource) -> Vec<&ServiceUsage> {
     services
         .filter(|service| service.limits[resource].reserved() > 0)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cxi::{DeviceId, ResourceMap};
+
+    use super::*;
+    use crate::limits::{LimitPolicy, Multiplier, TleRule};
+    use crate::view::NicView;
+
+    #[test]
+    fn a_nic_that_is_too_small_for_a_job_is_not_asked_for_another_one() {
+        let mut totals = ResourceMap::<u32>::default();
+        for resource in Resource::ALL {
+            totals[resource] = 100;
+        }
+        totals[Resource::Tles] = u32::from(MIN_TLES) - 1;
+        let device = DeviceId::new(0);
+        let nic = Seen {
+            device,
+            usable: true,
+            view: NicView {
+                services: Vec::new(),
+                usage: NicUsage::new(device, totals, Vec::new()),
+            },
+        };
+        let policy = LimitPolicy::hpe_recommended().tles(TleRule::Reserve);
+        let job = JobLimits::planned(policy, Multiplier::Cores(1), Mode::Strict);
+        let found = check(&nic, &AuditOptions::new().room_for(job, 0)).unwrap();
+        assert_eq!(
+            found.to_string(),
+            "error: cxi0: no such job fits, even alone"
+        );
+    }
 }

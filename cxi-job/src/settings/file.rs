@@ -1,29 +1,42 @@
 //! The settings file: TOML, with each setting at most once and nothing else.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::KEYS;
-use super::{InFile, Settings, Source};
-use crate::exit::Failure;
-use crate::input;
+use super::{InFile, Settings, SettingsError};
 
+/// Far more than a file with every setting has.
 const LONGEST: u64 = 1 << 20;
 
-pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
-    let text = input::read(path, "settings", LONGEST)?.text;
+pub(super) fn read(path: &Path) -> Result<Settings, SettingsError> {
+    let text = bounded(path).map_err(|source| SettingsError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
     parse(path, &text)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
-    let wrong = |start: usize, what: String| {
-        Failure::bad_input(format!(
-            "{}: line {}: {what}",
-            path.display(),
-            line(text, start)
-        ))
+fn bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_string(&mut text)?;
+    if read as u64 > LONGEST {
+        let message = format!("expected settings, at most {LONGEST} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+    let wrong = |start: usize, what: String| SettingsError::Syntax {
+        path: path.to_owned(),
+        line: line(text, start),
+        what,
     };
     let table = DeTable::parse(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -36,23 +49,10 @@ fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
         ..Settings::default()
     };
     for (name, start, value) in found {
-        let Some(key) = KEYS.iter().find(|key| key.name() == name) else {
-            let names: Vec<_> = KEYS.iter().map(|key| key.name()).collect();
-            let failure = wrong(start, format!("there is no setting {name}"));
-            return Err(failure.hint(format!("Expected one of {}.", names.join(", "))));
-        };
+        let expected = "expected a text, a number, true or false, or a list of these";
+        let value = plain(value).ok_or_else(|| wrong(start, format!("{name}: {expected}")))?;
         let line = line(text, start);
-        let value = plain(value).ok_or_else(|| {
-            wrong(
-                start,
-                format!("{name}: expected a text, a number, true or false, or a list of these"),
-            )
-        })?;
-        key.check(&value)
-            .map_err(|error| settings.wrong(*key, Source::Line(line), &error))?;
-        settings
-            .in_file
-            .insert(key.name(), InFile { text: value, line });
+        settings.in_file.insert(name, InFile { text: value, line });
     }
     Ok(settings)
 }

@@ -1,0 +1,275 @@
+//! A site's settings for everything that works on its nodes: a file, `/etc/cxi/cxi.toml`, which
+//! environment variables override.
+//!
+//! A program names its settings as [`Key`]s. Programs share the file, so each looks up its own
+//! keys; the command `cxi` knows those of all of them, and checks the file as a whole.
+//!
+//! ```
+//! use cxi_job::settings::{NODE_LOCK, Settings};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let file = directory.path().join("cxi.toml");
+//! std::fs::write(&file, "[node]\nlock = \"/run/site.lock\"\n")?;
+//! let settings = Settings::load(Some(&file))?;
+//! assert_eq!(settings.get(&NODE_LOCK)?.to_str(), Some("/run/site.lock"));
+//! settings.check(&[&NODE_LOCK])?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, io};
+
+use crate::ProcFs;
+
+/// The file, unless the variable `CXI_CONFIG` names another.
+pub const FILE: &str = "/etc/cxi/cxi.toml";
+const VARIABLE: &str = "CXI_CONFIG";
+
+/// One setting: its key in the file, the variable that overrides it, and the permitted values.
+#[derive(Debug)]
+#[allow(clippy::exhaustive_structs, reason = "programs name their settings")]
+pub struct Key<T> {
+    /// The key in the file, after the names of its tables: `node.lock`.
+    pub name: &'static str,
+    /// The environment variable that overrides the file, unless it is empty.
+    pub variable: &'static str,
+    /// The value where neither says anything.
+    pub default: fn() -> String,
+    /// Parses a value. A list is its values with commas between. The error says what was expected.
+    pub parse: fn(&str) -> Result<T, String>,
+}
+
+/// A [`Key`], whatever its type.
+pub trait AnyKey: Sync {
+    /// The key in the file.
+    fn name(&self) -> &'static str;
+    /// The variable that overrides the file.
+    fn variable(&self) -> &'static str;
+    /// The value where neither says anything.
+    fn default(&self) -> String;
+    /// Whether a value is permitted.
+    ///
+    /// # Errors
+    ///
+    /// What was expected.
+    fn check(&self, text: &str) -> Result<(), String>;
+}
+
+impl<T> AnyKey for Key<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn variable(&self) -> &'static str {
+        self.variable
+    }
+
+    fn default(&self) -> String {
+        (self.default)()
+    }
+
+    fn check(&self, text: &str) -> Result<(), String> {
+        (self.parse)(text).map(|_| ())
+    }
+}
+
+/// The lock that everything takes that changes services on a node: `node.lock`, `CXI_LOCK`. By
+/// default it is `/run/cxi/node.lock`. A user other than root, or root of a user namespace, can at
+/// most change services of a served mock of their own, and has a file in the temporary directory.
+pub static NODE_LOCK: Key<PathBuf> = Key {
+    name: "node.lock",
+    variable: "CXI_LOCK",
+    default: default_lock,
+    parse: path,
+};
+
+fn default_lock() -> String {
+    let user = nix::unistd::geteuid();
+    if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
+        return "/run/cxi/node.lock".to_owned();
+    }
+    let file = env::temp_dir().join(format!("cxi-node-{user}.lock"));
+    file.display().to_string()
+}
+
+/// Parses a path, for [`Key::parse`].
+///
+/// # Errors
+///
+/// It is empty.
+pub fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("empty: expected a path".to_owned());
+    }
+    Ok(text.into())
+}
+
+/// Where the value of a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
+#[allow(clippy::exhaustive_enums, reason = "there is no other source")]
+pub enum Source {
+    /// It is the default.
+    Default,
+    /// This line of the file, counted from 1.
+    Line(usize),
+    /// This environment variable.
+    Variable(&'static str),
+}
+
+/// What the file says; the environment is looked at when a setting is.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    file: Option<PathBuf>,
+    in_file: BTreeMap<String, InFile>,
+}
+
+#[derive(Debug, Clone)]
+struct InFile {
+    text: String,
+    line: usize,
+}
+
+/// Why a setting cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The file cannot be read, or is no text of at most 1 MiB.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not TOML of texts, numbers, booleans and lists of these.
+    #[error("{}: line {line}: {what}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The file has a setting that does not exist.
+    #[error("{}: line {line}: there is no setting {name}", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key.
+        name: String,
+    },
+    /// A value is not permitted.
+    #[error("{place}: {what}")]
+    Invalid {
+        /// The file with line and key, or the variable.
+        place: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl Settings {
+    /// Reads the named file, or that of `CXI_CONFIG`, or else [`FILE`], which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is not TOML.
+    pub fn load(named: Option<&Path>) -> Result<Self, SettingsError> {
+        let variable = env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        match named.map(Path::to_owned).or(variable.map(PathBuf::from)) {
+            Some(path) => file::read(&path),
+            None if Path::new(FILE).exists() => file::read(Path::new(FILE)),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Whether the file has only these settings, with permitted values.
+    ///
+    /// # Errors
+    ///
+    /// The first setting that does not exist or has a value that is not permitted.
+    pub fn check(&self, keys: &[&dyn AnyKey]) -> Result<(), SettingsError> {
+        let mut settings: Vec<_> = self.in_file.iter().collect();
+        settings.sort_by_key(|(_, value)| value.line);
+        for (name, InFile { text, line }) in settings {
+            let key = keys.iter().find(|key| key.name() == name);
+            let key = key.ok_or_else(|| SettingsError::Unknown {
+                path: self.file.clone().unwrap_or_default(),
+                line: *line,
+                name: name.clone(),
+            })?;
+            key.check(text)
+                .map_err(|what| self.invalid(*key, Source::Line(*line), what))?;
+        }
+        Ok(())
+    }
+
+    /// The file, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The value in force.
+    ///
+    /// # Errors
+    ///
+    /// It is not permitted.
+    pub fn get<T>(&self, key: &Key<T>) -> Result<T, SettingsError> {
+        let (text, source) = self.text(key);
+        (key.parse)(&text).map_err(|what| self.invalid(key, source, what))
+    }
+
+    /// The value of an option, or else the value in force.
+    ///
+    /// # Errors
+    ///
+    /// The value in force is not permitted.
+    pub fn or<T>(&self, option: Option<T>, key: &Key<T>) -> Result<T, SettingsError> {
+        option.map_or_else(|| self.get(key), Ok)
+    }
+
+    /// The value in force as it is written, permitted or not, and where it comes from.
+    #[must_use]
+    pub fn text(&self, key: &dyn AnyKey) -> (String, Source) {
+        let variable = env::var(key.variable()).ok();
+        match (variable, self.in_file.get(key.name())) {
+            (Some(text), _) if !text.is_empty() => (text, Source::Variable(key.variable())),
+            (_, Some(InFile { text, line })) => (text.clone(), Source::Line(*line)),
+            _ => (key.default(), Source::Default),
+        }
+    }
+
+    /// Whether the value in force is permitted.
+    ///
+    /// # Errors
+    ///
+    /// It is not.
+    pub fn valid(&self, key: &dyn AnyKey) -> Result<(), SettingsError> {
+        let (text, source) = self.text(key);
+        key.check(&text)
+            .map_err(|what| self.invalid(key, source, what))
+    }
+
+    fn invalid(&self, key: &dyn AnyKey, source: Source, what: String) -> SettingsError {
+        let place = match (source, &self.file) {
+            (Source::Variable(name), _) => name.to_owned(),
+            (Source::Line(line), Some(file)) => {
+                format!("{}: line {line}: {}", file.display(), key.name())
+            }
+            _ => key.name().to_owned(),
+        };
+        SettingsError::Invalid { place, what }
+    }
+}
