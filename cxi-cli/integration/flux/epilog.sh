@@ -3,11 +3,12 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
+. /etc/cxi/flux/flux-job.sh
 
 code=0
-"$cxi" job epilog --job "$FLUX_JOB_ID" --retry-busy 5s --nics-optional || code=$?
+"$cxi" job epilog --job "$job" --retry-busy 5s --nics-optional || code=$?
 case $code in
 0 | 8) ;; # all gone, or there was none
-4) echo "slingshot: services of $FLUX_JOB_ID are still busy, housekeeping tries again" >&2 ;;
+4) echo "slingshot: services of $job are still busy, housekeeping tries again" >&2 ;;
 *) exit "$code" ;;
 esac

@@ -3,9 +3,10 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
+. /etc/cxi/flux/flux-job.sh
 
 code=0
-"$cxi" job epilog --job "$FLUX_JOB_ID" --nics-optional || code=$?
+"$cxi" job epilog --job "$job" --nics-optional || code=$?
 case $code in
 0 | 8) ;;
 *) exit "$code" ;;

@@ -7,5 +7,5 @@ export CXI_CONFIG=/etc/cxi/cxi.toml
 
 vnis=$(job_vnis)
 [ -n "$vnis" ] || exit 0
-exec "$cxi" job prolog --job "$FLUX_JOB_ID" --uid "$FLUX_JOB_USERID" --vni "$vnis" --cores "$(job_cores)" \
+exec "$cxi" job prolog --job "$job" --uid "$FLUX_JOB_USERID" --vni "$vnis" --cores "$(job_cores)" \
     --nics-optional

@@ -6,7 +6,7 @@ export CXI_CONFIG=/etc/cxi/cxi.toml
 . /etc/cxi/flux/flux-job.sh
 
 if [ -n "$(job_vnis)" ]; then
-    environment=$("$cxi" job env --job "$FLUX_JOB_ID")
+    environment=$("$cxi" job env --job "$job")
     eval "$environment"
 fi
 exec "$@"
