@@ -29,7 +29,7 @@ fn site_of_slurm() -> Site {
         "scontrol",
         &format!(
             "#!/bin/sh\ncase $1 in\nshow) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
-             Command=/bin/x\" ;;\nupdate) echo \"$2 $3\" >> {path}/updates ;;\nesac\n"
+             Command=/bin/x\" ;;\nupdate) echo \"$2 $3\" >> {path}/updates ;;\nuhold) echo \"$*\" >> {path}/updates ;;\nesac\n"
         ),
     );
     site.program("squeue", "#!/bin/sh\necho 4712\n");
@@ -147,9 +147,15 @@ fn slurm_requeues_a_job_without_a_vni_and_says_why() {
     );
     let updates = fs::read_to_string(site.path("updates")).unwrap();
     assert!(
-        updates.contains("invalid network option 'deep'"),
+        updates.contains("invalid network option 'deep'") && !updates.contains("--help"),
         "{updates}"
     );
+    // No other run could succeed.
+    let held: Vec<&str> = updates
+        .lines()
+        .filter(|line| line.starts_with("uhold"))
+        .collect();
+    assert_eq!(held, ["uhold 5"]);
 }
 
 /// A script does not try again when it gets code 4: its commands wait, in the order of arrival, as

@@ -57,7 +57,7 @@ impl From<AllocateError> for Failure {
         let errno = match &error {
             AllocateError::Locked(error) => error.errno(),
             _ => match error.failures().first().map(|failure| &failure.cause) {
-                Some(Cause::Plan(_)) => Errno::ENOSPC,
+                Some(Cause::Plan(_) | Cause::Rgids(_)) => Errno::ENOSPC,
                 Some(Cause::Service(error)) => error.errno(),
                 _ => Errno::ENODEV,
             },

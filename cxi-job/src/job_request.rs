@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
+use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, RgidSharing, plan};
 use super::node::NodeNic;
 use cxi::{
     DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
@@ -41,7 +41,7 @@ pub struct JobRequest {
     pub(super) members: Members,
     pub(super) traffic_classes: TrafficClasses,
     pub(super) limits: JobLimits,
-    pub(super) lnis_per_rgid: Option<LnisPerRgid>,
+    pub(super) rgids: RgidSharing,
     pub(super) nics: NicPolicy,
     pub(super) adopt: bool,
 }
@@ -175,7 +175,7 @@ pub struct JobRequestBuilder {
     range: Option<VniRange>,
     traffic_classes: TrafficClasses,
     limits: JobLimits,
-    lnis_per_rgid: Option<LnisPerRgid>,
+    rgids: RgidSharing,
     nics: NicPolicy,
     adopt: bool,
 }
@@ -188,7 +188,7 @@ impl Default for JobRequestBuilder {
             range: None,
             traffic_classes: TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT,
             limits: JobLimits::default(),
-            lnis_per_rgid: None,
+            rgids: RgidSharing::default(),
             nics: NicPolicy::default(),
             adopt: true,
         }
@@ -239,7 +239,16 @@ impl JobRequestBuilder {
 
     /// Sets how many LNIs share an RGID, for jobs of more than 255 processes on a NIC.
     pub fn lnis_per_rgid(mut self, count: LnisPerRgid) -> Self {
-        self.lnis_per_rgid = Some(count);
+        self.rgids = RgidSharing::Exactly(count);
+        self
+    }
+
+    /// Lets as many LNIs share an RGID as it takes for this many processes, spread evenly over
+    /// `nics` NICs (by default all that the job gets), with the RGIDs that are free on each NIC
+    /// ([`lnis_per_rgid`](crate::limits::lnis_per_rgid)). Where the driver does not say how many
+    /// are free, up to SHS 12.0, nothing is shared.
+    pub fn spread(mut self, processes: u32, nics: Option<u32>) -> Self {
+        self.rgids = RgidSharing::Spread { processes, nics };
         self
     }
 
@@ -293,7 +302,7 @@ impl JobRequestBuilder {
             members,
             traffic_classes: self.traffic_classes,
             limits: self.limits,
-            lnis_per_rgid: self.lnis_per_rgid,
+            rgids: self.rgids,
             nics: self.nics,
             adopt: self.adopt,
         })

@@ -6,7 +6,7 @@ use cxi_ioctl::Errno;
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::unreadable;
+use crate::sysfs::{attribute, unreadable};
 
 impl Device {
     /// Turns rendezvous gets on or off (`properties/rdzv_get_en`). The current state is in
@@ -19,6 +19,22 @@ impl Device {
     /// The error of writing the file; ENOENT if the device has no sysfs.
     pub fn set_rdzv_get_enabled(&self, enabled: bool) -> Result<()> {
         self.write_property("rdzv_get_en", if enabled { "1" } else { "0" })
+    }
+
+    /// Whether the driver turns rendezvous gets on when it is loaded (its parameter
+    /// `rdzv_get_en_default`); `None` if sysfs does not say.
+    #[must_use]
+    pub fn rdzv_get_default(&self) -> Option<bool> {
+        let path = self.directory()?.parameters().join("rdzv_get_en_default");
+        Some(matches!(attribute(&path).ok()?.trim(), "1" | "Y"))
+    }
+
+    /// The number of RGIDs that no LNI has (`properties/rgids_avail`), from SHS 13.0 on; `None` if
+    /// sysfs does not say, as for a virtual function.
+    #[must_use]
+    pub fn free_rgids(&self) -> Option<u32> {
+        let path = self.directory()?.property("rgids_avail");
+        attribute(&path).ok()?.trim().parse().ok()
     }
 
     /// Chooses the fetching atomic that becomes a PCIe fetching add, or none

@@ -91,3 +91,32 @@ fn a_nic_is_shown_with_its_card_and_its_link() {
     let shown: Value = serde_json::from_str(&rates).expect("it is JSON");
     assert!(shown["devices"][0]["codewords_per_second"]["good"].is_number());
 }
+
+/// Options of Slurm's `--network` that change more than a service, with two jobs on a node.
+#[test]
+fn what_users_say_of_rendezvous_and_rgids_reaches_the_nics() {
+    need_node!();
+    let text = node::script(
+        &["--nics", "2"],
+        &format!(
+            "d=$(mktemp -d); trap 'rm -r $d' EXIT; export CXI_RECORDS=$d/jobs CXI_VNI_POOL=$d/pool \
+             CXI_CONTROLLER_RECORDS=$d/shared CXI_LOCK=$d/lock CXI_POLICY=slurm CXI_TLES=false\n\
+             cxi() {{ {CXI} \"$@\"; }}\n\
+             rdzv() {{ cat /sys/class/cxi_user/cxi?/device/properties/rdzv_get_en | tr '\\n' ' '; echo $1; }}\n\
+             cxi vni configure 1024-1027 > $d/out\n\
+             network=disable_rdzv_get,depth=2\n\
+             for job in 1 2; do\n\
+             cxi job reserve $job --uid 7 --nodes n1 --network $network >> $d/out\n\
+             cxi job prolog --job $job --cpus-per-node 300 --nodes n1 --node n1 >> $d/out\n\
+             cxi --json service show -d cxi0 $((job + 1)) | grep -o 'lnis_per_rgid.*[0-9]'; rdzv $job\n\
+             network=$network,nic_distribution_count=1\n\
+             done\n\
+             for job in 1 2; do cxi job epilog --job $job --node n1 >> $d/out; rdzv $job; done"
+        ),
+    );
+    let shared = |count: u8| format!("lnis_per_rgid\": {count}");
+    assert_eq!(
+        text.lines().collect::<Vec<_>>(),
+        [&shared(1), "0 0 1", &shared(2), "0 0 2", "0 0 1", "1 1 2"]
+    );
+}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # PrologSlurmctld= of slurm.conf, as SlurmUser: decides which VNIs the job gets, once for all its nodes. If there are
-# none, Slurm requeues the job, and scontrol show job says why. No node is drained.
+# none, Slurm requeues the job, and scontrol show job says why. No node is drained. A job with invalid options is held.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
@@ -15,5 +15,9 @@ if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
 fi
 code=0
 why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1) || code=$?
-[ "$code" = 0 ] || "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $(echo "$why" | tr -s '\n ' ' ')"
+if [ "$code" != 0 ]; then
+    "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $(echo "$why" | sed '/^$/q' | tr -s '\n ' ' ')"
+    # What is invalid stays so, and a queued job keeps its options: it waits for somebody who cancels it.
+    [ "$code" != 2 ] || "$scontrol" uhold "$SLURM_JOB_ID"
+fi
 exit "$code"

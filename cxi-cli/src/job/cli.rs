@@ -228,7 +228,7 @@ pub(crate) struct SizeArgs {
     pub(crate) subtract: SubtractArg,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Policy {
     /// What HPE recommends, and Flux uses
     Hpe,

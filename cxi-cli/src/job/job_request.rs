@@ -47,9 +47,7 @@ pub(super) fn finish(
     let of_service = || (!service.tc.is_empty()).then(|| service.tc.iter().copied().collect());
     let classes = network.traffic_classes.or_else(of_service);
     builder = builder.traffic_classes(settings.or(classes, &settings::TRAFFIC_CLASSES)?);
-    if let Some(count) = service.lnis_per_rgid {
-        builder = builder.lnis_per_rgid(count);
-    }
+    builder = rgids(builder, size, service, network, settings)?;
     if let Some(count) = service.nics_at_least {
         builder = builder.nics(NicPolicy::AnyUsable(count));
     }
@@ -62,6 +60,29 @@ pub(super) fn finish(
         }
         error => Failure::bad_input(error.to_string()),
     })
+}
+
+/// How many LNIs share an RGID: what the command line says, or as many as Slurm would let.
+fn rgids(
+    builder: JobRequestBuilder,
+    size: &SizeArgs,
+    service: &ServiceArgs,
+    network: &Network,
+    settings: &Settings,
+) -> Result<JobRequestBuilder, Failure> {
+    if let Some(count) = service.lnis_per_rgid {
+        return Ok(builder.lnis_per_rgid(count));
+    }
+    let policy = settings.or(size.policy, &settings::POLICY)?;
+    let Some(processes) = count(size)?.map(Multiplier::count) else {
+        return Ok(builder);
+    };
+    let nics = match network.nic_distribution_count {
+        None if policy != Policy::Slurm => return Ok(builder),
+        None => settings.get(&settings::NIC_DISTRIBUTION_COUNT)?,
+        nics => nics,
+    };
+    Ok(builder.spread(processes, nics))
 }
 
 /// Returns the planned limits for a size and a policy.
@@ -78,13 +99,9 @@ fn limits(size: &SizeArgs, network: &Network, settings: &Settings) -> Result<Job
     })
 }
 
-/// Returns `None` for no limits.
-pub(super) fn planned(
-    size: &SizeArgs,
-    network: &Network,
-    settings: &Settings,
-) -> Result<Option<Planned>, Failure> {
-    let count = match size {
+/// The size on the command line; `None` for a job without limits.
+fn count(size: &SizeArgs) -> Result<Option<Multiplier>, Failure> {
+    Ok(Some(match size {
         SizeArgs {
             cores: Some(cores), ..
         } => Multiplier::Cores(*cores),
@@ -106,6 +123,17 @@ pub(super) fn planned(
             ..
         } => Multiplier::Cores(cpus_here(cpus, nodes, node.as_ref())?),
         _ => return Ok(None),
+    }))
+}
+
+/// Returns `None` for no limits.
+pub(super) fn planned(
+    size: &SizeArgs,
+    network: &Network,
+    settings: &Settings,
+) -> Result<Option<Planned>, Failure> {
+    let Some(count) = count(size)? else {
+        return Ok(None);
     };
     let count = network.depth.map_or(count, Multiplier::Depth);
     let mut policy = match settings.or(size.policy, &settings::POLICY)? {

@@ -74,7 +74,9 @@ pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
     let decisions = controller::decisions(&common.settings)?;
     let mut jobs = Vec::new();
-    for job in [decisions.jobs_running()?, decisions.jobs_ended()?].concat() {
+    // One that ends meanwhile is in both lists.
+    let all = [decisions.jobs_running()?, decisions.jobs_ended()?].concat();
+    for job in all.into_iter().collect::<BTreeSet<_>>() {
         let Some(decision) = decisions.find(&job)? else {
             continue;
         };

@@ -12,6 +12,7 @@ mod list;
 mod plan;
 mod progress;
 mod prolog;
+mod rdzv;
 mod record_args;
 mod recorded;
 mod run;

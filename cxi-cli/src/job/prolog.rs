@@ -133,7 +133,7 @@ pub(super) fn failure(error: &AllocateError) -> Failure {
     }
     let first = error.failures().first();
     let exit = match first.map(|failure| &failure.cause) {
-        Some(Cause::Plan(_)) => Exit::NotEnough,
+        Some(Cause::Plan(_) | Cause::Rgids(_)) => Exit::NotEnough,
         Some(Cause::Service(error)) => of_device(error).kind(),
         Some(Cause::Unusable(_) | Cause::NotThere) | None => Exit::NoDevice,
         Some(_) => Exit::Failed,

@@ -8,7 +8,7 @@ use cxi_job::{Grant, JobId, JobRequest, NodeName, ReleaseReport};
 use super::cli::{LockArgs, ServiceArgs, SizeArgs, WhoArgs};
 use super::job_node::JobNode;
 use super::which::selected;
-use super::{controller, epilog, job_request, prolog};
+use super::{controller, epilog, job_request, prolog, rdzv};
 use crate::exit::{Exit, Failure};
 use crate::network::Network;
 use crate::options::Common;
@@ -76,6 +76,7 @@ impl Starting<'_> {
             vnis: request.as_ref().map(JobRequest::vnis),
             running: [self.component.clone()].into(),
             decided: decided.is_some(),
+            disable_rdzv_get: network.disable_rdzv_get,
             grant: None,
         };
         self.begin(&records, &mut record)?;
@@ -94,7 +95,10 @@ impl Starting<'_> {
             }
             Ok((node, grant)) => {
                 keep(&records, self.job, &grant)?;
-                let report = prolog::report(&grant)?;
+                let mut report = prolog::report(&grant)?;
+                if network.disable_rdzv_get {
+                    report = report.with_warnings(rdzv::disable(&node, &grant));
+                }
                 let (job, component) = (self.job.clone(), self.component.clone());
                 let common = self.common.clone();
                 Ok(report.or_undo(move || {
@@ -179,7 +183,7 @@ fn give_up(
         };
         record.running.remove(component);
         if record.running.is_empty() && nothing_left(&record, common)? {
-            return records.remove(job);
+            return forget(records, &record, common);
         }
         records.write(&record)
     };
@@ -257,5 +261,11 @@ pub(super) fn finish(
     if let (true, Some(decisions)) = (record.decided, decisions(&common.settings)?) {
         decisions.confirm(&record.job, node)?;
     }
+    forget(records, record, common)
+}
+
+/// Removes the record of a job of which nothing is left, and what else it changed.
+fn forget(records: &NodeRecords, record: &NodeRecord, common: &Common) -> Result<(), Failure> {
+    rdzv::restore(records, record, common)?;
     records.remove(&record.job)
 }

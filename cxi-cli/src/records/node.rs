@@ -31,6 +31,9 @@ pub(crate) struct NodeRecord {
     pub(crate) running: BTreeSet<JobId>,
     /// Whether the controller decided it, and says when it has ended.
     pub(crate) decided: bool,
+    /// Whether rendezvous gets are off as long as it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) disable_rdzv_get: bool,
     /// What it got, once it has.
     pub(crate) grant: Option<Grant>,
 }
@@ -45,6 +48,7 @@ impl NodeRecord {
             vnis: list.filter(|list| !list.is_empty()).map(VniAccess::List),
             running: BTreeSet::new(),
             decided: true,
+            disable_rdzv_get: decision.network.disable_rdzv_get,
             grant: None,
         }
     }

@@ -137,6 +137,20 @@ pub(crate) static TRAFFIC_CLASSES: Key<TrafficClasses> = Key {
     },
 };
 
+/// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
+pub(crate) static NIC_DISTRIBUTION_COUNT: Key<Option<u32>> = Key {
+    name: "job.nic-distribution-count",
+    variable: "CXI_NIC_DISTRIBUTION_COUNT",
+    default: String::new,
+    parse: |text| {
+        let count = (!text.is_empty()).then(|| text.parse()).transpose();
+        count
+            .ok()
+            .filter(|count| *count != Some(0))
+            .ok_or_else(|| format!("invalid value '{text}': expected 1 or more, or nothing"))
+    },
+};
+
 /// Which jobs get something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Allowed {
@@ -147,7 +161,7 @@ pub(crate) enum Allowed {
 }
 
 /// All of them, with their places in the file.
-pub(super) static KEYS: [&dyn AnyKey; 16] = [
+pub(super) static KEYS: [&dyn AnyKey; 17] = [
     &WAIT,
     &NODE_LOCK,
     &NODE_RECORDS,
@@ -164,6 +178,7 @@ pub(super) static KEYS: [&dyn AnyKey; 16] = [
     &FLOOR,
     &TLES,
     &TRAFFIC_CLASSES,
+    &NIC_DISTRIBUTION_COUNT,
 ];
 
 #[allow(clippy::unnecessary_wraps, reason = "one of the parsers")]

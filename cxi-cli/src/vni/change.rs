@@ -1,7 +1,9 @@
 //! Commands that change a pool.
 
+use std::num::NonZeroU16;
+
 use cxi::Vni;
-use cxi_job::pool::{PoolConfig, VniPool, VniRequest};
+use cxi_job::pool::{Allotment, PoolConfig, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
@@ -66,8 +68,17 @@ fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
     config
 }
 
-pub(super) fn request(count: u8, block: Option<u16>, tenant: Option<TenantName>) -> VniRequest {
-    let request = block.map_or(VniRequest::vnis(count), VniRequest::block);
+pub(super) fn request(
+    count: u8,
+    block: Option<u16>,
+    for_steps: Option<NonZeroU16>,
+    tenant: Option<TenantName>,
+) -> VniRequest {
+    let request = match (block, for_steps) {
+        (Some(size), _) => VniRequest::block(size),
+        (None, Some(count)) => VniRequest::for_steps(count),
+        (None, None) => VniRequest::vnis(count),
+    };
     match tenant {
         Some(tenant) => request.for_tenant(tenant),
         None => request,
@@ -95,14 +106,21 @@ pub(super) fn reserve(
     .map_err(|error| of_reserve(&error))?;
     let _pool = open.keep(reserved.event.as_ref())?;
     let vnis: Vec<Vni> = reserved.vnis.iter().collect();
-    // In the form that --vnis of cxi job accepts.
-    let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
+    let text = match &reserved.vnis {
+        Allotment::Set(vnis) => vnis.to_string(),
+        // In the form that --vnis of cxi job accepts.
+        _ => vnis
+            .iter()
+            .map(Vni::to_string)
+            .collect::<Vec<_>>()
+            .join(","),
+    };
     let json = Reserved {
         job,
         again: reserved.event.is_none(),
         vnis,
     };
-    Ok(Report::new(text.join(",") + "\n", &json))
+    Ok(Report::new(text + "\n", &json))
 }
 
 pub(super) fn release(

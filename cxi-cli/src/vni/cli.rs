@@ -1,5 +1,6 @@
 //! The command line of `cxi vni`.
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,6 +67,10 @@ pub(crate) enum VniCommand {
         /// Instead, a block of this many VNIs for range services: a power of two
         #[arg(long, value_name = "N", conflicts_with = "count")]
         block: Option<u16>,
+        /// Instead, this many VNIs for the job's steps, printed as a set: the job makes a pool of
+        /// them (`cxi vni configure`), as Slurm's stepmgr does with one for each node
+        #[arg(long, value_name = "N", conflicts_with_all = ["count", "block"])]
+        for_steps: Option<NonZeroU16>,
         /// Take them from this tenant's share
         #[arg(long, value_name = "TENANT")]
         tenant: Option<TenantName>,

@@ -29,10 +29,11 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             job,
             count,
             block,
+            for_steps,
             tenant,
             step,
         } => {
-            let request = change::request(*count, *block, tenant.clone());
+            let request = change::request(*count, *block, *for_steps, tenant.clone());
             change::reserve(files, job, step.as_ref(), &request)
         }
         VniCommand::Release { job, nodes, step } => {

@@ -139,7 +139,7 @@ pub(super) fn netns(container: &Container) -> Result<u32, Error> {
 
 fn refused(error: &AllocateError) -> Error {
     let passing = |cause: &Cause| match cause {
-        Cause::Plan(_) => true,
+        Cause::Plan(_) | Cause::Rgids(_) => true,
         Cause::Service(error) => matches!(
             error.errno(),
             Errno::EBUSY | Errno::EAGAIN | Errno::ENOSPC | Errno::EINTR

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::explain::Explanation;
 use crate::grant::LeftOut;
-use crate::limits::PlanError;
+use crate::limits::{PlanError, RgidError};
 use crate::lock::LockError;
 use crate::node::NicProblem;
 use cxi::error::Error;
@@ -58,6 +58,8 @@ pub enum Cause {
     Unusable(Vec<NicProblem>),
     /// The job's limits do not fit what the NIC has.
     Plan(PlanError),
+    /// The job's processes cannot share the NIC's RGIDs.
+    Rgids(RgidError),
     /// The NIC could not be queried, or refused the service.
     Service(Error),
 }
@@ -154,6 +156,7 @@ impl fmt::Display for Cause {
             Self::NotThere => f.write_str("the node has no such NIC"),
             Self::Unusable(problems) => f.write_str(&list(problems)),
             Self::Plan(error) => error.fmt(f),
+            Self::Rgids(error) => error.fmt(f),
             Self::Service(error) => error.fmt(f),
         }
     }
@@ -168,7 +171,9 @@ impl fmt::Display for NicFailure {
         match &self.cause {
             // These texts already name the NIC.
             Cause::Plan(_) | Cause::Service(_) => self.cause.fmt(f),
-            Cause::NotThere | Cause::Unusable(_) => write!(f, "{}: {}", self.device, self.cause),
+            Cause::NotThere | Cause::Unusable(_) | Cause::Rgids(_) => {
+                write!(f, "{}: {}", self.device, self.cause)
+            }
         }
     }
 }
@@ -232,6 +237,7 @@ impl std::error::Error for AllocateError {
             Self::Locked(error) => Some(error),
             Self::Nics { failures, .. } => match &failures.first()?.cause {
                 Cause::Plan(error) => Some(error),
+                Cause::Rgids(error) => Some(error),
                 Cause::Service(error) => Some(error),
                 Cause::NotThere | Cause::Unusable(_) => None,
             },

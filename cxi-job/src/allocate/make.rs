@@ -4,10 +4,11 @@ use super::error::{LeftBehind, LeftBehindReason, NicFailure};
 use super::prepare::{Adopt, Prepared};
 use crate::describe;
 use crate::job_request::{JobLimits, JobRequest};
-use crate::limits::{Cut, CutReason, HeldBy};
+use crate::limits::{Cut, CutReason, HeldBy, RgidSharing};
 use cxi::error::{Error, ErrorKind, Shortage};
 use cxi::pools::MIN_TLES;
 use cxi::{Limit, Limits, Resource, ServiceId};
+use cxi_ioctl::Errno;
 
 /// How often a refused request is scaled back. Each attempt asks for less: there are eight
 /// resources and two kinds of pools, and other processes may take something meanwhile.
@@ -93,7 +94,7 @@ impl Prepared<'_> {
     }
 
     fn share_rgids(&self, service: ServiceId, request: &JobRequest) -> Result<(), Error> {
-        let Some(count) = request.lnis_per_rgid else {
+        let Some(count) = self.lnis_per_rgid else {
             return Ok(());
         };
         let services = self.device.services();
@@ -101,7 +102,17 @@ impl Prepared<'_> {
         if self.adopt.is_some() && services.lnis_per_rgid(service)? == count {
             return Ok(());
         }
-        services.set_lnis_per_rgid(service, count)
+        match services.set_lnis_per_rgid(service, count) {
+            // The job runs already, and its own processes have RGIDs.
+            Err(error)
+                if self.adopt.is_some()
+                    && error.errno() == Errno::EBUSY
+                    && matches!(request.rgids, RgidSharing::Spread { .. }) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// Destroys what [`make`](Self::make) made; returns what is left if that fails.

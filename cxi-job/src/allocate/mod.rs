@@ -59,7 +59,9 @@ impl Node {
         // With the lock held, no other process makes or destroys services from the first look to
         // the end.
         let _held = self.acquire().map_err(AllocateError::Locked)?;
-        let prepared = parallel::each(&nics, |nic| Prepared::new(nic, request, self.proc()));
+        let prepared = parallel::each(&nics, |nic| {
+            Prepared::new(nic, request, nics.len(), self.proc())
+        });
         let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
         let made = parallel::each(&prepared, |nic| nic.make(request));
         if made.iter().any(Result::is_err) {

@@ -10,7 +10,7 @@ use crate::node::NodeNic;
 use crate::proc::ProcFs;
 use crate::view::NicView;
 use cxi::error::Error;
-use cxi::{Device, Limit, Limits, Resource, Service, ServiceId, ServiceSpec};
+use cxi::{Device, Limit, Limits, LnisPerRgid, Resource, Service, ServiceId, ServiceSpec};
 
 /// One NIC, with the service to be made on it.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(super) struct Prepared<'a> {
     pub(super) spec: ServiceSpec,
     pub(super) asked: Option<Limits>,
     pub(super) cuts: Vec<Cut>,
+    pub(super) lnis_per_rgid: Option<LnisPerRgid>,
     /// The services that were there before.
     pub(super) before: Vec<ServiceId>,
     /// The one of them that already is the job's.
@@ -39,6 +40,7 @@ impl<'a> Prepared<'a> {
     pub(super) fn new(
         nic: &'a NodeNic,
         request: &JobRequest,
+        nics: usize,
         proc: &'a ProcFs,
     ) -> Result<Self, NicFailure> {
         let Some(device) = nic.device() else {
@@ -63,10 +65,16 @@ impl<'a> Prepared<'a> {
         let spec = request.spec.with_limits(limits);
         spec.fits(&totals)
             .map_err(|error| fail(Error::invalid(error).on(nic.id()), &spec))?;
+        let lnis_per_rgid = match request.rgids.on(device, nics) {
+            // What is not free may be the job's own: it keeps what it has.
+            Err(_) if adopt.is_some() => None,
+            count => count.map_err(|error| NicFailure::new(nic.id(), Cause::Rgids(error)))?,
+        };
         Ok(Self {
             device,
             proc,
             spec,
+            lnis_per_rgid,
             asked: request.limits.asked(&view.usage),
             cuts,
             before: view.services.iter().map(Service::id).collect(),
@@ -91,7 +99,7 @@ impl<'a> Prepared<'a> {
             asked: self.asked,
             granted,
             cuts,
-            lnis_per_rgid: request.lnis_per_rgid,
+            lnis_per_rgid: self.lnis_per_rgid,
             adopted: self.adopt.is_some(),
         }
     }

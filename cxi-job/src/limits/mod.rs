@@ -50,4 +50,5 @@ pub use fit::{Bottleneck, Forecast, forecast};
 pub use nic_usage::{HeldBy, NicUsage, ServiceUsage};
 pub use plan::{LimitPlan, Mode, plan, plan_all};
 pub use policy::{LimitPolicy, Multiplier, ResourcePolicy, Subtract, TleRule};
+pub(crate) use rgid::RgidSharing;
 pub use rgid::{RgidError, lnis_per_rgid};

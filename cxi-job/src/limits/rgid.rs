@@ -1,6 +1,6 @@
 //! Sharing RGIDs on nodes with more processes than a NIC has RGIDs.
 
-use cxi::LnisPerRgid;
+use cxi::{Device, LnisPerRgid};
 
 /// Why no number of LNIs per RGID suits a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,42 @@ pub enum RgidError {
         /// LNIs per RGID.
         needed: u64,
     },
+}
+
+/// Which LNIs of a job share an RGID.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum RgidSharing {
+    /// What the driver does by itself.
+    #[default]
+    Default,
+    Exactly(LnisPerRgid),
+    /// As many as it takes, of processes spread evenly over this many NICs.
+    Spread {
+        processes: u32,
+        nics: Option<u32>,
+    },
+}
+
+impl RgidSharing {
+    /// The number for a service on one NIC, of the `nics` that the job gets; `None` for what the
+    /// driver does by itself.
+    pub(crate) fn on(self, device: &Device, nics: usize) -> Result<Option<LnisPerRgid>, RgidError> {
+        match self {
+            Self::Default => Ok(None),
+            Self::Exactly(count) => Ok(Some(count)),
+            Self::Spread {
+                processes,
+                nics: over,
+            } => {
+                let nics = over.unwrap_or(u32::try_from(nics).unwrap_or(u32::MAX));
+                let Some(free) = device.free_rgids() else {
+                    return Ok(None);
+                };
+                let count = lnis_per_rgid(processes, nics, free)?;
+                Ok((count.get() > 1).then_some(count))
+            }
+        }
+    }
 }
 
 /// Calculates how many LNIs must share an RGID so that each of `cpus` processes, spread over `nics`

@@ -1,15 +1,16 @@
 //! What a job asks of a pool, and what it gets.
 
 use std::fmt;
+use std::num::NonZeroU16;
 
 use super::ReserveError;
-use crate::TenantName;
+use crate::{IdSet, TenantName};
 use cxi::{Vni, VniRange};
 
 /// The most VNIs that one service can list, and so the most that a job can have individually.
 pub const MAX_VNIS_PER_JOB: u8 = 4;
 
-/// What a job asks for: one to four VNIs, or a block for a range service.
+/// What a job asks for: one to four VNIs, a block for a range service, or a pool for its steps.
 ///
 /// ```
 /// use cxi_job::pool::VniRequest;
@@ -28,6 +29,7 @@ pub struct VniRequest {
 pub(super) enum Shape {
     List(u8),
     Block(u16),
+    Set(NonZeroU16),
 }
 
 impl VniRequest {
@@ -46,6 +48,32 @@ impl VniRequest {
     pub const fn block(size: u16) -> Self {
         Self {
             shape: Shape::Block(size),
+            tenant: None,
+        }
+    }
+
+    /// VNIs for the job's steps, of which it makes a pool of its own, as Slurm's `stepmgr` does with
+    /// one for each node. The job's services name the VNIs of a step, never all of these.
+    ///
+    /// ```
+    /// use cxi_job::JobId;
+    /// use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
+    ///
+    /// let now = Timestamp::default();
+    /// let mut cluster = VniPool::new(PoolConfig::new("1024-65535".parse()?))?;
+    /// let request = VniRequest::for_steps(8.try_into()?);
+    /// let job = cluster.reserve(&JobId::new("17")?, &request, now)?;
+    ///
+    /// let mut steps = VniPool::new(PoolConfig::new(job.vnis.to_set()))?;
+    /// let first = steps.reserve(&JobId::new("17.0")?, &VniRequest::vnis(1), now)?;
+    /// let second = steps.reserve(&JobId::new("17.1")?, &VniRequest::vnis(1), now)?;
+    /// assert_eq!((first.vnis.to_string(), second.vnis.to_string()), ("VNI 1024".into(), "VNI 1025".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn for_steps(count: NonZeroU16) -> Self {
+        Self {
+            shape: Shape::Set(count),
             tenant: None,
         }
     }
@@ -74,6 +102,7 @@ impl fmt::Display for VniRequest {
             Shape::List(1) => f.write_str("1 VNI")?,
             Shape::List(count) => write!(f, "{count} VNIs")?,
             Shape::Block(size) => write!(f, "a block of {size} VNIs")?,
+            Shape::Set(count) => write!(f, "{count} VNIs for steps")?,
         }
         match &self.tenant {
             Some(tenant) => write!(f, " for tenant {tenant}"),
@@ -92,6 +121,8 @@ pub enum Allotment {
     List(Vec<Vni>),
     /// A block for a range service.
     Block(VniRange),
+    /// The pool of a job's steps.
+    Set(IdSet),
 }
 
 impl Allotment {
@@ -101,23 +132,32 @@ impl Allotment {
         match self {
             Self::List(vnis) => vnis.len(),
             Self::Block(range) => range.size().into(),
+            Self::Set(vnis) => vnis.len(),
         }
     }
 
-    /// Whether there are none, which is true only for an empty list; no pool assigns one.
+    /// Whether there are none, which is true only for an empty list or set; no pool assigns one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(self, Self::List(vnis) if vnis.is_empty())
+        self.len() == 0
     }
 
     /// The VNIs one by one.
     pub fn iter(&self) -> impl Iterator<Item = Vni> + '_ {
-        let (list, block) = match self {
-            Self::List(vnis) => (vnis.as_slice(), None),
-            Self::Block(range) => (&[][..], Some(*range)),
+        let (list, block, set) = match self {
+            Self::List(vnis) => (vnis.as_slice(), None, None),
+            Self::Block(range) => (&[][..], Some(*range), None),
+            Self::Set(vnis) => (&[][..], None, Some(vnis)),
         };
         let block = block.into_iter().flat_map(VniRange::iter);
-        list.iter().copied().chain(block)
+        let set = set.into_iter().flatten().filter_map(|id| Vni::new(id).ok());
+        list.iter().copied().chain(block).chain(set)
+    }
+
+    /// The VNIs as a set, such as for the [configuration](super::PoolConfig) of a pool of steps.
+    #[must_use]
+    pub fn to_set(&self) -> IdSet {
+        self.ids().collect()
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = u16> + '_ {
@@ -128,6 +168,7 @@ impl Allotment {
         match (self, shape) {
             (Self::List(vnis), Shape::List(count)) => vnis.len() == usize::from(count),
             (Self::Block(_), Shape::Block(size)) => self.len() == usize::from(size),
+            (Self::Set(vnis), Shape::Set(count)) => vnis.len() == usize::from(count.get()),
             _ => false,
         }
     }
@@ -147,6 +188,7 @@ impl fmt::Display for Allotment {
                 Ok(())
             }
             Self::Block(range) => write!(f, "VNIs {range}"),
+            Self::Set(vnis) => write!(f, "VNIs {vnis}"),
         }
     }
 }

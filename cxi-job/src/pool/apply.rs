@@ -238,6 +238,7 @@ impl State {
 pub(super) fn well_formed(vnis: &Allotment) -> bool {
     match vnis {
         Allotment::Block(_) => true,
+        Allotment::Set(vnis) => !vnis.is_empty() && !vnis.contains(0),
         Allotment::List(list) => {
             let different: BTreeSet<_> = list.iter().map(|vni| vni.get()).collect();
             different.len() == list.len()

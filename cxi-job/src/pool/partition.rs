@@ -25,7 +25,7 @@ impl Partition {
     }
 
     /// The next free VNIs, round robin; `None` if there are fewer.
-    pub(super) fn pick(&self, count: u8) -> Option<Vec<u16>> {
+    pub(super) fn pick(&self, count: u16) -> Option<Vec<u16>> {
         let count = usize::from(count);
         if self.free.len() < count {
             return None;

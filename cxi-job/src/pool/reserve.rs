@@ -100,13 +100,17 @@ impl VniPool {
         let partition = self.state.partition(request.tenant.as_ref())?;
         match request.shape {
             Shape::List(count) => {
-                let ids = partition.pick(count)?;
+                let ids = partition.pick(count.into())?;
                 let vnis = ids.into_iter().map(|id| Vni::new(id).ok());
                 vnis.collect::<Option<_>>().map(Allotment::List)
             }
             Shape::Block(size) => {
                 let first = Vni::new(partition.pick_block(size)?).ok()?;
                 VniRange::new(first, size).ok().map(Allotment::Block)
+            }
+            Shape::Set(count) => {
+                let ids = partition.pick(count.get())?;
+                Some(Allotment::Set(ids.into_iter().collect()))
             }
         }
     }

@@ -246,6 +246,19 @@ fn properties_are_switched_through_sysfs() {
     assert_eq!(read("amo_remap_to_pcie_fadd"), "5");
     device.set_amo_remap_to_pcie_fadd(None).unwrap();
     assert_eq!(read("amo_remap_to_pcie_fadd"), "-1");
+
+    assert_eq!(
+        (device.free_rgids(), device.rdzv_get_default()),
+        (None, None)
+    );
+    fs::write(directory.join("rgids_avail"), "243\n").unwrap();
+    assert_eq!(device.free_rgids(), Some(243));
+    let parameters = tree.sys().join("module/cxi_ss1/parameters");
+    fs::create_dir_all(&parameters).unwrap();
+    for (text, on) in [("Y\n", true), ("N\n", false)] {
+        fs::write(parameters.join("rdzv_get_en_default"), text).unwrap();
+        assert_eq!(device.rdzv_get_default(), Some(on));
+    }
 }
 
 #[test]

@@ -1,29 +1,80 @@
-//! A cluster with the distribution's Slurm, made by `tests/slurm/cluster`.
+//! A cluster with the distribution's Slurm or a site's, made by `tests/slurm/cluster`.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Write, stderr};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use nix::unistd::Pid;
+
 use crate::node::{Directory, SERVER, eventually, skip};
 
 pub(crate) const CXI: &str = env!("CARGO_BIN_EXE_cxi");
 
+/// Names the installation of a site's Slurm.
+const PREFIX: &str = "CXI_TEST_SLURM_PREFIX";
+
 pub(crate) struct Cluster {
     process: Child,
     pub(crate) directory: Directory,
+    slurm: Slurm,
+}
+
+/// Where Slurm's programs are.
+struct Slurm {
+    prefix: Option<OsString>,
+    path: OsString,
+}
+
+impl Slurm {
+    fn new(prefix: Option<OsString>) -> Self {
+        let mut path = OsString::new();
+        for place in ["bin", "sbin"] {
+            if let Some(prefix) = &prefix {
+                path.push(prefix);
+                path.push(format!("/{place}:"));
+            }
+        }
+        path.push(env::var_os("PATH").unwrap_or_default());
+        Self { prefix, path }
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("PATH", &self.path).env_remove(PREFIX);
+        command.envs(self.prefix.as_ref().map(|prefix| (PREFIX, prefix)));
+        command
+    }
 }
 
 impl Cluster {
-    /// A cluster with these VNIs; none where there cannot be one.
+    /// A cluster with these VNIs, the distribution's Slurm and our scripts; none where there cannot
+    /// be one.
     pub(crate) fn start(vnis: &str) -> Option<Self> {
+        Self::start_with(vnis, Slurm::new(None))
+    }
+
+    /// A cluster with a site's Slurm, and its plugin in the place of our scripts.
+    pub(crate) fn of_site(vnis: &str) -> Option<Self> {
+        let Some(prefix) = env::var_os(PREFIX) else {
+            skip(&format!(
+                "{PREFIX} names no Slurm with switch/hpe_slingshot"
+            ));
+            return None;
+        };
+        Self::start_with(vnis, Slurm::new(Some(prefix)))
+    }
+
+    fn start_with(vnis: &str, slurm: Slurm) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip("Slurm's daemons run as root");
             return None;
         }
         for program in ["slurmctld", "slurmd", "munged"] {
-            let found = Command::new(program).arg("-V").output().is_ok();
+            let found = slurm.command(program).arg("-V").output().is_ok();
             if !found {
                 skip(&format!(
                     "there is no {program}: apt-get install slurm-wlm munge"
@@ -36,7 +87,8 @@ impl Cluster {
         }
         let directory = Directory::new();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("slurm/cluster");
-        let process = Command::new(script)
+        let process = slurm
+            .command(script)
             // Until its standard input is closed.
             .args(["sh", "-c", "touch $DIR/ready; cat"])
             .envs([
@@ -49,7 +101,11 @@ impl Cluster {
             .stdin(Stdio::piped())
             .spawn()
             .expect("a shell");
-        let mut cluster = Self { process, directory };
+        let mut cluster = Self {
+            process,
+            directory,
+            slurm,
+        };
         let ready = cluster.directory.path().join("ready");
         eventually("the cluster is ready", || {
             assert_eq!(
@@ -64,7 +120,7 @@ impl Cluster {
 
     pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let path = self.directory.path();
-        let mut command = Command::new(program);
+        let mut command = self.slurm.command(program);
         command
             .args(arguments)
             .current_dir(path)
@@ -158,6 +214,27 @@ impl Cluster {
         let mut command = self.command(&program, arguments);
         let status = command.stdout(quiet()).stderr(quiet()).status().unwrap();
         assert!(status.success(), "{program} {arguments:?}");
+    }
+
+    /// The processes of this cluster that have a word in their command lines.
+    pub(crate) fn processes(&self, word: &str) -> Vec<Pid> {
+        let ours = format!("SLURM_CONF={}", self.directory.join("slurm.conf"));
+        let scripts = self.directory.join("cxi");
+        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
+            let text = |name: &str| {
+                let bytes = fs::read(path.join(name)).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).replace('\0', " ")
+            };
+            let line = text("cmdline");
+            let environment = text("environ");
+            let here = environment.contains(&ours)
+                || environment.contains(&scripts)
+                || line.contains(&scripts);
+            (here && line.contains(word)).then(|| Pid::from_raw(pid))
+        });
+        processes.collect()
     }
 
     pub(crate) fn control(&self, node: &str, arguments: &[&str]) {

@@ -6,6 +6,7 @@ mod cluster;
 mod kills;
 #[path = "../node/mod.rs"]
 mod node;
+mod plugin;
 
 use std::fs;
 use std::time::Duration;
@@ -112,6 +113,45 @@ fn a_job_without_a_vni_is_requeued_and_no_node_is_drained() {
     );
     let output = cluster.ended(&second);
     assert!(told(&output).contains(&"SLINGSHOT_VNIS=1024"), "{output}");
+}
+
+#[test]
+fn a_job_with_an_unknown_option_is_held_and_says_why() {
+    let Some(cluster) = Cluster::start("1024") else {
+        return;
+    };
+    let job = cluster.batch(&["-N1", "--network=fast"], "true");
+    eventually("it is held", || {
+        let state = cluster.state(&job);
+        state.contains("Reason=JobHeldUser") && state.contains("invalid network option 'fast'")
+    });
+    // One that waits at a terminal is told, and nobody waits for these.
+    let other = cluster.run("srun", &["-N1", "--network=fast", "true"]);
+    let told = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(
+        told.contains("PrologSlurmctld failed, job killed"),
+        "{told}"
+    );
+    cluster.printed("srun", &["-N2", "true"]);
+    assert!(cluster.state(&job).contains(" Restarts=1 "));
+    eventually("nothing is left", || {
+        cluster.is_idle() && cluster.free() == 1
+    });
+}
+
+#[test]
+fn rendezvous_gets_are_off_as_long_as_a_job_runs_that_wants_that() {
+    let Some(cluster) = Cluster::start("1024") else {
+        return;
+    };
+    let file = "/sys/class/cxi_user/cxi0/device/properties/rdzv_get_en";
+    let off = ["-N2", "--network=disable_rdzv_get", "cat", file];
+    assert_eq!(cluster.printed("srun", &off), "0\n0\n");
+    eventually("they are on again", || {
+        ["n1", "n2"]
+            .iter()
+            .all(|node| cluster.on(node, &["cat", file]).stdout == b"1\n")
+    });
 }
 
 #[test]

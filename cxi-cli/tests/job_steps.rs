@@ -1,0 +1,95 @@
+//! Steps with VNIs of their own, from a pool that their job makes of its VNIs, and the job's VNI
+//! besides: what Slurm's `stepmgr` and `job_vni` do.
+
+mod common;
+
+use common::{MockNode, Said, command};
+
+/// Commands with a pool, on a node.
+struct With<'a>(&'a MockNode, &'static str);
+
+impl With<'_> {
+    fn cxi(&self, arguments: &[&str]) -> Said {
+        let mut command = command(arguments);
+        command
+            .env("CXI_VNI_POOL", self.0.directory().join(self.1))
+            .env("CXI_RECORDS", self.0.directory().join("jobs"))
+            .env("CXI_MOCK", self.0.file());
+        command.output().unwrap().into()
+    }
+
+    fn reserve(&self, job: &str) -> String {
+        self.cxi(&["vni", "reserve", job]).done().trim().to_owned()
+    }
+
+    fn prolog(&self, step: &str, vnis: &str) -> String {
+        let prolog = ["job", "prolog", "--uid=1000", "--cores=2", "--no-tles"];
+        self.cxi(&[&prolog[..], &["--job", step, "--vni", vnis]].concat())
+            .done();
+        let env = self.cxi(&["job", "env", "--job", step]).done();
+        env.lines().next().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
+    let node = MockNode::new();
+    let (cluster, job) = (With(&node, "cluster.json"), With(&node, "17.json"));
+    cluster.cxi(&["vni", "configure", "1024-1029"]).done();
+    let for_steps = ["vni", "reserve", "17", "--for-steps=3"];
+    for _again in 0..2 {
+        assert_eq!(cluster.cxi(&for_steps).done(), "1024-1026\n");
+    }
+    let more = cluster.cxi(&["vni", "reserve", "18", "--for-steps=4"]);
+    more.refused(
+        7,
+        "error: failed to reserve 4 VNIs for steps: 3 available, 3 reserved by jobs",
+    );
+    let zero = cluster.cxi(&["vni", "reserve", "18", "--for-steps=0"]);
+    assert_eq!(zero.code, 2);
+
+    job.cxi(&["vni", "configure", "1024-1026"]).done();
+    assert_eq!(job.reserve("17"), "1024");
+    assert_eq!(
+        (job.reserve("17.0"), job.reserve("17.1")),
+        ("1025".into(), "1026".into())
+    );
+    let third = job.cxi(&["vni", "reserve", "17.2"]);
+    assert_eq!(third.code, 7, "as many steps at a time as there are VNIs");
+    assert_eq!(
+        job.prolog("17.0", "1025,1024"),
+        "export SLINGSHOT_VNIS=1025,1024"
+    );
+    assert_eq!(
+        job.prolog("17.1", "1026,1024"),
+        "export SLINGSHOT_VNIS=1026,1024"
+    );
+
+    // One step ends; the other one keeps its services.
+    let gone = job.cxi(&["job", "epilog", "--job=17.0"]).done();
+    assert_eq!(
+        gone.matches("VNIs 1025,1024): destroyed").count(),
+        2,
+        "{gone}"
+    );
+    for change in [
+        &["release", "17.0", "--nodes=n1"][..],
+        &["confirm", "17.0", "--node=n1"],
+    ] {
+        job.cxi(&[&["vni"], change].concat()).done();
+    }
+    assert_eq!(job.reserve("17.2"), "1025");
+    let list = job.cxi(&["--json", "service", "list"]).json();
+    assert_eq!(list["services"].as_array().unwrap().len(), 4);
+
+    // The job's VNIs are free when its nodes have confirmed, whatever its own pool says.
+    cluster.cxi(&["vni", "release", "17", "--nodes=n1"]).done();
+    assert_eq!(
+        cluster.cxi(&["vni", "reserve", "18", "--for-steps=4"]).code,
+        7
+    );
+    cluster.cxi(&["vni", "confirm", "17", "--node=n1"]).done();
+    cluster
+        .cxi(&["vni", "reserve", "18", "--for-steps=6"])
+        .done();
+}

@@ -1,0 +1,174 @@
+//! A site's own Slurm with its plugin `switch/hpe_slingshot`, on two mock nodes: what programs of
+//! others do with the mock, and what `cxi` finds of it.
+
+use std::fs;
+use std::time::SystemTime;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::cluster::{CXI, Cluster};
+use crate::node::eventually;
+
+/// The values of a variable in the tasks' environments, sorted.
+fn values<'a>(output: &'a str, name: &str) -> Vec<&'a str> {
+    let lines = output.lines().filter_map(|line| line.split_once('='));
+    let values = lines.filter(|(variable, _)| *variable == name);
+    let mut values: Vec<&str> = values.map(|(_, value)| value).collect();
+    values.sort_unstable();
+    values
+}
+
+fn vnis(output: &str) -> Vec<&str> {
+    values(output, "SLINGSHOT_VNIS")
+}
+
+fn nothing_is_left(cluster: &Cluster) {
+    eventually("both nodes are clean", || {
+        cluster.services("n1") + cluster.services("n2") == 0
+    });
+    eventually("both nodes are idle", || cluster.is_idle());
+}
+
+#[test]
+fn each_step_has_a_vni_of_its_own_on_all_its_nodes() {
+    let Some(cluster) = Cluster::of_site("1024-1039") else {
+        return;
+    };
+    let two = "srun --overlap -N2 -n3 env & srun --overlap -N2 -n3 env; wait";
+    let job = cluster.batch(&["-N2", "-n3", "--network=job_vni"], two);
+    let output = cluster.ended(&job);
+    let vnis_of_job = vnis(&output);
+    let [first, .., last] = vnis_of_job[..] else {
+        panic!("{output}");
+    };
+    assert_eq!(vnis_of_job, [first, first, first, last, last, last]);
+    let (first, last) = (
+        first.split_once(',').unwrap(),
+        last.split_once(',').unwrap(),
+    );
+    assert_ne!(first.0, last.0, "VNIs of steps");
+    assert_eq!(first.1, last.1, "the job's");
+    assert_eq!(values(&output, "SLINGSHOT_DEVICES"), ["cxi0"; 6]);
+    assert_eq!(values(&output, "SLINGSHOT_TCS"), ["0xa"; 6]);
+
+    let env = |options: &[&str]| cluster.printed("srun", &[options, &["env"]].concat());
+    assert_eq!(vnis(&env(&["-N1"])).len(), 1);
+    assert!(vnis(&env(&["-N2", "--network=no_vni"])).is_empty());
+    let output = env(&["-N1", "--network=tcs=DEDICATED_ACCESS"]);
+    assert_eq!(values(&output, "SLINGSHOT_TCS"), ["0x1"]);
+    let components = vnis(&env(&["-N1", "-n1", "env", ":", "-N1", "-n2"])).len();
+    assert_eq!(components, 3, "heterogeneous");
+    nothing_is_left(&cluster);
+}
+
+#[test]
+fn a_step_that_finds_too_little_fails_and_others_run() {
+    let Some(cluster) = Cluster::of_site("1024-1039") else {
+        return;
+    };
+    let step = "srun --overlap -n1 --network=res_txqs=600";
+    let script = format!(
+        "{step} sh -c 'touch $DIR/runs; sleep 3; echo first' &\n\
+         until [ -e $DIR/runs ]; do sleep 0.1; done; {step} echo second || echo code $?; wait"
+    );
+    let job = cluster.batch(&["-N1", "-n1"], &script);
+    let output = cluster.ended(&job);
+    assert!(
+        output.contains("\ncode ") && output.contains("first\n"),
+        "{output}"
+    );
+    assert!(!output.contains("second\n"), "{output}");
+    nothing_is_left(&cluster);
+}
+
+#[test]
+fn a_service_that_stays_busy_drains_its_node() {
+    let Some(cluster) = Cluster::of_site("1024-1039") else {
+        return;
+    };
+    cluster.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
+    cluster.printed("srun", &["-N2", "true"]);
+    eventually("the node is drained", || {
+        cluster.nodes() == "n1:idle n2:drain "
+    });
+    assert_eq!((cluster.services("n1"), cluster.services("n2")), (0, 1));
+    cluster.control("n2", &["clear-faults"]);
+    clean(&cluster, "n2");
+    cluster.printed("scontrol", &["update", "NodeName=n2", "State=RESUME"]);
+    nothing_is_left(&cluster);
+}
+
+/// What an administrator does on a node where no job runs.
+fn clean(cluster: &Cluster, node: &str) {
+    let clean = ["job", "clean", "--none-live", "--vni-pool=1024-1039"];
+    let clean = cluster.on(node, &[&[CXI], &clean[..]].concat());
+    assert!(clean.status.success(), "{clean:?}");
+}
+
+#[test]
+fn daemons_that_are_killed_during_a_step() {
+    let Some(cluster) = Cluster::of_site("1024-1039") else {
+        return;
+    };
+    let step = "srun -n2 sh -c 'touch $DIR/runs.$SLURM_PROCID; until [ -e $DIR/end ]; do sleep 0.1; done; env'";
+    let start = || {
+        let job = cluster.batch(&["-N2", "-n2"], step);
+        let path = |name| cluster.directory.path().join(name);
+        eventually("both tasks run", || {
+            path("runs.0").exists() && path("runs.1").exists()
+        });
+        job
+    };
+    let daemon = |name: &str| {
+        let [pid] = cluster.processes(name)[..] else {
+            panic!("{name}: {:?}", cluster.processes(name));
+        };
+        kill(pid, Signal::SIGKILL).unwrap();
+    };
+    // slurmd and slurmctld come back and know their steps: no VNI goes to another one.
+    let job = start();
+    let now = SystemTime::now();
+    cluster.printed(
+        "scontrol",
+        &["update", &format!("JobId={job}"), "Comment=saved"],
+    );
+    let state = cluster.directory.path().join("state/job_state");
+    eventually("slurmctld has saved the step", || {
+        let saved = fs::metadata(&state).and_then(|file| file.modified());
+        saved.is_ok_and(|saved| saved > now)
+    });
+    daemon("slurmd -D -N n2");
+    cluster.start_daemon("slurmd", &["n2"]);
+    daemon("slurmctld -D");
+    cluster.start_daemon("slurmctld", &[]);
+    eventually("the nodes are back", || !cluster.nodes().contains('*'));
+    let other = cluster.printed("srun", &["-N2", "-n2", "env"]);
+    fs::write(cluster.directory.join("end"), "").unwrap();
+    let output = cluster.ended(&job);
+    let (other, own) = (vnis(&other), vnis(&output));
+    assert_eq!((own.len(), other.len()), (2, 2), "{output}");
+    assert!(own[0] == own[1] && own[0] != other[0], "{own:?} {other:?}");
+    nothing_is_left(&cluster);
+
+    // What a slurmstepd had made stays when it is killed, and is found.
+    for file in ["end", "runs.0", "runs.1"] {
+        fs::remove_file(cluster.directory.join(file)).unwrap();
+    }
+    let job = start();
+    let step = format!("slurmstepd: [{job}.0]");
+    let steps = cluster.processes(&step);
+    assert_eq!(steps.len(), 2, "{step}");
+    kill(steps[0], Signal::SIGKILL).unwrap();
+    cluster.printed("scancel", &[&job]);
+    eventually("both nodes are idle", || cluster.is_idle());
+    eventually("one service is left", || {
+        cluster.services("n1") + cluster.services("n2") == 1
+    });
+    let left = if cluster.services("n1") == 1 {
+        "n1"
+    } else {
+        "n2"
+    };
+    clean(&cluster, left);
+    nothing_is_left(&cluster);
+}
