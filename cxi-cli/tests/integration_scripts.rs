@@ -9,78 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use common::site::{Site, services};
+use common::slurm::{site_of_slurm, slurm_node};
 use common::{MockNode, Said};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
-
-fn site_of_slurm() -> Site {
-    let site = Site::new("slurm", "");
-    let path = site.directory.path().display().to_string();
-    fs::write(
-        site.path("cxi.toml"),
-        format!(
-            "[pool]\nfile = \"{path}/pool.json\"\n[controller]\nrecords = \"{path}/shared\"\nwait = \
-             \"100ms\"\n[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/run/cxi/jobs\"\n[job]\npolicy = \
-             \"slurm\"\ntles = false\n"
-        ),
-    )
-    .unwrap();
-    site.program(
-        "scontrol",
-        &format!(
-            "#!/bin/sh\ncase $1 in\nshow) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
-             Command=/bin/x\" ;;\nupdate) echo \"$2 $3\" >> {path}/updates ;;\nuhold) echo \"$*\" >> {path}/updates ;;\nesac\n"
-        ),
-    );
-    site.program("squeue", "#!/bin/sh\necho 4712\n");
-    fs::write(site.path("network"), "(null)").unwrap();
-    site.install();
-    site.cxi(&["vni", "configure", "1024-1025"]).done();
-    site
-}
-
-/// A node of the site, with the variables that Slurm 22.05 gives to prolog and epilog.
-struct SlurmNode<'a> {
-    site: &'a Site,
-    mock: MockNode,
-    name: &'static str,
-}
-
-impl SlurmNode<'_> {
-    fn run(&self, script: &str, more: &[(&str, &str)]) -> Said {
-        let (uid, mock) = (
-            geteuid().to_string(),
-            self.mock.file().display().to_string(),
-        );
-        let records = self
-            .mock
-            .directory()
-            .join("run/cxi/jobs")
-            .display()
-            .to_string();
-        let mut variables = vec![
-            ("SLURM_JOB_ID", "4711"),
-            ("SLURM_JOB_UID", &uid),
-            ("SLURM_JOB_CPUS_PER_NODE", "2,16"),
-            ("SLURM_NODELIST", "n[1-2]"),
-            ("SLURM_JOB_NODELIST", "n[1-2]"),
-            ("SLURMD_NODENAME", self.name),
-            ("SLURM_PROCID", "0"),
-            ("CXI_MOCK", &mock),
-            ("CXI_RECORDS", &records),
-        ];
-        variables.extend(more);
-        self.site.run(script, &[], &variables)
-    }
-}
-
-fn slurm_node<'a>(site: &'a Site, name: &'static str) -> SlurmNode<'a> {
-    SlurmNode {
-        site,
-        mock: MockNode::new(),
-        name,
-    }
-}
 
 #[test]
 fn slurm_jobs_with_nothing_but_slurms_own_variables() {

@@ -17,3 +17,4 @@ case "$SLURM_PROCID $environment" in
     echo "print slingshot: less than the job asks for of" "${environment##*SLINGSHOT_CXI_SCALED_BACK=}"
     ;;
 esac
+/etc/cxi/slurm/collectives.sh print

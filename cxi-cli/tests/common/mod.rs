@@ -4,6 +4,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod site;
+pub(crate) mod slurm;
 pub(crate) mod vni_pool;
 
 use std::path::{Path, PathBuf};

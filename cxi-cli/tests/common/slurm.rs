@@ -1,0 +1,78 @@
+//! The scripts for Slurm, run as Slurm runs them.
+
+use std::fs;
+
+use nix::unistd::geteuid;
+
+use super::site::Site;
+use super::{MockNode, Said};
+
+/// With a pool of two VNIs, and a scontrol and a squeue that know what the scripts ask for.
+pub(crate) fn site_of_slurm() -> Site {
+    let site = Site::new("slurm", "");
+    let path = site.directory.path().display().to_string();
+    fs::write(
+        site.path("cxi.toml"),
+        format!(
+            "[pool]\nfile = \"{path}/pool.json\"\n[controller]\nrecords = \"{path}/shared\"\nwait = \
+             \"100ms\"\n[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/run/cxi/jobs\"\n[job]\npolicy = \
+             \"slurm\"\ntles = false\n"
+        ),
+    )
+    .unwrap();
+    site.program(
+        "scontrol",
+        &format!(
+            "#!/bin/sh\ncase \"$1 $2\" in\nshow\\ hostnames) printf 'n1\\nn2\\n' ;;\nshow*) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
+             Command=/bin/x\" ;;\nupdate*) echo \"$2 $3\" >> {path}/updates ;;\nuhold*) echo \"$*\" >> {path}/updates ;;\nesac\n"
+        ),
+    );
+    site.program("squeue", "#!/bin/sh\necho 4712\n");
+    fs::write(site.path("network"), "(null)").unwrap();
+    site.install();
+    site.cxi(&["vni", "configure", "1024-1025"]).done();
+    site
+}
+
+/// A node of the site, with the variables that Slurm 22.05 gives to prolog and epilog.
+pub(crate) struct SlurmNode<'a> {
+    site: &'a Site,
+    pub(crate) mock: MockNode,
+    name: &'static str,
+}
+
+impl SlurmNode<'_> {
+    pub(crate) fn run(&self, script: &str, more: &[(&str, &str)]) -> Said {
+        let (uid, mock) = (
+            geteuid().to_string(),
+            self.mock.file().display().to_string(),
+        );
+        let records = self
+            .mock
+            .directory()
+            .join("run/cxi/jobs")
+            .display()
+            .to_string();
+        let mut variables = vec![
+            ("SLURM_JOB_ID", "4711"),
+            ("SLURM_JOB_UID", &uid),
+            ("SLURM_JOB_CPUS_PER_NODE", "2,16"),
+            ("SLURM_NODELIST", "n[1-2]"),
+            ("SLURM_JOB_NODELIST", "n[1-2]"),
+            ("SLURMD_NODENAME", self.name),
+            ("SLURM_PROCID", "0"),
+            ("CXI_MOCK", &mock),
+            ("CXI_RECORDS", &records),
+        ];
+        variables.extend(more);
+        self.site.run(script, &[], &variables)
+    }
+}
+
+pub(crate) fn slurm_node<'a>(site: &'a Site, name: &'static str) -> SlurmNode<'a> {
+    SlurmNode {
+        site,
+        mock: MockNode::new(),
+        name,
+    }
+}
