@@ -70,7 +70,10 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
     node.run("epilog.sh", &[]).done();
     assert_eq!(mode(&site, "here/4711"), None);
     node.run("epilog-slurmctld.sh", &[]).done();
-    assert_eq!((jobs(&manager).len(), mode(&site, "reserved/4711")), (0, None));
+    assert_eq!(
+        (jobs(&manager).len(), mode(&site, "reserved/4711")),
+        (0, None)
+    );
     manager.assert_quiet();
 }
 
@@ -86,7 +89,8 @@ fn a_job_starts_without_trees_unless_it_must_have_them() {
     let environment = node.run("task-prolog.sh", &[("SLURM_STEP_ID", "0")]).done();
     assert!(!environment.contains("FI_CXI_"), "{environment}");
     let updates = fs::read_to_string(site.path("updates")).unwrap();
-    let told = "JobId=4711 AdminComment=slingshot: warning: the job starts without hardware collectives: ";
+    let told =
+        "JobId=4711 AdminComment=slingshot: warning: the job starts without hardware collectives: ";
     assert!(updates.starts_with(told), "{updates}");
 
     let strict = self::site(&manager, "required=--required\n");
@@ -95,7 +99,9 @@ fn a_job_starts_without_trees_unless_it_must_have_them() {
     assert_eq!(said.code, 7);
 
     let small = self::site(&manager, "nodes=3\nrequired=--required\n");
-    slurm_node(&small, "n1").run("prolog-slurmctld.sh", &[]).done();
+    slurm_node(&small, "n1")
+        .run("prolog-slurmctld.sh", &[])
+        .done();
     assert!(jobs(&manager).is_empty());
 }
 
@@ -106,7 +112,8 @@ fn reservations_of_jobs_that_ended_unseen_are_swept() {
     let node = slurm_node(&site, "n1");
     // Slurm has 4712 alone.
     for job in ["4711", "4712"] {
-        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)]).done();
+        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)])
+            .done();
     }
     site.run("slurmctld-start.sh", &[], &[]);
     assert_eq!(jobs(&manager), ["alpha-4712"]);
