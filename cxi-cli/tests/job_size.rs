@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 
 use common::cluster::Cluster;
+use common::{Said, command};
 
 #[test]
 fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
@@ -88,4 +89,55 @@ fn what_was_cut_reaches_the_user() {
         1,
         "nothing is left of it"
     );
+}
+
+/// By what a site allows: `single-node-vni`, `job-vni`, then nodes, what the user says, and how many
+/// VNIs the job gets.
+const VNIS: [(&str, &str, &str, &str, Result<usize, &str>); 13] = [
+    ("none", "none", "n1", "", Ok(0)),
+    ("none", "none", "n[1-2]", "", Ok(1)),
+    (
+        "none",
+        "none",
+        "n1",
+        "single_node_vni",
+        Err("single_node_vni"),
+    ),
+    ("user", "none", "n1", "", Ok(0)),
+    ("user", "none", "n1", "single_node_vni", Ok(1)),
+    ("all", "none", "n1", "", Ok(1)),
+    ("all", "none", "n1", "job_vni", Err("job_vni")),
+    ("all", "user", "n[1-2]", "", Ok(1)),
+    ("all", "user", "n[1-2]", "job_vni", Ok(2)),
+    ("all", "all", "n[1-2]", "", Ok(2)),
+    ("user", "all", "n1", "single_node_vni", Ok(2)),
+    ("none", "all", "n1", "", Ok(0)),
+    ("all", "all", "n[1-2]", "no_vni,job_vni", Ok(0)),
+];
+
+#[test]
+fn a_job_gets_the_vnis_that_its_site_and_its_user_want() {
+    let cluster = Cluster::new("1024-1063");
+    for (number, (single, shared, nodes, network, expected)) in VNIS.into_iter().enumerate() {
+        let job = number.to_string();
+        let mut reserve = command(&["job", "reserve", &job, "--uid=1000"]);
+        reserve.args(["--nodes", nodes, "--network", network]);
+        reserve
+            .env_clear()
+            .env("CXI_CONFIG", cluster.path().join("controller.toml"))
+            .env("CXI_SINGLE_NODE_VNI", single)
+            .env("CXI_JOB_VNI", shared);
+        let said = Said::from(reserve.output().unwrap());
+        match expected {
+            Ok(count) => {
+                let vnis = said.done();
+                let vnis = vnis.trim().split(',').filter(|vni| !vni.is_empty());
+                assert_eq!(vnis.count(), count, "case {number}");
+            }
+            Err(option) => {
+                let told = format!("error: network option {option}: this site does not allow it");
+                said.refused(2, &told);
+            }
+        }
+    }
 }
