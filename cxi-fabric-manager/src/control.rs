@@ -66,7 +66,7 @@ fn execute(shared: &Arc<Shared>, address: SocketAddr, order: &Request) -> Result
         ("DELETE", "/faults") => shared.api().clear_faults(),
         ("POST", "/restart") => {
             let Restart { forget } = read(order)?;
-            shared.api().restart(forget);
+            shared.change(|api| api.restart(forget));
         }
         ("POST", "/clock") => {
             let Clock { advance_ms } = read(order)?;

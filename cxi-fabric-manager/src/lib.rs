@@ -7,7 +7,9 @@ mod http;
 mod listener;
 pub mod model;
 mod server;
+mod switches;
 
 pub use api::{Access, Config, Delivery, Effect, Endpoint, Entry, Fault};
 pub use model::{Forget, Settings, State};
 pub use server::{FabricManager, NotQuiet};
+pub use switches::TreeChange;

@@ -1,11 +1,13 @@
 //! A port, and a thread that accepts its connections.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use rustix::net::{Shutdown, shutdown};
 
 /// Most connections at a time; more are closed at once.
 const MOST_CONNECTIONS: usize = 256;
@@ -14,6 +16,7 @@ const MOST_CONNECTIONS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Listener {
     address: SocketAddr,
+    socket: Arc<TcpListener>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -25,14 +28,15 @@ impl Listener {
         name: &str,
         serve: impl Fn(TcpStream) + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
-        let address = listener.local_addr()?;
+        let socket = Arc::new(TcpListener::bind(address)?);
+        let address = socket.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let (listener, stopped) = (Arc::clone(&socket), Arc::clone(&stop));
         let thread = thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || accept(&listener, &stopped, &serve))?;
         Ok(Self {
             address,
+            socket,
             stop,
             thread: Some(thread),
         })
@@ -46,15 +50,8 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        // A connection wakes the thread. Without one it stays until the next comes.
-        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+        // Linux wakes whoever waits for a connection.
+        if shutdown(&self.socket, Shutdown::Both).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Api, Config, Entry, Fault};
 use crate::listener::Listener;
-use crate::model::{Forget, State};
+use crate::model::{Forget, Refusal, State};
+use crate::switches::{Switches, TreeChange};
 use crate::{control, http};
 
 /// A mock fabric manager that answers HTTP until it is dropped.
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     /// Time that was added by [`FabricManager::advance`].
     ahead: Mutex<Duration>,
     listener: Mutex<Option<Listener>>,
+    switches: Mutex<Option<Switches>>,
 }
 
 /// Reservations or trees that were left when none should be.
@@ -59,6 +61,7 @@ impl FabricManager {
             started: Instant::now(),
             ahead: Mutex::default(),
             listener: Mutex::default(),
+            switches: Mutex::default(),
         });
         let address = Shared::listen(&shared, resolve(address)?)?;
         Ok(Self {
@@ -137,7 +140,35 @@ impl FabricManager {
 
     /// Restarts the fabric manager.
     pub fn restart(&self, forget: Forget) {
-        self.shared.api().restart(forget);
+        self.shared.change(|api| api.restart(forget));
+    }
+
+    /// Programs switches with the trees that can be used, now and whenever that changes: with a new
+    /// tree before the request for it is answered.
+    pub fn program(&self, switches: impl FnMut(TreeChange) + Send + 'static) {
+        *self.shared.switches() = Some(Switches::new(switches));
+        self.shared.change(|_| ());
+    }
+
+    /// Reserves trees for a job, as a workload manager does. Returns the session token.
+    ///
+    /// # Errors
+    /// [`Refusal`]: malformed, reserved already, or too many.
+    pub fn reserve(&self, job: &str, limit: u32) -> Result<String, Refusal> {
+        self.shared.change(|api| {
+            let reserved = api.model_mut().reserve(job, limit.into())?;
+            Ok(reserved.token().to_owned())
+        })
+    }
+
+    /// Releases a job's reservation and deletes its trees.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSuchJob`].
+    pub fn release(&self, job: &str) -> Result<(), Refusal> {
+        let now = self.shared.now();
+        self.shared
+            .change(|api| api.model_mut().release(job, now).map(|_| ()))
     }
 
     /// Makes all tokens of workload managers invalid.
@@ -206,6 +237,20 @@ impl Shared {
         self.api.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes something that switches may have to know.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Api) -> T) -> T {
+        let mut api = self.api();
+        let changed = change(&mut api);
+        if let Some(switches) = &mut *self.switches() {
+            switches.update(api.model());
+        }
+        changed
+    }
+
+    fn switches(&self) -> MutexGuard<'_, Option<Switches>> {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn advance(&self, by: Duration) {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         *ahead = ahead.saturating_add(by);
@@ -236,7 +281,7 @@ impl Shared {
             if let Some(shared) = manager.upgrade() {
                 http::serve(&stream, |request| {
                     let now = shared.now();
-                    shared.api().handle(request, now)
+                    shared.change(|api| api.handle(request, now))
                 });
             }
         })?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::data_path::Wire;
-use crate::{Clock, Fabric, LoadError, MockNode, NicConfig};
+use crate::{Clock, Fabric, LoadError, MockNode, NicConfig, NodeSnapshot, SnapshotError};
 
 /// Nodes whose NICs share a [`Fabric`], for what a scheduler does on several nodes.
 ///
@@ -104,6 +104,14 @@ pub enum ClusterError {
         /// Why.
         source: LoadError,
     },
+    /// A snapshot is of another version or contradicts itself.
+    #[error("node {node} cannot be restored: {source}")]
+    Restore {
+        /// Number of the node.
+        node: usize,
+        /// Why.
+        source: SnapshotError,
+    },
     /// There is no such node.
     #[error("no node {node}: the cluster has {count}, counted from 0")]
     NoSuchNode {
@@ -145,8 +153,39 @@ impl MockCluster {
     ///
     /// [`ClusterError`]: an address is there twice, or a driver does not load.
     pub fn new(nodes: impl IntoIterator<Item = Vec<NicConfig>>) -> Result<Self, ClusterError> {
+        Self::assemble(nodes.into_iter().collect(), load)
+    }
+
+    /// Restores nodes, all of them up and without open files.
+    ///
+    /// ```
+    /// use cxi_mock::{MockCluster, NicConfig};
+    ///
+    /// let cluster = MockCluster::with_nodes(4, 2, &NicConfig::new())?;
+    /// let again = MockCluster::restore(&cluster.snapshot())?;
+    /// assert_eq!(again.snapshot(), cluster.snapshot());
+    /// # Ok::<_, cxi_mock::ClusterError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`]: as [`new`](Self::new), or a snapshot is wrong.
+    pub fn restore(nodes: &[NodeSnapshot]) -> Result<Self, ClusterError> {
+        let configs =
+            |node: &NodeSnapshot| node.nics.iter().map(|nic| nic.config.clone()).collect();
+        Self::assemble(nodes.iter().map(configs).collect(), |node, _, wire| {
+            let restored = MockNode::restore_on(&nodes[node], wire);
+            let restored = restored.map_err(|source| ClusterError::Restore { node, source })?;
+            Ok(Arc::new(restored))
+        })
+    }
+
+    /// Nodes with NICs that are configured so, as `make` makes them by number.
+    fn assemble(
+        nodes: Vec<Vec<NicConfig>>,
+        make: impl Fn(usize, &[NicConfig], &Arc<Wire>) -> Result<Arc<MockNode>, ClusterError>,
+    ) -> Result<Self, ClusterError> {
         let wire = Arc::new(Wire::new(Fabric::unreliable()));
-        let nodes: Vec<_> = nodes.into_iter().collect();
         let mut taken = BTreeMap::new();
         for (node, configs) in nodes.iter().enumerate() {
             for (nic, config) in configs.iter().enumerate() {
@@ -164,7 +203,7 @@ impl MockCluster {
         }
         let place = |(node, configs): (usize, Vec<NicConfig>)| {
             let slot = Slot {
-                node: load(node, &configs, &wire)?,
+                node: make(node, &configs, &wire)?,
                 up: true,
             };
             let node = Mutex::new(slot);
@@ -227,6 +266,20 @@ impl MockCluster {
         slot.node = load(node, &place.configs, &self.wire)?;
         slot.up = true;
         Ok(Arc::clone(&slot.node))
+    }
+
+    /// What outlives open files, of each node. A node that is down comes back as it boots.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<NodeSnapshot> {
+        let snapshot = |(number, place): (usize, &Place)| {
+            let slot = place.slot();
+            if slot.up {
+                return slot.node.snapshot();
+            }
+            let booted = load(number, &place.configs, &Arc::default());
+            booted.map_or_else(|_| slot.node.snapshot(), |node| node.snapshot())
+        };
+        self.nodes.iter().enumerate().map(snapshot).collect()
     }
 
     /// What packets go through, and what happens to them there.

@@ -50,7 +50,7 @@ impl MockNode {
         Self::connected(nics, &Arc::default())
     }
 
-    fn connected(nics: Vec<Arc<Nic>>, wire: &Arc<Wire>) -> Self {
+    pub(crate) fn connected(nics: Vec<Arc<Nic>>, wire: &Arc<Wire>) -> Self {
         for nic in &nics {
             nic.data_path().connect(wire);
         }
@@ -87,6 +87,13 @@ impl MockNode {
     pub fn addresses(&self) -> Vec<u32> {
         let nics = self.nics.iter();
         nics.map(|nic| nic.hardware().nid()).collect()
+    }
+
+    /// Configurations of the NICs.
+    #[must_use]
+    pub fn configs(&self) -> Vec<NicConfig> {
+        let nics = self.nics.iter();
+        nics.map(|nic| nic.config().clone()).collect()
     }
 
     /// The NIC `cxi<index>`.

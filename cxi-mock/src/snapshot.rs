@@ -1,7 +1,10 @@
 //! What outlives open files: services, profiles, pools, identifiers.
 
+use std::sync::Arc;
+
 use cxi_ioctl::Errno;
 
+use crate::data_path::Wire;
 use crate::{LoadError, MockNode, Nic, NicConfig};
 
 /// Format of the snapshots that this version writes and reads.
@@ -266,11 +269,19 @@ impl MockNode {
     ///
     /// The snapshot is of another version or contradicts itself.
     pub fn restore(snapshot: &NodeSnapshot) -> Result<Self, SnapshotError> {
+        Self::restore_on(snapshot, &Arc::default())
+    }
+
+    /// Restores a node that shares a wire with others.
+    pub(crate) fn restore_on(
+        snapshot: &NodeSnapshot,
+        wire: &Arc<Wire>,
+    ) -> Result<Self, SnapshotError> {
         SnapshotHeader {
             version: snapshot.version,
         }
         .check()?;
         let nics = snapshot.nics.iter().map(Nic::restore);
-        Ok(Self::from_nics(nics.collect::<Result<_, _>>()?))
+        Ok(Self::connected(nics.collect::<Result<_, _>>()?, wire))
     }
 }

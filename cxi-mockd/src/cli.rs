@@ -167,10 +167,12 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let place = connection.namespaces(node.as_deref())?;
             place.join_user()?;
             let dir = std::path::absolute(&dir).unwrap_or(dir).into_os_string();
-            let node = node.map(|node| (NODE_VARIABLE, node.into()));
+            let node = node.map(|node| (NODE_VARIABLE.to_owned(), node.into()));
             let launch = Launch {
                 program: &program.program,
-                variables: iter::once((DIR_VARIABLE, dir)).chain(node).collect(),
+                variables: iter::once((DIR_VARIABLE.to_owned(), dir))
+                    .chain(node)
+                    .collect(),
                 place: Some(Arc::new(place)),
             };
             if outlive {

@@ -14,9 +14,10 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cli::DIR_VARIABLE;
+use super::cluster::Job;
 use super::error::{Doing, ServeError};
 use super::message;
 use super::namespaces::Namespaces;
@@ -72,8 +73,8 @@ impl Control {
     }
 
     /// The variable in which programs find the directory.
-    pub(crate) fn variable(&self) -> (&'static str, OsString) {
-        (DIR_VARIABLE, self.dir().as_os_str().to_owned())
+    pub(crate) fn variable(&self) -> (String, OsString) {
+        (DIR_VARIABLE.to_owned(), self.dir().as_os_str().to_owned())
     }
 
     /// Starts to answer.
@@ -141,6 +142,9 @@ pub(crate) trait Served: Send + Sync {
     /// The namespaces of a node.
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String>;
 
+    /// Starts a job that ends when the returned value is dropped, if jobs need anything here.
+    fn start_job(&self) -> Result<Option<Job>, String>;
+
     /// A client that watches the packets of a node.
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String>;
 }
@@ -148,7 +152,7 @@ pub(crate) trait Served: Send + Sync {
 /// One order a line, one answer a line.
 fn answer_all(served: &dyn Served, connection: &UnixStream) {
     let mut orders = BufReader::new(connection);
-    let mut watcher = None;
+    let (mut watcher, mut job) = (None, None);
     loop {
         let mut line = String::new();
         match (&mut orders).take(LONGEST_ORDER).read_line(&mut line) {
@@ -168,6 +172,16 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
                 &news(served, node.as_deref(), &mut watcher),
                 &[],
             ),
+            Ok(Request {
+                order: Order::Job, ..
+            }) => {
+                let started = served.start_job();
+                let variables = started.map(|started| {
+                    job = started;
+                    json!(job.as_ref().map(Job::variables).unwrap_or_default())
+                });
+                message::send(connection, &variables, &[])
+            }
             Ok(Request { node, order }) => {
                 message::send(connection, &served.obey(node.as_deref(), &order), &[])
             }

@@ -102,7 +102,7 @@ impl Call {
         data_path::wake_all(server);
         // What is reported to the caller as done is not lost, whichever process is killed next.
         if self.changes_services()
-            && let Some(Err(error)) = server.state.as_ref().map(Saver::save)
+            && let Some(Err(error)) = server.state.as_deref().map(Saver::save)
         {
             super::say(format_args!("{error}"));
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cxi_fabric_manager::{Config, FabricManager};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cli::print;
 use super::error::{Doing, ServeError};
@@ -31,24 +31,41 @@ pub(crate) fn run(arguments: &FabricManagerArguments) -> Result<u8, ServeError> 
     let config = arguments.config.as_deref().map(read).transpose()?;
     // Before there are threads.
     let signals = Signals::take()?;
-    let manager = FabricManager::bind(config.unwrap_or_default(), arguments.listen)
-        .doing(|| format!("serve a fabric manager on {}", arguments.listen))?
-        .with_control(arguments.control)
-        .doing(|| format!("take orders on {}", arguments.control))?;
-    let control = manager
-        .control_address()
-        .map(|address| format!("http://{address}"));
-    print(&json!({
-        "url": manager.url(),
-        "multicasts_url": manager.multicasts_url(),
-        "token_url": manager.token_url(),
-        "control_url": control,
-    }));
+    let manager = serve(
+        config.unwrap_or_default(),
+        arguments.listen,
+        arguments.control,
+    )?;
+    print(&urls(&manager));
     launch::until_ended(&signals)?;
     Ok(0)
 }
 
-fn read(path: &Path) -> Result<Config, ServeError> {
+/// Serves a fabric manager at an address, and takes orders at another.
+pub(crate) fn serve(
+    config: Config,
+    listen: SocketAddr,
+    control: SocketAddr,
+) -> Result<FabricManager, ServeError> {
+    FabricManager::bind(config, listen)
+        .doing(|| format!("serve a fabric manager on {listen}"))?
+        .with_control(control)
+        .doing(|| format!("take orders on {control}"))
+}
+
+/// Where a fabric manager is reached.
+pub(crate) fn urls(manager: &FabricManager) -> Value {
+    let control = manager.control_address();
+    json!({
+        "url": manager.url(),
+        "multicasts_url": manager.multicasts_url(),
+        "token_url": manager.token_url(),
+        "control_url": control.map(|address| format!("http://{address}")),
+    })
+}
+
+/// Reads a configuration.
+pub(crate) fn read(path: &Path) -> Result<Config, ServeError> {
     let text = fs::read_to_string(path).doing(|| format!("read {}", path.display()))?;
     serde_json::from_str(&text)
         .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))

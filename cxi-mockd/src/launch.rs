@@ -49,9 +49,19 @@ pub(crate) fn adopt_orphans() -> Result<(), ServeError> {
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a [OsString],
     /// Variables beside those of this process.
-    pub(crate) variables: Vec<(&'static str, OsString)>,
+    pub(crate) variables: Vec<(String, OsString)>,
     /// The node that it runs on; none for where this process is.
     pub(crate) place: Option<Arc<Namespaces>>,
+}
+
+impl Launch<'_> {
+    /// Variables beside those of this process: those of the place, then its own.
+    fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        let place = self.place.iter().flat_map(|place| place.variables());
+        let place = place.map(|(name, value)| (name.as_ref(), value.as_ref()));
+        let own = self.variables.iter();
+        place.chain(own.map(|(name, value)| (name.as_ref(), value.as_os_str())))
+    }
 }
 
 /// Runs programs, each under a guard, until all have ended, or until the other end of `lifeline` is
@@ -107,7 +117,7 @@ fn start_guard(launch: &Launch<'_>) -> Result<Pid, ServeError> {
         _ => getpid(),
     };
     let mut command = guarding(parent, 1, launch.program);
-    command.envs(launch.variables.iter().cloned());
+    command.envs(launch.variables());
     let Some(place) = launch.place.clone() else {
         return spawn(&mut command);
     };
@@ -139,8 +149,10 @@ pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
     let [name, arguments @ ..] = launch.program else {
         return Ok(EXIT_NOT_FOUND);
     };
-    let variables = launch.variables.iter().cloned();
-    let child = Command::new(name).args(arguments).envs(variables).spawn();
+    let child = Command::new(name)
+        .args(arguments)
+        .envs(launch.variables())
+        .spawn();
     match child.and_then(|mut child| child.wait()) {
         Ok(status) => {
             let signal = status.signal().and_then(|signal| signal.try_into().ok());
@@ -224,8 +236,10 @@ fn become_program(launch: &Launch<'_>) -> u8 {
     let Some((name, arguments)) = launch.program.split_first() else {
         return EXIT_NOT_FOUND;
     };
-    let variables = launch.variables.iter().cloned();
-    let error = Command::new(name).args(arguments).envs(variables).exec();
+    let error = Command::new(name)
+        .args(arguments)
+        .envs(launch.variables())
+        .exec();
     cannot_run(name, &error)
 }
 

@@ -15,6 +15,7 @@ mod data_path;
 mod device;
 mod error;
 mod fabric_manager;
+mod file_args;
 mod files;
 mod fuse;
 mod interrupts;

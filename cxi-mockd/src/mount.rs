@@ -172,6 +172,20 @@ pub(crate) fn lay_hosts(stage: &Stage, text: &str) -> Result<(), ServeError> {
     bind(&ours, Path::new(HOSTS))
 }
 
+/// Where programs find the credentials of a fabric manager.
+pub(crate) const CREDENTIALS: &str = "/dev/fabric-manager";
+
+/// Writes the credentials of a fabric manager, to be laid with `/dev`.
+pub(crate) fn prepare_credentials(
+    stage: &Stage,
+    files: &[(&str, String)],
+) -> Result<(), ServeError> {
+    let directory = stage.directory(CREDENTIALS.trim_start_matches('/'))?;
+    files.iter().try_for_each(|(name, text)| {
+        fs::write(directory.join(name), text).doing(|| format!("write {CREDENTIALS}/{name}"))
+    })
+}
+
 /// Gives the node shared memory of its own: processes of different nodes have the same numbers, and
 /// would find each other there.
 pub(crate) fn lay_shared_memory() -> Result<(), ServeError> {
@@ -317,6 +331,10 @@ fn copy_dev(to: &Path) -> Result<(), ServeError> {
             continue;
         }
         let (source, copy) = (entry.path(), to.join(&name));
+        if copy.exists() {
+            // Ours covers that of a node around this one.
+            continue;
+        }
         let Ok(kind) = entry.file_type() else {
             continue;
         };

@@ -23,6 +23,13 @@ pub(crate) enum Inside {
     Oneself,
 }
 
+impl Inside {
+    /// As a user or not.
+    pub(crate) fn new(as_user: bool) -> Self {
+        if as_user { Self::Oneself } else { Self::Root }
+    }
+}
+
 /// Moves this process into a mount namespace of its own. Call it while there is one thread.
 pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
     match route {
@@ -128,13 +135,19 @@ pub(crate) struct Namespaces {
     own: Vec<(Kind, File)>,
     /// Inode number of the PID namespace of whoever serves.
     pids: u64,
+    /// What programs there find in their environment.
+    variables: Vec<Variable>,
 }
+
+/// The name and value of an environment variable.
+pub(crate) type Variable = (String, String);
 
 /// What stands beside the descriptors when they are handed over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Handover {
     kinds: Vec<Kind>,
     pids: u64,
+    variables: Vec<Variable>,
 }
 
 impl Namespaces {
@@ -147,11 +160,16 @@ impl Namespaces {
         Ok(Self {
             own: own.collect::<Result<_, _>>()?,
             pids: inode(&open("/proc/thread-self/ns/pid")?)?,
+            variables: Vec::new(),
         })
     }
 
-    /// The same, with the PID namespace of a process.
-    pub(crate) fn with_pids_of(&self, process: Pid) -> Result<Self, ServeError> {
+    /// The same, with the PID namespace of a process, and variables for programs.
+    pub(crate) fn with_pids_of(
+        &self,
+        process: Pid,
+        variables: Vec<Variable>,
+    ) -> Result<Self, ServeError> {
         let pids = open(&format!("/proc/{process}/ns/pid"))?;
         let own = self.own.iter().map(|(kind, file)| {
             let file = file.try_clone().doing(|| "keep a namespace".to_owned())?;
@@ -161,7 +179,11 @@ impl Namespaces {
         own.push((Kind::Pid, pids));
         // Everything is opened before the mounts change.
         own.sort_by_key(|(kind, _)| *kind as u8);
-        Ok(Self { own, ..*self })
+        Ok(Self {
+            own,
+            variables,
+            ..*self
+        })
     }
 
     /// To hand over: what stands beside the descriptors, and those.
@@ -169,6 +191,7 @@ impl Namespaces {
         let handover = Handover {
             kinds: self.own.iter().map(|(kind, _)| *kind).collect(),
             pids: self.pids,
+            variables: self.variables.clone(),
         };
         (
             handover,
@@ -178,10 +201,23 @@ impl Namespaces {
 
     /// What a node handed over; none if something is missing.
     pub(crate) fn of_node(handover: Handover, fds: Vec<OwnedFd>) -> Option<Self> {
-        let Handover { kinds, pids } = handover;
+        let Handover {
+            kinds,
+            pids,
+            variables,
+        } = handover;
         let fds = fds.into_iter().map(File::from);
         let own: Vec<_> = kinds.iter().copied().zip(fds).collect();
-        (own.len() == kinds.len()).then_some(Self { own, pids })
+        (own.len() == kinds.len()).then_some(Self {
+            own,
+            pids,
+            variables,
+        })
+    }
+
+    /// What programs there find in their environment.
+    pub(crate) fn variables(&self) -> &[Variable] {
+        &self.variables
     }
 
     /// Whether the processes there have numbers of their own.

@@ -43,6 +43,8 @@ pub(crate) struct Furniture {
     pub(crate) network: Option<Network>,
     /// What `/etc/hosts` says.
     pub(crate) hosts: Option<String>,
+    /// Credentials of a fabric manager, as files.
+    pub(crate) credentials: Vec<(&'static str, String)>,
     /// Where threads look at processes.
     pub(crate) home: Arc<Home>,
     /// Which namespaces programs have to enter.
@@ -61,10 +63,14 @@ impl Node {
             capture,
             network,
             hosts,
+            credentials,
             home,
             own,
         } = furniture;
         let stage = Stage::new()?;
+        if !credentials.is_empty() {
+            mount::prepare_credentials(&stage, &credentials)?;
+        }
         mount::extend_sysfs(&stage)?;
         mount::mount_fuse(&fuse)?;
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
@@ -110,6 +116,11 @@ impl Node {
     /// What is watched of its data path.
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
+    }
+
+    /// Waits until all that was watched is written.
+    pub(crate) fn end(&self) {
+        self.watch.finish();
     }
 
     /// Sets the link of a function, for users of netlink.

@@ -17,6 +17,8 @@ pub(crate) struct Request {
 pub(crate) enum Order {
     /// Hand over the namespaces.
     Namespaces,
+    /// Announce a job that runs until the connection ends; answers its variables.
+    Job,
     /// Show what is there and in use.
     State,
     /// Report operations that have ended, from the first such order of a connection on.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::cluster::Job;
 use super::control::Served;
 use super::namespaces::Namespaces;
 use super::node::Node;
@@ -22,6 +23,10 @@ impl Served for Node {
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
         only_node(node)?;
         Ok(Arc::clone(Node::namespaces(self)))
+    }
+
+    fn start_job(&self) -> Result<Option<Job>, String> {
+        Ok(None)
     }
 
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String> {
@@ -43,7 +48,7 @@ impl Node {
     pub(crate) fn do_order(&self, order: &Order) -> Result<Value, String> {
         match order {
             // The socket answers these.
-            Order::Namespaces | Order::Packets => {}
+            Order::Namespaces | Order::Packets | Order::Job => {}
             Order::State => return self.state(),
             Order::Cluster(_) => {
                 return Err("this is one node: start several with cxi-mock cluster".to_owned());

@@ -1,37 +1,29 @@
 //! One node that this process serves and is part of: `run` and `serve`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use cxi_mock::{MockNode, NicConfig};
+use cxi_mock::MockNode;
 
 use super::control::{Control, ControlGuard};
 use super::data_path;
 use super::error::{Doing, ServeError};
+use super::file_args::{FileArguments, Records};
 use super::namespaces::{self, Home, Inside, Kind};
 use super::network::Network;
 use super::nic_args::NicArguments;
 use super::node::{Furniture, Node};
 use super::server::Server;
 use super::setup::Setup;
-use super::state_file::{Saver, StateFile};
-use super::trace::Trace;
+use super::state_file::{Saver, StateFile, another_configuration};
 use super::{preset, privileges};
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
     #[command(flatten)]
     nics: NicArguments,
-    /// Keep services in this file: a node continues where the last one with this file ended
-    #[arg(long, value_name = "FILE")]
-    state: Option<PathBuf>,
-    /// Record every command and event in this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-    /// Record every operation between processes in this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    capture: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArguments,
     /// Run programs under the own user id, without privileges (ordinary users only)
     #[arg(long)]
     as_user: bool,
@@ -46,40 +38,35 @@ pub(crate) struct Running {
 impl Running {
     /// Writes everything that outlives the node.
     pub(crate) fn end(&self) -> Result<(), ServeError> {
-        self.node.watch().finish();
+        self.node.end();
         self.save()
     }
 
     /// Writes the state file.
     fn save(&self) -> Result<(), ServeError> {
-        self.node
-            .server()
-            .state
-            .as_ref()
-            .map_or(Ok(()), Saver::save)
+        let state = self.node.server().state.as_deref();
+        state.map_or(Ok(()), Saver::save)
     }
 }
 
 impl NodeArguments {
     /// Makes the node and moves this process into it.
     pub(crate) fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
-        let state = self.state.as_deref().map(StateFile::take).transpose()?;
-        let model = self.node(state.as_ref())?;
-        let state = state.map(|file| Saver::new(file, &model));
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Trace::create).transpose();
-        let (trace, capture) = (create(&self.trace)?, create(&self.capture)?);
+        let state = self.files.state()?;
+        let model = Arc::new(self.node(state.as_ref())?);
+        let state = state.map(|file| {
+            let model = Arc::clone(&model);
+            Arc::new(Saver::new(file, move || model.snapshot()))
+        });
+        let Records { trace, capture } = self.files.records()?;
         let route = privileges::check()?;
-        let inside = if self.as_user {
-            Inside::Oneself
-        } else {
-            Inside::Root
-        };
-        namespaces::separate(route, inside)?;
+        namespaces::separate(route, Inside::new(self.as_user))?;
         let furniture = Furniture {
             cleanup: !self.nics.manual_cleanup,
             capture,
             network: self.nics.network.then(Network::separate).transpose()?,
             hosts: None,
+            credentials: Vec::new(),
             home: Home::here()?,
             own: &[Kind::User, Kind::Net, Kind::Mnt],
         };
@@ -102,7 +89,7 @@ impl NodeArguments {
     }
 
     fn node(&self, state: Option<&StateFile>) -> Result<MockNode, ServeError> {
-        let restored = state.map(StateFile::read).transpose()?;
+        let restored = state.map(StateFile::read_node).transpose()?;
         let Some(node) = restored.flatten() else {
             let node = self.fresh_node()?;
             if let Some(path) = &self.nics.preset {
@@ -110,18 +97,8 @@ impl NodeArguments {
             }
             return Ok(node);
         };
-        if self.nics.says_what() {
-            let configs = |node: &MockNode| -> Vec<NicConfig> {
-                let nics = node.nics().iter();
-                nics.map(|nic| nic.config().clone()).collect()
-            };
-            if configs(&node) != configs(&self.fresh_node()?) {
-                return Err(ServeError::Input(
-                    "the state file holds a node of another configuration: leave out --nics, \
-                     --config, --release and --set, or take another file"
-                        .to_owned(),
-                ));
-            }
+        if self.nics.says_what() && node.configs() != self.fresh_node()?.configs() {
+            return Err(another_configuration("a node"));
         }
         Ok(node)
     }

@@ -119,7 +119,7 @@ pub(crate) struct Server {
     /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,
     /// Where services are kept.
-    pub(crate) state: Option<Saver>,
+    pub(crate) state: Option<Arc<Saver>>,
     /// What wait objects report to whoever polls them.
     pub(crate) interrupts: Interrupts,
     /// Whose stores to doorbells are trapped.
@@ -137,7 +137,7 @@ impl Server {
         nics: &[Arc<Nic>],
         authority: Authority,
         trace: Option<Trace>,
-        state: Option<Saver>,
+        state: Option<Arc<Saver>>,
         doorbells: Doorbells,
     ) -> Self {
         let physical = nics.iter().map(|nic| (nic, None));

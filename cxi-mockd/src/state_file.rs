@@ -1,5 +1,6 @@
-//! A file that keeps a node's services.
+//! A file that keeps the services of nodes.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -7,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::{Doing, ServeError};
-use cxi_mock::{MockNode, NodeSnapshot, SnapshotHeader};
+use cxi_mock::{MockCluster, MockNode, NodeSnapshot, SnapshotHeader};
 
 /// The file of a served node, which no other node may use in the meantime.
 #[derive(Debug)]
@@ -42,25 +45,61 @@ impl StateFile {
     }
 
     /// Reads the node of the file, if there is such a file.
-    pub(crate) fn read(&self) -> Result<Option<MockNode>, ServeError> {
-        read(&self.path)
+    pub(crate) fn read_node(&self) -> Result<Option<MockNode>, ServeError> {
+        self.read("a node", |value| {
+            if value.is_array() {
+                return Err("it holds that of a cluster".to_owned());
+            }
+            MockNode::restore(&snapshot(value)?).map_err(|error| error.to_string())
+        })
+    }
+
+    /// Reads the cluster of the file, if there is such a file.
+    pub(crate) fn read_cluster(&self) -> Result<Option<MockCluster>, ServeError> {
+        self.read("a cluster", |value| {
+            let Value::Array(nodes) = value else {
+                return Err("expected a list of nodes".to_owned());
+            };
+            let nodes = nodes.into_iter().map(snapshot);
+            let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+            MockCluster::restore(&nodes).map_err(|error| error.to_string())
+        })
+    }
+
+    fn read<T>(
+        &self,
+        what: &str,
+        restore: impl FnOnce(Value) -> Result<T, String>,
+    ) -> Result<Option<T>, ServeError> {
+        let path = self.path.display();
+        let text = match fs::read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.doing(|| format!("read {path}"))?,
+        };
+        let value = serde_json::from_slice(&text).map_err(|error| error.to_string());
+        let restored = value.and_then(restore).map(Some);
+        restored.map_err(|error| {
+            ServeError::Input(format!("{path} does not hold the state of {what}: {error}"))
+        })
     }
 }
 
-/// Writes the state of a node whenever it has changed.
-#[derive(Debug)]
+/// Writes the state of nodes whenever it has changed.
 pub(crate) struct Saver {
     file: StateFile,
-    node: MockNode,
+    render: Box<dyn Fn() -> serde_json::Result<Vec<u8>> + Send + Sync>,
     written: Mutex<Vec<u8>>,
 }
 
 impl Saver {
-    /// Keeps the state of a node in a file from now on.
-    pub(crate) fn new(file: StateFile, node: &MockNode) -> Self {
+    /// Keeps a state in a file from now on.
+    pub(crate) fn new<S: Serialize>(
+        file: StateFile,
+        snapshot: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
         Self {
             file,
-            node: MockNode::from_nics(node.nics().to_vec()),
+            render: Box::new(move || serde_json::to_vec_pretty(&snapshot())),
             written: Mutex::default(),
         }
     }
@@ -69,15 +108,21 @@ impl Saver {
     pub(crate) fn save(&self) -> Result<(), ServeError> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let what = || format!("write {}", self.file.path.display());
-        let mut text = serde_json::to_vec_pretty(&self.node.snapshot())
-            .map_err(io::Error::from)
-            .doing(what)?;
+        let mut text = (self.render)().map_err(io::Error::from).doing(what)?;
         text.push(b'\n');
         if text != *written {
             replace(&self.file.path, &text).doing(what)?;
             *written = text;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Saver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Saver")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
     }
 }
 
@@ -106,21 +151,16 @@ fn beside(path: &Path, extension: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Reads the node of a file, if there is such a file.
-fn read(path: &Path) -> Result<Option<MockNode>, ServeError> {
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.doing(|| format!("read {}", path.display()))?,
-    };
-    let bad = |error: &dyn std::fmt::Display| {
-        ServeError::Input(format!(
-            "{} does not hold the state of a node: {error}",
-            path.display()
-        ))
-    };
-    let header: SnapshotHeader = serde_json::from_slice(&text).map_err(|error| bad(&error))?;
-    header.check().map_err(|error| bad(&error))?;
-    let snapshot: NodeSnapshot = serde_json::from_slice(&text).map_err(|error| bad(&error))?;
-    let node = MockNode::restore(&snapshot).map_err(|error| bad(&error))?;
-    Ok(Some(node))
+/// The error where arguments contradict the file.
+pub(crate) fn another_configuration(what: &str) -> ServeError {
+    ServeError::Input(format!(
+        "the state file holds {what} of another configuration: leave out --nodes, --nics, \
+         --config, --release and --set, or take another file"
+    ))
+}
+
+fn snapshot(value: Value) -> Result<NodeSnapshot, String> {
+    let header = SnapshotHeader::deserialize(&value).map_err(|error| error.to_string())?;
+    header.check().map_err(|error| error.to_string())?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
 }

@@ -3,25 +3,29 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::{Doing, ServeError};
 
-/// A file with one JSON object a line.
-#[derive(Debug)]
+/// A file with one JSON object a line. Clones write to the same file.
+#[derive(Clone, Debug)]
 pub(crate) struct Trace {
     start: Instant,
-    file: Mutex<File>,
+    file: Arc<Mutex<File>>,
+    node: Option<String>,
 }
 
 /// Something that happened, and when.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Timed<T> {
-    /// Since the node was made.
+    /// Since the trace was begun.
     pub(crate) seconds: f64,
+    /// On which node, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
     /// What happened.
     #[serde(flatten)]
     pub(crate) noted: T,
@@ -54,14 +58,29 @@ impl Trace {
         let file = File::create(path).doing(|| format!("write the trace {}", path.display()))?;
         Ok(Self {
             start: Instant::now(),
-            file: Mutex::new(file),
+            file: Arc::new(Mutex::new(file)),
+            node: None,
         })
+    }
+
+    /// The same file, for one node of several.
+    pub(crate) fn on_node(&self, name: &str) -> Self {
+        Self {
+            node: Some(name.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// Adds a line. A trace on a full disk has gaps; the program does not suffer from it.
     pub(crate) fn note(&self, at: Instant, noted: &impl Serialize) {
         let seconds = at.saturating_duration_since(self.start).as_secs_f64();
-        let Ok(mut line) = serde_json::to_vec(&Timed { seconds, noted }) else {
+        let node = self.node.clone();
+        let timed = Timed {
+            seconds,
+            node,
+            noted,
+        };
+        let Ok(mut line) = serde_json::to_vec(&timed) else {
             return;
         };
         line.push(b'\n');

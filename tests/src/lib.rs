@@ -8,6 +8,7 @@
 struct Readme;
 
 pub mod actor;
+pub mod allreduce;
 pub mod archive;
 pub mod client;
 pub mod commands;

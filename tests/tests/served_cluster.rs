@@ -3,9 +3,9 @@
 mod node;
 
 use std::fs;
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use node::{CLIENT, DEVICE, Directory, Served, eventually, kill, printed, server, with_argument};
 
@@ -255,23 +255,74 @@ fn nodes_reach_each_other_by_name() {
     }
 }
 
+/// Packets go from node to node, until the two are parted.
+#[test]
+fn what_nodes_send_each_other_stops_at_a_partition() {
+    need_node!();
+    let directory = Directory::new();
+    let capture = directory.join("capture");
+    let open = ["--set", "disable_default_svc=0"];
+    let options = ["--nodes", "2", "--capture", &capture, open[0], open[1]];
+    let mut cluster = Served::cluster(&options);
+    let nid = |node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"]));
+    let [one, two] = ["n1", "n2"].map(nid);
+    let windows = cluster.state_of(&["--node", "n1"])["nics"][0]["windows"].clone();
+    if windows != "mappable" {
+        return node::skip(&format!("the kernel passes no windows through: {windows}"));
+    }
+    let talk = |rounds| {
+        let end = |node, pid, peer: &str, peer_pid| {
+            let program = [CLIENT, "exchange", "cxi0", pid, peer, peer_pid, rounds];
+            let mut command = cluster.command_on(node, &program);
+            command
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("the server runs")
+        };
+        [end("n1", "3", &two, "4"), end("n2", "4", &one, "3")]
+    };
+    let answers =
+        |ends: [Child; 2]| ends.map(|end| printed(&end.wait_with_output().expect("it ends")));
+    assert_eq!(answers(talk("50")), ["ok", "ok"]);
+    let seen = || fs::read_to_string(&capture).expect("it is there");
+    let before = seen().len();
+    let talking = talk("100000000");
+    eventually("nothing is sent", || seen().len() > before + 10_000);
+    cluster.order(&["partition", "n1", "n2"]);
+    for answer in answers(talking) {
+        assert_eq!(answer, "the peer is gone: UNDELIVERABLE");
+    }
+    cluster.order(&["heal"]);
+    assert_eq!(answers(talk("50")), ["ok", "ok"]);
+    cluster.end("TERM");
+    for node in ["n1", "n2"] {
+        assert!(seen().contains(&format!(r#""node":"{node}""#)), "{node}");
+    }
+}
+
 /// Whenever it is killed, no process stays behind.
 #[test]
 fn nothing_stays_behind_wherever_it_is_killed() {
     need_node!();
-    let rounds = if node::full() { 100 } else { 6 };
+    let rounds: u32 = if node::full() { 100 } else { 6 };
+    let options = ["--nodes", "2", "--fabric-manager"];
+    let started = Instant::now();
+    printed(&run(&options, &["true"]));
+    // From the first moment to when the program runs, however busy the machine is.
+    let life = started.elapsed();
     let word = format!("8{}", std::process::id());
     let script = format!("setsid sleep {word} & sleep {word} & exec sleep {word}");
     for round in 0..rounds {
         let directory = Directory::new();
         let dir = directory.join("node");
-        let mut cluster = server(["cluster", "--nodes", "3", "--dir", &dir])
+        let mut cluster = server(["cluster", "--dir", &dir])
+            .args(options)
             .args(["run", "--", "sh", "-c", &script])
             .stderr(Stdio::null())
             .spawn()
             .expect("the server runs");
-        // Up to half a second, which no two rounds share.
-        sleep(Duration::from_millis((round * 7919) % 500));
+        // Moments that no two rounds share.
+        sleep(life * (round * 61 % 100) / 100);
         kill("KILL", cluster.id());
         cluster.wait().expect("it ends");
         eventually("processes are left", || {

@@ -67,6 +67,20 @@ fn an_ordinary_user_has_a_cluster() {
         return skip(&String::from_utf8_lossy(&output.stderr));
     }
     assert_eq!(text, "n1 0 1\nn2 0 1\nok\nok\n", "{output:?}");
+    let script = format!(
+        "/mnt/server cluster --nodes 2 --as-user run -- \
+         sh -uc 'echo $(hostname) $(id -u) $(/mnt/client count {DEVICE}); \
+         /mnt/client allocate {DEVICE} 55 54321 2>&1 || true' | sort"
+    );
+    let Some(output) = as_user("666", &script) else {
+        return;
+    };
+    let text = printed(&output);
+    let refused = "mock-client: allocate: SVC_ALLOC: EPERM";
+    assert_eq!(
+        text,
+        format!("{refused}\n{refused}\nn1 54321 1\nn2 54321 1")
+    );
 }
 
 #[test]

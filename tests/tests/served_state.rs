@@ -117,3 +117,63 @@ fn a_state_file_stays_its_owners() {
     let metadata = fs::metadata(&file).expect("the file is there");
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
 }
+
+/// One file has all nodes; what was on a node that died is gone.
+#[test]
+fn services_of_a_cluster_live_on_in_a_file() {
+    need_node!();
+    let directory = Directory::new();
+    let (file, trace) = (directory.join("state.json"), directory.join("trace"));
+    let allocate = format!("{CLIENT} allocate {DEVICE} 77 0");
+    let count = format!("{CLIENT} count {DEVICE}");
+    {
+        let mut cluster = Served::cluster(&["--nodes", "3", "--state", &file, "--trace", &trace]);
+        for node in ["n1", "n2", "n3"] {
+            printed(&cluster.on(node, &["sh", "-c", &allocate]));
+        }
+        cluster.order(&["--node", "n2", "reboot"]);
+        cluster.order(&["--node", "n3", "kill"]);
+        cluster.end("KILL");
+    }
+    let lines = fs::read_to_string(&trace).expect("the trace is there");
+    let lines: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let mut allocations: Vec<_> = lines
+        .iter()
+        .filter(|line| line["command"] == "SVC_ALLOC")
+        .map(|line| line["node"].as_str().expect("a node"))
+        .collect();
+    allocations.sort_unstable();
+    assert_eq!(allocations, ["n1", "n2", "n3"]);
+
+    let again = |options: &[&str]| {
+        let mut command = server(["cluster", "--state", &file]);
+        command
+            .args(options)
+            .args(["run", "--", "sh", "-c", &count]);
+        command.output().expect("the server runs")
+    };
+    let output = again(&[]);
+    let text = printed(&output);
+    let mut counts: Vec<_> = text.lines().collect();
+    counts.sort_unstable();
+    assert_eq!(counts, ["1", "1", "2"]);
+    let refused = |output: &std::process::Output, why: &str| {
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert!(text.contains(why), "{text}");
+    };
+    refused(
+        &again(&["--nodes", "2"]),
+        "a cluster of another configuration",
+    );
+    refused(
+        &run(&["--state", &file, "--", "true"]),
+        "it holds that of a cluster",
+    );
+    fs::remove_file(&file).expect("it is there");
+    printed(&run(&["--state", &file, "--", "true"]));
+    refused(&again(&["--nodes", "2"]), "expected a list of nodes");
+}

@@ -124,7 +124,12 @@ pub(crate) struct AccessArgs {
     pub(crate) auth: Auth,
     /// Directory with endpoint, client-id and client-secret, or with passwd [default:
     /// /etc/wlm-client-auth, /etc/fmsim]
-    #[arg(long, value_name = "DIR")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CXI_FABRIC_CREDENTIALS",
+        hide_env_values = true
+    )]
     pub(crate) auth_dir: Option<PathBuf>,
     /// Who vouches for it: system, a file or directory of authorities, or no for nobody; libfabric
     /// is configured the same way

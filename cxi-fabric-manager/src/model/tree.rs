@@ -16,6 +16,12 @@ const LONGEST_TIMEOUT: u64 = 20_000_000;
 pub struct NicAddress(u32);
 
 impl NicAddress {
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
     /// As the answer names a root: six octets, the first two zero.
     #[must_use]
     pub fn six_octets(self) -> String {
@@ -145,6 +151,13 @@ impl TreeRequest {
 }
 
 impl Model {
+    /// The trees that can be used, by multicast id.
+    pub fn active_trees(&self) -> impl Iterator<Item = (u16, &Tree)> {
+        let trees = self.trees.iter();
+        let active = trees.filter(|(_, tree)| tree.phase == Phase::Active);
+        active.map(|(id, tree)| (*id, tree))
+    }
+
     /// Makes a tree, or continues with one that is being made. Returns its id.
     ///
     /// # Errors

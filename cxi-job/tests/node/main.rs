@@ -4,6 +4,7 @@ mod accounting;
 mod allocate;
 mod audit;
 mod clean;
+#[cfg(feature = "fabric")]
 mod cluster;
 mod explain;
 mod explain_holders;

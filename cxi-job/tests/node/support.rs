@@ -97,6 +97,7 @@ pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {
 }
 
 /// Numbers that are random enough, and the same in each run of a thread.
+#[derive(Debug)]
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

@@ -1,20 +1,24 @@
 //! The command line of `cxi-mock cluster`.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
-use super::{Cluster, MOST_NODES};
+use super::{Cluster, Job, MOST_NODES};
 use crate::cli::{DIR_VARIABLE, NODE_VARIABLE, Program};
 use crate::connection::Connection;
 use crate::control::{Control, Served as _};
 use crate::error::ServeError;
+use crate::file_args::FileArguments;
 use crate::launch::{self, Launch};
-use crate::namespaces::Namespaces;
+use crate::namespaces::{Namespaces, Variable};
 use crate::nic_args::NicArguments;
 use crate::order::{ClusterOrder, Order};
+use crate::say;
 use crate::signals::Signals;
 
 /// The place of a program among those that were started together, from 0.
@@ -26,9 +30,21 @@ const RANKS_VARIABLE: &str = "CXI_MOCK_RANKS";
 pub(crate) struct ClusterArguments {
     /// Number of nodes [default: 2, or as in the configuration]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_NODES)))]
-    nodes: Option<u16>,
+    pub(super) nodes: Option<u16>,
     #[command(flatten)]
-    nics: NicArguments,
+    pub(super) nics: NicArguments,
+    #[command(flatten)]
+    pub(super) files: FileArguments,
+    /// Run programs under the own user id, without privileges (ordinary users only)
+    #[arg(long)]
+    pub(super) as_user: bool,
+    /// Serve a fabric manager for hardware collectives, too; its configuration is JSON
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[allow(
+        clippy::option_option,
+        reason = "an option whose value is optional, to clap"
+    )]
+    pub(super) fabric_manager: Option<Option<PathBuf>>,
     /// Directory for `run`, `enter` and `ctl`; programs find it in CXI_MOCK_DIR
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, global = true)]
     dir: Option<PathBuf>,
@@ -40,9 +56,9 @@ pub(crate) struct ClusterArguments {
 enum ClusterCommand {
     /// Run a program on every node
     ///
-    /// With --nodes or --config in front, on a cluster that exists as long as the program runs,
-    /// else on the one of --dir. Programs find their place in CXI_MOCK_RANK, from 0 to
-    /// CXI_MOCK_RANKS - 1, and their node in CXI_MOCK_NODE. The exit status is the highest.
+    /// With --nodes or other options of a cluster in front, on one that exists as long as the
+    /// program runs, else on the one of --dir. Programs find their place in CXI_MOCK_RANK, from 0
+    /// to CXI_MOCK_RANKS - 1, and their node in CXI_MOCK_NODE. The exit status is the highest.
     Run {
         /// Only on these nodes, such as n1,n3
         #[arg(long, value_name = "NODES", value_delimiter = ',')]
@@ -57,12 +73,20 @@ impl ClusterArguments {
         match &self.command {
             None => self.serve(),
             Some(ClusterCommand::Run { on, program }) => match &self.dir {
-                Some(dir) if self.nodes.is_none() && !self.nics.says_what() => {
-                    run_there(dir, on, program)
-                }
+                Some(dir) if !self.makes_one() => run_there(dir, on, program),
                 _ => self.run_here(on, program),
             },
         }
+    }
+
+    /// Whether anything is said of a cluster to make.
+    fn makes_one(&self) -> bool {
+        self.says_what() || self.files.any() || self.fabric_manager.is_some() || self.as_user
+    }
+
+    /// Whether anything says what the nodes are.
+    pub(super) fn says_what(&self) -> bool {
+        self.nodes.is_some() || self.nics.says_what()
     }
 
     fn serve(&self) -> Result<u8, ServeError> {
@@ -75,9 +99,10 @@ impl ClusterArguments {
         })?;
         let signals = Signals::take()?;
         let control = Control::open(dir)?;
-        let cluster = Cluster::start(self.nodes, &self.nics)?;
-        let _guard = control.serve(cluster)?;
+        let cluster = Cluster::start(self)?;
+        let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
         launch::until_ended(&signals)?;
+        cluster.end()?;
         Ok(0)
     }
 
@@ -87,12 +112,20 @@ impl ClusterArguments {
         launch::adopt_orphans()?;
         let control = self.dir.as_deref().map(Control::open).transpose()?;
         let dir = control.as_ref().map(|control| control.variable().1);
-        let cluster = Cluster::start(self.nodes, &self.nics)?;
+        let cluster = Cluster::start(self)?;
         let place = |node: &str| cluster.namespaces(Some(node)).map_err(ServeError::Input);
         let places = places(on, cluster.nodes_up(), place)?;
         let serve = |control: Control| control.serve(Arc::<Cluster>::clone(&cluster));
         let _guard = control.map(serve).transpose()?;
-        launch::run(&launches(&places, program, dir), &signals, None)
+        let job = cluster.start_job().unwrap_or_else(|error| {
+            without_collectives(&error);
+            None
+        });
+        let job_variables = job.as_ref().map(Job::variables).unwrap_or_default();
+        let launches = launches(&places, program, dir, job_variables);
+        let status = launch::run(&launches, &signals, None)?;
+        cluster.end()?;
+        Ok(status)
     }
 }
 
@@ -109,8 +142,19 @@ fn run_there(dir: &Path, on: &[String], program: &Program) -> Result<u8, ServeEr
     let signals = Signals::take()?;
     launch::adopt_orphans()?;
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-    let launches = launches(&places, program, Some(dir.into_os_string()));
+    let job = connection.send(None, Order::Job).unwrap_or_else(|error| {
+        without_collectives(&error);
+        Value::Null
+    });
+    let job_variables: Vec<Variable> = serde_json::from_value(job).unwrap_or_default();
+    let launches = launches(&places, program, Some(dir.into_os_string()), &job_variables);
     launch::run(&launches, &signals, Some(connection.lifeline()))
+}
+
+fn without_collectives(why: &dyn fmt::Display) {
+    say(format_args!(
+        "the programs run without hardware collectives: {why}"
+    ));
 }
 
 /// The nodes to run on, with their namespaces; those that run, if none is named.
@@ -131,8 +175,11 @@ fn launches<'a>(
     places: &[(String, Arc<Namespaces>)],
     program: &'a Program,
     dir: Option<OsString>,
+    of_job: &[Variable],
 ) -> Vec<Launch<'a>> {
-    let dir = dir.map(|dir| (DIR_VARIABLE, dir));
+    let of_job = of_job.iter().cloned();
+    let of_job = of_job.map(|(name, value)| (name, value.into()));
+    let dir = dir.map(|dir| (DIR_VARIABLE.to_owned(), dir));
     let launch = |(rank, (node, place)): (usize, &(String, Arc<Namespaces>))| Launch {
         program: &program.program,
         variables: [
@@ -140,8 +187,10 @@ fn launches<'a>(
             (RANK_VARIABLE, rank.to_string().into()),
             (RANKS_VARIABLE, places.len().to_string().into()),
         ]
+        .map(|(name, value)| (name.to_owned(), value))
         .into_iter()
         .chain(dir.clone())
+        .chain(of_job.clone())
         .collect(),
         place: Some(Arc::clone(place)),
     };

@@ -1,6 +1,7 @@
 //! The network between the daemons of the nodes: a bridge with an `eth0` for each
 //! node.
 
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
@@ -10,7 +11,7 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 
 use super::names;
 use crate::error::{Doing, ServeError};
@@ -21,12 +22,17 @@ use crate::network::{Netlink, Network, link, refused};
 const BRIDGE: u32 = 1001;
 /// Index of `eth0` on a node, after those of the NICs' devices.
 const ETHERNET: u32 = 2000;
+/// The address of the bridge, behind those of the nodes.
+const BRIDGE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 254);
 /// Addresses of all nodes.
 const PREFIX: u8 = 16;
 
 /// A bridge in a network namespace that no program sees.
 #[derive(Debug)]
-pub(super) struct Lan(Netlink);
+pub(super) struct Lan {
+    netlink: Netlink,
+    namespace: File,
+}
 
 impl Lan {
     pub(super) fn new() -> Result<Self, ServeError> {
@@ -40,13 +46,32 @@ impl Lan {
             ];
             let bridge = RouteNetlinkMessage::NewLink(bridge);
             netlink.request(bridge, NLM_F_CREATE | NLM_F_EXCL)?;
+            netlink.request(address(BRIDGE, BRIDGE_ADDRESS), NLM_F_CREATE | NLM_F_EXCL)?;
             netlink.set_up(BRIDGE, true)?;
-            Ok(netlink)
+            let namespace = File::open("/proc/thread-self/ns/net")?;
+            Ok(Self { netlink, namespace })
         };
         // The thread ends, and its namespace stays.
         let bridge = thread::spawn(bridge).join();
         let panicked = |_| Err(io::Error::other("a thread panicked"));
-        bridge.unwrap_or_else(panicked).map(Self).map_err(refused)
+        bridge.unwrap_or_else(panicked).map_err(refused)
+    }
+
+    /// Does something where all nodes reach this process, at an address of it.
+    pub(super) fn inside<T: Send>(
+        &self,
+        act: impl FnOnce(Ipv4Addr) -> Result<T, ServeError> + Send,
+    ) -> Result<T, ServeError> {
+        let enter = || setns(&self.namespace, CloneFlags::CLONE_NEWNET);
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                enter().doing(|| "enter the network of the bridge".to_owned())?;
+                act(BRIDGE_ADDRESS)
+            });
+            let panicked = |_| Err(io::Error::other("a thread panicked"));
+            let done = thread.join().map_or_else(panicked, Ok);
+            done.doing(|| "work on the network of the bridge".to_owned())?
+        })
     }
 
     /// Gives a node an `eth0` with its address.
@@ -67,10 +92,10 @@ impl Lan {
         ];
         let at = names::address(number, true);
         let create = NLM_F_CREATE | NLM_F_EXCL;
-        self.0
+        self.netlink
             .request(RouteNetlinkMessage::NewLink(port), create)
-            .and_then(|()| self.0.set_up(self::port(number), true))
-            .and_then(|()| node.netlink().request(address(at), create))
+            .and_then(|()| self.netlink.set_up(self::port(number), true))
+            .and_then(|()| node.netlink().request(address(ETHERNET, at), create))
             .and_then(|()| node.netlink().set_up(ETHERNET, true))
             .map_err(refused)
     }
@@ -78,7 +103,7 @@ impl Lan {
     /// Takes a node's `eth0` away, so that the node can have one again at once.
     pub(super) fn detach(&self, number: usize) -> Result<(), ServeError> {
         let port = RouteNetlinkMessage::DelLink(link(port(number)));
-        self.0
+        self.netlink
             .request(port, 0)
             .doing(|| format!("take {} from the network", names::name(number)))
     }
@@ -88,11 +113,12 @@ fn port(number: usize) -> u32 {
     u32::try_from(number).map_or(u32::MAX, |number| BRIDGE + 1 + number)
 }
 
-fn address(at: Ipv4Addr) -> RouteNetlinkMessage {
+/// A message that gives a device an address.
+fn address(device: u32, at: Ipv4Addr) -> RouteNetlinkMessage {
     let mut message = AddressMessage::default();
     message.header.family = AddressFamily::Inet;
     message.header.prefix_len = PREFIX;
-    message.header.index = ETHERNET;
+    message.header.index = device;
     message.attributes = vec![
         AddressAttribute::Local(IpAddr::V4(at)),
         AddressAttribute::Address(IpAddr::V4(at)),

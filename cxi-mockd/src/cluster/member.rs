@@ -1,6 +1,6 @@
 //! A node of a cluster while it runs.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -9,10 +9,14 @@ use std::thread;
 use cxi_mock::MockNode;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::Pid;
+use rustix::thread::{
+    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
 
 use super::Cluster;
 use super::names;
 use crate::error::{Doing, ServeError};
+use crate::file_args::Records;
 use crate::launch::{READY, SELF};
 use crate::namespaces::{Kind, Namespaces, separate_node};
 use crate::network::Network;
@@ -37,7 +41,10 @@ impl Member {
             made.join()
                 .unwrap_or_else(|_| Err(ServeError::Input("the node panicked".to_owned())))
         })?;
-        let namespaces = node.namespaces().with_pids_of(init.pid())?;
+        let manager = cluster.manager.as_ref();
+        let variables = manager.map(|manager| manager.variables());
+        let namespaces = node.namespaces();
+        let namespaces = namespaces.with_pids_of(init.pid(), variables.unwrap_or_default())?;
         Ok(Self {
             namespaces: Arc::new(namespaces),
             node: Arc::new(node),
@@ -59,11 +66,15 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
         lan.attach(number, &network)?;
         Ok::<_, ServeError>(network)
     });
+    let Records { trace, capture } = cluster.records.on_node(&name);
+    let manager = cluster.manager.as_ref();
+    let credentials = manager.map(|manager| manager.credentials());
     let furniture = Furniture {
         cleanup: cluster.cleanup,
-        capture: None,
+        capture,
         network: network.transpose()?,
         hosts: Some(names::hosts(cluster.members.len(), cluster.lan.is_some())),
+        credentials: credentials.unwrap_or_default(),
         home: Arc::clone(&cluster.home),
         own: &[Kind::User, Kind::Net, Kind::Uts, Kind::Ipc, Kind::Mnt],
     };
@@ -73,8 +84,8 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     let server = Arc::new(Server::new(
         nics,
         cluster.authority,
-        None,
-        None,
+        trace,
+        cluster.state.clone(),
         cluster.doorbells,
     ));
     let node = Node::start(server, fuse, furniture)?;
@@ -89,6 +100,7 @@ impl Init {
     /// Starts it in a PID namespace of its own and waits until it is ready.
     fn start() -> Result<Self, ServeError> {
         unshare(CloneFlags::CLONE_NEWPID).doing(|| "make a PID namespace".to_owned())?;
+        keep_mounting().doing(|| "let process 1 of a node mount /proc".to_owned())?;
         let mut child = Command::new(SELF)
             .arg0("cxi-mock")
             .arg("init")
@@ -113,6 +125,15 @@ impl Init {
     fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.0.id()).unwrap_or_default())
     }
+}
+
+/// Lets this thread's children mount in its namespaces, also where the user is not 0 there.
+fn keep_mounting() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.inheritable |= CapabilitySet::SYS_ADMIN;
+    set_capabilities(None, sets)?;
+    configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?;
+    Ok(())
 }
 
 impl Drop for Init {

@@ -2,6 +2,7 @@
 
 mod args;
 mod lan;
+mod manager;
 mod member;
 mod names;
 mod orders;
@@ -9,19 +10,22 @@ mod orders;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cxi_mock::{ClusterError, MockCluster};
+use cxi_mock::{ClusterError, MockCluster, NicConfig};
 
 pub(crate) use args::ClusterArguments;
+pub(crate) use manager::Job;
 
 use super::credentials::Authority;
 use super::data_path;
 use super::error::{Doing, ServeError};
+use super::file_args::Records;
 use super::namespaces::{self, Home, Inside};
-use super::nic_args::NicArguments;
 use super::setup::Setup;
+use super::state_file::{Saver, StateFile, another_configuration};
 use super::trap::Doorbells;
 use super::{preset, privileges};
 use lan::Lan;
+use manager::Manager;
 use member::Member;
 
 /// The most nodes that are served together.
@@ -29,12 +33,15 @@ const MOST_NODES: u16 = 256;
 
 /// Nodes that this process serves. The process itself runs on none of them.
 pub(super) struct Cluster {
-    model: MockCluster,
+    model: Arc<MockCluster>,
     authority: Authority,
     doorbells: Doorbells,
     cleanup: bool,
     preset: Option<PathBuf>,
     lan: Option<Lan>,
+    manager: Option<Arc<Manager>>,
+    records: Records,
+    state: Option<Arc<Saver>>,
     home: Arc<Home>,
     /// By number; none that is down.
     members: Vec<Mutex<Option<Member>>>,
@@ -42,35 +49,62 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Makes and boots the nodes.
-    pub(super) fn start(nodes: Option<u16>, nics: &NicArguments) -> Result<Arc<Self>, ServeError> {
-        let model = model(nodes, nics)?;
+    pub(super) fn start(arguments: &ClusterArguments) -> Result<Arc<Self>, ServeError> {
+        let (nics, files) = (&arguments.nics, &arguments.files);
+        let state = files.state()?;
+        let restored = state.as_ref().map(StateFile::read_cluster).transpose()?;
+        let restored = restored.flatten();
+        let is_new = restored.is_none();
+        let model = Arc::new(arguments.model(restored)?);
+        let state = state.map(|file| {
+            let model = Arc::clone(&model);
+            Arc::new(Saver::new(file, move || model.snapshot()))
+        });
+        let records = files.records()?;
         let route = privileges::check()?;
-        namespaces::separate(route, Inside::Root)?;
+        namespaces::separate(route, Inside::new(arguments.as_user))?;
+        let lan = nics.network.then(Lan::new).transpose()?;
+        let manager = arguments.fabric_manager.as_ref();
+        let manager =
+            manager.map(|config| Manager::start(config.as_deref(), lan.as_ref(), model.fabric()));
         let cluster = Arc::new(Self {
             authority: nics.authority(),
             doorbells: nics.doorbells,
             cleanup: !nics.manual_cleanup,
             preset: nics.preset.clone(),
-            lan: nics.network.then(Lan::new).transpose()?,
+            lan,
+            manager: manager.transpose()?.map(Arc::new),
+            records,
+            state,
             home: Home::here()?,
             members: (0..model.len()).map(|_| Mutex::default()).collect(),
             model,
         });
         data_path::start_clock(cluster.model.clock()).doing(|| "start the clock".to_owned())?;
         for number in 0..cluster.members.len() {
+            if is_new {
+                cluster.make_presets(number)?;
+            }
             cluster.bring_up(number)?;
         }
         for fault in &nics.fault {
             cluster.inject(fault).map_err(ServeError::Input)?;
         }
+        // A file that cannot be written is better noticed before than after the program.
+        cluster.save()?;
         Ok(cluster)
     }
 
-    /// Serves a node whose NICs exist and are unused.
-    fn bring_up(&self, number: usize) -> Result<(), ServeError> {
-        if let (Some(preset), Some(node)) = (&self.preset, self.model.node(number)) {
-            preset::make(&node, preset)?;
+    /// Makes the services that NICs have from the start.
+    fn make_presets(&self, number: usize) -> Result<(), ServeError> {
+        match (&self.preset, self.model.node(number)) {
+            (Some(preset), Some(node)) => preset::make(&node, preset),
+            _ => Ok(()),
         }
+    }
+
+    /// Serves a node whose NICs exist.
+    fn bring_up(&self, number: usize) -> Result<(), ServeError> {
         let member = Member::start(self, number)?;
         *self.member(number) = Some(member);
         Ok(())
@@ -87,10 +121,27 @@ impl Cluster {
         self.model.kill(number);
     }
 
-    fn reboot(&self, number: usize) -> Result<(), String> {
+    fn reboot(&self, number: usize) -> Result<(), ServeError> {
         self.kill(number);
-        self.model.boot(number).map_err(|error| error.to_string())?;
-        self.bring_up(number).map_err(|error| error.to_string())
+        let booted = self.model.boot(number);
+        booted.map_err(|error| ServeError::Input(error.to_string()))?;
+        self.make_presets(number)?;
+        self.bring_up(number)
+    }
+
+    /// Writes all that is to outlive the cluster.
+    pub(super) fn end(&self) -> Result<(), ServeError> {
+        for number in 0..self.members.len() {
+            if let Some(member) = self.member(number).as_ref() {
+                member.node.end();
+            }
+        }
+        self.save()
+    }
+
+    /// Writes the state where it lives on.
+    fn save(&self) -> Result<(), ServeError> {
+        self.state.as_deref().map_or(Ok(()), Saver::save)
     }
 
     fn member(&self, number: usize) -> MutexGuard<'_, Option<Member>> {
@@ -99,25 +150,46 @@ impl Cluster {
     }
 }
 
-fn model(nodes: Option<u16>, nics: &NicArguments) -> Result<MockCluster, ServeError> {
-    let refused = |error: ClusterError| ServeError::Input(error.to_string());
-    match nics.setup()? {
-        Setup::Alike(config) => {
-            MockCluster::with_nodes(nodes.unwrap_or(2), nics.nics.unwrap_or(1), &config)
-                .map_err(refused)
+impl ClusterArguments {
+    /// The nodes: those that a file holds, or new ones.
+    fn model(&self, restored: Option<MockCluster>) -> Result<MockCluster, ServeError> {
+        let Some(restored) = restored else {
+            return self.fresh();
+        };
+        if self.says_what() && configs(&restored) != configs(&self.fresh()?) {
+            return Err(another_configuration("a cluster"));
         }
-        Setup::Nodes(_) if nodes.is_some() => Err(ServeError::Input(
-            "the configuration lists its nodes: leave out --nodes".to_owned(),
-        )),
-        Setup::Nodes(nodes) if nodes.len() > MOST_NODES.into() => Err(ServeError::Input(format!(
-            "the configuration lists {} nodes: expected at most {MOST_NODES}",
-            nodes.len()
-        ))),
-        Setup::Nodes(nodes) => MockCluster::new(nodes).map_err(refused),
-        Setup::Each(_) => Err(ServeError::Input(
-            "the configuration lists NICs: expected a list with a list of NICs for each node, or \
-             an object for NICs that are alike"
-                .to_owned(),
-        )),
+        Ok(restored)
     }
+
+    fn fresh(&self) -> Result<MockCluster, ServeError> {
+        let (nodes, nics) = (self.nodes, &self.nics);
+        let refused = |error: ClusterError| ServeError::Input(error.to_string());
+        match nics.setup()? {
+            Setup::Alike(config) => {
+                MockCluster::with_nodes(nodes.unwrap_or(2), nics.nics.unwrap_or(1), &config)
+                    .map_err(refused)
+            }
+            Setup::Nodes(_) if nodes.is_some() => Err(ServeError::Input(
+                "the configuration lists its nodes: leave out --nodes".to_owned(),
+            )),
+            Setup::Nodes(nodes) if nodes.len() > MOST_NODES.into() => {
+                Err(ServeError::Input(format!(
+                    "the configuration lists {} nodes: expected at most {MOST_NODES}",
+                    nodes.len()
+                )))
+            }
+            Setup::Nodes(nodes) => MockCluster::new(nodes).map_err(refused),
+            Setup::Each(_) => Err(ServeError::Input(
+                "the configuration lists NICs: expected a list with a list of NICs for each node, \
+                 or an object for NICs that are alike"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+fn configs(cluster: &MockCluster) -> Vec<Vec<NicConfig>> {
+    let nodes = (0..cluster.len()).filter_map(|number| cluster.node(number));
+    nodes.map(|node| node.configs()).collect()
 }

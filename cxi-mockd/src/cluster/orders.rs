@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cxi_mock::FabricFaults;
 use serde_json::{Value, json};
 
-use super::{Cluster, names};
+use super::{Cluster, Job, names};
 use crate::control::Served;
 use crate::namespaces::Namespaces;
 use crate::node::Node;
@@ -34,6 +34,10 @@ impl Served for Cluster {
         Ok(Arc::clone(&member.namespaces))
     }
 
+    fn start_job(&self) -> Result<Option<Job>, String> {
+        self.manager.as_ref().map(Job::start).transpose()
+    }
+
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String> {
         let node = node.ok_or_else(|| self.which_node())?;
         Ok(self.running(node)?.watch().watcher())
@@ -45,8 +49,16 @@ impl Cluster {
         let fabric = self.model.fabric();
         match order {
             ClusterOrder::Nodes => return Ok(self.nodes_up().into()),
-            ClusterOrder::Kill => self.kill(self.one(node)?),
-            ClusterOrder::Reboot => self.reboot(self.one(node)?)?,
+            ClusterOrder::Kill => {
+                self.kill(self.one(node)?);
+                self.save().map_err(|error| error.to_string())?;
+            }
+            ClusterOrder::Reboot => {
+                let number = self.one(node)?;
+                self.reboot(number)
+                    .and_then(|()| self.save())
+                    .map_err(|error| error.to_string())?;
+            }
             ClusterOrder::Port { nic, loss } => {
                 let number = self.one(node)?;
                 let addresses = self.model.node(number).map(|node| node.addresses());
@@ -97,7 +109,11 @@ impl Cluster {
             }
             Ok(state)
         });
-        Ok(json!({"nodes": nodes.collect::<Result<Vec<_>, String>>()?}))
+        let mut state = json!({"nodes": nodes.collect::<Result<Vec<_>, String>>()?});
+        if let Some(manager) = &self.manager {
+            merge(&mut state, json!({"fabric_manager": manager.state()}));
+        }
+        Ok(state)
     }
 
     /// A fault on every node.
@@ -142,7 +158,8 @@ fn down(name: &str) -> String {
     format!("{name} is down: boot it with cxi-mock ctl --node {name} reboot")
 }
 
-fn merge(to: &mut Value, from: Value) {
+/// Adds members to an object.
+pub(super) fn merge(to: &mut Value, from: Value) {
     if let (Value::Object(to), Value::Object(from)) = (to, from) {
         to.extend(from);
     }

@@ -176,8 +176,12 @@ impl Shared {
             return;
         }
         let seconds = at.saturating_duration_since(self.start).as_secs_f64();
-        let noted = packet;
-        if let Ok(packet) = serde_json::to_value(Timed { seconds, noted }) {
+        let timed = Timed {
+            seconds,
+            node: None,
+            noted: packet,
+        };
+        if let Ok(packet) = serde_json::to_value(timed) {
             if recent.kept.len() == KEPT {
                 recent.kept.pop_front();
             }

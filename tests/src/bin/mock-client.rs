@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use cxi_tests::client::{self, Problem};
-use cxi_tests::{traffic, windows};
+use cxi_tests::{allreduce, traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
@@ -21,6 +21,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client library cxiN
        mock-client wait cxiN WAKE ARGUMENT...
        mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS
+       mock-client allreduce cxiN TREE RANK SIZE ROUNDS
        mock-client hold cxiN PID
        mock-client intrude cxiN PID VICTIM_NID VICTIM_PID
        mock-client nid cxiN
@@ -75,6 +76,10 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
         ["exchange", device, pid, nid, peer, rounds] => {
             let peer = (number(nid)?, number(peer)?);
             traffic::exchange(&open(device)?, number(pid)?, peer, number(rounds)?).map_err(said)
+        }
+        ["allreduce", device, tree, rank, size, rounds] => {
+            let (tree, place) = (number(tree)?, (number(rank)?, number(size)?));
+            allreduce::allreduce(&open(device)?, tree, place, number(rounds)?).map_err(said)
         }
         ["hold", device, pid] => traffic::hold(&open(device)?, number(pid)?).map_err(said),
         ["intrude", device, pid, nid, victim] => {

@@ -1,23 +1,35 @@
-//! Jobs that come and go on a cluster, while nodes die and boot, NICs disappear and the controller
-//! restarts: in the end nothing is left, and no VNI was ever used twice. A minute of it with
+//! Jobs that come and go on a cluster, with services on nodes and multicast trees of a fabric
+//! manager, while nodes die and boot, NICs disappear, requests get lost, and controller and fabric
+//! manager restart: in the end nothing is left, and nothing was ever used twice. More of it with
 //! `CXI_TEST_FULL=1`.
+
+mod fabric_manager;
+mod reservations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use cxi::Vni;
+use cxi_fabric_manager::Forget;
+use cxi_job::collectives::Reservation;
+use cxi_job::fabric::{FabricManager, Offload, OnFailure};
 use cxi_job::pool::log::{MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, PoolError, ReserveError, Timestamp, VniPool, VniRequest};
-use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus};
+use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus, StepId};
 use cxi_mock::{MockCluster, NicConfig};
 
 use crate::support::{Dice, node, user_services};
+use fabric_manager::Site;
 
 const NODES: usize = 4;
 const NICS: u8 = 2;
 const JOBS: usize = 64;
 /// Fewer than there are jobs, so that each VNI is used again and again.
 const VNIS: &str = "1024-1039";
+/// Multicast trees of a job.
+const TREES: u32 = 2;
+/// Confirms, as nodes do, that it has nothing of a job any more.
+const FABRIC_MANAGER: &str = "fabric-manager";
 
 fn config() -> PoolConfig {
     PoolConfig::new(VNIS.parse().unwrap())
@@ -32,7 +44,21 @@ struct Job {
     vni: Vni,
     /// Nodes on which its services may be.
     nodes: BTreeSet<usize>,
+    /// The fabric manager may have a reservation of it.
+    reserved: bool,
+    /// What its processes know of that.
+    reservation: Option<Reservation>,
     ended: bool,
+}
+
+impl Job {
+    /// Who has to confirm that nothing is left.
+    fn confirming(&self) -> Vec<NodeName> {
+        let nodes = self.nodes.iter().copied().map(name);
+        nodes
+            .chain([NodeName::new(FABRIC_MANAGER).unwrap()])
+            .collect()
+    }
 }
 
 struct Scene {
@@ -40,18 +66,24 @@ struct Scene {
     log: MemoryLog,
     epoch: u64,
     controller: SharedPool<MemoryLog>,
+    site: Site,
+    client: FabricManager,
     jobs: BTreeMap<JobId, Job>,
     started: usize,
     now: u64,
     dice: Dice,
     deaths: u32,
     restarts: u32,
+    trees: u32,
 }
 
 impl Scene {
     fn new(seed: u64) -> Self {
         let log = MemoryLog::new();
+        let site = Site::new(seed);
         Self {
+            client: site.client(),
+            site,
             cluster: MockCluster::with_nodes(4, NICS, &NicConfig::new()).unwrap(),
             controller: SharedPool::open(log.clone(), config(), "0", 1, Timestamp::default())
                 .unwrap(),
@@ -63,6 +95,7 @@ impl Scene {
             dice: Dice(seed),
             deaths: 0,
             restarts: 0,
+            trees: 0,
         }
     }
 
@@ -104,6 +137,16 @@ impl Scene {
             assert!(!self.shown(at).contains(&vni), "VNI {vni} is used twice");
         }
         self.started += 1;
+        if self.roll(16) == 0 {
+            // A controller dies before it has written down for whom it reserves.
+            let lost = JobId::new(&format!("lost{}", self.started)).unwrap();
+            let _ = self.client.reserve(&lost, TREES);
+        }
+        let offload = self.client.offload(&job, step(), TREES, OnFailure::GoOn);
+        let reservation = match offload.unwrap() {
+            Offload::With(env) => Some(env.reservation().clone()),
+            _ => None,
+        };
         let wanted = 1 + self.roll(NODES);
         let first = self.roll(NODES);
         let mut nodes = BTreeSet::new();
@@ -120,18 +163,24 @@ impl Scene {
             nodes.insert(at);
             there.nics()[1].faults().reinsert_nic();
         }
-        let ended = false;
-        self.jobs.insert(job.clone(), Job { vni, nodes, ended });
+        let known = Job {
+            vni,
+            nodes,
+            reserved: true,
+            reservation,
+            ended: false,
+        };
+        self.jobs.insert(job.clone(), known);
         if failed {
             self.end(&job);
         }
     }
 
-    /// Ends a job: its VNIs drain until each of its nodes has confirmed.
+    /// Ends a job: its VNIs drain until each of its nodes has confirmed, and the fabric manager.
     fn end(&mut self, job: &JobId) {
         let now = self.now();
         let known = self.jobs.get_mut(job).unwrap();
-        let nodes: Vec<_> = known.nodes.iter().copied().map(name).collect();
+        let nodes = known.confirming();
         known.ended = true;
         let released = self.controller.change(now, |pool, now| {
             Ok::<_, PoolError>(((), pool.release(job, &nodes, now)?))
@@ -139,12 +188,18 @@ impl Scene {
         released.unwrap();
     }
 
-    /// Nodes that run destroy what jobs that have ended have there, and say so.
+    /// Nodes that run destroy what jobs that have ended have there, and say so. Reservations are
+    /// released.
     fn epilogs(&mut self) {
         let ended = self.jobs.iter().filter(|(_, job)| job.ended);
         let ended: Vec<JobId> = ended.map(|(id, _)| id.clone()).collect();
         for id in ended {
-            let nodes: Vec<usize> = self.jobs[&id].nodes.iter().copied().collect();
+            self.release(&id);
+            // It may have been the last to confirm.
+            let Some(job) = self.jobs.get(&id) else {
+                continue;
+            };
+            let nodes: Vec<usize> = job.nodes.iter().copied().collect();
             for at in nodes {
                 if !self.cluster.is_up(at) || self.roll(3) == 0 {
                     continue;
@@ -159,20 +214,20 @@ impl Scene {
                     ),
                     "{report:?}"
                 );
-                self.confirm(&id, at);
+                self.jobs.get_mut(&id).unwrap().nodes.remove(&at);
+                self.confirm(&id, &name(at));
             }
         }
     }
 
-    fn confirm(&mut self, id: &JobId, at: usize) {
+    fn confirm(&mut self, id: &JobId, who: &NodeName) {
         let now = self.now();
         let confirmed = self.controller.change(now, |pool, now| {
-            Ok::<_, PoolError>(((), Some(pool.confirm(id, &name(at), now)?)))
+            Ok::<_, PoolError>(((), Some(pool.confirm(id, who, now)?)))
         });
         confirmed.unwrap();
-        let job = self.jobs.get_mut(id).unwrap();
-        job.nodes.remove(&at);
-        if job.nodes.is_empty() {
+        let job = &self.jobs[id];
+        if job.nodes.is_empty() && !job.reserved {
             self.jobs.remove(id);
         }
     }
@@ -194,6 +249,7 @@ impl Scene {
             Ok::<_, ReserveError>(((), reserved.event))
         });
         assert!(late.unwrap_err().is_deposed());
+        self.recover();
     }
 
     /// A node dies, and its jobs with it.
@@ -211,7 +267,7 @@ impl Scene {
     }
 
     fn step(&mut self) {
-        match self.roll(10) {
+        match self.roll(14) {
             0..=3 => self.start(),
             4..=5 if !self.jobs.is_empty() => {
                 let at = self.roll(self.jobs.len());
@@ -230,11 +286,18 @@ impl Scene {
                     self.cluster.boot(at).unwrap();
                 }
             }
-            _ => self.epilogs(),
+            8..=9 => self.epilogs(),
+            10 if self.roll(4) == 0 => {
+                let forget = [Forget::Nothing, Forget::Tokens, Forget::Everything];
+                let forget = forget[self.roll(forget.len())];
+                self.site.restart(forget);
+            }
+            _ => self.collectives(),
         }
     }
 
-    /// On each node that runs, services show VNIs of jobs that the controller knows there.
+    /// On each node that runs, services show VNIs of jobs that the controller knows there, and
+    /// trees are of such jobs.
     fn check(&self) {
         for at in 0..NODES {
             for vni in self.shown(at) {
@@ -245,10 +308,19 @@ impl Scene {
         }
         let vnis: BTreeSet<_> = self.jobs.values().map(|job| job.vni).collect();
         assert_eq!(vnis.len(), self.jobs.len(), "a VNI has two jobs");
+        for (job, vni) in self.site.trees() {
+            let known = &self.jobs[&job];
+            assert!(known.reserved, "a tree of {job}");
+            assert_eq!(vni, u64::from(known.vni.get()));
+        }
     }
 }
 
-fn play(seed: u64) -> (u32, u32) {
+fn step() -> StepId {
+    StepId::new("0").unwrap()
+}
+
+fn play(seed: u64) -> [u32; 3] {
     let mut scene = Scene::new(seed);
     while scene.started < JOBS {
         scene.step();
@@ -271,6 +343,9 @@ fn play(seed: u64) -> (u32, u32) {
     while !scene.jobs.is_empty() {
         scene.epilogs();
     }
+    while !scene.site.api().model().state().is_quiet() {
+        scene.recover();
+    }
     for at in 0..NODES {
         let there = scene.cluster.node(at).unwrap();
         assert_eq!(user_services(&there), [], "node {at}");
@@ -283,16 +358,19 @@ fn play(seed: u64) -> (u32, u32) {
     let pool: &VniPool = scene.controller.pool();
     let metrics = pool.metrics(Timestamp::from_millis(scene.now));
     assert_eq!((metrics.free, metrics.total), (16, 16));
-    (scene.deaths, scene.restarts)
+    [scene.deaths, scene.restarts, scene.trees]
 }
 
 #[test]
 fn nothing_is_left_and_nothing_used_twice() {
     let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
-    let (mut deaths, mut restarts) = (0, 0);
+    let mut seen = [0; 3];
     for seed in 1..if full { 400 } else { 9 } {
-        let (died, restarted) = play(seed);
-        (deaths, restarts) = (deaths + died, restarts + restarted);
+        for (all, more) in seen.iter_mut().zip(play(seed)) {
+            *all += more;
+        }
     }
-    assert!(deaths > 20 && restarts > 20, "nothing went wrong");
+    let [deaths, restarts, trees] = seen;
+    println!("{deaths} deaths, {restarts} restarts, {trees} trees");
+    assert!(deaths > 20 && restarts > 20 && trees > 100, "{seen:?}");
 }

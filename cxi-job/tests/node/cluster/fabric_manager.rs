@@ -1,0 +1,118 @@
+//! A fabric manager in process: requests and answers get lost, tokens and reservations, too.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use cxi_fabric_manager::api::{Api, Request};
+use cxi_fabric_manager::{Config, Forget};
+use cxi_job::JobId;
+use cxi_job::collectives::{Certificate, Reservation};
+use cxi_job::fabric::{
+    Credentials, FabricManager, HttpAnswer, HttpRequest, Method, Patience, Session, Transport,
+    TransportError,
+};
+use tempfile::TempDir;
+
+use crate::support::Dice;
+
+const URL: &str = "http://fm";
+const CLUSTER: &str = "alpha";
+
+/// Every request is made once, so that what happens does not depend on time.
+const ONCE: Patience = Patience {
+    attempt: Duration::ZERO,
+    deadline: Duration::ZERO,
+    pause: Duration::ZERO,
+};
+
+#[derive(Debug)]
+struct Lossy {
+    api: Mutex<Api>,
+    dice: Mutex<Dice>,
+}
+
+impl Transport for Lossy {
+    fn send(&self, request: &HttpRequest<'_>, _: Duration) -> Result<HttpAnswer, TransportError> {
+        let fate = self.dice.lock().unwrap().roll(16);
+        if fate == 0 {
+            return Err(TransportError::Timeout);
+        }
+        let method = match request.method {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+            other => panic!("{other:?}"),
+        };
+        let authorization = request.authorization.unwrap_or_default().to_owned();
+        let request = Request {
+            method: method.to_owned(),
+            path: request.url.strip_prefix(URL).unwrap().to_owned(),
+            headers: vec![("Authorization".to_owned(), authorization)],
+            body: request.body.unwrap_or_default().as_bytes().to_vec(),
+        };
+        let (answer, _) = self.api.lock().unwrap().handle(&request, Duration::ZERO);
+        if fate == 1 {
+            return Err(TransportError::Timeout);
+        }
+        Ok(HttpAnswer {
+            status: answer.status,
+            body: answer.body,
+        })
+    }
+}
+
+/// The fabric manager and what a workload manager has of it.
+pub(super) struct Site {
+    server: Arc<Lossy>,
+    files: TempDir,
+}
+
+impl Site {
+    pub(super) fn new(seed: u64) -> Self {
+        let config = Config::default();
+        let files = TempDir::new().unwrap();
+        std::fs::write(files.path().join("passwd"), &config.access.password).unwrap();
+        let server = Arc::new(Lossy {
+            api: Mutex::new(Api::new(config).unwrap()),
+            dice: Mutex::new(Dice(seed)),
+        });
+        Self { server, files }
+    }
+
+    pub(super) fn api(&self) -> MutexGuard<'_, Api> {
+        self.server.api.lock().unwrap()
+    }
+
+    /// The client of a controller that has just started.
+    pub(super) fn client(&self) -> FabricManager {
+        let credentials = Credentials::basic(Some(self.files.path()));
+        let server = Arc::<Lossy>::clone(&self.server);
+        let cluster = CLUSTER.parse().unwrap();
+        let client = FabricManager::new(URL, cluster, credentials, server, Certificate::System);
+        client.unwrap().patience(ONCE)
+    }
+
+    /// A process of a job.
+    pub(super) fn session(&self, reservation: &Reservation) -> Session {
+        let server = Arc::<Lossy>::clone(&self.server);
+        Session::new(reservation.clone(), server).patience(ONCE)
+    }
+
+    pub(super) fn restart(&self, forget: Forget) {
+        self.api().restart(forget);
+    }
+
+    /// The trees, each with its job and its VNI.
+    pub(super) fn trees(&self) -> Vec<(JobId, u64)> {
+        let api = self.api();
+        api.model().check().unwrap();
+        let trees = api.model().active_trees().map(|(_, tree)| {
+            let request = tree.request();
+            let (cluster, job) = request.job.split_once('-').unwrap();
+            assert_eq!(cluster, CLUSTER);
+            (JobId::new(job).unwrap(), request.vni)
+        });
+        trees.collect()
+    }
+}
