@@ -26,8 +26,22 @@ named_files() {
     return "$found"
 }
 
+# Each promise of SECURITY.md names a file, and tests that exist.
+named_tests() {
+    local name found=0
+    if grep -E '^\| ' SECURITY.md | grep -vE '^\| (promised|---) ' | grep -vE '\|[^|]*`[^`]+/[^`]+\.rs`[^|]*\|$'; then
+        echo "SECURITY.md: no file with tests"
+        found=1
+    fi
+    for name in $(grep -oE '`[a-z0-9]+(_[a-z0-9]+){2,}`' SECURITY.md | tr -d '`' | sort -u); do
+        git grep -qE "fn $name\(" -- '*.rs' || { echo "SECURITY.md: there is no test $name"; found=1; }
+    done
+    return "$found"
+}
+
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
 step "scripts" shell_scripts
 step "files that documents name exist" named_files
+step "tests that SECURITY.md names exist" named_tests
 step "unsafe code is where the design says" unsafe_files

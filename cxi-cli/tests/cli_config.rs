@@ -86,6 +86,10 @@ fn a_wrong_file_is_refused_with_its_line() {
         ),
         ("wait = \"1m\nfloor = 2\n", "line 1: invalid basic string, expected `\"`".to_owned()),
         ("wait = \"1m\"\nwait = \"2m\"\n", "line 2: duplicate key".to_owned()),
+        (
+            "\"node.lock\" = \"/a\"\n[node]\nlock = \"/b\"\n",
+            "line 1: node.lock is set on line 3, too".to_owned(),
+        ),
     ];
     for (text, message) in cases {
         let file = node.write("cxi.toml", text);

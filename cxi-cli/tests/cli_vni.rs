@@ -315,3 +315,15 @@ fn many_at_a_time_never_get_the_same() {
     assert_eq!(different.len(), 16);
     assert_eq!(pool.show()["reserved"], 16);
 }
+
+#[test]
+fn vnis_that_rest_are_not_said_to_be_free() {
+    let pool = Pool::new("1024-65535");
+    pool.vni(&["configure", "1024-65535", "--rest=30s"]).done();
+    pool.vni(&["reserve", "job1"]).done();
+    pool.vni(&["release", "job1", "--nodes=n1"]).done();
+    assert_eq!(
+        pool.vni(&["confirm", "job1", "--node=n1"]).done(),
+        "Job job1 has no VNIs any more: they rest for 30s before they may be used again\n"
+    );
+}

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::process::Command;
 
 use common::cluster::Cluster;
 
@@ -297,6 +298,19 @@ fn a_record_that_others_can_write_is_not_believed() {
         ),
     );
     assert_eq!(node.services(), 0);
+    fs::remove_file(&record).unwrap();
+    let pipe = Command::new("mkfifo")
+        .args(["-m", "644"])
+        .arg(&record)
+        .status();
+    assert!(pipe.unwrap().success());
+    node.prolog("1").refused(
+        2,
+        &format!(
+            "error: {}: not a record: expected a regular file",
+            record.display()
+        ),
+    );
     let said = cluster.reserve("../1", "n1");
     assert!(said.err.contains("expected no slash"), "{}", said.err);
 }

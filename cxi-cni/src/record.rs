@@ -1,13 +1,15 @@
 //! What attachments have: a file for each, written before anything is allocated.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use cxi::Vni;
+use cxi::{Vni, kernel_file};
 use cxi_job::lock::LockGuard;
 use cxi_job::{FileLock, Grant};
+use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
@@ -104,7 +106,8 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Opens the directory, which is made if it is missing.
+    /// Opens the directory, which is made if it is missing. What others could write there is not
+    /// believed.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
         let create = |directory, mode| {
             let mut builder = fs::DirBuilder::new();
@@ -114,7 +117,19 @@ impl Records {
         let above = directory.parent().unwrap_or(directory);
         let made = create(above, 0o755).and_then(|()| create(directory, 0o700));
         made.map_err(|error| io_error(directory, "created", &error))?;
-        let boot = fs::read_to_string(BOOT_ID)
+        let metadata =
+            fs::metadata(directory).map_err(|error| io_error(directory, "read", &error))?;
+        if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+            return Err(Error::new(
+                Code::Io,
+                format!(
+                    "{}: other users may write it: expected a directory of this user, mode 755 or \
+                     700",
+                    directory.display()
+                ),
+            ));
+        }
+        let boot = kernel_file::read(Path::new(BOOT_ID))
             .map_err(|error| io_error(Path::new(BOOT_ID), "read", &error))?;
         Ok(Self {
             directory: directory.to_owned(),
@@ -154,17 +169,22 @@ impl Records {
     }
 
     fn load(&self, path: &Path) -> Result<Option<Record>, Error> {
-        let text = match fs::read_to_string(path) {
+        let text = match kernel_file::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|error| io_error(path, "read", &error))?,
         };
-        let record: Record = serde_json::from_str(&text).map_err(|error| {
+        let wrong = |what: &dyn fmt::Display| {
             Error::new(
                 Code::Decoding,
-                format!("{}: not a record of an attachment: {error}", path.display()),
+                format!("{}: not a record of an attachment: {what}", path.display()),
             )
             .details("Destroy the services of its network namespace, then remove the file.")
-        })?;
+        };
+        let record: Record = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        // It names the file that is removed in the end.
+        if self.path(&record.attachment) != path {
+            return Err(wrong(&"it names another attachment than its file"));
+        }
         if record.boot == self.boot {
             return Ok(Some(record));
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cxi::Vni;
+use cxi::{Vni, kernel_file};
 use cxi_job::IdSet;
 use serde::Deserialize;
 
@@ -199,7 +199,7 @@ fn filled(path: &str, container: &Container) -> Result<String, Error> {
 
 fn from_file(path: &Path) -> Result<VniList, Error> {
     let name = path.display().to_string();
-    match fs::read_to_string(path) {
+    match kernel_file::read(path) {
         Ok(text) => parse(&name, &text),
         // It is unknown whether the pod wants none or the agent is late.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::new(

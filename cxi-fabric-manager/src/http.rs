@@ -103,7 +103,7 @@ fn read_head(reader: &mut BufReader<TcpStream>) -> io::Result<Request> {
 }
 
 fn read_exact(reader: &mut impl Read, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
-    if body.len() as u64 + length > LONGEST_BODY {
+    if length > LONGEST_BODY.saturating_sub(body.len() as u64) {
         return Err(malformed(format!(
             "the body is longer than {LONGEST_BODY} bytes"
         )));
@@ -117,6 +117,8 @@ fn read_exact(reader: &mut impl Read, length: u64, body: &mut Vec<u8>) -> io::Re
 
 fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
+    // Sizes and trailers, too, end somewhere.
+    let reader = &mut reader.take(2 * LONGEST_BODY);
     loop {
         let line = read_line(reader)?;
         let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(&line) else {
@@ -136,7 +138,7 @@ fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
     }
 }
 
-fn read_line(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     reader.take(LONGEST_HEAD).read_until(b'\n', &mut line)?;
     if line.ends_with(b"\r\n") {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn accept(
     stop: &AtomicBool,
     serve: &(impl Fn(TcpStream) + Clone + Send + 'static),
 ) {
-    let connections = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::new(());
     for stream in listener.incoming() {
         if stop.load(Ordering::SeqCst) {
             return;
@@ -74,17 +74,15 @@ fn accept(
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        if connections.load(Ordering::Relaxed) >= MOST_CONNECTIONS {
+        // Itself, and one for each thread, however that ends.
+        if Arc::strong_count(&connections) > MOST_CONNECTIONS {
             continue;
         }
-        connections.fetch_add(1, Ordering::Relaxed);
-        let (serve, ended) = (serve.clone(), Arc::clone(&connections));
-        let thread = thread::Builder::new().spawn(move || {
+        let (serve, connection) = (serve.clone(), Arc::clone(&connections));
+        // Without a thread the connection is closed.
+        let _ = thread::Builder::new().spawn(move || {
             serve(stream);
-            ended.fetch_sub(1, Ordering::Relaxed);
+            drop(connection);
         });
-        if thread.is_err() {
-            connections.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }

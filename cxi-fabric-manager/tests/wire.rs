@@ -312,6 +312,11 @@ fn what_is_no_http_is_answered_or_left() {
         status(b"POST /token HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").unwrap(),
         "400"
     );
+    // Sizes that overflow when they are added to what is there.
+    let most = "ffffffffffffffff";
+    let huge =
+        format!("POST /token HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n{most}\r\n");
+    assert_eq!(status(huge.as_bytes()).unwrap(), "400");
     let long = [b"GET /".as_slice(), &vec![b'a'; 70_000]].concat();
     assert!(exchange(manager.address(), &long).is_ok_and(|text| text.starts_with("HTTP/1.1 400")));
     assert_eq!(status(b"BREW /pot HTTP/1.1\r\n\r\n").unwrap(), "404");

@@ -135,7 +135,9 @@ mod tests {
             let reachable = Reachable::default();
             let (first, address) = memory();
             follow(&reachable, give, Some(&first), DONE).unwrap();
+            assert_eq!(Arc::strong_count(&first), 2, "it is held once");
             follow(&reachable, give, Some(&first), DONE).unwrap();
+            assert_eq!(Arc::strong_count(&first), 2, "it is held once");
             drop(first);
             assert!(is_kept(address), "{give}");
             for failure in [Err(Errno::EBUSY), Ok(4)] {

@@ -9,6 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -30,6 +31,8 @@ const SOCKET: &str = "control";
 const LONGEST_ORDER: u64 = 1 << 16;
 /// Connections at a time: one for each program that was entered, and some for `ctl`.
 const CONNECTIONS: usize = 1000;
+/// How long nobody is let in after somebody could not be.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A directory with the socket of a node.
 #[derive(Debug)]
@@ -84,7 +87,12 @@ impl Control {
             .name("control".to_owned())
             .spawn(move || {
                 let seats = Arc::new(());
-                for connection in self.listener.incoming().flatten() {
+                for connection in self.listener.incoming() {
+                    let Ok(connection) = connection else {
+                        // Out of descriptors, for one: others will be closed.
+                        thread::sleep(PAUSE);
+                        continue;
+                    };
                     let (served, seat) = (Arc::clone(&served), Arc::clone(&seats));
                     let taken = Arc::strong_count(&seats) - 1;
                     let _ = thread::Builder::new()

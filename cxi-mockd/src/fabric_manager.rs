@@ -1,6 +1,5 @@
 //! `cxi-mock fabric-manager`.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cli::print;
 use super::error::{Doing, ServeError};
+use super::input;
 use super::launch;
 use super::signals::Signals;
 
@@ -66,7 +66,6 @@ pub(crate) fn urls(manager: &FabricManager) -> Value {
 
 /// Reads a configuration.
 pub(crate) fn read(path: &Path) -> Result<Config, ServeError> {
-    let text = fs::read_to_string(path).doing(|| format!("read {}", path.display()))?;
-    serde_json::from_str(&text)
+    serde_json::from_slice(&input::read(path)?)
         .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))
 }

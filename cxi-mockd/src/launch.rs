@@ -19,6 +19,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_pdeathsig};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid, getppid};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::children;
 use super::error::{Doing, ServeError};
@@ -163,8 +164,18 @@ pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
     }
 }
 
-/// Waits until somebody wants this process to end.
+/// Waits until somebody wants this process to end, which serves and starts no program.
 pub(crate) fn until_ended(signals: &Signals) -> Result<(), ServeError> {
+    // Every device that a program opens takes two descriptors here. The most that this user may
+    // have; a program would inherit that.
+    let descriptors = getrlimit(Resource::Nofile);
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: descriptors.maximum,
+            ..descriptors
+        },
+    );
     loop {
         wait(signals, None)?;
         while let Some(arrived) = signals.next() {

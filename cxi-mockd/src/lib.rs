@@ -18,6 +18,7 @@ mod fabric_manager;
 mod file_args;
 mod files;
 mod fuse;
+mod input;
 mod interrupts;
 mod launch;
 mod memory;

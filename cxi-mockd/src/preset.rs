@@ -1,20 +1,20 @@
 //! Services that a node has from the start, as a site's boot scripts would make them.
 
-use std::fs;
 use std::path::Path;
 
 use cxi::{Device, DeviceId, ServiceSpec};
 use cxi_mock::{Credentials, MockNode};
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
 
-use super::error::{Doing, ServeError};
+use super::error::ServeError;
+use super::input;
 
 /// Makes the services of a file on each NIC, in its order.
 pub(crate) fn make(node: &MockNode, path: &Path) -> Result<(), ServeError> {
     let at = |error: &dyn std::fmt::Display| {
         ServeError::Input(format!("--preset: {}: {error}", path.display()))
     };
-    let text = fs::read_to_string(path).doing(|| format!("read {}", path.display()))?;
+    let text = String::from_utf8(input::read(path)?).map_err(|error| at(&error))?;
     // HPE's templates repeat keys, for lists.
     let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
     let specs: Vec<ServiceSpec> =

@@ -1,11 +1,11 @@
 //! Reads how the NICs are to be set up: a configuration file and `--set`.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::error::{Doing, ServeError};
+use super::error::ServeError;
+use super::input;
 use super::sysfs::switch;
 use cxi_mock::{ModuleParameters, NicConfig};
 
@@ -23,7 +23,7 @@ pub(crate) enum Setup {
 /// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
 /// lists. What is left out has its default.
 pub(crate) fn read(path: &Path) -> Result<Setup, ServeError> {
-    let text = fs::read(path).doing(|| format!("read {}", path.display()))?;
+    let text = input::read(path)?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
     parsed
         .and_then(from_value)

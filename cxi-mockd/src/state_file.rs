@@ -3,15 +3,16 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{Doing, ServeError};
+use super::input;
 use cxi_mock::{MockCluster, MockNode, NodeSnapshot, SnapshotHeader};
 
 /// The file of a served node, which no other node may use in the meantime.
@@ -29,7 +30,10 @@ impl StateFile {
             .write(true)
             .create(true)
             .truncate(false)
+            // Neither waits for whoever reads a pipe, nor follows a link of somebody else's.
+            .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW).bits())
             .open(&beside)
+            .and_then(regular)
             .doing(|| format!("open the lock {}", beside.display()))?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => Ok(Self {
@@ -72,7 +76,11 @@ impl StateFile {
         restore: impl FnOnce(Value) -> Result<T, String>,
     ) -> Result<Option<T>, ServeError> {
         let path = self.path.display();
-        let text = match fs::read(&self.path) {
+        let open = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(&self.path);
+        let text = match open.and_then(regular).and_then(input::bounded) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.doing(|| format!("read {path}"))?,
         };
@@ -126,10 +134,11 @@ impl fmt::Debug for Saver {
     }
 }
 
-/// Replaces a file, which stays its owner's. What a killed writer left behind is overwritten.
+/// Replaces a file, which stays its owner's. What a killed writer left behind is removed.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let part = beside(path, "new");
-    let mut file = File::create(&part)?;
+    let make = || OpenOptions::new().write(true).create_new(true).open(&part);
+    let mut file = make().or_else(|_| fs::remove_file(&part).and_then(|()| make()))?;
     if let Ok(before) = fs::metadata(path) {
         file.set_permissions(before.permissions())?;
         // Only root may give a file away, and nobody else replaces one of another user.
@@ -163,4 +172,15 @@ fn snapshot(value: Value) -> Result<NodeSnapshot, String> {
     let header = SnapshotHeader::deserialize(&value).map_err(|error| error.to_string())?;
     header.check().map_err(|error| error.to_string())?;
     serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// A file that is one, and not a pipe or a device.
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "not a regular file",
+    ))
 }

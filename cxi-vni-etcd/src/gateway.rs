@@ -13,6 +13,8 @@ use ureq::Agent;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may be: far more than a page of the longest records that etcd takes.
+const LONGEST: u64 = 256 << 20;
 
 /// Bytes as the gateway represents them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +188,8 @@ impl Gateway {
                 source => GatewayError::Lost { url: url(), source },
             })?;
         let lost = |source| GatewayError::Lost { url: url(), source };
-        let text = answer.into_body().read_to_string().map_err(lost)?;
+        let body = answer.into_body().into_with_config().limit(LONGEST);
+        let text = body.read_to_string().map_err(lost)?;
         serde_json::from_str(&text).map_err(|error| lost(io::Error::from(error).into()))
     }
 }

@@ -7,8 +7,8 @@ use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
 
-/// Records that are read in one request.
-const PAGE: u32 = 1000;
+/// Records that are read in one request. One may name all nodes of a large machine.
+const PAGE: u32 = 100;
 
 /// The log of a VNI pool in etcd.
 #[derive(Debug)]
@@ -83,7 +83,14 @@ impl EventLog for EtcdLog {
                     let prefix = &self.prefix;
                     LogError(format!("{prefix}: not a change of a pool: {error}").into())
                 })?;
-                last = record.event.sequence;
+                let sequence = record.event.sequence;
+                if sequence <= last {
+                    let prefix = &self.prefix;
+                    return Err(LogError(
+                        format!("{prefix}: change {sequence} comes behind change {last}").into(),
+                    ));
+                }
+                last = sequence;
                 records.push(record);
             }
             if !page.more || page.kvs.is_empty() {

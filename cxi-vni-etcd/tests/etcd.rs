@@ -5,7 +5,11 @@ mod proxy;
 mod server;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cxi::Vni;
 use cxi_job::JobId;
 use cxi_job::pool::log::{EventLog as _, Record, SharedPool, check};
@@ -38,6 +42,45 @@ fn a_long_log_is_read_whole() {
     }
     assert_eq!(log.load(0).unwrap(), records);
     assert_eq!(log.load(1004).unwrap(), records[1004..]);
+}
+
+/// Somebody else wrote there, or the server lies: the first page comes again and again.
+#[test]
+fn a_log_that_is_not_in_order_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let record = Record {
+        epoch: 0,
+        writer: "one".to_owned(),
+        event: Event::new(1, at(1), Change::Reconfigured { config: config() }),
+    };
+    let value = STANDARD.encode(serde_json::to_vec(&record).unwrap());
+    let page = format!(r#"{{"kvs":[{{"value":"{value}"}}],"more":true}}"#);
+    let length = page.len();
+    let server = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(&stream);
+            let (mut line, mut sent) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+                let length = line.to_lowercase();
+                if let Some(length) = length.strip_prefix("content-length:") {
+                    sent = length.trim().parse().unwrap();
+                }
+            }
+            reader.read_exact(&mut vec![0; sent]).unwrap();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+            write!(&stream, "{head} {length}\r\n\r\n{page}").unwrap();
+        }
+    });
+    let error = EtcdLog::new(&url, "/pool").load(0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read the log of the pool: /pool: change 1 comes behind change 1"
+    );
+    server.join().unwrap();
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! Reading files that the kernel generates: short, and not always text.
+//! Reading short files that others write, the kernel among them: not always text, and not always
+//! files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Far more than any file of sysfs or of a process has. Anything longer, such as a link to
-/// `/dev/zero`, is not one of the kernel's files.
+/// Far more than any file of sysfs, of a process or of a job has. Anything longer, such as a link to
+/// `/dev/zero`, is not one of those.
 const LONGEST: u64 = 1 << 16;
 
 /// Opens a file without blocking, even if it is a pipe that nobody writes to.
@@ -32,7 +33,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let length = open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
     if length as u64 > LONGEST {
-        let message = format!("expected a file of the kernel's, at most {LONGEST} bytes");
+        let message = format!("too long: expected at most {LONGEST} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -46,7 +47,7 @@ mod tests {
     fn a_file_without_end_is_refused() {
         assert_eq!(
             read(Path::new("/dev/zero")).unwrap_err().to_string(),
-            "expected a file of the kernel's, at most 65536 bytes"
+            "too long: expected at most 65536 bytes"
         );
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("status");

@@ -104,6 +104,17 @@ pub fn count(device: &CharDev) -> Result<u32, CommandError> {
     Ok(execute(device, &SvcListGetCmd::new())?.count)
 }
 
+/// Opens the device so many times, and keeps the files open until the end of the process.
+///
+/// # Errors
+///
+/// What `open(2)` says.
+pub fn open_often(path: &Path, times: usize) -> Result<(), Problem> {
+    let files: Result<Vec<_>, _> = (0..times).map(|_| open(path)).collect();
+    std::mem::forget(files?);
+    Ok(())
+}
+
 /// Allocates, uses and destroys a service once, through the real transport.
 ///
 /// # Errors

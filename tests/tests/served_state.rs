@@ -3,9 +3,10 @@
 mod node;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::process::Command;
 
-use node::{CLIENT, DEVICE, Directory, Served, printed, run, server, skip};
+use node::{CLIENT, DEVICE, Directory, SERVER, Served, printed, run, server, skip};
 
 #[test]
 fn state_lives_on_in_a_file() {
@@ -95,6 +96,54 @@ fn a_state_file_has_one_node_and_survives_its_kill() {
         .collect();
     left.sort();
     assert_eq!(left, ["state.json", "state.json.lock"]);
+}
+
+#[test]
+fn what_is_no_state_file_is_neither_waited_for_nor_followed() {
+    need_node!();
+    let directory = Directory::new();
+    let pipe = directory.join("pipe");
+    for name in ["pipe", "file.lock"] {
+        let made = Command::new("mkfifo").arg(directory.join(name)).status();
+        assert!(made.expect("mkfifo runs").success());
+    }
+    let serve = |file: &str| {
+        // The server takes other signals as orders.
+        let output = Command::new("timeout")
+            .args(["-s", "KILL", "60", SERVER, "run", "--state", file, "--"])
+            .args([CLIENT, "allocate", DEVICE, "77", "0"])
+            .output();
+        output.expect("timeout runs")
+    };
+    let zero = directory.join("zero");
+    symlink("/dev/zero", &zero).expect("a link");
+    for file in [pipe, directory.join("file"), zero] {
+        let output = serve(&file);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("cannot"), "{text}");
+    }
+    let victim = directory.join("victim");
+    fs::write(&victim, "precious").expect("a file");
+    let state = directory.join("state.json");
+    symlink(&victim, format!("{state}.new")).expect("a link");
+    printed(&serve(&state));
+    assert_eq!(
+        fs::read_to_string(&victim).expect("it is there"),
+        "precious"
+    );
+    assert!(fs::symlink_metadata(&state).is_ok_and(|state| state.is_file()));
+}
+
+#[test]
+fn what_is_read_has_an_end() {
+    need_node!();
+    for option in ["--config", "--preset"] {
+        let output = run(&[option, "/dev/zero", "--", "true"]);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("too long"), "{text}");
+    }
 }
 
 #[test]

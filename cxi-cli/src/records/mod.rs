@@ -14,12 +14,13 @@
 pub(crate) mod controller;
 pub(crate) mod node;
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use cxi_job::JobId;
+use nix::libc::O_NONBLOCK;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -52,12 +53,23 @@ fn name_of(job: &JobId) -> Result<&str, Failure> {
 /// Reads a record; `None` if there is none. One that others than its owner could have written is
 /// nobody's word.
 fn read<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    // A pipe would be waited for.
+    let open = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NONBLOCK)
+        .open(path);
+    let opened = open.and_then(|file| Ok((file.metadata()?, file)));
     let (metadata, file) = match opened {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(cannot(path, "be read", &error)),
     };
+    if !metadata.is_file() {
+        return Err(Failure::bad_input(format!(
+            "{}: not a record: expected a regular file",
+            path.display()
+        )));
+    }
     if metadata.mode() & 0o022 != 0 {
         return Err(Failure::bad_input(format!(
             "{}: group or others may write it: expected mode 644",

@@ -3,5 +3,6 @@
 mod attachments;
 mod bad_input;
 mod crash;
+mod records;
 mod support;
 mod vni_sources;

@@ -148,7 +148,7 @@ impl Door {
         self.given += 1;
         let token = format!("token-{:08}", self.given);
         let bearer = Bearer {
-            until: now + Duration::from_secs(*token_seconds),
+            until: now.saturating_add(Duration::from_secs(*token_seconds)),
             requests: *token_requests,
         };
         self.tokens.retain(|_, bearer| now < bearer.until);

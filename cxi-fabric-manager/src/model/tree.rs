@@ -180,7 +180,7 @@ impl Model {
         let phase = if creation.is_zero() {
             Phase::Active
         } else {
-            Phase::Creating(now + creation)
+            Phase::Creating(now.saturating_add(creation))
         };
         let tree = Tree {
             request,
@@ -231,7 +231,7 @@ impl Model {
         match tree.phase {
             Phase::Deleting(until) if now < until => return Err(Refusal::Busy("deleted")),
             Phase::Creating(_) | Phase::Active if !deletion.is_zero() => {
-                tree.phase = Phase::Deleting(now + deletion);
+                tree.phase = Phase::Deleting(now.saturating_add(deletion));
                 return Err(Refusal::Busy("deleted"));
             }
             _ => {}
@@ -244,7 +244,7 @@ impl Model {
         self.trees.remove(&id);
         let rest = self.settings.rest();
         if !rest.is_zero() {
-            self.resting.insert(id, now + rest);
+            self.resting.insert(id, now.saturating_add(rest));
         }
     }
 

@@ -59,14 +59,20 @@ impl fmt::Debug for HttpRequest<'_> {
     }
 }
 
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An answer. Its `Debug` form does not show the body, which may be a token.
+#[derive(Clone, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "transports make it")]
 pub struct HttpAnswer {
     /// The status.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for HttpAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} bytes", self.status, self.body.len())
+    }
 }
 
 /// Why no answer was received.

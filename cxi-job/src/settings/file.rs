@@ -52,7 +52,11 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
         let expected = "expected a text, a number, true or false, or a list of these";
         let value = plain(value).ok_or_else(|| wrong(start, format!("{name}: {expected}")))?;
         let line = line(text, start);
-        settings.in_file.insert(name, InFile { text: value, line });
+        let entry = InFile { text: value, line };
+        if let Some(before) = settings.in_file.insert(name.clone(), entry) {
+            let what = format!("{name} is set on line {}, too", before.line);
+            return Err(wrong(start, what));
+        }
     }
     Ok(settings)
 }

@@ -3,5 +3,6 @@
 
 mod life;
 mod recovery;
+mod seen;
 mod support;
 mod traps;

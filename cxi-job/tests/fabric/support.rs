@@ -49,23 +49,27 @@ impl Site {
     }
 
     pub(crate) fn client_with(&self, credentials: Credentials) -> FabricManager {
-        let cluster = "alpha".parse().unwrap();
-        let url = self.mock.url();
-        let client = FabricManager::new(&url, cluster, credentials, http(), Certificate::System);
-        client.unwrap().patience(PATIENCE)
+        client(&self.mock.url(), credentials, http())
     }
 
     /// A client of another server, with the password of this one.
     pub(crate) fn client_at(&self, url: &str) -> FabricManager {
-        let credentials = Credentials::basic(Some(self.files.path()));
-        let cluster = "alpha".parse().unwrap();
-        let client = FabricManager::new(url, cluster, credentials, http(), Certificate::System);
-        client.unwrap().patience(PATIENCE)
+        client(url, Credentials::basic(Some(self.files.path())), http())
     }
 
     pub(crate) fn client(&self) -> FabricManager {
         self.client_with(self.oauth())
     }
+}
+
+pub(crate) fn client(
+    url: &str,
+    credentials: Credentials,
+    transport: Arc<dyn Transport>,
+) -> FabricManager {
+    let cluster = "alpha".parse().unwrap();
+    let client = FabricManager::new(url, cluster, credentials, transport, Certificate::System);
+    client.unwrap().patience(PATIENCE)
 }
 
 pub(crate) fn http() -> Arc<dyn Transport> {

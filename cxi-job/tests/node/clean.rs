@@ -5,10 +5,10 @@ use std::time::Duration;
 use cxi::driver::Quirks;
 use cxi::{Device, Limits, Member, ServiceSpec, VniRange};
 use cxi_job::clean::{KeepReason, OrphanReason};
-use cxi_job::{CleanPolicy, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+use cxi_job::{JobRequest, Node, ReleaseOptions, ReleaseStatus};
 
 use crate::support::{
-    FakeClock, allocate, cxi, devices, id, job, mock, mortal, node, user_services, vni,
+    FakeClock, allocate, cxi, devices, id, job, mock, mortal, node, pool, user_services, vni,
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -29,7 +29,7 @@ fn clean_spares_what_is_not_an_orphan() {
     services
         .create(&system.limits(Limits::default()).build().unwrap())
         .unwrap();
-    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let policy = pool();
     let policy = policy
         .keep_services([(cxi(1), id(2))])
         .keep_vnis(&"1025".parse().unwrap());
@@ -86,7 +86,7 @@ fn clean_finds_all_after_death_at_any_point() {
             left_over += left.len();
             let clock = FakeClock::default();
             let options = ReleaseOptions::until(MINUTES).clock(&clock);
-            let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+            let policy = pool();
             let policy = policy.unfinished(Some(SECOND));
             let clean = node(&mock).clean(&policy, &options).unwrap();
             assert_eq!(
@@ -124,7 +124,7 @@ fn an_unfinished_service_gets_time_to_be_finished() {
         .member(Member::Uid(1000))
         .unrestricted_vnis();
     let service = services.create(&spec.build().unwrap()).unwrap();
-    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let policy = pool();
     let policy = policy.unfinished(Some(SECOND));
 
     let spare = policy.clone().unfinished(None);
@@ -174,7 +174,7 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
     domain.close().unwrap();
     lni.close().unwrap();
 
-    let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+    let policy = pool();
     let policy = policy.unfinished(Some(SECOND));
     let clock = FakeClock::default();
     let once = ReleaseOptions::once().clock(&clock);

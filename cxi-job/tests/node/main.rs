@@ -2,6 +2,7 @@
 
 mod accounting;
 mod allocate;
+mod around;
 mod audit;
 mod clean;
 #[cfg(feature = "fabric")]
@@ -17,6 +18,9 @@ mod parallel;
 mod rare;
 mod release;
 mod releases;
+mod reused_ids;
 mod rgids;
+mod second_prolog;
 mod soak;
 mod support;
+mod unfinished;

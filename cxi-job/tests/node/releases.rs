@@ -5,10 +5,12 @@ use std::time::Duration;
 use cxi::{Resource, TrafficClasses};
 use cxi_ioctl::{DriverRelease, Errno, Fault, Opcode};
 use cxi_job::limits::Mode;
-use cxi_job::{AuditOptions, CleanPolicy, Filter, ReleaseOptions, ReleaseStatus};
+use cxi_job::{AuditOptions, Filter, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{MockNode, NicConfig};
 
-use crate::support::{FakeClock, allocate, cxi, faulty, job, node, planned, user_services, vni};
+use crate::support::{
+    FakeClock, allocate, cxi, faulty, job, node, planned, pool, user_services, vni,
+};
 
 /// Runs a part of a job's life on two NICs of each release, and looks that nothing of it is left
 /// and that no driver was brought to undefined behaviour.
@@ -94,7 +96,7 @@ fn orphans_are_cleaned_and_the_node_is_audited() {
             .iter()
             .any(|finding| finding.to_string().contains("4034"));
         assert!(outside, "{release}: {:?}", audit.findings);
-        let policy = CleanPolicy::new("1024-65535".parse().unwrap());
+        let policy = pool();
         let clean = node.clean(&policy, &ReleaseOptions::once()).unwrap();
         let status = clean.release.map(|release| release.status());
         assert_eq!(status, Some(ReleaseStatus::Done), "{release}");

@@ -12,12 +12,10 @@ use std::time::{Duration, Instant};
 use cxi::Vni;
 use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
-use cxi_job::{
-    CleanPolicy, FileLock, Filter, IdSet, JobId, JobRequest, Node, ReleaseOptions, ReleaseStatus,
-};
+use cxi_job::{FileLock, Filter, IdSet, JobId, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::MockNode;
 
-use crate::support::{Dice, cxi, faulty, mock, mortal, node, user_services};
+use crate::support::{Dice, cxi, faulty, mock, mortal, node, pool, user_services};
 
 const NICS: u8 = 4;
 const WORKERS: u64 = 9;
@@ -144,7 +142,7 @@ impl Scene {
 
     fn clean(&self, node: &Node) {
         let records = || Ok(self.change(|books| books.records.clone()));
-        let policy = CleanPolicy::new("1024-65535".parse().unwrap()).live(&records);
+        let policy = pool().live(&records);
         let policy = policy.unfinished(Some(Duration::from_millis(1)));
         let options = ReleaseOptions::until(Duration::from_millis(2));
         let _ = node.clean(&policy, &options).unwrap();

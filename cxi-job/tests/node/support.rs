@@ -7,7 +7,7 @@ use std::time::Duration;
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
 use cxi_ioctl::{Errno, Faulty, Mapping, Request, Transport};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi_job::{Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
+use cxi_job::{CleanPolicy, Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
 
 pub(crate) const ROOT: Credentials = Credentials::root();
@@ -26,6 +26,11 @@ pub(crate) fn id(number: u32) -> ServiceId {
 
 pub(crate) fn mock(nics: u8) -> MockNode {
     MockNode::with_nics(nics, &NicConfig::new()).unwrap()
+}
+
+/// What cleans up VNIs that a scheduler assigns.
+pub(crate) fn pool() -> CleanPolicy<'static> {
+    CleanPolicy::new("1024-65535".parse().unwrap())
 }
 
 pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {

@@ -277,6 +277,7 @@ fn the_card_its_link_and_pci_express_are_in_sysfs() {
         ("fru/serial_number", "GR21120003\n"),
         ("uc/qspi_blob_version", "1.6.0.326\n"),
         ("net/hsn0/address", "02:00:00:00:00:12\n"),
+        ("net/hsn0.7/address", "02:00:00:00:00:12\n"),
         ("current_link_speed", "16.0 GT/s PCIe\n"),
         ("current_link_width", "16\n"),
         ("properties/current_esm_link_speed", "Disabled\n"),

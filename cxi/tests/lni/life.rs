@@ -352,5 +352,7 @@ fn counters_have_their_own_memory() {
     memory.write_u64(0, (0xff << 55) | (0x7f << 48)).unwrap();
     let value = counter.value();
     assert_eq!((value.success, value.failure), (0, 127));
+    counter.clear();
+    assert_eq!(memory.read_u64(0).unwrap(), 0);
     counter.doorbell().unwrap().ring(0, 1).unwrap();
 }

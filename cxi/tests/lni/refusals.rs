@@ -250,6 +250,22 @@ fn what_is_busy_is_named() {
 }
 
 #[test]
+fn memory_that_is_refused_is_not_a_counters() {
+    let nic = nic(DriverRelease::Main);
+    let (lni, fault) = faulty_lni(&nic);
+    let counter = lni.alloc_ct().unwrap();
+    let [memory, refused] = [3, 4].map(|count| {
+        let memory = DeviceMemory::new(8).unwrap();
+        memory.write_u64(0, count).unwrap();
+        Arc::new(memory)
+    });
+    counter.write_back_to(&memory).unwrap();
+    fault.inject(Fault::errno(Errno::EINVAL).on(Opcode::CT_WB_UPDATE));
+    let (errno, _) = said(counter.write_back_to(&refused));
+    assert_eq!((errno, counter.value().success), (Errno::EINVAL, 3));
+}
+
+#[test]
 fn a_window_that_cannot_be_mapped_is_said() {
     /// A device whose memory cannot be mapped.
     #[derive(Debug)]

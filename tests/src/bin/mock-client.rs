@@ -10,6 +10,7 @@ use cxi_tests::{allreduce, traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
+       mock-client open DEVICE TIMES
        mock-client churn DEVICE SERVICE
        mock-client allocate DEVICE VNI UID
        mock-client lni DEVICE SERVICE
@@ -114,6 +115,7 @@ fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<Stri
         ("storm", [process, threads, commands]) => {
             client::storm(path, number(process)?, number(threads)?, number(commands)?)?;
         }
+        ("open", [times]) => client::open_often(path, number(times)?)?,
         ("churn", [service]) => client::churn(path, number(service)?)?,
         ("windows", []) => {
             return Ok(match windows::are_private(path)? {

@@ -136,9 +136,26 @@ impl Served {
     }
 
     fn with(command: &str, options: &[&str]) -> Self {
+        Self::of(|dir| {
+            let mut server = server([command, "--dir", dir]);
+            server.args(options);
+            server
+        })
+    }
+
+    /// Starts a node below a shell that runs a script first.
+    pub fn after(script: &str) -> Self {
+        Self::of(|dir| {
+            let script = format!("{script}; exec \"$@\"");
+            let mut shell = Command::new("sh");
+            shell.args(["-euc", &script, "sh", SERVER, "serve", "--dir", dir]);
+            shell
+        })
+    }
+
+    fn of(make: impl FnOnce(&str) -> Command) -> Self {
         let directory = Directory::new();
-        let process = server([command, "--dir", &directory.join("node")])
-            .args(options)
+        let process = make(&directory.join("node"))
             .stdin(Stdio::null())
             .spawn()
             .expect("the server runs");

@@ -1,8 +1,6 @@
 //! A command on a pool of VNIs is killed at each system call that changes a file, has each refused,
 //! and is killed at random times: a change is made or not, and done again it is made once.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -10,13 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::vni_pool::Pool;
-use common::{Said, skip};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+use crate::common::vni_pool::Pool;
+use crate::common::{Said, skip};
 
 /// What a pool has when a command is killed, and the command.
 const CHANGES: [(&[&[&str]], &[&str]); 8] = [

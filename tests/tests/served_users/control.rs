@@ -1,13 +1,14 @@
-//! Who may do what to whom on a served node.
-
-mod node;
+//! Who enters a node or changes it: the user who serves it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 
-use node::{CLIENT, DEVICE, Directory, SERVER, Served, eventually, printed, run, server, skip};
+use crate::need_node;
+use crate::node::{
+    self, CLIENT, DEVICE, Directory, SERVER, Served, eventually, printed, server, skip,
+};
 
 /// What a command that was refused says.
 fn refused(output: &Output) -> String {
@@ -131,39 +132,4 @@ fn the_control_socket_has_bounds() {
     eventually("the node answers again", || {
         node.ctl(&["state"]).status.success()
     });
-}
-
-#[test]
-fn io_uring_gives_no_rights() {
-    need_node!();
-    if !node::is_root() {
-        return skip("only root has rights to lose");
-    }
-    let directory = Directory::new();
-    let program = directory.join("uring");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/uring.c");
-    let compiled = Command::new("cc")
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-o", &program, source])
-        .output();
-    match compiled {
-        Err(error) => return skip(&format!("there is no C compiler cc: {error}")),
-        Ok(output) => assert!(output.status.success(), "{output:?}"),
-    }
-    let output = run(&["--", &program, DEVICE, "1234"]);
-    if output.status.code() == Some(77) {
-        return skip("the kernel has no io_uring");
-    }
-    assert_eq!(printed(&output), "1 1");
-}
-
-#[test]
-fn answers_go_where_only_the_mock_itself_answers() {
-    need_node!();
-    if Command::new("python3").arg("--version").output().is_err() {
-        return skip("there is no python3");
-    }
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/page.py");
-    let attribute = "/sys/class/cxi_user/cxi0/device/properties/nid";
-    let output = run(&["--", "timeout", "20", "python3", program, DEVICE, attribute]);
-    assert_eq!(printed(&output), "ok");
 }

@@ -1,8 +1,7 @@
 //! Windows of served devices: whose they are, and how long.
 
-mod node;
-
-use node::{CLIENT, DEVICE, Served, printed, skip};
+use crate::need_node;
+use crate::node::{self, CLIENT, DEVICE, Served, printed, skip};
 
 /// A node on which windows can be mapped; says why if there is none.
 fn node() -> Option<Served> {

@@ -1,0 +1,89 @@
+//! Records that nobody should believe, or wait for.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use cxi_cni::Code;
+use serde_json::{Value, json};
+
+use crate::pod;
+use crate::support::{Site, refused};
+
+fn pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn a_record_that_names_another_file_removes_nothing() {
+    let pod = pod!();
+    let site = Site::new();
+    site.add("one", &pod).unwrap();
+    let victim = site.directory.path().join("victim:one:eth0.json");
+    fs::write(&victim, "precious").unwrap();
+    let path = &site.records()[0];
+    let mut record: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    record["attachment"]["network"] = json!("../victim");
+    for boot in [record["boot"].clone(), json!("an earlier one")] {
+        record["boot"] = boot;
+        fs::write(path, record.to_string()).unwrap();
+        let said = refused(site.del("one"), Code::Decoding);
+        assert!(said.contains("it names another attachment"), "{said}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!((site.services().len(), site.records().len()), (2, 1));
+    }
+}
+
+#[test]
+fn a_record_that_is_no_file_is_an_error_at_once() {
+    let pod = pod!();
+    let site = Site::new();
+    site.add("one", &pod).unwrap();
+    let path = &site.records()[0];
+    let no_file: [fn(&Path); 3] = [
+        pipe,
+        |path| symlink("/dev/zero", path).unwrap(),
+        |path| fs::create_dir(path).unwrap(),
+    ];
+    fs::remove_file(path).unwrap();
+    for make in no_file {
+        make(path);
+        site.del("one").unwrap_err();
+        assert_eq!(site.services().len(), 2);
+        fs::remove_file(path)
+            .or_else(|_| fs::remove_dir(path))
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_a_pods_vnis_is_not_waited_for() {
+    let pod = pod!();
+    let site = Site::new();
+    let path = site.directory.path().join("vnis");
+    pipe(&path);
+    let source = json!({"source": "file", "path": path});
+    refused(
+        site.set_cxi("vnis", source).add("one", &pod),
+        Code::Decoding,
+    );
+}
+
+#[test]
+fn records_that_others_can_write_are_not_believed() {
+    let pod = pod!();
+    let site = Site::new();
+    site.add("one", &pod).unwrap();
+    let state = site.directory.path().join("state");
+    for mode in [0o777, 0o770, 0o1777] {
+        fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
+        let said = refused(site.del("one"), Code::Io);
+        assert!(said.contains("other users may write it"), "{said}");
+    }
+    assert_eq!(site.services().len(), 2);
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+    site.del("one").unwrap();
+    assert_eq!(site.services().len(), 0);
+}

@@ -1,0 +1,55 @@
+//! An id that was another service's a moment ago: what has it now stays.
+
+use std::sync::Mutex;
+
+use cxi_ioctl::{Errno, Opcode};
+use cxi_job::release::Outcome;
+use cxi_job::{Filter, ReleaseOptions};
+use cxi_mock::MockNode;
+
+use crate::around::{Act, around, node_of};
+use crate::support::{allocate, devices, id, job, mock, node, pool, user_services, vni};
+
+/// Somebody destroys service 2, and another job gets its id.
+fn taken_over(mock: &MockNode) -> Act {
+    let (device, other) = (devices(mock).remove(0), node(mock));
+    Box::new(move || {
+        device.services().destroy(id(2)).unwrap();
+        let grant = allocate(&other, job(2000, 2000));
+        assert_eq!(grant.services[0].service, id(2));
+    })
+}
+
+#[test]
+fn an_id_that_is_another_jobs_after_the_list_is_left_alone() {
+    let policy = pool().keep_services([]);
+    for clean in [false, true] {
+        let mock = mock(1);
+        allocate(&node(&mock), job(1000, 1024));
+        let mut transport = around(&mock, Opcode::SVC_LIST_GET);
+        transport.after = Mutex::new(Some(taken_over(&mock)));
+        let node = node_of(transport);
+        let once = ReleaseOptions::once();
+        if clean {
+            let _ = node.clean(&policy, &once).unwrap();
+        } else {
+            let release = node.release(&Filter::vnis([vni(1024)]), &once);
+            assert_eq!(release.services[0].outcome, Outcome::AlreadyGone);
+        }
+        let left = user_services(&mock);
+        assert_eq!(left.len(), 1, "clean: {clean}");
+        assert_eq!(left[0].1.vnis().to_string(), "2000");
+    }
+}
+
+#[test]
+fn an_id_that_is_another_jobs_after_a_failure_means_that_the_service_is_gone() {
+    let mock = mock(1);
+    allocate(&node(&mock), job(1000, 1024));
+    let mut transport = around(&mock, Opcode::SVC_DESTROY);
+    transport.before = Mutex::new(Some(taken_over(&mock)));
+    transport.answer = Some(Errno::ENOMEM);
+    let release = node_of(transport).release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());
+    assert_eq!(release.services[0].outcome, Outcome::AlreadyGone);
+    assert_eq!(user_services(&mock).len(), 1);
+}

@@ -1,0 +1,23 @@
+//! Whoever opens devices without end is refused; the others wait for nobody.
+
+use crate::need_node;
+use crate::node::{self, CLIENT, DEVICE, Served, printed};
+
+#[test]
+fn open_files_are_bounded_by_what_the_server_may_have() {
+    need_node!();
+    // What a login has is not the bound.
+    let node = Served::after("ulimit -Sn 48");
+    assert_eq!(printed(&node.enter(&[CLIENT, "open", DEVICE, "100"])), "ok");
+}
+
+#[test]
+fn who_opens_without_end_is_refused_and_the_node_goes_on() {
+    need_node!();
+    let node = Served::after("ulimit -n 64");
+    let output = node.enter(&[CLIENT, "open", DEVICE, "100"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("Too many open files"), "{error}");
+    assert_eq!(printed(&node.enter(&[CLIENT, "cycle", DEVICE])), "ok");
+    assert_eq!(node.state()["stats"]["lni"], 0);
+}
