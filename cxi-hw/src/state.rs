@@ -9,7 +9,7 @@ layouts! {
         timestamp_sec_cpy: u64 [64; 48] "seconds, first copy",
         thld_sts: bool [112; 1] "a threshold was crossed",
         thld_id: u8 [116; 2] "which threshold",
-        unackd_dropped_event: bool [120; 1] "events were lost and nobody took note",
+        unackd_dropped_event: bool [120; 1] "events were lost, and the loss is not acknowledged",
         event_drop_seq_no: bool [124; 1] "toggles with each run of lost events",
         event_slots_free: u32 [128; 26] "slots that are free",
         event_slots_rsrvd: u32 [160; 26] "slots kept for flow control",

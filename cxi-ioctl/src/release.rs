@@ -2,61 +2,57 @@
 
 use std::fmt;
 
-/// A release of the Slingshot Host Software, by the behaviour of its `cxi_ss1` driver.
-///
-/// Releases are ordered by age. The kernel interface has no version number: this enum names
-/// recorded behaviour, and is never read from a device. A new release is a new variant, for which
-/// every table of release differences must get a line, and so a new version of this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DriverRelease {
-    /// SHS 12.0
-    Shs12_0,
-    /// SHS 13.0
-    Shs13_0,
-    /// SHS 13.1
-    Shs13_1,
-    /// SHS 14.0.0
-    Shs14_0_0,
-    /// SHS 14.0.1
-    Shs14_0_1,
-    /// The driver's development branch, mid-2026
-    Main,
+/// One line for each release: its variant, its name, and the first opcode number that it does not
+/// know.
+macro_rules! releases {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $opcode_max:literal;)*) => {
+        /// A release of the Slingshot Host Software, by the behaviour of its `cxi_ss1` driver.
+        ///
+        /// Releases are ordered by age. The kernel interface has no version number: this enum names
+        /// recorded behaviour, and is never read from a device. A new release is a new variant, for
+        /// which every table of release differences must get a line, and so a new version of this
+        /// crate.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DriverRelease {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl DriverRelease {
+            /// All releases, oldest first.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name as files and command lines spell it, such as `shs-14.0.1`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// The first opcode number that this release does not know.
+            #[must_use]
+            pub const fn opcode_max(self) -> u32 {
+                match self {
+                    $(Self::$variant => $opcode_max,)*
+                }
+            }
+        }
+    };
 }
 
-impl DriverRelease {
-    /// All releases, oldest first.
-    pub const ALL: [Self; 6] = [
-        Self::Shs12_0,
-        Self::Shs13_0,
-        Self::Shs13_1,
-        Self::Shs14_0_0,
-        Self::Shs14_0_1,
-        Self::Main,
-    ];
-
-    /// The name as files and command lines spell it, such as `shs-14.0.1`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shs12_0 => "shs-12.0",
-            Self::Shs13_0 => "shs-13.0",
-            Self::Shs13_1 => "shs-13.1",
-            Self::Shs14_0_0 => "shs-14.0.0",
-            Self::Shs14_0_1 => "shs-14.0.1",
-            Self::Main => "main",
-        }
-    }
-
-    /// The first opcode number that this release does not know.
-    #[must_use]
-    pub const fn opcode_max(self) -> u32 {
-        match self {
-            Self::Shs12_0 | Self::Shs13_0 => 77,
-            Self::Shs13_1 => 84,
-            Self::Shs14_0_0 | Self::Shs14_0_1 => 86,
-            Self::Main => 110,
-        }
-    }
+releases! {
+    /// SHS 12.0
+    Shs12_0 "shs-12.0" 77;
+    /// SHS 13.0
+    Shs13_0 "shs-13.0" 77;
+    /// SHS 13.1
+    Shs13_1 "shs-13.1" 84;
+    /// SHS 14.0.0
+    Shs14_0_0 "shs-14.0.0" 86;
+    /// SHS 14.0.1
+    Shs14_0_1 "shs-14.0.1" 86;
+    /// The driver's development branch, mid-2026
+    Main "main" 110;
 }
 
 impl fmt::Display for DriverRelease {
@@ -68,7 +64,8 @@ impl fmt::Display for DriverRelease {
 /// An unknown release name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown driver release '{0}': expected one of shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main"
+    "unknown driver release '{0}': expected one of {names}",
+    names = DriverRelease::ALL.map(DriverRelease::name).join(", ")
 )]
 pub struct UnknownRelease(String);
 
