@@ -220,6 +220,7 @@ impl Cluster {
     pub(crate) fn processes(&self, word: &str) -> Vec<Pid> {
         let ours = format!("SLURM_CONF={}", self.directory.join("slurm.conf"));
         let scripts = self.directory.join("cxi");
+        let nodes = format!("{}/n", self.directory.path().display());
         let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
             let path = entry.ok()?.path();
             let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
@@ -229,9 +230,11 @@ impl Cluster {
             };
             let line = text("cmdline");
             let environment = text("environ");
+            // A slurmstepd writes its title over its environment; on a node all have its /run.
             let here = environment.contains(&ours)
                 || environment.contains(&scripts)
-                || line.contains(&scripts);
+                || line.contains(&scripts)
+                || text("mountinfo").contains(&nodes);
             (here && line.contains(word)).then(|| Pid::from_raw(pid))
         });
         processes.collect()

@@ -68,8 +68,9 @@ fn a_step_that_finds_too_little_fails_and_others_run() {
     };
     let step = "srun --overlap -n1 --network=res_txqs=600";
     let script = format!(
-        "{step} sh -c 'touch $DIR/runs; sleep 3; echo first' &\n\
-         until [ -e $DIR/runs ]; do sleep 0.1; done; {step} echo second || echo code $?; wait"
+        "{step} sh -c 'touch $DIR/runs; until [ -e $DIR/tried ]; do sleep 0.1; done; echo first' &\n\
+         until [ -e $DIR/runs ]; do sleep 0.1; done; {step} echo second || echo code $?; \
+         touch $DIR/tried; wait"
     );
     let job = cluster.batch(&["-N1", "-n1"], &script);
     let output = cluster.ended(&job);
