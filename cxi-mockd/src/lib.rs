@@ -12,6 +12,7 @@ mod connection;
 mod control;
 mod credentials;
 mod data_path;
+mod descriptors;
 mod device;
 mod error;
 mod fabric_manager;

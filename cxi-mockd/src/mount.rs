@@ -12,6 +12,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 use nix::unistd::{getegid, geteuid};
 
+use super::descriptors::without_descriptors;
 use super::error::{Doing, ServeError};
 use super::privileges::mount_refused;
 
@@ -215,7 +216,7 @@ impl Places {
     /// answering. `own_network`: of the real network devices, loopback alone is there.
     pub(crate) fn lay(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
-        bind(&module, Path::new("/sys/module/cxi_ss1"))?;
+        without_descriptors(|| bind(&module, Path::new("/sys/module/cxi_ss1")))?;
         let mut links = Vec::new();
         for directory in LinkDirectory::ALL {
             let real = Path::new(directory.path());
