@@ -35,6 +35,10 @@ fn matched(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("message", entries), |b| {
             b.iter(|| program.put());
         });
+        let mut program = Program::with_wildcards(MESSAGE, entries);
+        group.bench_function(BenchmarkId::new("wildcards", entries), |b| {
+            b.iter(|| program.put());
+        });
     }
     group.finish();
 }

@@ -80,6 +80,16 @@ impl Program {
     /// takes them; without matching if there is one only.
     #[must_use]
     pub fn new(bytes: u32, entries: u16) -> Self {
+        Self::with(bytes, entries, 0)
+    }
+
+    /// The same with a wildcard in each entry, so that the list has to be walked.
+    #[must_use]
+    pub fn with_wildcards(bytes: u32, entries: u16) -> Self {
+        Self::with(bytes, entries, 1 << 63)
+    }
+
+    fn with(bytes: u32, entries: u16, ignore_bits: u64) -> Self {
         let mut engine = Engine::new(Settings::default(), Fabric::new());
         let profile = CommunicationProfile {
             vni: VNI,
@@ -125,7 +135,7 @@ impl Program {
             tle_pool: 0,
         };
         engine.add_transmit_queue(TRANSMIT, queue);
-        expose(&mut engine, entries);
+        expose(&mut engine, entries, ignore_bits);
         Self {
             engine,
             ring,
@@ -153,7 +163,7 @@ impl Program {
 }
 
 /// Enables the PtlTE and appends its entries.
-fn expose(engine: &mut Engine, entries: u16) {
+fn expose(engine: &mut Engine, entries: u16, ignore_bits: u64) {
     let ring = Bytes::new(UNITS as usize * 64);
     let queue = TargetQueue {
         rgid: RGID,
@@ -185,6 +195,7 @@ fn expose(engine: &mut Engine, entries: u16) {
             length: HALF as u64,
             match_id: MatchId::ANY,
             match_bits: entry.into(),
+            ignore_bits,
             ..TargetCommand::default()
         };
         submit(engine, TARGET, &ring, &mut slot, &append.encode());

@@ -4,7 +4,7 @@ use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReas
 
 use crate::landing::{Landing, keeps_header};
 use crate::packet::{Body, Data, Packet, Reply, Request};
-use crate::portal::{Entry, PortalState};
+use crate::portal::{Entry, Key, PortalState};
 use crate::{Engine, PortalOptions, atomic, request_header};
 
 /// Where the answer to a request goes.
@@ -316,6 +316,7 @@ fn find(portal: &PortalState, request: &Request) -> Option<(List, usize)> {
         List::OVERFLOW
     };
     let matching = portal.has(PortalOptions::IS_MATCHING);
+    let labels = Key::labels(request.match_bits, request.initiator);
     let offset = offset(portal.config.options, request);
     [List::PRIORITY, second].into_iter().find_map(|list| {
         let entries = &portal.lists[usize::from(list.0)];
@@ -328,10 +329,13 @@ fn find(portal: &PortalState, request: &Request) -> Option<(List, usize)> {
         let len = u64::from(len) + u64::from(request_header::len(list, request));
         let mut from = 0;
         loop {
-            let place = entries.find(from, |key| {
-                (!matching || key.matches(request.match_bits, request.initiator))
-                    && key.allows(request.op)
-            })?;
+            let place = if matching {
+                entries.find_labelled(from, &labels, |key| {
+                    key.matches(request.match_bits, request.initiator) && key.allows(request.op)
+                })?
+            } else {
+                entries.find(from, |key| key.allows(request.op))?
+            };
             if entries
                 .get(place)
                 .is_some_and(|entry| entry.fits(offset, len))

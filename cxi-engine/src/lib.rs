@@ -12,6 +12,7 @@ mod event_queue;
 mod fabric;
 mod flight;
 mod immediate;
+mod index;
 mod issue;
 mod landing;
 mod object;

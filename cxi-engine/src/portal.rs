@@ -5,6 +5,7 @@ use cxi_hw::{
     TargetCommand, TargetFlags, TargetLong,
 };
 
+use crate::index::{Label, Labelled};
 use crate::packet::Request;
 use crate::sequence::Sequence;
 use crate::table::Table;
@@ -50,6 +51,26 @@ impl Key {
             && (self.id ^ initiator.0) & self.id_mask == 0
     }
 
+    /// Labels of the entries that may match a message, beside those without one.
+    pub(crate) fn labels(match_bits: u64, initiator: MatchId) -> [Label; 2] {
+        [(match_bits, Some(initiator.0)), (match_bits, None)]
+    }
+
+    /// The first unexpected message from a place on that fits; any does without `matching`.
+    pub(crate) fn find_unexpected(
+        &self,
+        list: &Sequence<HeaderKey, Header>,
+        from: usize,
+        matching: bool,
+    ) -> Option<usize> {
+        let fits = |(bits, initiator): &HeaderKey| !matching || self.matches(*bits, *initiator);
+        if matching && self.ignore_bits == 0 {
+            list.find_labelled(from, &[(self.match_bits, None)], fits)
+        } else {
+            list.find(from, fits)
+        }
+    }
+
     /// Whether the entry accepts that operation.
     pub(crate) fn allows(&self, op: DmaOp) -> bool {
         self.flags.contains(match op {
@@ -57,6 +78,16 @@ impl Key {
             DmaOp::FETCHING_ATOMIC => TargetFlags::OP_GET.union(TargetFlags::OP_PUT),
             _ => TargetFlags::OP_PUT,
         })
+    }
+}
+
+impl Labelled for Key {
+    fn label(&self) -> Option<Label> {
+        match (self.ignore_bits, self.id_mask) {
+            (0, u32::MAX) => Some((self.match_bits, Some(self.id))),
+            (0, 0) => Some((self.match_bits, None)),
+            _ => None,
+        }
     }
 }
 
@@ -143,6 +174,13 @@ impl Header {
 
 /// What is compared when an entry is appended: match bits and initiator.
 pub(crate) type HeaderKey = (u64, MatchId);
+
+impl Labelled for HeaderKey {
+    /// Whoever looks for messages of one initiator may look for those of any.
+    fn label(&self) -> Option<Label> {
+        Some((self.0, None))
+    }
+}
 
 /// A PtlTE.
 #[derive(Debug)]

@@ -20,8 +20,7 @@ impl Engine {
             let options = portal.config.options;
             let key = Key::new(command, options, self.settings.pid_bits);
             let matching = options.contains(PortalOptions::IS_MATCHING);
-            let fits = |(bits, initiator): &(u64, _)| !matching || key.matches(*bits, *initiator);
-            let Some(place) = portal.unexpected.find(from, fits) else {
+            let Some(place) = key.find_unexpected(&portal.unexpected, from, matching) else {
                 break;
             };
             from = place + 1;

@@ -1,4 +1,10 @@
-//! A list in order that is walked often: keys side by side, values elsewhere.
+//! A list in order that is searched often: keys side by side, values elsewhere, and an index if
+//! there are many.
+
+use crate::index::{Index, Label, Labelled};
+
+/// Places of a list without an index: a walk of so few takes no longer than a look into one.
+const WALKED: usize = 16;
 
 /// Keys and values in order. Taking one out leaves a hole, which goes when there are many.
 #[derive(Debug)]
@@ -8,6 +14,8 @@ pub(crate) struct Sequence<K, V> {
     /// Everything before it is a hole.
     first: usize,
     live: usize,
+    /// None while there are few.
+    index: Option<Index>,
 }
 
 impl<K, V> Default for Sequence<K, V> {
@@ -17,16 +25,30 @@ impl<K, V> Default for Sequence<K, V> {
             values: Vec::new(),
             first: 0,
             live: 0,
+            index: None,
         }
     }
 }
 
-impl<K, V> Sequence<K, V> {
+impl<K: Labelled, V> Sequence<K, V> {
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
     pub(crate) fn push(&mut self, key: K, value: V) {
+        let place = self.keys.len();
+        if place >= WALKED {
+            let index = self.index.get_or_insert_with(|| {
+                let mut index = Index::default();
+                for (place, key) in self.keys.iter().enumerate() {
+                    if let Some(key) = key {
+                        index.push(key.label(), place);
+                    }
+                }
+                index
+            });
+            index.push(key.label(), place);
+        }
         self.keys.push(Some(key));
         self.values.push(Some(value));
         self.live += 1;
@@ -43,6 +65,21 @@ impl<K, V> Sequence<K, V> {
         Some(from + found)
     }
 
+    /// The same where only keys with one of these labels, or with none, can fit.
+    pub(crate) fn find_labelled(
+        &self,
+        from: usize,
+        labels: &[Label],
+        mut fits: impl FnMut(&K) -> bool,
+    ) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.find(from, labels, |place| {
+                self.keys[place].as_ref().is_some_and(&mut fits)
+            }),
+            None => self.find(from, fits),
+        }
+    }
+
     pub(crate) fn get(&self, place: usize) -> Option<&V> {
         self.values.get(place)?.as_ref()
     }
@@ -53,7 +90,10 @@ impl<K, V> Sequence<K, V> {
 
     pub(crate) fn remove(&mut self, place: usize) -> Option<V> {
         let value = self.values.get_mut(place)?.take()?;
-        self.keys[place] = None;
+        let key = self.keys[place].take();
+        if let (Some(index), Some(key)) = (&mut self.index, key) {
+            index.remove(key.label(), place);
+        }
         self.live -= 1;
         if place == self.first {
             let rest = self.keys[place..].iter();
@@ -77,6 +117,7 @@ impl<K, V> Sequence<K, V> {
             self.keys.retain(Option::is_some);
             self.values.retain(Option::is_some);
             self.first = 0;
+            self.index = None;
         }
     }
 

@@ -169,8 +169,7 @@ impl Engine {
             };
             let options = portal.config.options;
             let matching = options.contains(PortalOptions::IS_MATCHING);
-            let fits = |(bits, initiator): &(u64, _)| !matching || key.matches(*bits, *initiator);
-            let Some(place) = portal.unexpected.find(from, fits) else {
+            let Some(place) = key.find_unexpected(&portal.unexpected, from, matching) else {
                 return false;
             };
             from = place + 1;

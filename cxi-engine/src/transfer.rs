@@ -8,6 +8,8 @@ use crate::translation::{Access, Scatter};
 
 /// Bytes that a step copies.
 const PIECE: usize = 1 << 20;
+/// Bytes that are between two processes at a time: they fit a processor's own cache.
+const BOUNCE: usize = 1 << 17;
 
 /// A copy that is under way: of a put, or of a get.
 #[derive(Debug)]
@@ -92,22 +94,22 @@ impl Engine {
         let entry = self
             .translation
             .translate(context, iova, len as u64, access)?;
-        if self.bounce.len() < len {
-            self.bounce.resize(len, 0);
-        }
-        let piece = &mut self.bounce[..len];
-        if transfer.put {
-            let read = transfer.remote.read(transfer.done, piece);
-            read.map_err(|_| ReturnCode::SRC_ERROR)?;
-            entry
-                .write(0, piece)
-                .map_err(|_| ReturnCode::NO_TRANSLATION)?;
-        } else {
-            entry
-                .read(0, piece)
-                .map_err(|_| ReturnCode::NO_TRANSLATION)?;
-            let written = transfer.remote.write(transfer.done, piece);
-            written.map_err(|_| ReturnCode::SRC_ERROR)?;
+        self.bounce
+            .resize(self.bounce.len().max(len.min(BOUNCE)), 0);
+        for at in (0..len).step_by(BOUNCE) {
+            let part = &mut self.bounce[..BOUNCE.min(len - at)];
+            let (here, there) = (at as u64, transfer.done + at as u64);
+            if transfer.put {
+                let read = transfer.remote.read(there, part);
+                read.map_err(|_| ReturnCode::SRC_ERROR)?;
+                let written = entry.write(here, part);
+                written.map_err(|_| ReturnCode::NO_TRANSLATION)?;
+            } else {
+                let read = entry.read(here, part);
+                read.map_err(|_| ReturnCode::NO_TRANSLATION)?;
+                let written = transfer.remote.write(there, part);
+                written.map_err(|_| ReturnCode::SRC_ERROR)?;
+            }
         }
         transfer.done += len as u64;
         Ok(())

@@ -41,13 +41,13 @@ fn list() -> impl Strategy<Value = List> {
     prop_oneof![3 => Just(List::PRIORITY), 1 => Just(List::OVERFLOW)]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn append() -> impl Strategy<Value = Act> {
     let bits = 0..4_u64;
     let append = (
         (
             list(),
             1..8_u16,
-            bits.clone(),
+            bits,
             prop_oneof![Just(0), Just(1), Just(u64::MAX)],
         ),
         (
@@ -57,10 +57,24 @@ fn act() -> impl Strategy<Value = Act> {
             0..24_u64,
         ),
     );
+    append.prop_map(
+        |((list, buffer_id, bits, ignore), (from, once, managed, length))| Act::Append {
+            list,
+            buffer_id,
+            bits,
+            ignore,
+            from,
+            once,
+            managed,
+            length,
+        },
+    )
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let bits = 0..4_u64;
     prop_oneof![
-        3 => append.prop_map(|((list, buffer_id, bits, ignore), (from, once, managed, length))| {
-            Act::Append { list, buffer_id, bits, ignore, from, once, managed, length }
-        }),
+        3 => append(),
         5 => (bits.clone(), 0..3_u32, 0..12_u32).prop_map(|(bits, from, len)| Act::Put { bits, from, len }),
         1 => (list(), 1..8_u16).prop_map(|(list, buffer_id)| Act::Unlink { list, buffer_id }),
         1 => (bits, prop_oneof![Just(0), Just(u64::MAX)], any::<bool>(), any::<bool>())
@@ -362,14 +376,18 @@ fn acks(rig: &mut Rig) -> Vec<(ReturnCode, List, u32)> {
 
 proptest! {
     #[test]
-    fn matching_is_as_plain_lists_say(acts in proptest::collection::vec(act(), 1..80)) {
+    fn matching_is_as_plain_lists_say(
+        // Lists that are long, and then come and go.
+        long in proptest::collection::vec(append(), 0..60),
+        acts in proptest::collection::vec(act(), 1..80),
+    ) {
         let mut rig = Rig::new();
         for from in 0..3 {
             rig.add_tx(10 + from, false);
         }
         rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
         let mut model = Model::default();
-        for act in &acts {
+        for act in long.iter().chain(&acts) {
             send(&mut rig, act);
             model.act(act);
             prop_assert_eq!(heard(&mut rig), std::mem::take(&mut model.heard), "{:?}", act);

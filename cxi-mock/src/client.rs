@@ -134,10 +134,10 @@ impl Client {
 
     /// A store to a window, at an offset in the windows of this file, by a program that was
     /// stopped at it: eight bytes, or `None` for what is not known. The NIC executes what it
-    /// rings. Low-latency windows are rung by any store, others by eight bytes; says whether
-    /// something was rung.
+    /// rings. Low-latency windows are rung by any store, others by eight bytes. Returns the word that
+    /// was there before, which says that nobody has rung, or `None` if nothing was rung.
     #[must_use]
-    pub fn store(&self, offset: u64, value: Option<u64>) -> bool {
+    pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
         self.nic.store(self.file, offset, value)
     }
 

@@ -1,79 +1,23 @@
 //! Traffic between two processes, for tests of what shows it.
 
 use std::process::Command;
-use std::time::Duration;
 
-use cxi::lni::{
-    CommunicationProfile, Domain, EventQueueOptions, LeList, PtOptions, Pte, PteMapping,
-    TgqOptions, TxqOptions,
-};
-use cxi::{Device, DeviceId, Errno, Lni, ServiceId, TrafficClass, Vni};
+use cxi::lni::LeList;
+use cxi::{Device, DeviceId, Errno, ServiceId, Vni};
 use cxi_data::{
-    Address, Append, Buffer, Error, Event, EventType, Events, Message, Report, ReturnCode,
-    SetState, TargetFlags, TargetQueue, TransmitQueue,
+    Append, Buffer, Error, Event, EventType, Message, Report, ReturnCode, SetState, TargetFlags,
 };
 
 use crate::client::Problem;
+use crate::process::{PATIENCE, Process};
 
 /// A VNI of the default service.
 const VNI: u16 = 10;
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Tags of the message that is expected, and of the one that is not.
 const EXPECTED: u64 = 5;
 const UNEXPECTED: u64 = 0x1_0000_0000;
 /// Where nobody has a PtlTE.
 const NOWHERE: u16 = 7;
-
-struct Process {
-    events: Events,
-    transmit: TransmitQueue,
-    target: TargetQueue,
-    pte: Pte,
-    address: Address,
-    lni: Lni,
-    _mapping: PteMapping,
-    _domain: Domain,
-    _profile: CommunicationProfile,
-}
-
-impl Process {
-    fn new(id: DeviceId) -> Result<Self, Error> {
-        let device = Device::open(id)?;
-        let (info, vni) = (device.info()?, Vni::new(VNI).map_err(cxi::Error::from)?);
-        let lni = device.alloc_lni(ServiceId::DEFAULT)?;
-        let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
-        let events = Events::new(lni.alloc_eq(&EventQueueOptions::new(1 << 16))?, &info)?;
-        let domain = lni.alloc_domain(vni, None)?;
-        let txq = lni.alloc_txq(&profile, &TxqOptions::new(64))?;
-        let tgq = lni.alloc_tgq(&TgqOptions::new(64))?;
-        let pte = lni.alloc_pte(PtOptions::IS_MATCHING, Some(events.queue()))?;
-        Ok(Self {
-            transmit: TransmitQueue::new(txq, &info, &domain)?,
-            target: TargetQueue::new(tgq, &info)?,
-            address: Address::new(&info, &domain),
-            _mapping: pte.map(&domain, 0)?,
-            events,
-            pte,
-            lni,
-            _domain: domain,
-            _profile: profile,
-        })
-    }
-
-    /// Waits for so many events of a kind.
-    fn expect(&mut self, kind: EventType, mut count: u32) -> Result<(), Error> {
-        while count > 0 {
-            let (found, result) = match self.events.wait(PATIENCE)? {
-                Event::Arrival(arrival) => (arrival.kind, arrival.result),
-                Event::Entry(change) => (change.kind, change.result),
-                _ => continue,
-            };
-            result.map_err(Error::Stopped)?;
-            count -= u32::from(found == kind);
-        }
-        Ok(())
-    }
-}
 
 /// Sends a message that is expected, one that is not, and one to nobody, then runs a program and
 /// says what it printed. Says the errno of `mmap(2)` where windows cannot be mapped.
@@ -89,7 +33,10 @@ pub fn send(id: DeviceId, program: &[&str]) -> Result<String, Problem> {
 }
 
 fn exchange(id: DeviceId, program: &[&str]) -> Result<String, Error> {
-    let (mut one, mut two) = (Process::new(id)?, Process::new(id)?);
+    let device = Device::open(id)?;
+    let vni = Vni::new(VNI).map_err(cxi::Error::from)?;
+    let process = || Process::new(&device, ServiceId::DEFAULT, vni, None);
+    let (mut one, mut two) = (process()?, process()?);
     let buffer = Buffer::new(&two.lni, 8192)?;
     let puts = TargetFlags::OP_PUT;
     let priority = Append::new(&two.pte, LeList::Priority, buffer.slice(0..4096)?);

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use cxi_hw::{command_ring, launch_page};
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::abi::queue::CqAllocCmd;
+use cxi_ioctl::abi::queue::{CqAllocCmd, CqAllocResp};
 use cxi_ioctl::{CharDev, Errno, Mapping, Transport, execute};
 
 use crate::client::{self, Problem, expect, refused, run};
@@ -62,12 +63,34 @@ pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Rings a doorbell with an exchange, which reads that nobody has rung it. If stores are trapped
+/// that is so each time, if the NIC polls the first time at least.
+///
+/// # Errors
+///
+/// What was not as it should be.
+pub fn exchange_doorbells(path: &Path, times: u32) -> Result<(), Problem> {
+    let device = client::open(path)?;
+    let svc_id = run("allocate", client::allocate(&device, 78, None))?;
+    let doorbell = mapped(&device, queue(&device, svc_id)?.wp_addr)?;
+    for _ in 0..times {
+        let held = doorbell.swap_u64(launch_page::WRITE_POINTER, command_ring::FIRST_UNIT.into());
+        expect("what the doorbell held", held, Ok(u64::MAX))?;
+    }
+    drop((device, doorbell));
+    run("destroy", client::destroy(&client::open(path)?, svc_id))
+}
+
 /// The window with the commands of a new target queue of a new LNI.
 fn commands(device: &CharDev, svc_id: u32) -> Result<Mminfo, Problem> {
+    Ok(queue(device, svc_id)?.cmds)
+}
+
+fn queue(device: &CharDev, svc_id: u32) -> Result<CqAllocResp, Problem> {
     let mut command = CqAllocCmd::new();
     command.lni = run("LNI", client::open_lni(device, svc_id))?;
     command.opts.count = 64;
-    Ok(run("queue", execute(device, &command))?.cmds)
+    run("queue", execute(device, &command))
 }
 
 fn map(device: &CharDev, window: Mminfo) -> Result<Mapping, Errno> {

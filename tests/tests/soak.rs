@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use node::{Directory, Served, printed, server};
+use node::{Directory, Random, Served, printed, server};
 use serde_json::Value;
 
 const NICS: usize = 4;
@@ -35,7 +35,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
     need_node!();
     let soak = Soak::new();
     let before = soak.services();
-    let deadline = Instant::now() + length();
+    let deadline = Instant::now() + node::soak_length(8);
     scope(|scope| {
         let soak = &soak;
         for runner in 0..RUNNERS {
@@ -87,12 +87,6 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
     let (ran, killed) = (count(&soak.ran), count(&soak.killed));
     let _ = writeln!(stderr(), "{ran} jobs ran, {killed} commands were killed");
     assert!(ran > 0 && killed > 0, "{ran} jobs, {killed} kills");
-}
-
-fn length() -> Duration {
-    let said = std::env::var("CXI_TEST_SECONDS").ok();
-    let said = said.map(|text| text.parse().expect("CXI_TEST_SECONDS is a number"));
-    Duration::from_secs(said.unwrap_or(if node::full() { 600 } else { 8 }))
 }
 
 struct Soak {
@@ -247,15 +241,5 @@ impl Soak {
         // 1 and 4: a NIC that does not answer, or a service that is busy, now.
         let code = clean.status.code();
         assert!(matches!(code, Some(0 | 1 | 4 | 8)), "{clean:?}");
-    }
-}
-
-/// Numbers that are the same in each run.
-struct Random(u32);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (self.0 >> 8) as usize % end
     }
 }

@@ -16,6 +16,7 @@ use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
+pub(crate) use pages::NOT_RUNG;
 pub(crate) use portals::NewPortal;
 pub(crate) use queues::{NewQueue, Ring};
 pub(crate) use wire::Wire;

@@ -10,7 +10,7 @@ use cxi_hw::launch_page::WRITE_POINTER;
 use cxi_ioctl::Mapping;
 
 /// The value of a doorbell that has not been rung: no write pointer, and no number to add.
-const NOT_RUNG: u64 = u64::MAX;
+pub(crate) const NOT_RUNG: u64 = u64::MAX;
 const WORD: usize = size_of::<u64>();
 
 /// Takes what was stored to a doorbell. A store is a word, of which the last one counts.

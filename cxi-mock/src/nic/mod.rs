@@ -44,7 +44,7 @@ use std::time::Duration;
 use cxi_engine::{Observer, PortalSnapshot, Telemetry};
 use cxi_ioctl::{Errno, Mapping};
 
-use crate::data_path::DataPath;
+use crate::data_path::{DataPath, NOT_RUNG};
 use crate::rules::Rules;
 use crate::{
     CallerMemory, Client, ClientMemory, Credentials, Faults, Hardware, Hazard, HazardKind,
@@ -199,14 +199,14 @@ impl Nic {
     }
 
     /// A store that was trapped. No number changes hands between finding the doorbell and ringing.
-    pub(crate) fn store(&self, file: u32, offset: u64, value: Option<u64>) -> bool {
+    pub(crate) fn store(&self, file: u32, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.device();
         let file = device.file_mut(file).ok();
         let found = file.and_then(|file| file.windows.doorbell_at(offset));
         let rang = found.is_some_and(|(bell, place)| self.data_path.ring(bell, place, value));
         drop(device);
         self.data_path.run();
-        rang
+        rang.then_some(NOT_RUNG)
     }
 
     pub(crate) fn number(&self, file: u32) -> u32 {

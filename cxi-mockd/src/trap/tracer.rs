@@ -128,13 +128,17 @@ impl Tracer {
         let mut registers = ptrace::getregs(thread).ok()?;
         let mut code = [0; MAX_BYTES];
         let code = memory::read_some(thread, registers.rip, &mut code);
-        let store = Store::decode(code, &numbered(&registers))?;
-        if !file.client.store(offset, store.word) {
+        let store = Store::decode(code, &numbered(&mut registers).map(|register| *register))?;
+        let held = file.client.store(offset, store.word);
+        if held.is_none() {
             say(format_args!(
                 "the instruction of thread {thread} at {:#x} stores to no doorbell, or not eight \
                  bytes: it is left out",
                 registers.rip
             ));
+        }
+        if let (Some(held), Some(number)) = (held, store.exchanges) {
+            *numbered(&mut registers)[number] = held;
         }
         data_path::wake_all(&self.server);
         registers.rip += store.len;

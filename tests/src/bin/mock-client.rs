@@ -4,9 +4,10 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use cxi_tests::client::{self, Problem};
-use cxi_tests::{allreduce, traffic, windows};
+use cxi_tests::{allreduce, roam, traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
@@ -18,6 +19,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client count DEVICE
        mock-client windows DEVICE
        mock-client map DEVICE
+       mock-client doorbell DEVICE TIMES
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client library cxiN
        mock-client wait cxiN WAKE ARGUMENT...
@@ -25,6 +27,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client allreduce cxiN TREE RANK SIZE ROUNDS
        mock-client hold cxiN PID
        mock-client intrude cxiN PID VICTIM_NID VICTIM_PID
+       mock-client roam cxiN NID,... PLACE PLACES MILLISECONDS
        mock-client nid cxiN
        mock-client packets cxiN [PROGRAM ARGUMENT...]
        mock-client actor
@@ -87,6 +90,12 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
             let victim = (number(nid)?, number(victim)?);
             traffic::intrude(&open(device)?, number(pid)?, victim).map_err(said)
         }
+        ["roam", device, nids, place, places, milliseconds] => {
+            let nids: Vec<u32> = nids.split(',').map(number).collect::<Result<_, _>>()?;
+            let places = (number(place)?, number(places)?);
+            let time = Duration::from_millis(number(milliseconds)?);
+            roam::roam(&open(device)?, &nids, places, time).map_err(said)
+        }
         ["packets", device, program @ ..] => {
             let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
             cxi_tests::packets::send(id, program)
@@ -123,6 +132,7 @@ fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<Stri
                 Some(errno) => errno.to_string(),
             });
         }
+        ("doorbell", [times]) => windows::exchange_doorbells(path, number(times)?)?,
         ("map", []) => windows::keep_the_file_open(path)?,
         ("survive", [unplug, arguments @ ..]) => {
             client::survive(path, Command::new(unplug).args(arguments))?;

@@ -4,6 +4,7 @@
 //! child is any program that calls [`act`] with the rest of its arguments, so that a test and a
 //! benchmark can both be it.
 
+mod messages;
 mod operations;
 mod scene;
 mod trace;

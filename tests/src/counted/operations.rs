@@ -106,6 +106,15 @@ pub const OPERATIONS: &[Operation] = &[
         made(scene.lni.take())?.close()?;
         Ok(None)
     }),
+    // The data path: neither asks the kernel.
+    operation("TransmitQueue::post", 0, false, |scene| {
+        made(scene.messages.as_mut())?.post()?;
+        Ok(None)
+    }),
+    operation("Events::drain", 0, false, |scene| {
+        made(scene.messages.as_mut())?.complete()?;
+        Ok(None)
+    }),
     operation("Services::destroy", 2, false, |scene| {
         scene
             .device

@@ -10,6 +10,8 @@ use cxi::{Device, DeviceId, Host, Limits, Lni, ServiceBuffer, ServiceId, Service
 use cxi_ioctl::{CharDev, Errno, Mapping, Request, Transport};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
+use super::messages::{Messages, Running};
+
 /// A NIC, and what is there of its services.
 #[derive(Debug)]
 pub struct Scene {
@@ -21,6 +23,9 @@ pub struct Scene {
     pub(super) service: Option<ServiceId>,
     pub(super) lni: Option<Lni>,
     pub(super) profile: Option<CommunicationProfile>,
+    pub(super) messages: Option<Messages>,
+    /// Behind everything that needs it.
+    running: Option<Running>,
 }
 
 /// Puts something around the transport of a scene.
@@ -32,7 +37,7 @@ impl Scene {
         let id: DeviceId = name.parse().map_err(|error| format!("{name}: {error}"))?;
         let host = Host::system();
         let device = host.open(id).map_err(|error| error.to_string())?;
-        Self::on(host, device)
+        Self::on(host, device, None)
     }
 
     /// On files in a directory that look like those of the kernel. A file answers no command: each is
@@ -53,12 +58,14 @@ impl Scene {
         };
         let transport = carrier(Arc::new(transport));
         let device = Device::with_sysfs(DeviceId::new(0), transport, &sysfs);
-        Self::on(Host::with_roots(dev, sysfs), device)
+        let running = Running::new(nic);
+        Self::on(Host::with_roots(dev, sysfs), device, Some(running))
     }
 
-    fn on(host: Host, device: Device) -> Result<Self, String> {
+    fn on(host: Host, device: Device, running: Option<Running>) -> Result<Self, String> {
         let vni = Vni::new(64_100).map_err(|error| error.to_string())?;
         let spec = ServiceSpec::builder().vni(vni).limits(Limits::default());
+        let messages = Messages::new(&device).map_err(|error| error.to_string())?;
         Ok(Self {
             host,
             device,
@@ -68,6 +75,8 @@ impl Scene {
             service: None,
             lni: None,
             profile: None,
+            messages: Some(messages),
+            running,
         })
     }
 }
@@ -76,6 +85,10 @@ impl Drop for Scene {
     /// Leaves nothing behind, whatever failed.
     fn drop(&mut self) {
         drop((self.profile.take(), self.lni.take()));
+        if let Some(messages) = self.messages.take() {
+            messages.end(&self.device);
+        }
+        drop(self.running.take());
         if let Some(service) = self.service.take() {
             let _ = self.device.services().destroy(service);
         }

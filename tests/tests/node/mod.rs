@@ -187,11 +187,15 @@ impl Served {
         assert!(output.status.success(), "{output:?}");
     }
 
+    /// The state of all NICs.
+    pub fn nics(&self) -> Vec<Value> {
+        let nics = self.state_of(&[])["nics"].clone();
+        nics.as_array().expect("a list").clone()
+    }
+
     /// The state of the first NIC.
     pub fn nic(&self) -> Value {
-        let state: Value =
-            serde_json::from_str(&printed(&self.ctl(&["state"]))).expect("the state is JSON");
-        state["nics"][0].clone()
+        self.nics().swap_remove(0)
     }
 
     /// The accounting of the first NIC's driver.
@@ -305,7 +309,25 @@ pub fn full() -> bool {
     std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
 }
 
+/// How long a soak takes: `CXI_TEST_SECONDS`, ten minutes at full length, or as many seconds.
+pub fn soak_length(seconds: u64) -> Duration {
+    let said = std::env::var("CXI_TEST_SECONDS").ok();
+    let said = said.map(|text| text.parse().expect("CXI_TEST_SECONDS is a number"));
+    Duration::from_secs(said.unwrap_or(if full() { 600 } else { seconds }))
+}
+
 /// Whether this process is root.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+/// Numbers that are the same in each run.
+pub struct Random(pub u32);
+
+impl Random {
+    /// The next one.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 8) as usize % end
+    }
 }

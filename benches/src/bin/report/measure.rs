@@ -8,16 +8,18 @@ use std::process::Command;
 use cxi_tests::counted::{self, Call, Place};
 
 /// The benchmarks, in the order of the document.
-const BENCHES: [&str; 9] = [
+const BENCHES: [&str; 11] = [
     "command",
     "list",
     "open",
     "mock",
+    "engine",
     "resources",
     "vni_pool",
     "replay",
     "job",
     "served",
+    "messages",
 ];
 
 /// Runs every benchmark; the figures go to `home`, where nothing older stays.

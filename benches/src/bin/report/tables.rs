@@ -29,6 +29,9 @@ pub(crate) fn renew(text: &str, results: &Results, counts: &Counts) -> Result<St
         ("replay", replay(results)),
         ("job", job(results)),
         ("served", served(results)),
+        ("messages", messages(results)),
+        ("stream", stream(results)),
+        ("processes", processes(results)),
     ];
     parts
         .iter()
@@ -208,15 +211,63 @@ fn engine(results: &Results) -> String {
 }
 
 fn matching(results: &Results) -> String {
-    let line = results.line("engine_match", "message");
-    let first = line.first().map_or(0.0, |(_, first)| *first);
-    let row = |(entries, spent): &(f64, f64)| {
-        let walked = (entries - 2.0).max(1.0);
-        let each = (spent - first).max(0.0) / walked;
-        vec![count(*entries), time(*spent), time(each)]
+    let exact = results.line("engine_match", "message");
+    let wildcards = results.line("engine_match", "wildcards");
+    let first = wildcards.first().map_or(0.0, |(_, first)| *first);
+    let row = |((entries, exact), (_, wildcards)): (&(f64, f64), &(f64, f64))| {
+        let each = (wildcards - first).max(0.0) / (entries - 2.0).max(1.0);
+        vec![count(*entries), time(*exact), time(*wildcards), time(each)]
     };
+    let rows: Vec<_> = exact.iter().zip(&wildcards).map(row).collect();
+    let head = [
+        "entries",
+        "exact",
+        "with wildcards",
+        "each entry that is walked",
+    ];
+    filled(&head, &rows)
+}
+
+/// Half the way there and back.
+fn messages(results: &Results) -> String {
+    let group = "round trip";
+    let half = |function, bytes: f64| {
+        let whole = results.time(group, function, &format!("{bytes:.0}"))?;
+        Some(whole / 2.0)
+    };
+    let row = |(bytes, whole): (f64, f64)| {
+        let written = half("process_vm_writev", bytes)?;
+        let lines = half("cache lines", bytes).map_or_else(String::new, time);
+        let ours = whole / 2.0;
+        let ratio = ratio(ours, written);
+        Some(vec![count(bytes), lines, time(written), time(ours), ratio])
+    };
+    let rows: Vec<_> = results.line(group, "mock").into_iter().filter_map(row).collect();
+    let head = [
+        "bytes",
+        "cache lines",
+        "`process_vm_writev`",
+        "mock",
+        "ratio",
+    ];
+    filled(&head, &rows)
+}
+
+fn stream(results: &Results) -> String {
+    let of = |function| results.time("stream", function, "");
+    let rows: Vec<_> = of("process_vm_writev")
+        .zip(of("mock"))
+        .map(|(written, ours)| vec![time(written), time(ours), ratio(ours, written)])
+        .into_iter()
+        .collect();
+    filled(&["`process_vm_writev`", "mock", "ratio"], &rows)
+}
+
+fn processes(results: &Results) -> String {
+    let row = |(processes, each): &(f64, f64)| vec![count(*processes), count(1e9 / each)];
+    let line = results.line("processes", "message");
     let rows: Vec<_> = line.iter().map(row).collect();
-    filled(&["entries", "a message", "each entry more"], &rows)
+    filled(&["processes", "messages a second, together"], &rows)
 }
 
 fn threads(results: &Results) -> String {

@@ -1,0 +1,133 @@
+//! Messages between processes of a served node, beside the least that they could cost: two
+//! processes that exchange cache lines, and two that write into each other's memory
+//! (`process_vm_writev`).
+//!
+//! This program starts a node and runs itself on it; there it starts itself again, as the peer of
+//! each series.
+
+#![allow(missing_docs, reason = "a benchmark has no users")]
+
+mod peer;
+
+use std::io::Write;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use cxi_benches::{nic, run};
+use peer::{Lines, Peer, Puts, Writes};
+
+const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
+/// What this program does: nothing for the start, to measure, or the part of a peer.
+const PART: &str = "CXI_BENCH_MESSAGES";
+const MEASURE: &str = "measure";
+/// Exit status of a machine that cannot serve a node.
+const MISSING: i32 = 77;
+const LINE: usize = 64;
+const LARGE: usize = 1 << 20;
+
+fn main() -> ExitCode {
+    let part = std::env::var(PART).unwrap_or_default();
+    if part == MEASURE {
+        let mut criterion = run::criterion();
+        let measured = measure(&mut criterion);
+        criterion.final_summary();
+        return ended(measured);
+    }
+    if !part.is_empty() {
+        return ended(peer::run(&part));
+    }
+    if nic::only_on_a_mock("messages") {
+        return ExitCode::SUCCESS;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let mut node = Command::new(NODE);
+    node.args(["run", "--set", "disable_default_svc=0", "--"])
+        .arg(program)
+        .args(std::env::args_os().skip(1))
+        .env(PART, MEASURE);
+    match node.status().expect("the server runs").code() {
+        Some(0) => ExitCode::SUCCESS,
+        Some(MISSING) => {
+            run::skip("messages", "no node can be served here");
+            ExitCode::SUCCESS
+        }
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn ended(done: Result<(), peer::Problem>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            let _ = writeln!(std::io::stderr(), "messages: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(criterion: &mut Criterion) -> Result<(), peer::Problem> {
+    // The way there and back.
+    let mut group = criterion.benchmark_group("round trip");
+    let mut lines = Lines::new()?;
+    group.bench_function(BenchmarkId::new("cache lines", LINE), |b| {
+        b.iter(|| lines.exchange());
+    });
+    drop(lines);
+    for bytes in run::sizes(&[LINE as u64, 4096, LARGE as u64]) {
+        let bytes = usize::try_from(bytes)?;
+        let mut writes = Writes::new(bytes)?;
+        group.bench_function(BenchmarkId::new("process_vm_writev", bytes), |b| {
+            b.iter(|| writes.exchange());
+        });
+        drop(writes);
+        let mut puts = Puts::new("puts", bytes)?;
+        group.bench_function(BenchmarkId::new("mock", bytes), |b| {
+            b.iter(|| puts.exchange().expect("an answer"));
+        });
+    }
+    group.finish();
+
+    let mut group = criterion.benchmark_group("stream");
+    group.throughput(Throughput::Bytes(LARGE as u64));
+    let writes = Writes::new(LARGE)?;
+    group.bench_function("process_vm_writev", |b| b.iter(|| writes.write()));
+    drop(writes);
+    let mut puts = Puts::new("sink", LARGE)?;
+    group.bench_function("mock", |b| {
+        b.iter_custom(|count| timed(|| puts.stream(count).expect("all puts end")));
+    });
+    drop(puts);
+    group.finish();
+
+    let mut group = criterion.benchmark_group("processes");
+    group.throughput(Throughput::Elements(1));
+    for processes in run::sizes(&[1_u64, 8, 64]) {
+        let mut peers = Vec::new();
+        for _ in 0..processes {
+            peers.push(Peer::start("alone", &[])?.0);
+        }
+        // All of them together send so many messages.
+        group.bench_function(BenchmarkId::new("message", processes), |b| {
+            b.iter_custom(|count| {
+                let each = count.div_ceil(processes);
+                timed(|| {
+                    for peer in &mut peers {
+                        peer.say(each).expect("the peer runs");
+                    }
+                    for peer in &mut peers {
+                        peer.hear().expect("the peer has sent");
+                    }
+                })
+            });
+        });
+    }
+    group.finish();
+    Ok(())
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}

@@ -1,0 +1,104 @@
+//! A message of a process to itself, for calls that are counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use cxi::{Device, ServiceId, ServiceSpec, Vni};
+use cxi_data::{Buffer, Dma, Event, Report, TargetFlags};
+use cxi_mock::Nic;
+
+use crate::process::Process;
+
+/// Looks for an event before it is given up.
+const LOOKS: u64 = 1 << 33;
+
+type Problem = Box<dyn std::error::Error>;
+
+/// A process that puts into a buffer of its own.
+#[derive(Debug)]
+pub(super) struct Messages {
+    process: Process,
+    from: Buffer,
+    _to: Buffer,
+    service: ServiceId,
+}
+
+impl Messages {
+    pub(super) fn new(device: &Device) -> Result<Self, Problem> {
+        let vni = Vni::new(64_101)?;
+        let spec = ServiceSpec::builder().vni(vni).build()?;
+        let service = device.services().create(&spec)?;
+        let mut process = Process::new(device, service, vni, None)?;
+        let to = Buffer::new(&process.lni, 4096)?;
+        process.expose(&to, TargetFlags::EVENT_SUCCESS_DISABLE)?;
+        Ok(Self {
+            from: Buffer::new(&process.lni, 4096)?,
+            process,
+            _to: to,
+            service,
+        })
+    }
+
+    /// Writes what is to be sent, and sends it.
+    pub(super) fn post(&mut self) -> Result<(), Problem> {
+        self.from.write(0, b"a message")?;
+        let put = Dma::put(self.from.slice(0..9)?, self.process.address.portal(0));
+        let report = Report::event(&self.process.events, 1);
+        Ok(self.process.transmit.post(&put.report(report))?)
+    }
+
+    /// Waits for its end without letting anybody else run.
+    pub(super) fn complete(&mut self) -> Result<(), Problem> {
+        for _ in 0..LOOKS {
+            if let Some(event) = self.process.events.drain().next() {
+                return match event? {
+                    Event::Completion(completion) => Ok(completion.result?),
+                    _ => Err("another event came first".into()),
+                };
+            }
+        }
+        Err("no event came".into())
+    }
+
+    /// Gives back what does not go with the process.
+    pub(super) fn end(self, device: &Device) {
+        let service = self.service;
+        drop(self);
+        let _ = device.services().destroy(service);
+    }
+}
+
+/// A thread that runs a NIC in this process, as a NIC runs by itself.
+#[derive(Debug)]
+pub(super) struct Running {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(super) fn new(nic: Arc<Nic>) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let thread = thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                if !nic.step() {
+                    thread::yield_now();
+                }
+            }
+        });
+        Self {
+            ended,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

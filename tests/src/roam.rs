@@ -1,0 +1,151 @@
+//! Random traffic between processes that come and go.
+
+use std::time::{Duration, Instant};
+
+use cxi::lni::Pid;
+use cxi::{Device, Errno, ServiceId, Vni};
+use cxi_data::{
+    Address, Atomic, AtomicOp, Buffer, Dma, Error, Event, Message, Report, TargetFlags,
+};
+
+use crate::process::{PATIENCE, Process};
+
+/// A VNI of the default service.
+const VNI: u16 = 10;
+/// PID of the first place.
+const FIRST: u16 = 100;
+/// Bytes that each place owns in the memory of each other one: two words to count, and a block.
+const SHARE: usize = 1 << 17;
+const COUNTED: usize = 16;
+const LONGEST: usize = SHARE - COUNTED;
+
+/// One of several places that processes take in turn.
+#[derive(Debug)]
+struct Roamer {
+    process: Process,
+    own: Buffer,
+    place: u16,
+    random: u64,
+    /// Operations that ended well, and those that found nobody.
+    done: u64,
+    nobody: u64,
+}
+
+/// Takes a place on a NIC and for some time exchanges data with whoever has the others, on all
+/// NICs of these addresses. Says how often.
+///
+/// # Errors
+///
+/// What came back is not what was sent, or the NIC does not answer.
+pub fn roam(
+    device: &Device,
+    nids: &[u32],
+    (place, places): (u16, u16),
+    time: Duration,
+) -> Result<String, Error> {
+    let start = Instant::now();
+    let mut process = take_place(device, place)?;
+    let here = Buffer::new(&process.lni, SHARE * usize::from(places))?;
+    let flags = TargetFlags::EVENT_SUCCESS_DISABLE;
+    process.expose(&here, flags)?;
+    let mut roamer = Roamer {
+        own: Buffer::new(&process.lni, 2 * SHARE)?,
+        process,
+        place,
+        random: u64::from(std::process::id()) << 16 | u64::from(place),
+        done: 0,
+        nobody: 0,
+    };
+    while start.elapsed() < time {
+        let nid = nids[roamer.below(nids.len())];
+        let other = u16::try_from(roamer.below(places.into())).unwrap_or(0);
+        let peer = Address {
+            nid,
+            pid: FIRST + other,
+        };
+        roamer.visit(peer)?;
+    }
+    Ok(format!("{} {}", roamer.done, roamer.nobody))
+}
+
+/// Whoever had the place before may not be gone yet.
+fn take_place(device: &Device, place: u16) -> Result<Process, Error> {
+    let start = Instant::now();
+    let vni = Vni::new(VNI).map_err(cxi::Error::from)?;
+    let pid = Pid::new((FIRST + place).into()).ok();
+    loop {
+        match Process::new(device, ServiceId::DEFAULT, vni, pid) {
+            Err(Error::Device(error))
+                if error.errno() == Errno::EEXIST && start.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            made => return made,
+        }
+    }
+}
+
+impl Roamer {
+    /// A number that the next one does not follow from for a reader.
+    fn below(&mut self, end: usize) -> usize {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.random >> 33).unwrap_or(0) % end
+    }
+
+    /// Puts a block into its share at a peer, gets it back and counts there. Between any two of
+    /// these somebody else may have taken the place, with memory of zeros.
+    fn visit(&mut self, peer: Address) -> Result<(), Error> {
+        let to = peer.portal(0);
+        let share = usize::from(self.place) * SHARE;
+        let len = 8 + self.below(LONGEST / 8 - 1) * 8;
+        // Most messages are small.
+        let len = if self.below(4) > 0 { 8 + len % 512 / 8 * 8 } else { len };
+        let value = u8::try_from(1 + self.below(255)).unwrap_or(1);
+        let offset = (share + COUNTED) as u64;
+        let report = Report::event(&self.process.events, 0);
+        self.own.write(0, &vec![value; len])?;
+        let put = Dma::put(self.own.slice(0..len)?, to).offset(offset);
+        self.process.transmit.post(&put.report(report))?;
+        if !self.ended()? {
+            return Ok(());
+        }
+        let back = self.own.slice(SHARE..SHARE + len)?;
+        let get = Dma::get(back, to).offset(offset);
+        self.process.transmit.post(&get.report(report))?;
+        if self.ended()? {
+            let mut bytes = vec![0; len];
+            self.own.read(SHARE, &mut bytes)?;
+            let same = bytes.iter().all(|byte| *byte == bytes[0]);
+            if !same || ![0, value].contains(&bytes[0]) {
+                return Err(Error::Operands("what came back is not what was sent"));
+            }
+        }
+        let atomic = Atomic::new(AtomicOp::SUM, 1_u64, to).offset(share as u64);
+        self.process.transmit.post(&atomic.report(report))?;
+        self.ended()?;
+        // Tag 1 is of nobody.
+        let bytes = [value; 64];
+        let lost = Message::new(&bytes, to).match_bits(1);
+        self.process.transmit.post(&lost.report(report))?;
+        self.ended().map(drop)
+    }
+
+    /// Waits for the end of an operation. Says whether there was a peer that took it.
+    fn ended(&mut self) -> Result<bool, Error> {
+        loop {
+            match self.process.events.wait(PATIENCE)? {
+                Event::Completion(completion) => {
+                    let taken = completion.result.is_ok();
+                    self.done += u64::from(taken);
+                    self.nobody += u64::from(!taken);
+                    return Ok(taken);
+                }
+                Event::Stopped(stopped) => return Err(Error::Stopped(stopped.failure)),
+                _ => {}
+            }
+        }
+    }
+}
