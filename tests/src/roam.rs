@@ -102,7 +102,11 @@ impl Roamer {
         let share = usize::from(self.place) * SHARE;
         let len = 8 + self.below(LONGEST / 8 - 1) * 8;
         // Most messages are small.
-        let len = if self.below(4) > 0 { 8 + len % 512 / 8 * 8 } else { len };
+        let len = if self.below(4) > 0 {
+            8 + len % 512 / 8 * 8
+        } else {
+            len
+        };
         let value = u8::try_from(1 + self.below(255)).unwrap_or(1);
         let offset = (share + COUNTED) as u64;
         let report = Report::event(&self.process.events, 0);

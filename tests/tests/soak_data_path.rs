@@ -97,7 +97,10 @@ fn live(node: &Served, (nids, place): (&str, u32), counts: &Counts, random: &mut
     // As the process itself, so that a kill hits it.
     let mut command = server(["enter", "--dir", &node.dir(), "--outlive", "--"]);
     let roam = [CLIENT, "roam", device, nids, &place, &places, &time];
-    command.args(roam).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(roam)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program runs");
     if random.below(2) == 0 {
         sleep(Duration::from_micros(random.below(500_000) as u64));
@@ -108,7 +111,9 @@ fn live(node: &Served, (nids, place): (&str, u32), counts: &Counts, random: &mut
     }
     let output = child.wait_with_output().expect("it ends");
     let said = printed(&output);
-    let mut numbers = said.split(' ').map(|number| number.parse().expect("a number"));
+    let mut numbers = said
+        .split(' ')
+        .map(|number| number.parse().expect("a number"));
     for counter in [&counts.done, &counts.nobody] {
         counter.fetch_add(numbers.next().expect("two numbers"), Ordering::Relaxed);
     }

@@ -33,10 +33,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Starts one that does a part, and waits for what it says when it is ready.
-    pub(crate) fn start(
-        part: &str,
-        arguments: &[&dyn Display],
-    ) -> Result<(Self, String), Problem> {
+    pub(crate) fn start(part: &str, arguments: &[&dyn Display]) -> Result<(Self, String), Problem> {
         let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let mut process = Command::new(std::env::current_exe()?)
             .env(PART, format!("{part} {}", words.join(" ")))

@@ -42,9 +42,22 @@ impl Store {
 /// The registers that instructions number from 0 to 15.
 pub(super) fn numbered(of: &mut user_regs_struct) -> [&mut u64; 16] {
     [
-        &mut of.rax, &mut of.rcx, &mut of.rdx, &mut of.rbx, &mut of.rsp, &mut of.rbp, &mut of.rsi,
-        &mut of.rdi, &mut of.r8, &mut of.r9, &mut of.r10, &mut of.r11, &mut of.r12, &mut of.r13,
-        &mut of.r14, &mut of.r15,
+        &mut of.rax,
+        &mut of.rcx,
+        &mut of.rdx,
+        &mut of.rbx,
+        &mut of.rsp,
+        &mut of.rbp,
+        &mut of.rsi,
+        &mut of.rdi,
+        &mut of.r8,
+        &mut of.r9,
+        &mut of.r10,
+        &mut of.r11,
+        &mut of.r12,
+        &mut of.r13,
+        &mut of.r14,
+        &mut of.r15,
     ]
 }
 

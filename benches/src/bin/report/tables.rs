@@ -242,7 +242,11 @@ fn messages(results: &Results) -> String {
         let ratio = ratio(ours, written);
         Some(vec![count(bytes), lines, time(written), time(ours), ratio])
     };
-    let rows: Vec<_> = results.line(group, "mock").into_iter().filter_map(row).collect();
+    let rows: Vec<_> = results
+        .line(group, "mock")
+        .into_iter()
+        .filter_map(row)
+        .collect();
     let head = [
         "bytes",
         "cache lines",
