@@ -43,7 +43,7 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Explain(command) => explain::run(command, &cli.common),
         Command::Audit(arguments) => audit::run(arguments, &cli.common),
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
-        Command::Collectives(command) => collectives::run(command),
+        Command::Collectives(command) => collectives::run(command, &cli.common.settings),
         Command::Metrics(arguments) => metrics::run(arguments, &cli.common),
         Command::Top(arguments) => top::run(arguments, &cli.common),
         Command::Cdi(arguments) => reading(&cli.common, |node| cdi::run(arguments, node)),

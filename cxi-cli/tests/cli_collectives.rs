@@ -4,28 +4,24 @@ mod common;
 
 use std::fs;
 
+use common::fabric_manager::MockManager;
 use common::{Said, command};
-use cxi_fabric_manager::{Delivery, Endpoint, FabricManager, Fault};
+use cxi_fabric_manager::{Delivery, Endpoint, Fault};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-struct Site {
-    manager: FabricManager,
-    files: TempDir,
+struct Site(MockManager);
+
+impl std::ops::Deref for Site {
+    type Target = MockManager;
+
+    fn deref(&self) -> &MockManager {
+        &self.0
+    }
 }
 
 impl Site {
     fn new() -> Self {
-        let site = Self {
-            manager: FabricManager::start().unwrap(),
-            files: TempDir::new().unwrap(),
-        };
-        let write = |name, text: &str| fs::write(site.files.path().join(name), text).unwrap();
-        write("endpoint", &site.manager.token_url());
-        write("client-id", "wlm\n");
-        write("client-secret", "mock-secret\n");
-        write("passwd", "mock-password\n");
-        site
+        Self(MockManager::new())
     }
 
     fn run(&self, arguments: &[&str], variables: &Value) -> Said {

@@ -8,7 +8,7 @@ use cxi_fabric_manager::{Config, FabricManager, Forget};
 use support::{BASIC, reserve, send, tree};
 
 #[test]
-fn a_gateway_has_a_prefix_and_speaks_html() {
+fn w8_a_gateway_has_a_prefix_and_speaks_html() {
     let mut config = Config::default();
     "/apis/fabric-manager/".clone_into(&mut config.prefix);
     config.access.gateway = true;
@@ -39,7 +39,7 @@ fn a_gateway_has_a_prefix_and_speaks_html() {
 }
 
 #[test]
-fn tokens_end_by_time_by_number_and_by_order() {
+fn w9_tokens_end_by_time_by_number_and_by_order() {
     let mut config = Config::default();
     config.access.client_secret = "a&b=%c".to_owned();
     config.access.token_requests = Some(2);

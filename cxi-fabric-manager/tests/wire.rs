@@ -1,4 +1,20 @@
-//! What the known clients send, byte for byte, and what they must get.
+//! What the known clients send, byte for byte, and what they must get. Each must has a number, and a
+//! test with that in its name.
+//!
+//! | must | |
+//! |---|---|
+//! | W1 | `Expect: 100-continue` is answered; a DELETE may be chunked, with an empty body |
+//! | W2 | unknown headers do not matter |
+//! | W3 | the list has links, asked for with and without the last slash |
+//! | W4 | it is a list without any, too |
+//! | W5 | every answer has a JSON body, errors with both `message` and `detail` |
+//! | W6 | a tree is deleted with 200 |
+//! | W7 | `hwRoot` has six octets, `mcastID` is a number |
+//! | W8 | a prefix in front of all paths |
+//! | W9 | a token for a form whose secrets are not escaped |
+//! | W10 | one request for each connection |
+//! | W11 | certificates: in `tests/tests/fabric_manager/`, with a front for TLS |
+//! | W12 | no answer of a multiple of 4096 bytes |
 
 mod support;
 
@@ -11,7 +27,7 @@ use support::{Answer, BASIC, exchange, reserve, send, tree};
 
 /// Slurm's requests for one job, in the order of the job's life.
 #[test]
-fn a_workload_manager_reserves_ends_a_step_and_releases() {
+fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
     let manager = FabricManager::start().unwrap();
     let host = manager.address();
     let secret = "client_id=wlm&client_secret=mock-secret";
@@ -124,7 +140,7 @@ fn a_workload_manager_reserves_ends_a_step_and_releases() {
 
 /// libfabric's requests for one tree.
 #[test]
-fn a_library_makes_and_deletes_a_tree() {
+fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
     let manager = FabricManager::start().unwrap();
     let host = manager.address();
     let session = reserve(&manager, "alpha-17", 2);
@@ -277,7 +293,7 @@ fn requests_are_refused_for_the_first_reason() {
 
 /// No answer has a length that libfabric reads beyond, unless it is asked for.
 #[test]
-fn no_answer_is_a_multiple_of_a_page() {
+fn w12_no_answer_is_a_multiple_of_a_page() {
     let manager = FabricManager::start().unwrap();
     let lengths: Vec<usize> = (1..=120)
         .map(|job| {
@@ -320,4 +336,61 @@ fn what_is_no_http_is_answered_or_left() {
     let long = [b"GET /".as_slice(), &vec![b'a'; 70_000]].concat();
     assert!(exchange(manager.address(), &long).is_ok_and(|text| text.starts_with("HTTP/1.1 400")));
     assert_eq!(status(b"BREW /pot HTTP/1.1\r\n\r\n").unwrap(), "404");
+}
+
+/// What a client reads of an error: Slurm `detail`, libfabric `message`.
+#[test]
+fn w5_every_error_says_why_in_json() {
+    let manager = FabricManager::start().unwrap();
+    let own = reserve(&manager, "a-1", 1);
+    let other = reserve(&manager, "a-2", 1);
+    let (jobs, trees) = ("/fabric/collectives/jobs", "/fabric/collectives/multicasts");
+    let (first, second) = (
+        tree("a-1", "0", r#""0:00:01""#),
+        tree("a-1", "0", r#""0:00:02""#),
+    );
+    let made = send(&manager, &own, &format!("POST {trees}"), &first);
+    assert_eq!(made.status, 200);
+    for (status, who, line, body) in [
+        (400, BASIC, format!("POST {jobs}"), "{"),
+        (401, "Bearer nobody", format!("GET {jobs}/"), ""),
+        (403, &*other, format!("DELETE {trees}/1"), ""),
+        (404, BASIC, format!("GET {jobs}/a-9"), ""),
+        (
+            404,
+            BASIC,
+            format!("PATCH {jobs}/a-9"),
+            r#"{"jobSteps":{}}"#,
+        ),
+        (404, BASIC, format!("DELETE {jobs}/a-9"), ""),
+        (404, BASIC, "GET /".to_owned(), ""),
+        (
+            409,
+            BASIC,
+            format!("POST {jobs}"),
+            r#"{"jobID":"a-1","mcastLimit":1}"#,
+        ),
+        (507, &*own, format!("POST {trees}"), &*second),
+    ] {
+        let answer = send(&manager, who, &line, body);
+        assert_eq!(answer.status, status, "{line}");
+        let message = answer.text("message");
+        assert!(
+            !message.is_empty() && message == answer.text("detail"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn every_must_has_a_test() {
+    let tests = [include_str!("wire.rs"), include_str!("access.rs")].concat();
+    let names: Vec<_> = tests
+        .lines()
+        .filter(|line| line.starts_with("fn "))
+        .collect();
+    for number in (1..=12).filter(|number| *number != 11) {
+        let number = format!("w{number}_");
+        assert!(names.iter().any(|name| name.contains(&number)), "{number}");
+    }
 }

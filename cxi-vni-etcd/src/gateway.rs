@@ -1,20 +1,18 @@
 //! The part of etcd's JSON gateway that a log needs. Keys and values are base64, numbers are
 //! strings.
 
-use std::io;
+use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cxi_job::fabric::{HttpAnswer, HttpRequest, Transport, TransportError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use ureq::Agent;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may be: far more than a page of the longest records that etcd takes.
-const LONGEST: u64 = 256 << 20;
 
 /// Bytes as the gateway represents them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,50 +109,78 @@ struct Outcome {
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewayError {
-    /// The request has certainly not been executed.
-    #[error("etcd at {url} refused: {source}")]
-    Refused { url: String, source: ureq::Error },
+    /// What was asked has surely not been done.
+    #[error("etcd at {url} refused: {reason}")]
+    Refused { url: String, reason: String },
     /// A URL of another kind.
-    #[error("etcd at {url} cannot be reached: expected a URL that begins with http://")]
+    #[error("etcd at {url} cannot be reached: expected a URL that begins with http:// or https://")]
     Url { url: String },
-    /// The request may have been executed.
-    #[error("etcd at {url} did not answer: {source}")]
-    Lost { url: String, source: ureq::Error },
+    /// It may have been done.
+    #[error("etcd at {url} did not answer: {reason}")]
+    Lost { url: String, reason: String },
+}
+
+/// A user of etcd.
+struct User {
+    name: String,
+    password: String,
+}
+
+/// A token that a password was good for.
+#[derive(Deserialize)]
+struct Token {
+    token: String,
 }
 
 /// An etcd server.
-#[derive(Debug)]
 pub(crate) struct Gateway {
-    agent: Agent,
+    transport: Box<dyn Transport>,
     url: String,
+    user: Option<User>,
+    token: Option<String>,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.url;
+        f.debug_struct("Gateway")
+            .field("url", url)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Gateway {
-    pub(crate) fn new(url: &str) -> Self {
-        let config = Agent::config_builder().timeout_global(Some(PATIENCE));
+    pub(crate) fn new(transport: impl Transport + 'static, url: &str) -> Self {
         Self {
-            agent: config.build().into(),
+            transport: Box::new(transport),
             url: url.trim_end_matches('/').to_owned(),
+            user: None,
+            token: None,
         }
     }
 
-    /// Values of the keys from `from` up to but not including `to`, in order: one page of them.
+    pub(crate) fn log_in_as(&mut self, name: &str, password: &str) {
+        self.user = Some(User {
+            name: name.to_owned(),
+            password: password.to_owned(),
+        });
+    }
+
+    /// Values of the keys from `from` up to, without, `to`, in order, as many as come at once.
     pub(crate) fn range(
-        &self,
+        &mut self,
         from: &Bytes,
         to: &Bytes,
         limit: u32,
     ) -> Result<Range, GatewayError> {
         let limit = limit.to_string();
-        self.post(
-            "range",
-            &json!({"key": from, "range_end": to, "limit": limit}),
-        )
+        let body = json!({"key": from, "range_end": to, "limit": limit});
+        self.ask("kv/range", &body)
     }
 
     /// Puts all keys if all conditions hold; returns whether they did.
     pub(crate) fn put_if(
-        &self,
+        &mut self,
         compare: &[Compare],
         puts: &[(Bytes, Bytes)],
     ) -> Result<bool, GatewayError> {
@@ -162,34 +188,69 @@ impl Gateway {
             .iter()
             .map(|(key, value)| json!({"requestPut": {"key": key, "value": value}}))
             .collect();
-        let outcome: Outcome = self.post("txn", &json!({"compare": compare, "success": puts}))?;
+        let outcome: Outcome = self.ask("kv/txn", &json!({"compare": compare, "success": puts}))?;
         Ok(outcome.succeeded)
     }
 
-    fn post<T: DeserializeOwned>(
-        &self,
+    /// Asks as the user, with a new token if the one at hand has ended.
+    fn ask<T: DeserializeOwned>(
+        &mut self,
         what: &str,
         body: &serde_json::Value,
     ) -> Result<T, GatewayError> {
+        let mut fresh = false;
+        loop {
+            if self.token.is_none()
+                && let Some(User { name, password }) = &self.user
+            {
+                let user = json!({"name": name, "password": password});
+                let answer = self.post("auth/authenticate", &user)?;
+                self.token = Some(self.read::<Token>("auth/authenticate", &answer)?.token);
+                fresh = true;
+            }
+            let answer = self.post(what, body)?;
+            if answer.status == 401 && self.token.take().is_some() && !fresh {
+                continue;
+            }
+            return self.read(what, &answer);
+        }
+    }
+
+    fn post(&self, what: &str, body: &serde_json::Value) -> Result<HttpAnswer, GatewayError> {
         let url = || self.url.clone();
-        if !self.url.starts_with("http://") {
+        if !["http://", "https://"]
+            .iter()
+            .any(|scheme| self.url.starts_with(scheme))
+        {
             return Err(GatewayError::Url { url: url() });
         }
-        let sent = self.agent.post(format!("{}/v3/kv/{what}", self.url));
-        let answer = sent
-            .send(&body.to_string())
-            .map_err(|source| match source {
-                ureq::Error::Io(ref error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    GatewayError::Refused { url: url(), source }
-                }
-                ureq::Error::StatusCode(400..500) | ureq::Error::BadUri(_) => {
-                    GatewayError::Refused { url: url(), source }
-                }
-                source => GatewayError::Lost { url: url(), source },
-            })?;
-        let lost = |source| GatewayError::Lost { url: url(), source };
-        let body = answer.into_body().into_with_config().limit(LONGEST);
-        let text = body.read_to_string().map_err(lost)?;
-        serde_json::from_str(&text).map_err(|error| lost(io::Error::from(error).into()))
+        let (place, body) = (format!("{}/v3/{what}", self.url), body.to_string());
+        let request = HttpRequest::post(&place, self.token.as_deref(), &body);
+        let answer = self.transport.send(&request, PATIENCE);
+        answer.map_err(|error| {
+            let (url, reason) = (url(), error.to_string());
+            match error {
+                TransportError::Untrusted(_) => GatewayError::Refused { url, reason },
+                _ => GatewayError::Lost { url, reason },
+            }
+        })
+    }
+
+    fn read<T: DeserializeOwned>(&self, what: &str, of: &HttpAnswer) -> Result<T, GatewayError> {
+        let url = self.url.clone();
+        if of.status == 200 {
+            return serde_json::from_slice(&of.body).map_err(|error| {
+                let reason = error.to_string();
+                GatewayError::Lost { url, reason }
+            });
+        }
+        let said: Option<serde_json::Value> = serde_json::from_slice(&of.body).ok();
+        let said = said.as_ref().and_then(|it| it.get("error")?.as_str());
+        let status = of.status;
+        let reason = format!("{what}: status {status}: {}", said.unwrap_or("no reason"));
+        Err(match status {
+            400..500 => GatewayError::Refused { url, reason },
+            _ => GatewayError::Lost { url, reason },
+        })
     }
 }

@@ -3,12 +3,14 @@
 //! `PREFIX/epoch` is the highest epoch that has written, `PREFIX/events/N` the record of event N,
 //! numbers with twenty digits, so that they are in order.
 
+use cxi_job::fabric::Transport;
 use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
 
-/// Records that are read in one request. One may name all nodes of a large machine.
-const PAGE: u32 = 100;
+/// Records that are read in one request. One may name all nodes of a large machine, and an answer has
+/// 16 MiB at most.
+const PAGE: u32 = 50;
 
 /// The log of a VNI pool in etcd.
 #[derive(Debug)]
@@ -18,14 +20,23 @@ pub struct EtcdLog {
 }
 
 impl EtcdLog {
-    /// A log of the server at `url`, such as `http://127.0.0.1:2379`, in keys that begin with
-    /// `prefix`. Nothing is sent yet.
+    /// A log of the server at `url`, such as `https://etcd.example:2379`, in keys that begin with
+    /// `prefix`. Nothing is sent yet. The transport says how the server is verified, and what it is
+    /// shown.
     #[must_use]
-    pub fn new(url: &str, prefix: &str) -> Self {
+    pub fn new(transport: impl Transport + 'static, url: &str, prefix: &str) -> Self {
         Self {
-            gateway: Gateway::new(url),
+            gateway: Gateway::new(transport, url),
             prefix: prefix.trim_end_matches('/').to_owned(),
         }
+    }
+
+    /// Logs in with a password, where etcd has authentication enabled. The user needs to read and
+    /// write the keys.
+    #[must_use]
+    pub fn user(mut self, name: &str, password: &str) -> Self {
+        self.gateway.log_in_as(name, password);
+        self
     }
 
     fn key(&self, sequence: u64) -> Bytes {
@@ -36,8 +47,8 @@ impl EtcdLog {
         Bytes::of(&format!("{}/epoch", self.prefix))
     }
 
-    /// The highest epoch that has written, if any has.
-    fn epoch(&self) -> Result<Option<u64>, GatewayError> {
+    /// The highest epoch that has written; none if nobody has.
+    fn epoch(&mut self) -> Result<Option<u64>, GatewayError> {
         let key = self.epoch_key();
         let mut end = key.clone();
         end.0.push(0);
@@ -46,9 +57,8 @@ impl EtcdLog {
         Ok(value.and_then(|value| value.parse().ok()))
     }
 
-    /// Appends unless another controller has since the log was read; returns whether the conditions
-    /// held.
-    fn try_append(&self, record: &Record) -> Result<bool, AppendError> {
+    /// Appends if nobody has since the log was looked at; says whether the conditions held.
+    fn try_append(&mut self, record: &Record) -> Result<bool, AppendError> {
         let value =
             serde_json::to_vec(record).map_err(|error| AppendError::Failed(error.into()))?;
         let (sequence, epoch) = (record.event.sequence, record.epoch);

@@ -1,34 +1,119 @@
-//! The log in a real etcd, if one is installed: two controllers, one of which dies, is paused or
-//! loses its network, and never a VNI in two jobs.
+//! The log in a real etcd, where there is one.
 
-mod proxy;
 mod server;
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi::Vni;
-use cxi_job::JobId;
+use cxi_job::collectives::Certificate;
+use cxi_job::fabric::{Http, HttpRequest, Identity, Transport as _};
 use cxi_job::pool::log::{EventLog as _, Record, SharedPool, check};
-use cxi_job::pool::{Change, Event, PoolConfig, ReserveError, Timestamp, VniPool, VniRequest};
+use cxi_job::pool::{Change, Event};
 use cxi_vni_etcd::EtcdLog;
-use proxy::Proxy;
-use server::Etcd;
+use server::{Etcd, PATIENCE, at, config, http, skip};
+use tempfile::TempDir;
 
 #[test]
 fn it_conforms() {
     let Some(etcd) = Etcd::start() else { return };
-    check(|number| EtcdLog::new(&etcd.url(), &format!("/pool{number}/"))).unwrap();
+    check(|number| EtcdLog::new(http(), &etcd.url(), &format!("/pool{number}/"))).unwrap();
 }
 
+/// Both sides show a certificate; without one, or for a stranger, there is nothing.
+#[test]
+fn it_conforms_over_tls() {
+    let Some(files) = certificate() else { return };
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let (pem, key) = (path("cert.pem"), path("key.pem"));
+    let options = ["--cert-file", &pem, "--key-file", &key];
+    let mutual = ["--client-cert-auth", "--trusted-ca-file", &pem];
+    let Some(etcd) = Etcd::with("https", &[&options[..], &mutual].concat()) else {
+        return;
+    };
+    let url = etcd.url();
+    let ours = Certificate::Path(pem.clone());
+    let identity = Identity {
+        certificate: pem.into(),
+        key: key.into(),
+    };
+    check(|number| {
+        let http = Http::with_identity(&ours, &identity).unwrap();
+        EtcdLog::new(http, &url, &format!("/pool{number}/"))
+    })
+    .unwrap();
+    let nobody = Http::new(&ours).unwrap();
+    assert!(EtcdLog::new(nobody, &url, "/pool/").load(0).is_err());
+    let other = certificate().unwrap();
+    let other = other.path().join("cert.pem").display().to_string();
+    let stranger = Http::with_identity(&Certificate::Path(other), &identity).unwrap();
+    let text = EtcdLog::new(stranger, &url, "/pool/").load(0).unwrap_err();
+    assert!(
+        text.to_string().contains("invalid peer certificate"),
+        "{text}"
+    );
+}
+
+/// A certificate of 127.0.0.1 that vouches for itself, and its key; none, with a word about it, where
+/// openssl is not installed.
+fn certificate() -> Option<TempDir> {
+    let files = tempfile::tempdir().unwrap();
+    let made = Command::new("openssl")
+        .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes".split(' '))
+        .args("-keyout key.pem -out cert.pem -days 2 -subj /CN=etcd".split(' '))
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-addext", "subjectAltName=IP:127.0.0.1"])
+        .current_dir(files.path())
+        .output();
+    match made {
+        Ok(made) => {
+            assert!(made.status.success(), "{made:?}");
+            Some(files)
+        }
+        Err(_) => skip("there is no openssl (apt-get install openssl)"),
+    }
+}
+
+#[test]
+fn it_logs_in() {
+    let Some(etcd) = Etcd::start() else { return };
+    let order = |what: &str, body: &str| {
+        let url = format!("{}/v3/auth/{what}", etcd.url());
+        let answer = http().send(&HttpRequest::post(&url, None, body), PATIENCE);
+        assert_eq!(answer.unwrap().status, 200, "{what} {body}");
+    };
+    order("role/add", r#"{"name":"root"}"#);
+    for user in ["root", "cxi"] {
+        order(
+            "user/add",
+            &format!(r#"{{"name":"{user}","password":"secret"}}"#),
+        );
+        order(
+            "user/grant",
+            &format!(r#"{{"user":"{user}","role":"root"}}"#),
+        );
+    }
+    order("enable", "{}");
+    let log = || EtcdLog::new(http(), &etcd.url(), "/pool/");
+    let refused = |mut log: EtcdLog, why: &str| {
+        let text = log.load(0).unwrap_err().to_string();
+        assert!(text.contains("refused: ") && text.contains(why), "{text}");
+    };
+    refused(log(), "user name is empty");
+    refused(log().user("cxi", "wrong"), "invalid user ID or password");
+    let mut pool =
+        SharedPool::open(log().user("cxi", "secret"), config(), "one", 0, at(0)).unwrap();
+    // Whoever changes users makes all tokens invalid.
+    let config = |_: &mut _, _| Ok::<_, cxi_job::pool::PoolError>(((), None));
+    pool.change(at(1), config).unwrap();
+}
 /// More records than come in one page.
 #[test]
 fn a_long_log_is_read_whole() {
     let Some(etcd) = Etcd::start() else { return };
-    let mut log = EtcdLog::new(&etcd.url(), "/long/");
+    let mut log = EtcdLog::new(http(), &etcd.url(), "/long/");
     let change = Change::Reconfigured { config: config() };
     let records: Vec<_> = (1..=1005)
         .map(|sequence| Record {
@@ -75,7 +160,7 @@ fn a_log_that_is_not_in_order_is_an_error() {
             write!(&stream, "{head} {length}\r\n\r\n{page}").unwrap();
         }
     });
-    let error = EtcdLog::new(&url, "/pool").load(0).unwrap_err();
+    let error = EtcdLog::new(http(), &url, "/pool").load(0).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot read the log of the pool: /pool: change 1 comes behind change 1"
@@ -86,100 +171,8 @@ fn a_log_that_is_not_in_order_is_an_error() {
 #[test]
 fn a_server_that_is_not_there_is_an_error_with_its_address() {
     for url in ["http://127.0.0.1:9", "https://127.0.0.1:9", "nonsense"] {
-        let error = SharedPool::open(EtcdLog::new(url, "/x"), config(), "one", 0, at(0));
+        let error = SharedPool::open(EtcdLog::new(http(), url, "/x"), config(), "one", 0, at(0));
         let text = error.unwrap_err().to_string();
         assert!(text.contains(&format!("etcd at {url} ")), "{text}");
-    }
-}
-
-fn at(seconds: u64) -> Timestamp {
-    Timestamp::from_millis(seconds * 1000)
-}
-
-fn config() -> PoolConfig {
-    PoolConfig::new("1024-65535".parse().unwrap())
-}
-
-type Pool = SharedPool<EtcdLog>;
-
-/// The VNI of a job; an error says whether another controller leads.
-fn reserve(pool: &mut Pool, job: &JobId) -> Result<Vni, bool> {
-    let reserved = pool.change(at(1), |pool, now| {
-        let reserved = pool.reserve(job, &VniRequest::vnis(1), now)?;
-        Ok::<_, ReserveError>((reserved.vnis, reserved.event))
-    });
-    match reserved {
-        Ok(vnis) => Ok(vnis.iter().next().unwrap()),
-        Err(error) => Err(error.is_deposed()),
-    }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) % limit
-    }
-}
-
-/// Controllers take over from each other: the one before is dead, or paused and wakes up to go on.
-/// Meanwhile their connections are cut, before requests and after answers.
-#[test]
-fn no_vni_is_in_two_jobs_and_none_is_lost() {
-    let Some(etcd) = Etcd::start() else { return };
-    let full = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
-    let wanted = if full { 10_000 } else { 200 };
-    let proxy = Proxy::start(etcd.address(), 30);
-    let open = |epoch: u64| loop {
-        let log = EtcdLog::new(&proxy.url(), "/pool/");
-        let writer = format!("controller/{epoch}");
-        if let Ok(pool) = SharedPool::open(log, config(), writer, epoch, at(epoch)) {
-            return pool;
-        }
-    };
-    let mut random = Random(15);
-    let mut given = BTreeMap::new();
-    let (mut epoch, mut paused, mut deposed) = (1, Vec::new(), 0);
-    let mut leader = open(epoch);
-    while given.len() < wanted {
-        let job = JobId::new(&format!("job{}", given.len())).unwrap();
-        match reserve(&mut leader, &job) {
-            Ok(vni) => assert!(given.insert(job.clone(), vni).is_none()),
-            // It is unknown whether it was logged: the job asks again.
-            Err(deposed) => assert!(!deposed, "the only leader was deposed"),
-        }
-        if random.below(20) == 0 {
-            epoch += 1;
-            let old = std::mem::replace(&mut leader, open(epoch));
-            if random.below(2) == 0 {
-                paused.push(old);
-            }
-        }
-        if random.below(10) == 0
-            && let Some(mut awake) = paused.pop()
-        {
-            let late = JobId::new(&format!("late{epoch}")).unwrap();
-            // A network error may hide it until the next attempt.
-            let mut wake = || reserve(&mut awake, &late).expect_err("a deposed leader goes on");
-            while !wake() {}
-            deposed += 1;
-        }
-    }
-    assert!(
-        proxy.cuts() > 10 && epoch > 5 && deposed > 0,
-        "nothing went wrong"
-    );
-
-    let records = EtcdLog::new(&etcd.url(), "/pool/").load(0).unwrap();
-    let events: Vec<_> = records.into_iter().map(|it| it.event).collect();
-    // It refuses a VNI that a job has.
-    let pool = VniPool::replay(config(), &events).unwrap();
-    assert_eq!(pool.jobs().count(), wanted);
-    for (job, vni) in given {
-        let held: Vec<_> = pool.job(&job).expect("the job").vnis.iter().collect();
-        assert_eq!(held, [vni]);
     }
 }

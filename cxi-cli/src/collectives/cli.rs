@@ -42,7 +42,7 @@ pub(crate) enum CollectivesCommand {
         /// The step
         step: StepId,
         #[command(flatten)]
-        manager: OptionalManagerArgs,
+        manager: ManagerArgs,
     },
     /// Release a job's reservation, with all its trees
     Release {
@@ -77,67 +77,36 @@ pub(crate) enum CollectivesCommand {
     Preflight,
 }
 
-/// Which fabric manager, and how.
-#[derive(Debug, Args)]
+/// Which fabric manager, how to be let in, and how long to wait.
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "The fabric manager")]
 pub(crate) struct ManagerArgs {
-    /// Its address, in front of /fabric/…
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CXI_FABRIC_MANAGER",
-        hide_env_values = true
-    )]
-    pub(crate) url: String,
-    /// This cluster's name, in front of its reservations
-    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER", hide_env_values = true)]
-    pub(crate) cluster: Cluster,
-    #[command(flatten)]
-    pub(crate) access: AccessArgs,
-}
-
-/// The same, where a session token can do.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "The fabric manager")]
-pub(crate) struct OptionalManagerArgs {
-    /// Its address, in front of /fabric/…
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CXI_FABRIC_MANAGER",
-        hide_env_values = true
-    )]
+    /// Its address, in front of /fabric/… [default: setting fabric-manager.url]
+    #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// This cluster's name, in front of its reservations
-    #[arg(long, value_name = "NAME", env = "CXI_CLUSTER", hide_env_values = true)]
+    /// This cluster's name, in front of its reservations [default: setting fabric-manager.cluster]
+    #[arg(long, value_name = "NAME")]
     pub(crate) cluster: Option<Cluster>,
-    #[command(flatten)]
-    pub(crate) access: AccessArgs,
-}
-
-/// How to be let in, and how long to wait.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "The fabric manager")]
-pub(crate) struct AccessArgs {
-    /// How this workload manager is known
-    #[arg(long, value_enum, default_value_t = Auth::Oauth)]
-    pub(crate) auth: Auth,
-    /// Directory with endpoint, client-id and client-secret, or with passwd [default:
-    /// /etc/wlm-client-auth, /etc/fmsim]
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "CXI_FABRIC_CREDENTIALS",
-        hide_env_values = true
-    )]
+    /// How this workload manager is known [default: setting fabric-manager.auth]
+    #[arg(long, value_enum)]
+    pub(crate) auth: Option<Auth>,
+    /// Directory with endpoint, client-id and client-secret, or with passwd [default: setting
+    /// fabric-manager.auth-dir, or /etc/wlm-client-auth, /etc/fmsim]
+    #[arg(long, value_name = "DIR")]
     pub(crate) auth_dir: Option<PathBuf>,
     /// Who vouches for it: system, a file or directory of authorities, or no for nobody; libfabric
-    /// is configured the same way
-    #[arg(long, value_name = "CERTIFICATE", value_parser = certificate, default_value = "system")]
-    pub(crate) certificate: Certificate,
-    /// How long to try altogether
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
-    pub(crate) deadline: Duration,
+    /// is configured the same way [default: setting fabric-manager.certificate]
+    #[arg(long, value_name = "CERTIFICATE", value_parser = certificate)]
+    pub(crate) certificate: Option<Certificate>,
+    /// What to show it, a file in PEM form [default: setting fabric-manager.client-certificate]
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    pub(crate) client_certificate: Option<PathBuf>,
+    /// The key of that [default: setting fabric-manager.client-key]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_key: Option<PathBuf>,
+    /// How long to try altogether [default: setting fabric-manager.deadline]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// How a workload manager is known.
@@ -149,7 +118,7 @@ pub(crate) enum Auth {
     Basic,
 }
 
-fn certificate(text: &str) -> Result<Certificate, String> {
+pub(crate) fn certificate(text: &str) -> Result<Certificate, String> {
     match text {
         "system" => Ok(Certificate::System),
         "no" => Ok(Certificate::Unverified),

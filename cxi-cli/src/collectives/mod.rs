@@ -1,27 +1,28 @@
 //! `cxi collectives`: reservations at the fabric manager.
 
 pub(crate) mod cli;
-mod reserve;
+pub(crate) mod reserve;
 mod sweep;
 
 use std::env;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cxi_job::collectives::{Certificate, CollectivesEnv, preflight};
 use cxi_job::fabric::{
-    Cluster, Credentials, FabricError, FabricManager, Http, Patience, Problem, Session,
+    Credentials, FabricError, FabricManager, Http, Identity, Patience, Problem, Session,
     TransportError,
 };
+use cxi_job::settings::Key;
 use cxi_job::{JobId, StepId};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Report;
-use cli::{AccessArgs, Auth, CollectivesCommand, ManagerArgs, OptionalManagerArgs};
+use crate::settings::{self, Settings};
+use cli::{Auth, CollectivesCommand, ManagerArgs};
 
-pub(crate) fn run(command: &CollectivesCommand) -> Result<Report, Failure> {
+pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<Report, Failure> {
     match command {
         CollectivesCommand::Reserve {
             job,
@@ -30,10 +31,18 @@ pub(crate) fn run(command: &CollectivesCommand) -> Result<Report, Failure> {
             min_nodes,
             required,
             manager,
-        } => reserve::run(&open(manager)?, job, step, (*limit, *min_nodes), *required),
-        CollectivesCommand::StepEnd { job, step, manager } => end_step(job.as_ref(), step, manager),
+        } => reserve::run(
+            &open(manager, settings)?,
+            job,
+            step,
+            (*limit, *min_nodes),
+            *required,
+        ),
+        CollectivesCommand::StepEnd { job, step, manager } => {
+            end_step(job.as_ref(), step, manager, settings)
+        }
         CollectivesCommand::Release { job, manager } => {
-            let there = open(manager)?
+            let there = open(manager, settings)?
                 .release(job)
                 .map_err(|error| failure(&error))?;
             let text = format!("Released the reservation of job {job}\n");
@@ -49,7 +58,12 @@ pub(crate) fn run(command: &CollectivesCommand) -> Result<Report, Failure> {
             none_live: _,
             dry_run,
             manager,
-        } => sweep::run(&open(manager)?, live, live_from.as_deref(), *dry_run),
+        } => sweep::run(
+            &open(manager, settings)?,
+            live,
+            live_from.as_deref(),
+            *dry_run,
+        ),
         CollectivesCommand::Preflight => Ok(preflight_of_process()),
     }
 }
@@ -68,51 +82,97 @@ fn done(there: bool, text: String, nothing: &str) -> Report {
     }
 }
 
-fn open(arguments: &ManagerArgs) -> Result<FabricManager, Failure> {
-    manager(&arguments.url, &arguments.cluster, &arguments.access)
-}
-
-fn manager(url: &str, cluster: &Cluster, access: &AccessArgs) -> Result<FabricManager, Failure> {
-    let directory = access.auth_dir.as_deref();
-    let credentials = match access.auth {
-        Auth::Oauth => Credentials::oauth(directory),
-        Auth::Basic => Credentials::basic(directory),
+/// The fabric manager of the options, or else of the settings.
+pub(crate) fn open(options: &ManagerArgs, settings: &Settings) -> Result<FabricManager, Failure> {
+    let url = given(options.url.as_ref(), settings, &settings::FABRIC_URL)?;
+    let cluster = given(
+        options.cluster.as_ref(),
+        settings,
+        &settings::FABRIC_CLUSTER,
+    )?;
+    let missing = |what| Failure::bad_input(format!("no {what} is configured"));
+    let url = url.ok_or_else(|| {
+        missing("fabric manager")
+            .hint("Expected --url, CXI_FABRIC_MANAGER or the setting fabric-manager.url.")
+    })?;
+    let cluster = cluster.ok_or_else(|| {
+        missing("name of this cluster")
+            .hint("Expected --cluster, CXI_CLUSTER or the setting fabric-manager.cluster.")
+    })?;
+    let directory = given(
+        options.auth_dir.as_ref(),
+        settings,
+        &settings::FABRIC_AUTH_DIR,
+    )?;
+    let credentials = match settings.or(options.auth, &settings::FABRIC_AUTH)? {
+        Auth::Oauth => Credentials::oauth(directory.as_deref()),
+        Auth::Basic => Credentials::basic(directory.as_deref()),
     };
-    let transport = Arc::new(http(&access.certificate)?);
-    let certificate = access.certificate.clone();
-    let manager = FabricManager::new(url, cluster.clone(), credentials, transport, certificate);
+    let (transport, certificate) = http(options, settings)?;
+    let transport = Arc::new(transport);
+    let manager = FabricManager::new(&url, cluster, credentials, transport, certificate);
     let manager = manager.map_err(|error| failure(&error))?;
-    Ok(manager.patience(patience(access.deadline)))
+    Ok(manager.patience(patience(options, settings)?))
 }
 
-fn http(certificate: &Certificate) -> Result<Http, Failure> {
-    Http::new(certificate).map_err(|error| Failure::bad_input(error.to_string()))
+/// An option, or else a setting that may be absent.
+fn given<T: Clone>(
+    option: Option<&T>,
+    settings: &Settings,
+    key: &Key<Option<T>>,
+) -> Result<Option<T>, Failure> {
+    match option {
+        Some(value) => Ok(Some(value.clone())),
+        None => Ok(settings.get(key)?),
+    }
 }
 
-fn patience(deadline: Duration) -> Patience {
+/// How to reach it, and who vouches for it.
+fn http(options: &ManagerArgs, settings: &Settings) -> Result<(Http, Certificate), Failure> {
+    let certificate = settings.or(options.certificate.clone(), &settings::FABRIC_CERTIFICATE)?;
+    let shown = given(
+        options.client_certificate.as_ref(),
+        settings,
+        &settings::FABRIC_IDENTITY,
+    )?;
+    let key = given(options.client_key.as_ref(), settings, &settings::FABRIC_KEY)?;
+    let http = match (shown, key) {
+        (None, None) => Http::new(&certificate),
+        (Some(shown), Some(key)) => {
+            let identity = Identity {
+                certificate: shown,
+                key,
+            };
+            Http::with_identity(&certificate, &identity)
+        }
+        _ => {
+            return Err(Failure::bad_input(
+                "a certificate to show to the fabric manager needs its key, and the other way round",
+            ));
+        }
+    };
+    let http = http.map_err(|error| Failure::bad_input(error.to_string()))?;
+    Ok((http, certificate))
+}
+
+fn patience(options: &ManagerArgs, settings: &Settings) -> Result<Patience, Failure> {
+    let deadline = settings.or(options.deadline, &settings::FABRIC_DEADLINE)?;
     let usual = Patience::default();
-    Patience {
+    Ok(Patience {
         attempt: usual.attempt.min(deadline),
         deadline,
         ..usual
-    }
+    })
 }
 
 fn end_step(
     job: Option<&JobId>,
     step: &StepId,
-    arguments: &OptionalManagerArgs,
+    options: &ManagerArgs,
+    settings: &Settings,
 ) -> Result<Report, Failure> {
-    let access = &arguments.access;
     let there = if let Some(job) = job {
-        let missing = |option, variable| {
-            Failure::bad_input(format!("--job needs {option}, or the variable {variable}"))
-        };
-        let url = arguments.url.as_deref();
-        let url = url.ok_or_else(|| missing("--url", "CXI_FABRIC_MANAGER"))?;
-        let cluster = arguments.cluster.as_ref();
-        let cluster = cluster.ok_or_else(|| missing("--cluster", "CXI_CLUSTER"))?;
-        manager(url, cluster, access)?.end_step(job, step)
+        open(options, settings)?.end_step(job, step)
     } else {
         let inherited = CollectivesEnv::inherit(env::var_os, step.clone())
             .map_err(|error| Failure::bad_input(error.to_string()))?;
@@ -121,9 +181,11 @@ fn end_step(
                 "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
             ));
         };
-        let transport = Arc::new(http(&access.certificate)?);
-        let session = Session::new(inherited.reservation().clone(), transport);
-        session.patience(patience(access.deadline)).end_step(step)
+        let (transport, _) = http(options, settings)?;
+        let session = Session::new(inherited.reservation().clone(), Arc::new(transport));
+        session
+            .patience(patience(options, settings)?)
+            .end_step(step)
     };
     let there = there.map_err(|error| failure(&error))?;
     let text = format!("Ended step {step}\n");
@@ -150,7 +212,7 @@ fn preflight_of_process() -> Report {
 }
 
 /// The failure for what went wrong with a fabric manager.
-pub(super) fn failure(error: &FabricError) -> Failure {
+pub(crate) fn failure(error: &FabricError) -> Failure {
     let exit = match error.problem() {
         Problem::Deadline { .. } => Exit::Busy,
         Problem::Refused {

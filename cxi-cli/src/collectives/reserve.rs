@@ -1,22 +1,13 @@
 //! `cxi collectives reserve`.
 
-use std::collections::BTreeMap;
-
 use cxi_job::collectives::{CLEAR, CollectivesEnv};
-use cxi_job::fabric::{FabricError, FabricManager, Offload, OnFailure};
+use cxi_job::fabric::{FabricManager, Offload, OnFailure};
 use cxi_job::{JobId, StepId};
-use serde::Serialize;
 
 use super::failure;
 use crate::exit::Failure;
 use crate::output::Report;
-
-#[derive(Serialize)]
-struct Environment {
-    environment: BTreeMap<&'static str, String>,
-    /// Variables that the job must not have.
-    clear: Vec<&'static str>,
-}
+use crate::output::environment;
 
 pub(super) fn run(
     manager: &FabricManager,
@@ -36,29 +27,18 @@ pub(super) fn run(
             Some(nodes) => env.min_nodes(nodes),
             None => env,
         }))),
-        Offload::Without(error) => Ok(env_report(None).with_warnings([without(&error)])),
+        Offload::Without(error) => {
+            Ok(env_report(None).with_warnings([without(&error.to_string())]))
+        }
         _ => Ok(env_report(None)),
     }
 }
 
-fn without(error: &FabricError) -> String {
+pub(crate) fn without(error: &str) -> String {
     format!("the job starts without hardware collectives: {error}")
 }
 
 fn env_report(env: Option<CollectivesEnv>) -> Report {
     let vars = env.map_or_else(Vec::new, |env| env.vars());
-    let is_set = |name: &&str| vars.iter().any(|(set, _)| set == name);
-    let clear: Vec<&'static str> = CLEAR.into_iter().filter(|name| !is_set(name)).collect();
-    let set = vars
-        .iter()
-        .map(|(name, value)| format!("export {name}={}\n", quoted(value)));
-    let unset = clear.iter().map(|name| format!("unset {name}\n"));
-    let text: String = set.chain(unset).collect();
-    let environment = vars.iter().cloned().collect();
-    Report::new(text, &Environment { environment, clear })
-}
-
-/// A word that a shell takes as it is.
-fn quoted(value: &str) -> String {
-    format!("'{}'", value.replace('\'', r"'\''"))
+    environment::report(vars, &CLEAR)
 }

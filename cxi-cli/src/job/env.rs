@@ -1,29 +1,23 @@
 //! `cxi job env`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cxi::{Resource, Service, TrafficClasses, Vni};
 use cxi_job::environment::{CLEAR, EnvironmentError, JobService};
 use cxi_job::{JobId, SlingshotEnv};
-use serde::Serialize;
 
 use super::cli::WhichArgs;
+use super::collectives;
 use super::job_node::JobNode;
 use super::recorded::records;
 use super::which::{filter, read_grant, selected};
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::Report;
+use crate::output::environment;
 
 /// Where the job has less than its size asks for.
 const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
-
-#[derive(Serialize)]
-struct Environment {
-    environment: BTreeMap<&'static str, String>,
-    /// Variables that must not be set for the job.
-    clear: Vec<&'static str>,
-}
 
 /// The environment of a job with a record.
 pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure> {
@@ -37,6 +31,7 @@ pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure>
         Failure::new(Exit::NotFound, message)
             .hint("Its prolog did not run here, or has failed; or its epilog has finished.")
     })?;
+    let reserved = collectives::vars(&records, job)?;
     match (&record.vnis, &record.grant) {
         (None, _) => Ok(env_report(Vec::new())),
         (Some(_), Some(grant)) => {
@@ -45,7 +40,12 @@ pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure>
             let cut: Vec<String> = cut.iter().map(Resource::to_string).collect();
             let mut vars = environment.vars();
             vars.extend((!cut.is_empty()).then(|| (SCALED_BACK, cut.join(","))));
-            Ok(env_report(vars))
+            let Some(reserved) = reserved else {
+                return Ok(env_report(vars));
+            };
+            vars.extend(reserved);
+            let all = [&CLEAR[..], &cxi_job::collectives::CLEAR].concat();
+            Ok(environment::report(vars, &all))
         }
         (Some(_), None) => {
             let message =
@@ -82,24 +82,7 @@ fn vnis(service: &Service) -> Vec<Vni> {
 }
 
 fn env_report(vars: Vec<(&'static str, String)>) -> Report {
-    let clear: Vec<&'static str> = CLEAR
-        .into_iter()
-        .filter(|name| vars.iter().all(|(set, _)| set != name))
-        .collect();
-    // The values are numbers, names of NICs and commas: nothing special to a shell.
-    let mut text: String = vars
-        .iter()
-        .map(|(name, value)| format!("export {name}={value}\n"))
-        .collect();
-    text += &clear
-        .iter()
-        .map(|name| format!("unset {name}\n"))
-        .collect::<String>();
-    let json = Environment {
-        environment: vars.into_iter().collect(),
-        clear,
-    };
-    Report::new(text, &json)
+    environment::report(vars, &CLEAR)
 }
 
 fn failure(error: &EnvironmentError) -> Failure {

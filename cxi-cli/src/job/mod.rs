@@ -3,6 +3,7 @@
 mod become_user;
 mod clean;
 pub(crate) mod cli;
+mod collectives;
 mod controller;
 mod env;
 mod epilog;
@@ -85,8 +86,8 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             match record.names() {
                 Some(job) if !dry_run => {
                     let node = node.clone().map_or_else(this_node, Ok)?;
-                    let release = recorded::epilog(job, &node, retry, lock, common)?;
-                    Ok(epilog::release_report(&release.unwrap_or_default(), retry))
+                    let ended = recorded::epilog(job, &node, retry, lock, common)?;
+                    Ok(epilog::release_report(&ended.release, retry).with_warnings(ended.warning))
                 }
                 _ => epilog::run(which, retry, lock, *dry_run, common),
             }

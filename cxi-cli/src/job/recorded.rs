@@ -8,7 +8,7 @@ use cxi_job::{Grant, JobId, JobRequest, NodeName, ReleaseReport};
 use super::cli::{LockArgs, ServiceArgs, SizeArgs, WhoArgs};
 use super::job_node::JobNode;
 use super::which::selected;
-use super::{controller, epilog, job_request, prolog, rdzv};
+use super::{collectives, controller, epilog, job_request, prolog, rdzv};
 use crate::exit::{Exit, Failure};
 use crate::network::Network;
 use crate::options::Common;
@@ -89,9 +89,7 @@ impl Starting<'_> {
         match prolog::make(&request, self.lock, self.common) {
             Err(failure) => {
                 let left = give_up(&records, self.job, self.component, self.common);
-                Err(left
-                    .into_iter()
-                    .fold(failure, |failure, left| failure.hint(left.message())))
+                Err(with_left(failure, left))
             }
             Ok((node, grant)) => {
                 keep(&records, self.job, &grant)?;
@@ -99,13 +97,20 @@ impl Starting<'_> {
                 if network.disable_rdzv_get {
                     report = report.with_warnings(rdzv::disable(&node, &grant));
                 }
+                let reserved = collectives::begin(&records, self.job, who.uid, self.common);
                 let (job, component) = (self.job.clone(), self.component.clone());
                 let common = self.common.clone();
-                Ok(report.or_undo(move || {
+                let undo = move || {
                     let mut left = prolog::undo(&node, &grant);
+                    let reserved = collectives::end(&records, &job, &common);
+                    left.extend(reserved.map(|left| Failure::new(Exit::Failed, left)));
                     left.extend(give_up(&records, &job, &component, &common));
                     left
-                }))
+                };
+                match reserved {
+                    Ok(warning) => Ok(report.with_warnings(warning).or_undo(undo)),
+                    Err(failure) => Err(with_left(failure, undo())),
+                }
             }
         }
     }
@@ -159,6 +164,11 @@ impl Starting<'_> {
     }
 }
 
+fn with_left(failure: Failure, left: impl IntoIterator<Item = Failure>) -> Failure {
+    left.into_iter()
+        .fold(failure, |failure, left| failure.hint(left.message()))
+}
+
 fn keep(records: &NodeRecords, job: &JobId, grant: &Grant) -> Result<(), Failure> {
     let _held = records.lock()?;
     if let Some(mut record) = records.read(job)? {
@@ -199,15 +209,23 @@ pub(super) fn nothing_left(record: &NodeRecord, common: &Common) -> Result<bool,
     Ok(selected(&node, &filter)?.is_empty())
 }
 
+/// What became of a job on this node, and what its user need not care for.
+#[derive(Default)]
+pub(super) struct Ended {
+    pub(super) release: ReleaseReport,
+    pub(super) warning: Option<String>,
+}
+
 /// Ends a job on this node, or a component of it: by its record, or else by what the controller
-/// decided. `None` if neither says anything of the job, or another component still runs here.
+/// decided. Nothing is released if neither says anything of the job, or another component still
+/// runs here.
 pub(super) fn epilog(
     (job, component): (&JobId, &JobId),
     node: &NodeName,
     retry: Duration,
     lock: &LockArgs,
     common: &Common,
-) -> Result<Option<ReleaseReport>, Failure> {
+) -> Result<Ended, Failure> {
     let records = records(&common.settings)?;
     let held = records.lock()?;
     let record = match records.read(job)? {
@@ -220,16 +238,17 @@ pub(super) fn epilog(
     };
     drop(held);
     let Some(record) = record.filter(|record| record.running.is_empty()) else {
-        return Ok(None);
+        return Ok(Ended::default());
     };
     let release = match record.filter() {
         Some(filter) => epilog::destroy(&filter, retry, lock, common)?,
         None => ReleaseReport::default(),
     };
+    let mut warning = None;
     if epilog::left(&release, retry).is_empty() {
-        finish(&records, &record, node, common)?;
+        warning = finish(&records, &record, node, common)?;
     }
-    Ok(Some(release))
+    Ok(Ended { release, warning })
 }
 
 /// A node that was reset has no record, and still must confirm.
@@ -245,23 +264,32 @@ fn of_decision(
     Ok(decision.map(|decision| NodeRecord::of_decision(&decision)))
 }
 
-/// Nothing is left of a job: notifies the controller, and then removes its record.
+/// Nothing is left of a job: releases its reservation, notifies the controller, and then removes its
+/// record. A reservation that could not be released is a warning.
 pub(super) fn finish(
     records: &NodeRecords,
     record: &NodeRecord,
     node: &NodeName,
     common: &Common,
-) -> Result<(), Failure> {
-    let _held = records.lock()?;
+) -> Result<Option<String>, Failure> {
     // The job may have been started again meanwhile.
-    let now = records.read(&record.job)?;
-    if now.is_some_and(|now| now.running != record.running) {
-        return Ok(());
+    let started = || {
+        let now = records.read(&record.job)?;
+        Ok::<_, Failure>(now.is_some_and(|now| now.running != record.running))
+    };
+    if started()? {
+        return Ok(None);
+    }
+    let warning = collectives::end(records, &record.job, common);
+    let _held = records.lock()?;
+    if started()? {
+        return Ok(warning);
     }
     if let (true, Some(decisions)) = (record.decided, decisions(&common.settings)?) {
         decisions.confirm(&record.job, node)?;
     }
-    forget(records, record, common)
+    forget(records, record, common)?;
+    Ok(warning)
 }
 
 /// Removes the record of a job of which nothing is left, and what else it changed.

@@ -1,6 +1,7 @@
 //! What commands print.
 
 pub(crate) mod bar;
+pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod log;
 pub(crate) mod nics;

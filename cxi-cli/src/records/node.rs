@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -133,12 +133,54 @@ impl NodeRecords {
     }
 
     pub(crate) fn remove(&self, job: &JobId) -> Result<(), Failure> {
-        let path = self.path(job)?;
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(cannot(&path, "be removed", &error))
+        remove(&self.path(job)?)
+    }
+
+    fn secret_path(&self, job: &JobId) -> Result<PathBuf, Failure> {
+        Ok(self.directory.join(format!("{}.secret", name_of(job)?)))
+    }
+
+    /// Writes what of a job nobody but its user reads.
+    pub(crate) fn write_secret(
+        &self,
+        job: &JobId,
+        uid: Option<u32>,
+        text: &str,
+    ) -> Result<(), Failure> {
+        let path = self.secret_path(job)?;
+        let write = || {
+            // Nobody else may read it: that is the mode of temporary files.
+            let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+            file.write_all(text.as_bytes())?;
+            if nix::unistd::geteuid().is_root() {
+                std::os::unix::fs::fchown(&file, uid, None)?;
             }
-            _ => Ok(()),
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|error: io::Error| cannot(&path, "be written", &error))
+    }
+
+    pub(crate) fn read_secret(&self, job: &JobId) -> Result<Option<String>, Failure> {
+        let path = self.secret_path(job)?;
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read
+                .map(Some)
+                .map_err(|error| cannot(&path, "be read", &error)),
         }
+    }
+
+    pub(crate) fn remove_secret(&self, job: &JobId) -> Result<(), Failure> {
+        remove(&self.secret_path(job)?)
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(cannot(path, "be removed", &error))
+        }
+        _ => Ok(()),
     }
 }

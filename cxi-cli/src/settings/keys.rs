@@ -6,9 +6,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 use cxi::TrafficClasses;
 use cxi_job::IdSet;
+use cxi_job::collectives::Certificate;
+use cxi_job::fabric::{Cluster, ClusterError};
 use cxi_job::settings::{AnyKey, Key, NODE_LOCK, path};
 
 use crate::args::{duration, number};
+use crate::collectives::cli::{Auth, certificate};
 use crate::job::cli::{ModeArg, Policy};
 
 /// How long a command waits for others, and a prolog for the controller's decision.
@@ -120,10 +123,7 @@ pub(crate) static TLES: Key<bool> = Key {
     name: "job.tles",
     variable: "CXI_TLES",
     default: || "true".to_owned(),
-    parse: |text| {
-        text.parse()
-            .map_err(|_| format!("invalid value '{text}': expected true or false"))
-    },
+    parse: yes_or_no,
 };
 
 /// The traffic classes of a job that does not name any.
@@ -151,6 +151,91 @@ pub(crate) static NIC_DISTRIBUTION_COUNT: Key<Option<u32>> = Key {
     },
 };
 
+/// Multicast trees that a job may have at a time; none for 0.
+pub(crate) static COLLECTIVES: Key<u32> = Key {
+    name: "job.collectives",
+    variable: "CXI_COLLECTIVES",
+    default: || "0".to_owned(),
+    parse: number,
+};
+
+/// Whether a job fails that cannot have them.
+pub(crate) static COLLECTIVES_REQUIRED: Key<bool> = Key {
+    name: "job.collectives-required",
+    variable: "CXI_COLLECTIVES_REQUIRED",
+    default: || "false".to_owned(),
+    parse: yes_or_no,
+};
+
+/// The address of the fabric manager.
+pub(crate) static FABRIC_URL: Key<Option<String>> = Key {
+    name: "fabric-manager.url",
+    variable: "CXI_FABRIC_MANAGER",
+    default: String::new,
+    parse: |text| Ok((!text.is_empty()).then(|| text.to_owned())),
+};
+
+/// What stands in front of this cluster's reservations.
+pub(crate) static FABRIC_CLUSTER: Key<Option<Cluster>> = Key {
+    name: "fabric-manager.cluster",
+    variable: "CXI_CLUSTER",
+    default: String::new,
+    parse: |text| {
+        let cluster = (!text.is_empty()).then(|| text.parse());
+        cluster
+            .transpose()
+            .map_err(|error: ClusterError| error.to_string())
+    },
+};
+
+/// How the fabric manager knows this workload manager.
+pub(crate) static FABRIC_AUTH: Key<Auth> = Key {
+    name: "fabric-manager.auth",
+    variable: "CXI_FABRIC_MANAGER_AUTH",
+    default: || "oauth".to_owned(),
+    parse: word,
+};
+
+/// Where the secrets for that are.
+pub(crate) static FABRIC_AUTH_DIR: Key<Option<PathBuf>> = Key {
+    name: "fabric-manager.auth-dir",
+    variable: "CXI_FABRIC_CREDENTIALS",
+    default: String::new,
+    parse: optional_path,
+};
+
+/// Who vouches for the fabric manager.
+pub(crate) static FABRIC_CERTIFICATE: Key<Certificate> = Key {
+    name: "fabric-manager.certificate",
+    variable: "CXI_FABRIC_MANAGER_CERTIFICATE",
+    default: || "system".to_owned(),
+    parse: certificate,
+};
+
+/// What it is shown, if it wants to know who asks.
+pub(crate) static FABRIC_IDENTITY: Key<Option<PathBuf>> = Key {
+    name: "fabric-manager.client-certificate",
+    variable: "CXI_FABRIC_MANAGER_CLIENT_CERTIFICATE",
+    default: String::new,
+    parse: optional_path,
+};
+
+/// The key of that.
+pub(crate) static FABRIC_KEY: Key<Option<PathBuf>> = Key {
+    name: "fabric-manager.client-key",
+    variable: "CXI_FABRIC_MANAGER_CLIENT_KEY",
+    default: String::new,
+    parse: optional_path,
+};
+
+/// How long a request to it is tried.
+pub(crate) static FABRIC_DEADLINE: Key<Duration> = Key {
+    name: "fabric-manager.deadline",
+    variable: "CXI_FABRIC_MANAGER_DEADLINE",
+    default: || "20s".to_owned(),
+    parse: duration,
+};
+
 /// Which jobs get something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Allowed {
@@ -161,7 +246,7 @@ pub(crate) enum Allowed {
 }
 
 /// All of them, with their places in the file.
-pub(super) static KEYS: [&dyn AnyKey; 17] = [
+pub(super) static KEYS: [&dyn AnyKey; 27] = [
     &WAIT,
     &NODE_LOCK,
     &NODE_RECORDS,
@@ -179,11 +264,26 @@ pub(super) static KEYS: [&dyn AnyKey; 17] = [
     &TLES,
     &TRAFFIC_CLASSES,
     &NIC_DISTRIBUTION_COUNT,
+    &COLLECTIVES,
+    &COLLECTIVES_REQUIRED,
+    &FABRIC_URL,
+    &FABRIC_CLUSTER,
+    &FABRIC_AUTH,
+    &FABRIC_AUTH_DIR,
+    &FABRIC_CERTIFICATE,
+    &FABRIC_IDENTITY,
+    &FABRIC_KEY,
+    &FABRIC_DEADLINE,
 ];
 
 #[allow(clippy::unnecessary_wraps, reason = "one of the parsers")]
 fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| text.into()))
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    text.parse()
+        .map_err(|_| format!("invalid value '{text}': expected true or false"))
 }
 
 fn word<T: ValueEnum>(text: &str) -> Result<T, String> {

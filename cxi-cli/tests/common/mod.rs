@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 pub(crate) mod cluster;
+pub(crate) mod fabric_manager;
 pub(crate) mod site;
 pub(crate) mod slurm;
 pub(crate) mod vni_pool;

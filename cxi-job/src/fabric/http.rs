@@ -1,12 +1,14 @@
 //! HTTP by ureq, TLS by rustls.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use ureq::http::{Request, Response};
-use ureq::tls::{Certificate as Root, RootCerts, TlsConfig};
+use ureq::tls::{
+    Certificate as Root, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem,
+};
 use ureq::{Agent, Body, Error};
 
 use super::transport::{
@@ -29,8 +31,27 @@ impl Http {
     /// [`TransportError::Untrusted`]: no authority at the path, or a processor without the
     /// instructions that the cryptography needs.
     pub fn new(certificate: &Certificate) -> Result<Self, TransportError> {
+        Self::known_as(certificate, None)
+    }
+
+    /// The same for servers that want to know who asks.
+    ///
+    /// # Errors
+    /// As [`Http::new`], and [`TransportError::Untrusted`] with the file that has no certificate, or no key.
+    pub fn with_identity(
+        certificate: &Certificate,
+        identity: &Identity,
+    ) -> Result<Self, TransportError> {
+        Self::known_as(certificate, Some(identity.read()?))
+    }
+
+    fn known_as(
+        certificate: &Certificate,
+        identity: Option<ClientCert>,
+    ) -> Result<Self, TransportError> {
         supported()?;
         let config = TlsConfig::builder()
+            .client_cert(identity)
             .unversioned_rustls_crypto_provider(Arc::new(rustls_graviola::default_provider()))
             .root_certs(roots(certificate)?)
             .disable_verification(*certificate == Certificate::Unverified)
@@ -45,6 +66,39 @@ impl Http {
             .build();
         let agent = agent.into();
         Ok(Self { agent })
+    }
+}
+
+/// What a client shows to a server that wants to know who asks (mTLS): files in PEM form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "there are two")]
+pub struct Identity {
+    /// The certificate, and those of the authorities between it and the server's.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+impl Identity {
+    fn read(&self) -> Result<ClientCert, TransportError> {
+        let unusable = |path: &Path, why: &dyn std::fmt::Display| {
+            TransportError::Untrusted(format!("{}: {why}", path.display()))
+        };
+        let read = |path: &Path| fs::read(path).map_err(|error| unusable(path, &error));
+        let mut chain = Vec::new();
+        for item in parse_pem(&read(&self.certificate)?) {
+            if let PemItem::Certificate(found) =
+                item.map_err(|error| unusable(&self.certificate, &error))?
+            {
+                chain.push(found);
+            }
+        }
+        if chain.is_empty() {
+            return Err(unusable(&self.certificate, &"no certificate in PEM form"));
+        }
+        let key = PrivateKey::from_pem(&read(&self.key)?);
+        let key = key.map_err(|_| unusable(&self.key, &"no private key in PEM form"))?;
+        Ok(ClientCert::new_with_certs(&chain, key))
     }
 }
 

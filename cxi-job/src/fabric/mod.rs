@@ -51,7 +51,7 @@ pub use credentials::Credentials;
 pub use error::{FabricError, Problem};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
-pub use http::Http;
+pub use http::{Http, Identity};
 pub use manager::{FabricManager, Offload, OnFailure, Reserved};
 pub use session::{Session, Tree, TreeRequest};
 pub use sweep::{Recovered, Swept};

@@ -53,6 +53,20 @@ pub struct HttpRequest<'a> {
     pub body: Option<&'a str>,
 }
 
+impl<'a> HttpRequest<'a> {
+    /// A request that posts JSON, to whoever the authorization is for.
+    #[must_use]
+    pub const fn post(url: &'a str, authorization: Option<&'a str>, body: &'a str) -> Self {
+        Self {
+            method: Method::Post,
+            url,
+            authorization,
+            content_type: "application/json",
+            body: Some(body),
+        }
+    }
+}
+
 impl fmt::Debug for HttpRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}", self.method, self.url)

@@ -1,12 +1,15 @@
 //! An authority and servers that it vouches for.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use graviola::signing::eddsa::Ed25519SigningKey;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, Error, IsCa,
     Issuer, KeyIdMethod, PublicKeyData, SignatureAlgorithm, SigningKey, date_time_ymd,
 };
-use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use std::sync::Arc;
 
 struct Key {
@@ -67,17 +70,45 @@ impl Authority {
         self.certificate.pem()
     }
 
-    /// What a server of these names shows, valid from and to the first day of two years.
-    pub(crate) fn server(&self, names: &[&str], years: (i32, i32)) -> Arc<ServerConfig> {
+    fn sign(&self, names: &[&str], years: (i32, i32), name: &str) -> (Certificate, Key) {
         let key = Key::new();
-        let params = params(names, years, "server");
+        let params = params(names, years, name);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate, key)
+    }
+
+    /// What a client shows: certificate and key.
+    pub(crate) fn client(&self) -> [String; 2] {
+        let (certificate, key) = self.sign(&[], (2020, 2120), "client");
+        let key = STANDARD.encode(key.der().secret_der());
+        let key = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        [certificate.pem(), key]
+    }
+
+    /// What a server of these names shows, valid from and to the first day of two years. It may want
+    /// to see a certificate of this authority.
+    pub(crate) fn server(
+        &self,
+        names: &[&str],
+        years: (i32, i32),
+        mutual: bool,
+    ) -> Arc<ServerConfig> {
+        let (certificate, key) = self.sign(names, years, "server");
         let provider = Arc::new(rustls_graviola::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .expect("versions of TLS")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key.der());
+            .expect("versions of TLS");
+        let config = if mutual {
+            let mut roots = RootCertStore::empty();
+            roots
+                .add(self.certificate.der().clone())
+                .expect("an authority");
+            let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            config.with_client_cert_verifier(clients.build().expect("a verifier"))
+        } else {
+            config.with_no_client_auth()
+        };
+        let config = config.with_single_cert(vec![certificate.der().clone()], key.der());
         Arc::new(config.expect("a key that fits"))
     }
 }

@@ -13,9 +13,10 @@ use cxi_fabric_manager::FabricManager as Mock;
 use cxi_job::JobId;
 use cxi_job::collectives::Certificate;
 use cxi_job::fabric::{
-    Credentials, FabricError, FabricManager, Http, Patience, Problem, TransportError,
+    Credentials, FabricError, FabricManager, Http, Identity, Patience, Problem, TransportError,
 };
 use front::Front;
+use rustls::ServerConfig;
 use tempfile::TempDir;
 
 /// A mock behind a front that shows a certificate, and a client that verifies.
@@ -27,8 +28,12 @@ struct Site {
 
 impl Site {
     fn new(authority: &Authority, names: &[&str], years: (i32, i32)) -> Self {
+        Self::behind(authority, authority.server(names, years, false))
+    }
+
+    fn behind(authority: &Authority, server: Arc<ServerConfig>) -> Self {
         let mock = Mock::start().unwrap();
-        let front = Front::start(mock.address(), authority.server(names, years));
+        let front = Front::start(mock.address(), server);
         let files = TempDir::new().unwrap();
         fs::write(files.path().join("passwd"), "mock-password").unwrap();
         fs::write(files.path().join("ca.pem"), authority.pem()).unwrap();
@@ -40,12 +45,16 @@ impl Site {
     }
 
     fn reserve(&self, certificate: Certificate) -> Result<bool, FabricError> {
-        let transport = Arc::new(Http::new(&certificate).expect("there are authorities"));
+        let transport = Http::new(&certificate).expect("there are authorities");
+        self.reserve_over(transport, certificate)
+    }
+
+    fn reserve_over(&self, http: Http, certificate: Certificate) -> Result<bool, FabricError> {
         let client = FabricManager::new(
             &format!("https://localhost:{}", self.front.port()),
             "alpha".parse().unwrap(),
             Credentials::basic(Some(self.files.path())),
-            transport,
+            Arc::new(http),
             certificate,
         );
         let client = client.unwrap().patience(Patience {
@@ -78,7 +87,7 @@ impl Site {
 const NOW: (i32, i32) = (2020, 2120);
 
 #[test]
-fn a_server_that_the_authority_vouches_for_is_trusted() {
+fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
     let authority = Authority::new("authority");
     let site = Site::new(&authority, &["localhost"], NOW);
     assert!(site.reserve(site.path("ca.pem")).unwrap());
@@ -92,7 +101,7 @@ fn a_server_that_the_authority_vouches_for_is_trusted() {
 }
 
 #[test]
-fn another_authority_host_or_time_is_not() {
+fn w11_another_authority_host_or_time_is_not() {
     let authority = Authority::new("authority");
     let site = Site::new(&authority, &["localhost"], NOW);
     fs::write(
@@ -106,4 +115,54 @@ fn another_authority_host_or_time_is_not() {
     let site = Site::new(&authority, &["localhost"], (2020, 2021));
     site.distrusted(site.path("ca.pem"), "expired");
     assert!(site.reserve(Certificate::Unverified).unwrap());
+}
+
+/// mTLS: a server that wants to know who asks.
+#[test]
+fn w11_a_client_shows_who_it_is() {
+    let authority = Authority::new("authority");
+    let server = authority.server(&["localhost"], NOW, true);
+    let site = Site::behind(&authority, server);
+    let certificate = site.path("ca.pem");
+    let identity = |of: &Authority, name: &str| {
+        let [shown, key] = of.client();
+        let path = |kind: &str| site.files.path().join(format!("{name}.{kind}"));
+        fs::write(path("pem"), shown).unwrap();
+        fs::write(path("key"), key).unwrap();
+        Identity {
+            certificate: path("pem"),
+            key: path("key"),
+        }
+    };
+    let own = identity(&authority, "own");
+    let over = |identity| Http::with_identity(&certificate, identity);
+    assert!(
+        site.reserve_over(over(&own).unwrap(), certificate.clone())
+            .unwrap()
+    );
+    let before = site.mock.journal().len();
+    let stranger = identity(&Authority::new("another"), "stranger");
+    let stranger = over(&stranger).unwrap();
+    assert!(site.reserve_over(stranger, certificate.clone()).is_err());
+    assert!(site.reserve(certificate.clone()).is_err());
+    assert_eq!(site.mock.journal().len(), before);
+
+    let swapped = Identity {
+        certificate: own.key.clone(),
+        key: own.certificate.clone(),
+    };
+    let error = over(&swapped).unwrap_err().to_string();
+    assert!(
+        error.ends_with("own.key: no certificate in PEM form"),
+        "{error}"
+    );
+    let no_key = Identity {
+        key: own.certificate.clone(),
+        ..own
+    };
+    let error = over(&no_key).unwrap_err().to_string();
+    assert!(
+        error.ends_with("own.pem: no private key in PEM form"),
+        "{error}"
+    );
 }

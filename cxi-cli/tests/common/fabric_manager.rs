@@ -1,0 +1,37 @@
+//! A mock fabric manager, and what lets a workload manager in.
+
+use std::fs;
+
+use cxi_fabric_manager::FabricManager;
+use tempfile::TempDir;
+
+pub(crate) struct MockManager {
+    pub(crate) manager: FabricManager,
+    /// With the credentials.
+    pub(crate) files: TempDir,
+}
+
+impl MockManager {
+    pub(crate) fn new() -> Self {
+        let mock = Self {
+            manager: FabricManager::start().unwrap(),
+            files: TempDir::new().unwrap(),
+        };
+        let write = |name, text: &str| fs::write(mock.files.path().join(name), text).unwrap();
+        write("endpoint", &mock.manager.token_url());
+        write("client-id", "wlm\n");
+        write("client-secret", "mock-secret\n");
+        write("passwd", "mock-password\n");
+        mock
+    }
+
+    /// Settings by which commands find it.
+    pub(crate) fn settings(&self) -> String {
+        format!(
+            "[fabric-manager]\nurl = \"{}\"\ncluster = \"alpha\"\nauth-dir = \"{}\"\ncertificate = \
+             \"no\"\ndeadline = \"1s\"\n",
+            self.manager.url(),
+            self.files.path().display()
+        )
+    }
+}

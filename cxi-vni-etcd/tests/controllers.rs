@@ -1,0 +1,230 @@
+//! Controllers as processes on one etcd: one is killed, stopped or loses its network, another one
+//! takes over, and never is a VNI in two jobs, nor lost.
+
+mod proxy;
+mod server;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _, stderr};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{sleep, spawn};
+use std::time::Duration;
+
+use cxi_job::JobId;
+use cxi_job::pool::log::{ChangeError, EventLog as _, SharedPool};
+use cxi_job::pool::{ReserveError, VniPool, VniRequest};
+use cxi_vni_etcd::EtcdLog;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use proxy::Proxy;
+use server::{Etcd, at, config, http};
+
+/// Makes this binary a controller: where etcd is, its epoch, and the job it begins with.
+const ORDER: &str = "CXI_TEST_CONTROLLER";
+/// How long a controller may say nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+const DEPOSED: &str = "deposed";
+
+fn log(url: &str) -> EtcdLog {
+    EtcdLog::new(http(), url, "/pool/")
+}
+
+fn job(number: usize) -> JobId {
+    JobId::new(&format!("job{number}")).unwrap()
+}
+
+/// Gives VNIs to jobs, one after the other, until another one leads. It says what it gave; an error of
+/// the network lets a job ask again.
+#[test]
+#[ignore = "a process of the other test"]
+fn controller() {
+    let Ok(order) = env::var(ORDER) else { return };
+    let [url, epoch, first] = order.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{order}");
+    };
+    let epoch: u64 = epoch.parse().unwrap();
+    // Not for ever, in case that its test was killed.
+    let again = (0..2000).map(|_| sleep(Duration::from_millis(5)));
+    let mut pool = again
+        .clone()
+        .find_map(|()| {
+            let writer = format!("controller/{epoch}");
+            SharedPool::open(log(url), config(), writer, epoch, at(epoch)).ok()
+        })
+        .expect("etcd");
+    for number in first.parse().unwrap().. {
+        let job = job(number);
+        let reserve = |()| {
+            let reserved = pool.change(at(epoch), |pool, now| {
+                let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
+                Ok::<_, ReserveError>((reserved.vnis, reserved.event))
+            });
+            match reserved {
+                Ok(vnis) => Some(format!("{number} {vnis}")),
+                Err(error) if error.is_deposed() => Some(DEPOSED.to_owned()),
+                Err(ChangeError::Refused(error)) => panic!("{error}"),
+                Err(_) => None,
+            }
+        };
+        let said = again.clone().find_map(reserve).expect("etcd");
+        writeln!(stderr(), "{said}").unwrap();
+        if said == DEPOSED {
+            return;
+        }
+    }
+}
+
+/// A process that leads, and the network between it and etcd.
+struct Controller {
+    process: Child,
+    said: Receiver<String>,
+    network: Proxy,
+}
+
+impl Controller {
+    fn start(etcd: &Etcd, epoch: u64, first: usize) -> Self {
+        // Each so many pieces of data a connection is cut, before a request or after an answer.
+        let network = Proxy::start(etcd.address(), 30);
+        let mut process = Command::new(env::current_exe().unwrap())
+            .args(["controller", "--exact", "--ignored", "--nocapture"])
+            .env(ORDER, format!("{} {epoch} {first}", network.url()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let (tell, said) = channel();
+        spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        Self {
+            process,
+            said,
+            network,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id().cast_signed()), signal).unwrap();
+    }
+
+    fn line(&self) -> Option<String> {
+        match self.said.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("a controller hangs"),
+        }
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What jobs were told, by whichever controller.
+#[derive(Default)]
+struct Told(BTreeMap<usize, String>);
+
+impl Told {
+    fn hear(&mut self, line: &str) {
+        let told = line.split_once(' ').and_then(|(number, vni)| {
+            let number = number.parse().ok()?;
+            Some((number, vni.to_owned()))
+        });
+        let (number, vni) = told.unwrap_or_else(|| panic!("a controller says: {line}"));
+        let before = self.0.entry(number).or_insert_with(|| vni.clone());
+        assert_eq!(*before, vni, "job {number} was told two VNIs");
+    }
+
+    /// Everything until a controller ends; whether it was deposed.
+    fn hear_rest(&mut self, controller: &Controller) -> bool {
+        while let Some(line) = controller.line() {
+            if line == DEPOSED {
+                return true;
+            }
+            self.hear(&line);
+        }
+        false
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from(z >> 33).unwrap() % limit
+    }
+}
+
+#[test]
+fn no_vni_is_in_two_jobs_and_none_is_lost() {
+    let Some(etcd) = Etcd::start() else { return };
+    let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
+    let wanted = if full { 10_000 } else { 300 };
+    let (mut random, mut told) = (Random(15), Told::default());
+    let (mut epoch, mut cuts, mut deposed) = (0, 0, 0);
+    // Stopped, or without a network.
+    let mut away: Vec<Controller> = Vec::new();
+    while told.0.len() < wanted {
+        epoch += 1;
+        let leader = Controller::start(&etcd, epoch, told.0.len());
+        let until = told.0.len() + 1 + random.below(wanted / 12);
+        while told.0.len() < until {
+            told.hear(&leader.line().expect("the only leader ended"));
+        }
+        // Another one has written: who comes back must not go on.
+        if random.below(2) == 0
+            && let Some(back) = away.pop()
+        {
+            back.network.set_down(false);
+            back.signal(Signal::SIGCONT);
+            assert!(told.hear_rest(&back), "a leader that was deposed goes on");
+            deposed += 1;
+        }
+        cuts += leader.network.cuts();
+        match epoch % 3 {
+            0 => {
+                leader.signal(Signal::SIGKILL);
+                told.hear_rest(&leader);
+            }
+            1 => {
+                leader.signal(Signal::SIGSTOP);
+                away.push(leader);
+            }
+            _ => {
+                leader.network.set_down(true);
+                away.push(leader);
+            }
+        }
+    }
+    for leader in &away {
+        leader.signal(Signal::SIGKILL);
+        told.hear_rest(leader);
+    }
+    assert!(
+        cuts > 10 && epoch > 5 && deposed > 1,
+        "nothing went wrong: {cuts} cuts, {epoch} leaders, {deposed} deposed"
+    );
+
+    let records = log(&etcd.url()).load(0).unwrap();
+    let events: Vec<_> = records.into_iter().map(|it| it.event).collect();
+    // It refuses a VNI that somebody has.
+    let pool = VniPool::replay(config(), &events).unwrap();
+    for (number, vni) in &told.0 {
+        let held = &pool.job(&job(*number)).expect("the job").vnis;
+        assert_eq!(held.to_string(), *vni);
+    }
+    // What the last one logged before it went, nobody may have been told.
+    assert!((0..=1).contains(&(pool.jobs().count() - told.0.len())));
+}
