@@ -91,9 +91,11 @@ fn what_was_cut_reaches_the_user() {
     );
 }
 
-/// By what a site allows: `single-node-vni`, `job-vni`, then nodes, what the user says, and how many
-/// VNIs the job gets.
-const VNIS: [(&str, &str, &str, &str, Result<usize, &str>); 13] = [
+/// How many VNIs a job gets, or the option for which it is refused.
+type Expected = Result<usize, &'static str>;
+
+/// By what a site allows: `single-node-vni`, `job-vni`, then nodes and what the user says.
+const VNIS: [(&str, &str, &str, &str, Expected); 13] = [
     ("none", "none", "n1", "", Ok(0)),
     ("none", "none", "n[1-2]", "", Ok(1)),
     (
