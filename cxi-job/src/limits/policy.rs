@@ -176,8 +176,9 @@ impl LimitPolicy {
     }
 
     /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and
-    /// no more than what system services leave. Slurm takes what is available, which is
-    /// [`Mode::ScaleBack`](super::Mode::ScaleBack) with floor 0.
+    /// no more than what system services leave. Where other services leave less, its plugin fails the
+    /// step, as [`Mode::Strict`](super::Mode::Strict) does; what system services have makes the
+    /// reservation smaller there, as in [`Mode::ScaleBack`](super::Mode::ScaleBack) with floor 0.
     #[must_use]
     pub fn slurm() -> Self {
         let recommended = Self::hpe_recommended();
