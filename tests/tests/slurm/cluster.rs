@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::node::{Directory, SERVER, eventually, skip};
@@ -250,6 +251,10 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
+        // Tasks whose daemons were killed go on.
+        for left in self.processes("") {
+            let _ = kill(left, Signal::SIGKILL);
+        }
         if std::thread::panicking() {
             for log in ["slurmctld", "slurmd.n1", "slurmd.n2"] {
                 let text = fs::read_to_string(self.directory.path().join("log").join(log));
