@@ -1,8 +1,11 @@
 //! What a message costs the program that sends it.
 
 use allocation_counter::{measure, opt_out};
+use cxi::lni::TxqOptions;
+use cxi::{TrafficClass, Vni};
 use cxi_data::{
     Atomic, AtomicOp, Buffer, Counter, CounterCommand, Dma, ImmediatePut, Message, Report,
+    TargetFlags, TransmitQueue,
 };
 
 use crate::scene::{OPEN, Scene};
@@ -43,4 +46,37 @@ fn no_message_allocates() {
     });
     assert_eq!(seen, 10 * 1000);
     assert_eq!(allocations.count_total, 0);
+}
+
+/// The mock keeps nothing for an operation that waits in a queue, and gives back what it needs for
+/// one that is under way.
+#[test]
+fn ten_thousand_puts_in_flight_take_no_memory() {
+    const PUTS: u64 = 10_000;
+    let mut scene = Scene::new();
+    let _there = scene.exposed(OPEN | TargetFlags::EVENT_SUCCESS_DISABLE);
+    let one = &scene.one;
+    let here = Buffer::new(&one.lni, 4096).unwrap();
+    let counter = Counter::new(one.lni.alloc_ct().unwrap()).unwrap();
+    let vni = Vni::new(1024).unwrap();
+    let profile = one.lni.alloc_cp(vni, TrafficClass::BestEffort).unwrap();
+    let queue = one.lni.alloc_txq(&profile, &TxqOptions::new(1 << 14));
+    let mut queue = TransmitQueue::new(queue.unwrap(), &one.info, &one.domain).unwrap();
+    let report = Report::event(&one.events, 0)
+        .failures_only()
+        .counted(&counter);
+    let put = Dma::put(here.slice(0..8).unwrap(), scene.two.address.portal(0)).report(report);
+    for round in 1..=3 {
+        let mut batch = queue.batch();
+        for _ in 0..PUTS {
+            batch.push(&put).unwrap();
+        }
+        drop(batch);
+        let allocated = measure(|| scene.run());
+        queue.post(&CounterCommand::read(&counter)).unwrap();
+        scene.run();
+        assert_eq!(counter.value().success, round * PUTS);
+        assert!(round == 1 || allocated.count_current == 0, "{allocated:?}");
+        assert!(round == 1 || allocated.bytes_max < 4096, "{allocated:?}");
+    }
 }
