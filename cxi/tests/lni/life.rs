@@ -113,6 +113,12 @@ fn pids_are_reserved_and_used_once() {
         "cxi0: DOMAIN_RESERVE: 0 PIDs to reserve: expected 1 to 511"
     );
     assert_eq!(
+        lni.reserve_pids(vni(1024), None, 512)
+            .unwrap_err()
+            .to_string(),
+        "cxi0: DOMAIN_RESERVE: 512 PIDs to reserve: expected 1 to 511"
+    );
+    assert_eq!(
         Pid::new(511).unwrap_err().to_string(),
         "invalid PID 511: expected 0 to 510"
     );

@@ -97,6 +97,17 @@ fn event_queues_are_asked_for_as_described() {
     );
     assert_eq!((attr.ec_delay, attr.cpu_affinity), (7, 1));
     assert_eq!(attr.queue, events.memory().address());
+
+    let [for_events, for_status] = [(); 2].map(|()| lni.alloc_wait().unwrap());
+    let options = options.event_wait(&for_events).status_wait(&for_status);
+    let waiting = lni.alloc_eq(&options).unwrap();
+    let command = last::<EqAllocCmd>(&record);
+    assert_eq!(
+        [command.event_wait, command.status_wait],
+        [for_events.number(), for_status.number()]
+    );
+    assert_ne!(command.event_wait, command.status_wait);
+    assert_ne!(waiting.number(), events.number());
 }
 
 #[test]
