@@ -120,7 +120,7 @@ impl Post<Transmit> for Nomatch<'_> {
             command: CommandByte::new(Class::DMA, 0, dma.op.0),
             index_ext,
             lac: dma.local.lac,
-            flags: dma.report.flags | DmaFlags::RESTRICTED,
+            flags: dma.report.flags | DmaFlags::RESTRICTED | DmaFlags::EVENT_SUCCESS_DISABLE,
             dfa,
             remote_offset: dma.offset,
             local_addr: dma.local.iova,

@@ -55,8 +55,7 @@ impl Engine {
                     op: if put { DmaOp::PUT } else { DmaOp::GET },
                     dfa: command.dfa,
                     index_ext: command.index_ext,
-                    // Only failures are reported.
-                    flags: command.flags | DmaFlags::RESTRICTED | DmaFlags::EVENT_SUCCESS_DISABLE,
+                    flags: command.flags | DmaFlags::RESTRICTED,
                     initiator: MatchId::default(),
                     match_bits: 0,
                     header_data: 0,

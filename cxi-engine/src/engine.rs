@@ -57,13 +57,13 @@ impl Engine {
     pub fn new(settings: Settings, fabric: Fabric) -> Self {
         let life = fabric.attach(settings.nid);
         Self {
+            pools: Pools::new(&settings),
             settings,
             fabric,
             life,
             profiles: BTreeMap::new(),
             directory: Directory::default(),
             translation: Translation::default(),
-            pools: Pools::default(),
             portals: Portals::default(),
             queues: Queues::default(),
             signals: Signals::default(),
@@ -82,7 +82,8 @@ impl Engine {
         &self.settings
     }
 
-    /// Changes how the NIC is set up. With another address, packets to the old one are lost.
+    /// Changes how the NIC is set up. With another address, packets to the old one are lost. The
+    /// numbers of entries stay as they were built.
     pub fn set_settings(&mut self, settings: Settings) {
         if settings.nid != self.settings.nid {
             self.fabric.detach(self.settings.nid);
@@ -140,7 +141,7 @@ impl Engine {
         self.directory.unmap(profile, Place::Multicast(address));
     }
 
-    /// What a pool of list entries may take: 16,384 of its processing element if never called.
+    /// What a pool of list entries may take: all of its processing element if never called.
     pub fn set_entry_pool(&mut self, pool: EntryPool, limits: PoolLimits) {
         self.pools.limit(pool, limits);
     }

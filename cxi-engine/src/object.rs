@@ -19,6 +19,10 @@ pub struct Settings {
     pub rendezvous_gets: bool,
     /// The message that makes the NIC disable a PtlTE counts as a drop: from Cassini 2 on.
     pub counts_first_drop: bool,
+    /// List entries of each processing element.
+    pub list_entries: u16,
+    /// Entries for triggered commands.
+    pub triggered_entries: u16,
 }
 
 impl Default for Settings {
@@ -30,6 +34,8 @@ impl Default for Settings {
             rendezvous_index: 255,
             rendezvous_gets: true,
             counts_first_drop: false,
+            list_entries: 16_384,
+            triggered_entries: 2_048,
         }
     }
 }

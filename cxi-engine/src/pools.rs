@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{EntryPool, PoolLimits};
-
-/// List entries of a processing element.
-const ELEMENT_ENTRIES: u16 = 16_384;
-/// Entries for triggered commands.
-const TRIGGERED_ENTRIES: u16 = 2_048;
+use crate::{EntryPool, PoolLimits, Settings};
 
 /// A pool and what is in use of it.
 #[derive(Clone, Copy, Debug)]
@@ -77,16 +72,14 @@ pub(crate) struct Pools {
     triggered: Store,
 }
 
-impl Default for Pools {
-    fn default() -> Self {
+impl Pools {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            elements: std::array::from_fn(|_| Store::new(ELEMENT_ENTRIES)),
-            triggered: Store::new(TRIGGERED_ENTRIES),
+            elements: std::array::from_fn(|_| Store::new(settings.list_entries)),
+            triggered: Store::new(settings.triggered_entries),
         }
     }
-}
 
-impl Pools {
     fn element(&mut self, pool: EntryPool) -> &mut Store {
         &mut self.elements[usize::from(pool.element) % 4]
     }

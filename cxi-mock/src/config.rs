@@ -4,6 +4,9 @@ use cxi_ioctl::{DriverRelease, Errno};
 
 use crate::Identity;
 
+/// LEs of a processing element of the chip.
+const MAX_LES: u16 = 16_384;
+
 /// How to set up a mock NIC.
 ///
 /// The default is a Cassini 2 NIC without virtual functions under the driver of SHS 14.0.1 with
@@ -155,6 +158,13 @@ impl Default for ModuleParameters {
             pid_bits: 9,
             active_qos_profile: 2,
         }
+    }
+}
+
+impl ModuleParameters {
+    /// LEs of each processing element.
+    pub(crate) fn list_entries(&self) -> u16 {
+        u16::try_from(self.pe_total_les).map_or(MAX_LES, |les| les.min(MAX_LES))
     }
 }
 

@@ -73,6 +73,37 @@ fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
     (node, [one, two])
 }
 
+/// The module parameter says how many list entries there are on each of the four processing
+/// elements, which PtlTEs go to in turn.
+#[test]
+fn a_nic_has_as_many_list_entries_as_its_driver_was_told() {
+    let config = NicConfig::new().parameters(|params| params.pe_total_les = 1);
+    let node = MockNode::with_nics(1, &config).unwrap();
+    let service = service(&node, 0, 1024);
+    let device = device(&node, 0);
+    let vni = Vni::new(1024).unwrap();
+    let mut endpoints = Vec::new();
+    for pid in 3..8 {
+        let mut endpoint = Endpoint::new(&device, service, vni, 256, pid).unwrap();
+        run(&node);
+        assert_eq!(
+            endpoint.event().unwrap().unwrap().0,
+            EventType::STATE_CHANGE
+        );
+        let code = if pid < 7 {
+            ReturnCode::OK
+        } else {
+            ReturnCode::NO_SPACE
+        };
+        assert_eq!(
+            endpoint.event().unwrap(),
+            Some((EventType::LINK, code)),
+            "{pid}"
+        );
+        endpoints.push(endpoint);
+    }
+}
+
 #[test]
 fn puts_and_gets_move_bytes_between_clients() {
     for nics in [[0, 0], [0, 1]] {

@@ -5,7 +5,7 @@ mod node;
 
 use std::process::Stdio;
 
-use node::{CLIENT, Served, eventually, printed, skip};
+use node::{CLIENT, Served, eventually, printed};
 
 /// The default service is for everybody.
 const DEFAULT_SERVICE: [&str; 2] = ["--set", "disable_default_svc=0"];
@@ -14,14 +14,7 @@ const DEFAULT_SERVICE: [&str; 2] = ["--set", "disable_default_svc=0"];
 fn node(doorbells: &str) -> Option<Served> {
     let mut options = vec!["--nics", "2", "--doorbells", doorbells];
     options.extend(DEFAULT_SERVICE);
-    let node = Served::start(&options);
-    printed(&node.enter(&[CLIENT, "count", node::DEVICE]));
-    let windows = node.nic()["windows"].clone();
-    if windows == "mappable" {
-        return Some(node);
-    }
-    skip(&format!("the kernel passes no windows through: {windows}"));
-    None
+    Served::with_windows(&options)
 }
 
 fn nids(node: &Served) -> [String; 2] {

@@ -1,6 +1,6 @@
 //! 7: list entries.
 
-use cxi_engine::{EntryPool, PoolLimits, PortalOptions};
+use cxi_engine::{EntryPool, Fabric, PoolLimits, PortalOptions, Settings};
 use cxi_hw::{DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetFlags};
 
 use crate::rig::*;
@@ -96,6 +96,22 @@ fn rule_7_3_unexpected_messages_are_entries_of_the_pool() {
     let codes: Vec<_> = rig.events(EQ).into_iter().map(|event| event.1).collect();
     assert_eq!(codes[..3], [ReturnCode::OK; 3]);
     assert_eq!(codes[3], ReturnCode::NO_SPACE);
+}
+
+/// A pool without a limit ends with its processing element.
+#[test]
+fn rule_7_3_a_processing_element_has_so_many_entries() {
+    let settings = Settings {
+        list_entries: 2,
+        ..Settings::default()
+    };
+    let mut rig = Rig::on(Fabric::new(), NID, settings);
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    for id in 1..=3 {
+        rig.append(&entry(id, BUFFER, 64));
+    }
+    let failed = (EventType::LINK, ReturnCode::NO_SPACE);
+    assert_eq!(rig.events(TARGET_EQ), [LINK, LINK, failed]);
 }
 
 /// A reservation is kept, whoever else asks.

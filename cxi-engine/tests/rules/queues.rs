@@ -329,11 +329,12 @@ fn rule_9_1_nomatch_commands() {
     });
     rig.events(TARGET_EQ);
     let base = put(16);
+    let loud = DmaFlags::EVENT_CT_ACK | DmaFlags::EVENT_CT_REPLY | DmaFlags::EVENT_SEND_DISABLE;
     let nomatch = |op: DmaOp, len| NomatchDma {
         command: CommandByte::new(Class::DMA, 0, op.0),
         index_ext: base.index_ext,
         lac: LAC,
-        flags: DmaFlags::EVENT_CT_ACK | DmaFlags::EVENT_CT_REPLY | DmaFlags::EVENT_SEND_DISABLE,
+        flags: loud | DmaFlags::EVENT_SUCCESS_DISABLE,
         dfa: base.dfa,
         local_addr: BUFFER,
         request_len: len,
@@ -352,6 +353,13 @@ fn rule_9_1_nomatch_commands() {
     rig.submit(TXQ, &[&nomatch(DmaOp::NOMATCH_PUT, 100).encode()]);
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OP_VIOLATION)]);
     assert_eq!(rig.count(CT, wb), (2, 1));
+    // Without the flag a success is an event, as for other commands.
+    let get = NomatchDma {
+        flags: loud,
+        ..nomatch(DmaOp::NOMATCH_GET, 16)
+    };
+    rig.submit(TXQ, &[&get.encode()]);
+    assert_eq!(rig.events(EQ), [(EventType::REPLY, ReturnCode::OK)]);
     // Restricted: the target gets no event.
     assert_eq!(rig.events(TARGET_EQ), []);
 }

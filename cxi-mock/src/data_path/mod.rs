@@ -60,6 +60,8 @@ impl DataPath {
             rendezvous_index: rendezvous_index(config.params.pid_bits),
             rendezvous_gets: config.params.rdzv_get_en_default,
             counts_first_drop: identity.cassini_version >= CASSINI_2,
+            list_entries: config.params.list_entries(),
+            triggered_entries: config.totals.tles,
         };
         let state = State {
             engine: Engine::new(settings, wire.fabric().clone()),

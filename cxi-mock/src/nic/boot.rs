@@ -32,8 +32,6 @@ use crate::{LoadError, NicConfig, Totals};
 pub(super) const VNI_SLOTS: u32 = 256;
 /// Virtual functions that a NIC can have.
 const MAX_VIRTUAL_FUNCTIONS: u32 = 64;
-/// LEs of a processing element.
-const MAX_LES: u32 = 16384;
 /// The QoS profiles that are modelled.
 const QOS_PROFILES: std::ops::RangeInclusive<u32> = 1..=2;
 
@@ -159,7 +157,6 @@ fn totals(config: &NicConfig) -> RsrcLimits {
         tles,
         acs,
     } = config.totals;
-    let les = config.params.pe_total_les.min(MAX_LES);
     let mut types = [Limits { max: 0, res: 0 }; RSRC_COUNT];
     for (resource, max) in [
         (RSRC_PTE, ptes),
@@ -167,7 +164,7 @@ fn totals(config: &NicConfig) -> RsrcLimits {
         (RSRC_TGQ, tgqs),
         (RSRC_EQ, eqs),
         (RSRC_CT, cts),
-        (RSRC_LE, u16::try_from(les).unwrap_or(u16::MAX)),
+        (RSRC_LE, config.params.list_entries()),
         (RSRC_TLE, tles),
         (RSRC_AC, acs),
     ] {

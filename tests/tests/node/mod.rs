@@ -130,6 +130,19 @@ impl Served {
         Self::with("serve", options)
     }
 
+    /// Starts a node where windows can be mapped; says why not, if they cannot.
+    pub fn with_windows(options: &[&str]) -> Option<Self> {
+        let node = Self::start(options);
+        // The first open file finds that out.
+        printed(&node.enter(&[CLIENT, "count", DEVICE]));
+        let windows = node.nic()["windows"].clone();
+        if windows == "mappable" {
+            return Some(node);
+        }
+        skip(&format!("the kernel passes no windows through: {windows}"));
+        None
+    }
+
     /// Starts a cluster and waits until it answers.
     pub fn cluster(options: &[&str]) -> Self {
         Self::with("cluster", options)
