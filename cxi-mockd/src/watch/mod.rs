@@ -4,12 +4,12 @@
 //! An engine waits for its observer, so the observer puts everything into a channel. A thread
 //! takes it from there.
 
+mod channel;
 mod event;
 mod packet;
 mod tap;
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,12 +19,11 @@ use serde_json::{Value, json};
 use super::error::{Doing, ServeError};
 use super::server::Server;
 use super::trace::{Timed, Trace};
+use channel::{Inbox, Outbox};
 use event::EventLine;
 pub(crate) use packet::Packet;
 use tap::{Seen, Tap};
 
-/// What may wait for the thread. What comes beyond it is lost, and counted.
-const CHANNEL: usize = 1 << 16;
 /// Packets that are kept for clients that watch.
 const KEPT: usize = 4096;
 /// Most of them in one answer.
@@ -43,7 +42,7 @@ struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
-    channel: SyncSender<Seen>,
+    channel: Outbox,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -71,7 +70,7 @@ impl Watch {
         server: Arc<Server>,
         capture: Option<Trace>,
     ) -> Result<Arc<Self>, ServeError> {
-        let (channel, seen) = sync_channel(CHANNEL);
+        let (channel, seen) = channel::bounded();
         let shared = Arc::new(Shared {
             server,
             start: Instant::now(),
@@ -82,7 +81,7 @@ impl Watch {
         let works = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || works.run(&seen))
+            .spawn(move || works.run(seen))
             .doing(|| "start to watch".to_owned())?;
         let watch = Arc::new(Self {
             shared,
@@ -122,7 +121,7 @@ impl Watch {
         let thread = self.thread.lock();
         let thread = thread.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            let _ = self.channel.send(Seen::End);
+            self.channel.end();
             let _ = thread.join();
         }
     }
@@ -146,7 +145,7 @@ impl Shared {
         }
     }
 
-    fn run(&self, seen: &Receiver<Seen>) {
+    fn run(&self, seen: Inbox) {
         let files = || self.capture.iter().chain(&self.server.trace);
         for seen in seen {
             match seen {

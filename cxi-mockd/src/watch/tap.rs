@@ -1,12 +1,12 @@
 //! The observer of a NIC.
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use cxi_mock::{ObservedOperation, Observer};
 
 use super::Wanted;
+use super::channel::Outbox;
 
 /// Bytes of the longest event.
 const LONGEST: usize = 64;
@@ -37,12 +37,12 @@ pub(super) struct SeenEvent {
 pub(super) struct Tap {
     device: Arc<str>,
     wanted: Wanted,
-    channel: SyncSender<Seen>,
+    channel: Outbox,
     lost: u64,
 }
 
 impl Tap {
-    pub(super) fn new(device: &str, wanted: Wanted, channel: SyncSender<Seen>) -> Self {
+    pub(super) fn new(device: &str, wanted: Wanted, channel: Outbox) -> Self {
         Self {
             device: device.into(),
             wanted,
@@ -52,10 +52,10 @@ impl Tap {
     }
 
     fn send(&mut self, seen: Seen) {
-        if self.lost > 0 && self.channel.try_send(Seen::Lost(self.lost)).is_ok() {
+        if self.lost > 0 && self.channel.try_send(Seen::Lost(self.lost)) {
             self.lost = 0;
         }
-        if self.lost > 0 || self.channel.try_send(seen).is_err() {
+        if self.lost > 0 || !self.channel.try_send(seen) {
             self.lost += 1;
         }
     }
