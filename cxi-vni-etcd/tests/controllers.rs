@@ -85,8 +85,10 @@ struct Controller {
 
 impl Controller {
     fn start(etcd: &Etcd, epoch: u64, first: usize) -> Self {
-        // Each so many pieces of data a connection is cut, before a request or after an answer.
-        let network = Proxy::start(etcd.address(), 30);
+        // Each so many pieces of data a connection is cut, before a request or after an answer: more
+        // than it takes to read the log, which has an event for each job so far.
+        let pieces = u32::try_from(first / 6).unwrap().max(30);
+        let network = Proxy::start(etcd.address(), pieces);
         let mut process = Command::new(env::current_exe().unwrap())
             .args(["controller", "--exact", "--ignored", "--nocapture"])
             .env(ORDER, format!("{} {epoch} {first}", network.url()))
