@@ -43,19 +43,19 @@ fn traffic_and_kills_leave_nothing() {
 }
 
 fn soak(node: &Served, doorbells: &str) {
-    let nids = ["cxi0", "cxi1"].map(|device| printed(&node.enter(&[CLIENT, "nid", device])));
-    let nids = nids.join(",");
+    let addresses = ["cxi0", "cxi1"].map(|device| printed(&node.enter(&[CLIENT, "nid", device])));
+    let addresses = addresses.join(",");
     let counts = Counts::default();
     let files = open_files(node);
     let (start, length) = (Instant::now(), node::soak_length(8));
     let mut memory = Vec::new();
     scope(|scope| {
         for place in 0..PLACES {
-            let (nids, counts) = (&nids, &counts);
+            let (addresses, counts) = (&addresses, &counts);
             scope.spawn(move || {
                 let mut random = Random(0x2545_f491 ^ place << 8);
                 while start.elapsed() < length {
-                    live(node, (nids, place), counts, &mut random);
+                    live(node, (addresses, place), counts, &mut random);
                 }
             });
         }
@@ -90,13 +90,13 @@ fn soak(node: &Served, doorbells: &str) {
 }
 
 /// A process in a place, to its end or until it is killed.
-fn live(node: &Served, (nids, place): (&str, u32), counts: &Counts, random: &mut Random) {
+fn live(node: &Served, (addresses, place): (&str, u32), counts: &Counts, random: &mut Random) {
     let device = ["cxi0", "cxi1"][random.below(2)];
     let (place, places) = (place.to_string(), PLACES.to_string());
     let time = (50 + random.below(1000)).to_string();
     // As the process itself, so that a kill hits it.
     let mut command = server(["enter", "--dir", &node.dir(), "--outlive", "--"]);
-    let roam = [CLIENT, "roam", device, nids, &place, &places, &time];
+    let roam = [CLIENT, "roam", device, addresses, &place, &places, &time];
     command
         .args(roam)
         .stdout(Stdio::piped())

@@ -135,7 +135,7 @@ fn w11_a_client_shows_who_it_is() {
         }
     };
     let own = identity(&authority, "own");
-    let over = |identity| Http::with_identity(&certificate, identity);
+    let over = |identity: &Identity| Http::with_identity(&certificate, identity);
     assert!(
         site.reserve_over(over(&own).unwrap(), certificate.clone())
             .unwrap()

@@ -371,6 +371,5 @@ fn nothing_is_left_and_nothing_used_twice() {
         }
     }
     let [deaths, restarts, trees] = seen;
-    println!("{deaths} deaths, {restarts} restarts, {trees} trees");
     assert!(deaths > 20 && restarts > 20 && trees > 100, "{seen:?}");
 }
