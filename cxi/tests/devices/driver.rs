@@ -69,10 +69,10 @@ fn sysfs_tells_14_0_0_from_14_0_1() {
             sysfs(directory.path(), release);
             let file = nic(release).open().unwrap().transport(caller);
             let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), directory.path());
-            assert_eq!(
-                device.driver().unwrap().detected_release(),
-                DetectedRelease::Release(release)
-            );
+            let driver = device.driver().unwrap();
+            assert_eq!(driver.detected_release(), DetectedRelease::Release(release));
+            let ats_enabled = driver.evidence().ats_enabled;
+            assert_eq!(ats_enabled, Some(release == DriverRelease::Main));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{FROM_13_1, all, lni_with, modest, nic, root, user, vni};
+use cxi::driver::Quirks;
 use cxi::lni::{
     EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions, PteState,
     StatusThresholds, TgqOptions, TxqOptions,
@@ -50,6 +51,14 @@ fn profiles_say_what_they_miss() {
         ] {
             assert_eq!(profile(number, class), Err(message.to_owned()), "{release}");
         }
+        // The driver says what is found out without it, too.
+        let device = user(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
+        let asked = device.alloc_lni(service).unwrap();
+        let error = asked.alloc_cp(vni(77), TrafficClass::BestEffort);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "cxi0: CP_ALLOC: no enabled service has this VNI (ENOENT)"
+        );
         let ethernet = |priority| {
             let options = ProfileOptions::ethernet(EthernetClass::Shared, priority);
             lni.alloc_cp_with(&options).unwrap_err().to_string()
@@ -81,16 +90,18 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
         );
         let error = lni.reserve_pids(vni(1024), None, 4).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));
-        assert_eq!(
-            lni.alloc_cp(vni(77), TrafficClass::BestEffort)
-                .unwrap_err()
-                .errno(),
-            if release == DriverRelease::Shs12_0 {
-                Errno::EINVAL
-            } else {
-                Errno::ENOENT
-            }
-        );
+        let error = lni.alloc_cp(vni(77), TrafficClass::BestEffort).unwrap_err();
+        let (errno, why) = if release == DriverRelease::Shs12_0 {
+            (
+                Errno::EINVAL,
+                "service 2 does not allow this VNI or this traffic class, or the NIC has no such \
+                 class and type (EINVAL)",
+            )
+        } else {
+            (Errno::ENOENT, "no enabled service has this VNI (ENOENT)")
+        };
+        assert_eq!(error.errno(), errno);
+        assert_eq!(error.to_string(), format!("cxi0: CP_ALLOC: {why}"));
         assert_eq!(lni.service(), service);
         assert!(nic.hazards().is_empty());
     }
@@ -106,6 +117,10 @@ fn pids_are_reserved_and_used_once() {
     assert_eq!((domain.vni(), domain.pid()), (1024, 0));
     let error = lni.alloc_domain(vni(1024), Some(block.first)).unwrap_err();
     assert_eq!(error.errno(), Errno::EEXIST);
+    assert!(error.to_string().contains("the PID is taken"), "{error}");
+    let highest = Some(Pid::new(507).unwrap());
+    let block = lni.reserve_pids(vni(1024), highest, 4).unwrap();
+    assert_eq!((block.first.get(), block.count), (507, 4));
     assert_eq!(
         lni.reserve_pids(vni(1024), None, 0)
             .unwrap_err()
@@ -247,7 +262,7 @@ fn portal_entries_are_mapped_and_asked() {
     let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
-    let domain = lni.alloc_domain(vni(1024), None).unwrap();
+    let [_unmapped, domain] = [(); 2].map(|()| lni.alloc_domain(vni(1024), None).unwrap());
     let mapping = pte.map(&domain, 255).unwrap();
     assert_eq!(
         pte.map(&domain, 256).unwrap_err().to_string(),
@@ -346,6 +361,7 @@ fn counters_have_their_own_memory() {
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     assert_eq!(counter.value().success, 0);
+    assert_ne!(counter.number(), lni.alloc_ct().unwrap().number());
     let memory = Arc::new(DeviceMemory::new(8).unwrap());
     memory.write_u64(0, (1 << 63) | (3 << 48) | 0xc).unwrap();
     counter.write_back_to(&memory).unwrap();

@@ -7,10 +7,10 @@ use cxi::lni::{
     EventQueueOptions, Lni, MapFlags, MapOptions, NotClosed, PtOptions, TgqOptions, TxqOptions,
 };
 use cxi::{
-    Device, DeviceMemory, DriverRelease, Errno, Limit, Member, Resource, Result, ServiceId,
-    TrafficClass,
+    Device, DeviceId, DeviceMemory, DriverRelease, Errno, Limit, Member, Resource, Result,
+    ServiceId, TrafficClass,
 };
-use cxi_mock::Nic;
+use cxi_mock::{Credentials, Nic, NicConfig};
 
 /// Something that was allocated, of whatever type.
 type Held = Box<dyn std::any::Any>;
@@ -110,9 +110,9 @@ fn a_limit_of_zero_is_said() {
 fn sharers_can_use_up_what_is_reserved_for_another() {
     // A reservation is safe from other reservations, not from services that share.
     let nic = Nic::new(
-        cxi_mock::NicConfig::new()
+        NicConfig::new()
             .release(DriverRelease::Main)
-            .totals(|totals| totals.cts = 32),
+            .totals(|totals| (totals.cts, totals.acs) = (32, 1)),
     )
     .unwrap();
     let mut limits = all(1);
@@ -135,7 +135,17 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
     );
     assert_eq!(in_use(&second, Resource::Cts), Some(32));
     assert_ne!(reserving, sharing);
-    drop((taken, second));
+    drop(taken);
+    let memory = Arc::new(DeviceMemory::new(4096).unwrap());
+    let md = second.map_memory(&memory, &MapOptions::new()).unwrap();
+    let error = first.map_memory(&memory, &MapOptions::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cxi0: ATU_MAP: the NIC has no ACs left: service {reserving} has 0 of at most 1 in use"
+        )
+    );
+    drop((md, second));
     first.alloc_ct().unwrap();
 }
 
@@ -193,6 +203,19 @@ fn pages_that_are_not_pinned_are_faulted_in() {
     let md = lni.map_memory(&memory, &on_demand).unwrap();
     md.update(0..4096).unwrap();
     md.update(4096..1 << 16).unwrap();
+
+    let config = NicConfig::new().release(DriverRelease::Main);
+    let nic = Nic::new(config.virtual_functions(1)).unwrap();
+    let spec = modest(1024).limits(all(100)).build().unwrap();
+    let service = root(&nic).services().create(&spec).unwrap();
+    let file = nic.open_vf(0).unwrap().transport(Credentials::root());
+    let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+    let lni = device.alloc_lni(service).unwrap();
+    let error = lni.map_memory(&memory, &on_demand).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cxi0: ATU_MAP: this is a virtual function: the memory must be pinned (EOPNOTSUPP)"
+    );
 }
 
 #[test]

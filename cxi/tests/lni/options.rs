@@ -1,19 +1,21 @@
 //! What is asked for below an LNI is what the driver is asked for, and what it answers is what is
 //! said.
 
+use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{all, lni_with, modest, nic, vni};
+use crate::common::{all, lni_with, modest, nic, range, vni};
 use cxi::lni::{
     EventQueueFlags, EventQueueOptions, LcidChoice, LeList, Lni, MapFlags, MapOptions, Pid,
     ProfileOptions, PtOptions, PteState, StatusThresholds, TgqOptions, TrafficClassType,
     TxqOptions, UpdatePolicy,
 };
-use cxi::{Device, DeviceId, DeviceMemory, DriverRelease, TrafficClass};
+use cxi::{Device, DeviceId, DeviceMemory, DriverRelease, ServiceSpec, TrafficClass};
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
-use cxi_ioctl::abi::portal::{PteLeInvalidateCmd, PteMapCmd, PteStatus};
-use cxi_ioctl::abi::profile::{CpAllocCmd, TrigCpAllocCmd};
+use cxi_ioctl::abi::portal::{PteAllocCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus};
+use cxi_ioctl::abi::profile::{CpAllocCmd, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
 use cxi_ioctl::zerocopy::FromBytes;
 use cxi_ioctl::{Command, Errno, Exchange, Mapping, Opcode, Record, Request, Transport};
@@ -59,6 +61,13 @@ fn queues_are_asked_for_as_described() {
         let opts = last::<CqAllocCmd>(&record).opts;
         assert_eq!((opts.policy, opts.lpe_cdt_thresh_id), (number, 3));
     }
+    let [_first, events] = [(); 2].map(|()| lni.alloc_eq(&EventQueueOptions::new(4096)).unwrap());
+    assert_ne!(events.number(), 0);
+    let options = TgqOptions::new(64).event_queue(&events);
+    lni.alloc_tgq(&options).unwrap();
+    assert_eq!(last::<CqAllocCmd>(&record).eq, events.number());
+    lni.alloc_pte(PtOptions::empty(), Some(&events)).unwrap();
+    assert_eq!(last::<PteAllocCmd>(&record).evtq_hndl, events.number());
 }
 
 #[test]
@@ -131,13 +140,28 @@ fn profiles_are_asked_for_as_described() {
         (LcidChoice::NotTriggered, 1),
         (LcidChoice::Any, 2),
     ] {
-        lni.alloc_cp_with(&any.lcid(choice)).unwrap();
-        assert_eq!(
-            last::<TrigCpAllocCmd>(&record).cp_type,
-            number,
-            "{choice:?}"
-        );
+        let options = any.class_type(TrafficClassType::Restricted).lcid(choice);
+        lni.alloc_cp_with(&options).unwrap();
+        let sent = last::<TrigCpAllocCmd>(&record);
+        assert_eq!((sent.cp_type, sent.tc_type), (number, 2), "{choice:?}");
     }
+}
+
+#[test]
+fn the_profile_that_is_moved_is_the_one_that_was_named() {
+    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let spec = ServiceSpec::builder().vni_range(range("512-519"));
+    let spec = spec.limits(all(100)).exclusive_cp(true).build().unwrap();
+    let service = lni.device().services().create(&spec).unwrap();
+    let lni = lni.device().alloc_lni(service).unwrap();
+    let classes = [TrafficClass::BestEffort, TrafficClass::LowLatency];
+    let [_other, moved] = classes.map(|class| lni.alloc_cp(vni(512), class).unwrap());
+    moved.modify(vni(513)).unwrap();
+    let sent = last::<CpModifyCmd>(&record);
+    moved.close().unwrap();
+    let handle = last::<CpFreeCmd>(&record).cp_hndl;
+    assert_ne!(handle, 0);
+    assert_eq!((sent.cp_hndl, sent.vni), (handle, 513));
 }
 
 #[test]
@@ -243,7 +267,8 @@ fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
     ] {
         // The mock knows no list entries; what counts is which list is asked about.
         let _ = pte.invalidate(list, 7);
-        assert_eq!(last::<PteLeInvalidateCmd>(&record).list, number, "{list:?}");
+        let sent = last::<PteLeInvalidateCmd>(&record);
+        assert_eq!((sent.list, sent.buffer_id), (number, 7), "{list:?}");
     }
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let single = pte.map(&domain, 3).unwrap();
@@ -316,16 +341,36 @@ fn a_wait_object_says_where_its_news_are() {
     let error = second.open(sysfs.path()).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     let place = second.path(sysfs.path());
-    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::create_dir_all(&place).unwrap();
+    let error = second.open(sysfs.path()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::IsADirectory, "it is read");
+    std::fs::remove_dir(&place).unwrap();
     std::fs::write(&place, "\n").unwrap();
     let interrupt = second.open(sysfs.path()).unwrap();
     // An ordinary file never has news.
     assert!(!interrupt.wait(Some(std::time::Duration::ZERO)).unwrap());
+    // A file that always has: that of pressure stall information, unless a trigger is written.
+    let pressure = Path::new("/proc/pressure/cpu");
+    if !pressure.exists() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED {}: no {}",
+            module_path!(),
+            pressure.display()
+        );
+        return;
+    }
+    std::fs::remove_file(&place).unwrap();
+    symlink(pressure, &place).unwrap();
+    let interrupt = second.open(sysfs.path()).unwrap();
+    assert!(interrupt.wait(Some(std::time::Duration::ZERO)).unwrap());
 }
 
 #[test]
-fn a_pid_prints_as_its_number() {
-    assert_eq!(Pid::new(510).unwrap().to_string(), "510");
+fn a_pid_is_its_number() {
+    let pid = Pid::new(510).unwrap();
+    assert_eq!(pid.to_string(), "510");
+    assert_eq!((u16::from(pid), u32::from(pid)), (510, 510));
 }
 
 #[test]

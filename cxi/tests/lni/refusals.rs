@@ -194,6 +194,10 @@ fn an_errno_without_a_known_meaning_is_passed_on() {
         assert!(text.starts_with(&format!("cxi0: {opcode}: ")), "{text}");
         assert!(text.contains("ENOMEM"), "{text}");
     }
+    fault.inject(Fault::errno(Errno::ENOSPC).on(Opcode::PTE_MAP));
+    let (errno, text) = said(pte.map(&domain, 9));
+    assert_eq!(errno, Errno::ENOSPC);
+    assert!(!text.contains("multicast"), "{text}");
 }
 
 #[test]
@@ -223,7 +227,11 @@ fn what_is_busy_is_named() {
             refused.error.to_string()
         }};
     }
-    let second = lni.alloc_cp(vni(1024), TrafficClass::LowLatency);
+    let class = ProfileOptions::new(vni(1024), TrafficClass::LowLatency);
+    let options = class.lcid(LcidChoice::NotTriggered);
+    let second = lni.alloc_cp_with(&options);
+    // A handle of it that is gone does not count.
+    drop(lni.alloc_cp_with(&options).unwrap());
     let said = [
         busy!(lni.map_memory(&memory, &MapOptions::new())),
         busy!(second),

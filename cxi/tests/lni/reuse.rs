@@ -97,6 +97,8 @@ fn the_same_traffic_again_is_the_same_profile() {
         let (_, lni) = lni_with(&nic, number, all(100));
         let class = TrafficClass::BestEffort;
         let one = lni.alloc_cp(vni(number), class).unwrap();
+        let other = lni.alloc_cp(vni(number), TrafficClass::LowLatency);
+        other.unwrap().close().unwrap();
         // From here on the driver finds another service's profile for VNI 1.
         let services = root(&nic).services();
         services.set_enabled(ServiceId::DEFAULT, true).ok();
@@ -118,16 +120,20 @@ fn the_same_traffic_again_is_the_same_profile() {
 #[test]
 fn lcids_that_are_not_shared_can_be_had_both() {
     let nic = nic(DriverRelease::Main);
-    let (_, lni) = lni_with(&nic, 1024, all(100));
+    let (_, lni) = lni_with(&nic, 1, all(100));
     let ask = |choice| {
-        let options = ProfileOptions::new(vni(1024), TrafficClass::BestEffort).lcid(choice);
+        let options = ProfileOptions::new(vni(1), TrafficClass::BestEffort).lcid(choice);
         lni.alloc_cp_with(&options).unwrap()
     };
     let triggered = ask(LcidChoice::Triggered);
     let other = ask(LcidChoice::NotTriggered);
+    // As above.
+    let services = root(&nic).services();
+    services.set_enabled(ServiceId::DEFAULT, true).unwrap();
     let both = [ask(LcidChoice::NotTriggered), ask(LcidChoice::Any)];
     assert_eq!((triggered.lcid(), other.lcid()), (0, 1));
     assert_eq!(both.map(|profile| profile.lcid()), [1, 0]);
+    assert_eq!(hazards(&nic), []);
 }
 
 #[test]
