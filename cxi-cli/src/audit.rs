@@ -1,11 +1,12 @@
 //! `cxi audit`.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::Args;
 use cxi_job::audit::{Audit, Finding, Observation, Severity};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, IdSet, JobLimits};
 use nix::unistd::{Uid, User};
 use serde::Serialize;
@@ -71,11 +72,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     );
     let mut options = AuditOptions::new()
         .user_exists(&exists)
-        .idle(
-            SystemTime::now().into(),
-            earlier.as_ref(),
-            arguments.idle_after,
-        )
+        .idle(Timestamp::now(), earlier.as_ref(), arguments.idle_after)
         .room_for(usual, arguments.few);
     if let Some(pool) = &arguments.vni_pool {
         options = options.pool(pool.clone());

@@ -24,15 +24,15 @@
 //! # use std::sync::Arc;
 //! # use cxi::{Device, DeviceId};
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
-//! use cxi_job::pool::{PoolConfig, VniRequest, Timestamp};
+//! use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 //! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus,
 //! VniPool};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::root());
 //! # let node = Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
-//! # let now = Timestamp::from_millis(0);
 //!
-//! // The controller.
+//! // The controller. The pool itself has no clock: each change takes the time.
+//! let now = Timestamp::now();
 //! let mut pool = VniPool::new(PoolConfig::new("1024-65535".parse()?))?;
 //! let job = JobId::new("4711")?;
 //! let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.vnis;
@@ -54,6 +54,11 @@
 //!
 //! [`Node::allocate`] makes services on all NICs or on none: before it returns an error, it
 //! destroys what it has made. The error says what could not be destroyed, if anything.
+//!
+//! The job's VNIs are still reserved then. Give them back as after an epilog: [`VniPool::release`]
+//! with the node, and [`VniPool::confirm`] when none of the job's services is left there. If something
+//! is left, or if the prolog was killed and there is no [`Grant`], run [`Node::release`] in between,
+//! with [`Filter::for_job`] (the job's VNIs and members).
 //!
 //! ```no_run
 //! use std::error::Error;

@@ -1,19 +1,24 @@
 //! What NICs the node has, what is left of them, and which services they have.
 #![allow(clippy::print_stdout)]
 
-fn main() -> cxi::Result<()> {
-    for nic in cxi::devices()? {
-        let (device, info) = (nic.device()?, nic.info()?);
-        let free = device.availability()?.resources[cxi::Resource::Txqs].reservable;
-        println!(
-            "{}: {}, link up: {}, {free} TXQs",
-            device.id(),
-            info.cassini_version,
-            info.link_up
-        );
+use cxi::{Device, DeviceId, Resource};
+use cxi_mock::{Credentials, MockNode, NicConfig};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // On a node with NICs: `for found in cxi::devices()? { let device = found.device()?; … }`.
+    let mock = MockNode::with_nics(2, &NicConfig::new())?;
+    for (number, file) in mock.devices(&Credentials::root())? {
+        let device = Device::with_transport(DeviceId::new(number), file);
+        let txqs = device.availability()?.resources[Resource::Txqs].reservable;
+        println!("{}: {txqs} TXQs left", device.id());
         for service in device.services().list()? {
-            println!("  {service}");
+            println!("  {service}; limits: {}", service.limits());
         }
     }
     Ok(())
+}
+
+#[test]
+fn it_runs() {
+    main().unwrap();
 }

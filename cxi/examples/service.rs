@@ -1,7 +1,7 @@
-//! A service by hand: for the processes of this network namespace, with limits, on one VNI.
+//! Services by hand: for the processes of a user, and for those of this network namespace.
 #![allow(clippy::print_stdout)]
 
-use cxi::{Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
+use cxi::{Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, Vni};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,18 +11,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .transport(Credentials::root());
     let device = Device::with_transport(DeviceId::new(0), file);
 
-    let limits = Limits::all_of(&device.info()?)
-        .with(Resource::Txqs, Limit::new(16, 64)?)
-        .with(Resource::Tles, Limit::NONE);
-    let spec = ServiceSpec::builder()
-        .member(Member::own_netns()?)
-        .vni(Vni::new(1024)?)
-        .traffic_classes(TrafficClasses::BEST_EFFORT)
-        .limits(limits)
-        .build()?;
-    let service = device.services().create_scoped(&spec)?;
-    println!("{}", device.services().get(service.id())?);
-    service.destroy().map_err(|(_, error)| error)?;
+    let limits = Limits::none()
+        .with(Resource::Acs, Limit::at_most(2))
+        .with(Resource::Txqs, Limit::new(2, 4)?)
+        .with(Resource::Eqs, Limit::at_most(4));
+    // A network namespace must be a service's only member: hence two services.
+    for member in [Member::Uid(1000), Member::own_netns()?] {
+        let spec = ServiceSpec::builder()
+            .member(member)
+            .vnis([Vni::new(1024)?, Vni::new(1025)?])
+            .limits(limits)
+            .build()?;
+        let service = device.services().create_scoped(&spec)?;
+        let made = device.services().get(service.id())?;
+        println!("{made}; limits: {}", made.limits());
+        service.destroy()?;
+    }
     Ok(())
 }
 

@@ -28,19 +28,23 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! All NICs of a node, with what is left of each:
+//! All NICs of a node, with what is left of each, and their services:
 //!
 //! ```
 //! for found in cxi::devices()? {
 //!     let (device, info) = (found.device()?, found.info()?);
 //!     let txqs = device.availability()?.resources[cxi::Resource::Txqs];
 //!     println!("{}: address {:#x}, {} TXQs left", device.id(), info.nid, txqs.reservable);
+//!     for service in device.services().list()? {
+//!         // All of it in one line; also id(), members(), vnis(), is_enabled() and so on.
+//!         println!("  {service}; limits: {}", service.limits());
+//!     }
 //! }
 //! # Ok::<_, cxi::Error>(())
 //! ```
 //!
 //! A service for the processes in a network namespace, such as a container's, with no more of the
-//! NIC than it needs:
+//! NIC than it needs. A network namespace must be the only member of its service.
 //!
 //! ```
 //! # use cxi::{Device, DeviceId};
@@ -81,6 +85,8 @@
 //! let profile = lni.alloc_cp(Vni::new(1024)?, TrafficClass::BestEffort)?;
 //! let events = lni.alloc_eq(&EventQueueOptions::new(64 * 1024))?;
 //! let commands = lni.alloc_txq(&profile, &TxqOptions::new(256).event_queue(&events))?;
+//! println!("LNI {}, LCID {}", lni.number(), profile.lcid());
+//! println!("EQ {}, TXQ {}", events.number(), commands.number());
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -100,9 +106,31 @@
 //! Every [`Error`] states in one line which NIC and which command failed, what was requested and
 //! what was available: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
 //! [`Error::kind`] has the same for programs, and [`Error::errno`] the driver's errno. Whatever can
-//! be known to be wrong is found before anything is sent. What the driver does not say (which
-//! resource is short, who has a VNI) is looked up after it refuses. The driver stops at the first
-//! short resource, so only that one is ever named.
+//! be known to be wrong is found before anything is sent; then too there is an errno, such as EINVAL
+//! for an invalid value. What the driver does not say (which resource is short, who has a VNI) is
+//! looked up after it refuses. The driver stops at the first short resource, so only that one is ever
+//! named.
+//!
+//! ```
+//! # use cxi::{Device, DeviceId, Limit, Limits, Resource, ServiceSpec, Vni};
+//! # use cxi_mock::{Credentials, Fault, Nic, NicConfig};
+//! # let nic = Nic::new(NicConfig::new())?;
+//! # let device = Device::with_transport(DeviceId::new(0), nic.open()?.transport(Credentials::root()));
+//! # let limits = Limits::none().with(Resource::Txqs, Limit::exactly(512));
+//! # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).limits(limits).build()?;
+//! # nic.faults().add(Fault::shortage(Resource::Txqs, 96));
+//! use cxi::{Errno, ErrorKind, Shortage};
+//!
+//! let error = device.services().create(&spec).unwrap_err();
+//! assert_eq!(error.errno(), Errno::ENOSPC);
+//! match error.kind() {
+//!     ErrorKind::NotEnough(Shortage::Reservation { resource, available, .. }) => {
+//!         assert_eq!((*resource, *available), (Resource::Txqs, 96));
+//!     }
+//!     other => panic!("{other}"),
+//! }
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! No command is sent twice, except to wait for a busy service ([`Services::destroy_when_idle`],
 //! only on EBUSY) and when the scheduler layer undoes something. EINTR, EAGAIN and ENOMEM, which no
@@ -117,7 +145,7 @@
 //! # Clean-up
 //!
 //! A service belongs to the NIC: it outlives the process, and a [`ServiceId`] is plain data. Use
-//! [`ScopedService`] for a service that is destroyed on drop. LNIs and everything below belong to
+//! [`Services::create_scoped`] for a [`ScopedService`], which is destroyed on drop. LNIs and everything below belong to
 //! the open file. Their handles free them when dropped, in any order, and ignore errors; `close`
 //! reports the error and gives the handle back if the driver refuses. When a process dies, the
 //! driver frees everything of the file.
@@ -195,7 +223,7 @@ pub use cxi_ioctl::{
 };
 pub use device::Device;
 pub use driver::Driver;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, Shortage};
 pub use hardware::Hardware;
 pub use host::{FoundDevice, Host, devices};
 pub use id::{DeviceId, InvalidDeviceId, InvalidServiceId, ServiceId};

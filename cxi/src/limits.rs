@@ -88,6 +88,7 @@ impl Limit {
     }
 }
 
+/// What is reserved and the maximum, such as `2/4`.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}", self.reserved, self.max))
@@ -259,6 +260,15 @@ mod tests {
     fn limits_are_written_as_reserved_and_maximum() {
         assert_eq!(Limit::new(4, 16).unwrap().to_string(), "4/16");
         assert_eq!(format!("{:>6}", Limit::at_most(9)), "   0/9");
+        let limits = Limits::none()
+            .with(Resource::Eqs, Limit::at_most(4))
+            .with(Resource::Txqs, Limit::new(2, 4).unwrap());
+        assert_eq!(limits.to_string(), "TXQs 2/4, EQs 0/4");
+        assert_eq!(Limits::none().to_string(), "nothing");
+        assert_eq!(
+            format!("{limits:?}"),
+            "{TXQs: Limit { reserved: 2, max: 4 }, EQs: Limit { reserved: 0, max: 4 }}"
+        );
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub enum Member {
     Uid(u32),
     /// Processes with this effective group id. SHS 12.0 also considers supplementary groups.
     Gid(u32),
-    /// Processes in the network namespace with this inode number. Needs SHS 14.0 or later.
+    /// Processes in the network namespace with this inode number, as the service's only
+    /// member. Needs SHS 14.0 or later.
     #[cfg_attr(feature = "serde", serde(alias = "net_ns"))]
     NetNs(u32),
     /// A kind that this library does not know, as a newer driver reported it. It cannot be

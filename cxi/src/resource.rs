@@ -130,14 +130,17 @@ impl From<Resource> for String {
 
 /// One value for each kind of resource.
 ///
+/// `Debug` and `Display` leave out kinds that have the default value.
+///
 /// ```
 /// use cxi::{Resource, ResourceMap};
 ///
 /// let mut map = ResourceMap::<u16>::default();
 /// map[Resource::Acs] = 7;
 /// assert_eq!(map.iter().map(|(_, count)| *count).sum::<u16>(), 7);
+/// assert_eq!(format!("{map:?}"), "{ACs: 7}");
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ResourceMap<T>([T; RSRC_COUNT]);
 
 impl<T> ResourceMap<T> {
@@ -208,6 +211,35 @@ impl<T> IndexMut<Resource> for ResourceMap<T> {
             Resource::Tles => tles,
             Resource::Acs => acs,
         }
+    }
+}
+
+impl<T: Default + PartialEq> ResourceMap<T> {
+    /// The values that are not the default, with the names of their kinds.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &T)> {
+        let default = T::default();
+        self.iter()
+            .filter(move |(_, value)| **value != default)
+            .map(|(resource, value)| (resource.name(), value))
+    }
+}
+
+impl<T: fmt::Debug + Default + PartialEq> fmt::Debug for ResourceMap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for (name, value) in self.named() {
+            map.entry(&format_args!("{name}"), value);
+        }
+        map.finish()
+    }
+}
+
+/// `TXQs 2/4, EQs 0/4`, or `nothing`.
+impl<T: fmt::Display + Default + PartialEq> fmt::Display for ResourceMap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.named().map(|(name, value)| format!("{name} {value}"));
+        let list = named.collect::<Vec<_>>().join(", ");
+        f.pad(if list.is_empty() { "nothing" } else { &list })
     }
 }
 

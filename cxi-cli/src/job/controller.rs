@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Vni;
-use cxi_job::pool::VniRequest;
+use cxi_job::pool::{Timestamp, VniRequest};
 use cxi_job::{JobId, NodeName};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::records::controller::{Component, Decision, Decisions};
 use crate::settings::{self, Allowed, Settings};
-use crate::vni::{Open, PoolFiles, now, of_pool, of_reserve};
+use crate::vni::{Open, PoolFiles, of_pool, of_reserve};
 
 /// How often a job that waits for VNIs tries again.
 const POLL: Duration = Duration::from_millis(200);
@@ -125,7 +125,7 @@ fn decide(
                 Failure::bad_input(format!("invalid component '{component}': {error}"))
             })?;
             let mut open = Open::existing(files)?;
-            let reserved = open.pool.share(job, &step, &request, now());
+            let reserved = open.pool.share(job, &step, &request, Timestamp::now());
             let reserved = reserved.map_err(|error| of_reserve(&error))?;
             open.keep(reserved.event.as_ref())?;
             reserved.vnis.iter().collect()
@@ -181,7 +181,7 @@ fn free(job: &JobId, files: &PoolFiles) -> Result<(), Failure> {
     if open.pool.job(job).is_none() {
         return Ok(());
     }
-    let event = open.pool.confirm_all(job, now());
+    let event = open.pool.confirm_all(job, Timestamp::now());
     let event = event.map_err(|error| of_pool(&error))?;
     open.keep(Some(&event)).map(|_| ())
 }
@@ -192,7 +192,7 @@ fn drain(job: &JobId, files: &PoolFiles) -> Result<(), Failure> {
     if open.pool.job(job).is_none() {
         return Ok(());
     }
-    let event = open.pool.release(job, &[], now());
+    let event = open.pool.release(job, &[], Timestamp::now());
     let event = event.map_err(|error| of_pool(&error))?;
     open.keep(event.as_ref()).map(|_| ())
 }

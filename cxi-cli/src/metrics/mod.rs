@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cxi::{Availability, Device, Resource};
+use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, Node, NodeName};
 use serde::Serialize;
 
@@ -20,7 +21,7 @@ use crate::service::list::who;
 use crate::service::usage;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
-use crate::vni::{look, now, this_node};
+use crate::vni::{look, this_node};
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
@@ -170,7 +171,7 @@ fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
         return Ok(Vec::new());
     }
     let pool = look(&files)?;
-    let counts = pool.metrics(now());
+    let counts = pool.metrics(Timestamp::now());
     let mut vnis = Family::new("cxi_vni_pool_vnis", "VNIs of the pool, by state.");
     for (state, number) in [
         ("free", counts.free),

@@ -3,13 +3,13 @@
 use std::num::NonZeroU16;
 
 use cxi::Vni;
-use cxi_job::pool::{Allotment, PoolConfig, VniPool, VniRequest};
+use cxi_job::pool::{Allotment, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
 use super::cli::ConfigArgs;
 use super::file::{Open, PoolFiles};
-use super::{Changed, now, of_config, of_pool, of_reserve};
+use super::{Changed, of_config, of_pool, of_reserve};
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
 use crate::options::Common;
@@ -20,7 +20,7 @@ pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Re
     // An unusable configuration leaves no file behind.
     let new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
     let (mut open, made) = Open::or_new(arguments, new)?;
-    let at = now();
+    let at = Timestamp::now();
     let event = if made {
         open.pool.record_config(at).map(Some)
     } else {
@@ -100,8 +100,8 @@ pub(super) fn reserve(
     }
     let mut open = Open::existing(arguments)?;
     let reserved = match step {
-        Some(step) => open.pool.share(job, step, request, now()),
-        None => open.pool.reserve(job, request, now()),
+        Some(step) => open.pool.share(job, step, request, Timestamp::now()),
+        None => open.pool.reserve(job, request, Timestamp::now()),
     }
     .map_err(|error| of_reserve(&error))?;
     let _pool = open.keep(reserved.event.as_ref())?;
@@ -131,8 +131,11 @@ pub(super) fn release(
 ) -> Result<Report, Failure> {
     let mut open = Open::existing(arguments)?;
     let event = match step {
-        Some(step) => open.pool.leave(job, step, nodes, now()).map(Some),
-        None => open.pool.release(job, nodes, now()),
+        Some(step) => open
+            .pool
+            .leave(job, step, nodes, Timestamp::now())
+            .map(Some),
+        None => open.pool.release(job, nodes, Timestamp::now()),
     }
     .map_err(|error| of_pool(&error))?;
     let pool = open.keep(event.as_ref())?;
@@ -160,10 +163,10 @@ pub(super) fn confirm(
     let mut open = Open::existing(arguments)?;
     let pool = &mut open.pool;
     let event = match (job, node, stray) {
-        (_, _, Some(vni)) => pool.operator_release_stray(vni, now()),
-        (Some(job), Some(node), None) => pool.confirm(job, node, now()),
-        (Some(job), None, None) if operator => pool.operator_release(job, now()),
-        (Some(job), None, None) => pool.confirm_all(job, now()),
+        (_, _, Some(vni)) => pool.operator_release_stray(vni, Timestamp::now()),
+        (Some(job), Some(node), None) => pool.confirm(job, node, Timestamp::now()),
+        (Some(job), None, None) if operator => pool.operator_release(job, Timestamp::now()),
+        (Some(job), None, None) => pool.confirm_all(job, Timestamp::now()),
         (None, _, None) => return Err(Failure::bad_input("no job: name one, or --stray VNI")),
     }
     .map_err(|error| of_pool(&error))?;
@@ -240,7 +243,7 @@ fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Repor
         outside: &'a IdSet,
     }
     let mut open = Open::existing(arguments)?;
-    let result = open.pool.reconcile(node, seen, now());
+    let result = open.pool.reconcile(node, seen, Timestamp::now());
     let _pool = open.keep(result.event.as_ref())?;
     let mut text = String::new();
     if !result.strays.is_empty() {

@@ -7,9 +7,7 @@ mod log;
 mod replay;
 mod show;
 
-use std::time::SystemTime;
-
-use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError, Timestamp};
+use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -57,10 +55,6 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             force,
         } => replay::run(files, from, vnis.as_ref(), *dry_run, *force),
     }
-}
-
-pub(crate) fn now() -> Timestamp {
-    SystemTime::now().into()
 }
 
 /// The result of a change, for programs.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use cxi_job::IdSet;
-use cxi_job::pool::{Change, PoolConfig, VniPool};
+use cxi_job::pool::{Change, PoolConfig, Timestamp, VniPool};
 use serde::Serialize;
 
 use super::file::{PoolFiles, lock, replace};
-use super::{log, now};
+use super::log;
 use crate::exit::Failure;
 use crate::output::Report;
 
@@ -49,7 +49,7 @@ pub(super) fn run(
     if let Some(file) = &file {
         replace(file, &replayed, force)?;
     }
-    let metrics = replayed.metrics(now());
+    let metrics = replayed.metrics(Timestamp::now());
     let json = Replayed {
         events: events.len(),
         jobs: replayed.jobs().count(),

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::pool::{Holding, Metrics, Phase, Stray};
+use cxi_job::pool::{Holding, Metrics, Phase, Stray, Timestamp};
 use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
 use super::file::{PoolFiles, look};
-use super::now;
 use crate::exit::{Exit, Failure};
 use crate::output::Report;
 use crate::output::table::Columns;
@@ -42,7 +41,7 @@ struct StrayVni<'a> {
 
 pub(super) fn run(arguments: &PoolFiles, job: Option<&JobId>) -> Result<Report, Failure> {
     let pool = look(arguments)?;
-    let at = now();
+    let at = Timestamp::now();
     let mut jobs: Vec<(&JobId, &Holding)> = pool
         .jobs()
         .filter(|(id, _)| job.is_none_or(|wanted| wanted == *id))

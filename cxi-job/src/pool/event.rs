@@ -14,6 +14,12 @@ use cxi::Vni;
 pub struct Timestamp(u64);
 
 impl Timestamp {
+    /// The system's time.
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
     /// From milliseconds since the start.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {

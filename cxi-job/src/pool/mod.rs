@@ -74,6 +74,8 @@ use cxi::Vni;
 
 /// The VNIs of a cluster: see the [module](self).
 ///
+/// A pool has no clock: each change takes the time from the caller, usually [`Timestamp::now`].
+///
 /// Equal pools have the same VNIs in the same states, and will assign the same ones next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VniPool {
@@ -196,9 +198,10 @@ impl VniPool {
         strays.filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray)))
     }
 
-    /// Ends a job's use of its VNIs, including its steps' use. They drain until each of `nodes`,
-    /// and each node of a step that left, confirms. Without any node, only [`VniPool::confirm_all`]
-    /// or an operator frees them. A repeated call returns no event.
+    /// Ends a job's use of its VNIs, including its steps' use. They are not free yet: they drain
+    /// until each of `nodes`, and each node of a step that left, [confirms](Self::confirm). Without
+    /// any node, they drain until [`VniPool::confirm_all`] or an operator's statement. A repeated
+    /// call returns no event.
     ///
     /// # Errors
     /// [`PoolError::UnknownJob`].

@@ -1,6 +1,7 @@
 //! The error type of this crate.
 
 mod kind;
+mod not_closed;
 mod shortage;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use cxi_ioctl::{CommandError, Errno, Opcode};
 use crate::{DeviceId, InvalidSpec, ServiceId};
 
 pub use kind::ErrorKind;
+pub use not_closed::NotClosed;
 pub use shortage::{Shortage, VniConflict};
 
 /// What went wrong, where, with which command, and why.
@@ -103,7 +105,8 @@ impl Error {
         &self.0.kind
     }
 
-    /// The driver's errno; EINVAL if nothing was sent because no driver would accept it.
+    /// The driver's errno. There is always one, also for what was never sent: EINVAL for a request
+    /// that no driver would accept, EOPNOTSUPP for one that this driver cannot execute.
     #[must_use]
     pub fn errno(&self) -> Errno {
         self.0.errno

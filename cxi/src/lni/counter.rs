@@ -53,8 +53,7 @@ impl Lni {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
-    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0),
-    /// std::sync::Arc::new(transport));
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};
     /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
     /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;
@@ -95,6 +94,7 @@ impl Lni {
 
 impl CountingEvent {
     /// The counter's number on the device.
+    #[doc(alias = "id")]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.object.command().ctn

@@ -121,8 +121,7 @@ impl Lni {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
     /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
-    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0),
-    /// std::sync::Arc::new(transport));
+    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
     /// # use cxi::{ServiceSpec, Vni};
     /// # let vni = Vni::new(1024)?;
     /// # let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;

@@ -48,7 +48,8 @@ pub struct StatusThresholds {
     pub count: u32,
 }
 
-/// Options for allocating an event queue.
+/// Options for allocating an event queue, which takes an EQ, and an AC for its memory
+/// ([`Lni::alloc_eq`]).
 #[derive(Clone, Copy, Debug)]
 pub struct EventQueueOptions<'a> {
     len: usize,
@@ -198,7 +199,7 @@ impl Lni {
     ///
     /// EINVAL for a length of zero, impossible thresholds or too many reserved slots; EPERM for the
     /// retry handler's queue without `CAP_SYS_ADMIN`, EEXIST for a second one; ENOSPC when all of
-    /// the service's EQs are in use, EBADR when its limits allow none; the errors of
+    /// the service's EQs are in use, EBADR when its limits allow no EQs or no ACs; the errors of
     /// [`Lni::map_memory`]. [`ErrorKind::Quirk`] for a queue without a wait object after the LNI
     /// has freed one that had one; nothing was sent, because the driver would follow a null
     /// pointer.
@@ -263,6 +264,7 @@ impl Lni {
 
 impl EventQueue {
     /// The queue's handle in this open file.
+    #[doc(alias = "id")]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.inner.handle()

@@ -107,8 +107,8 @@ impl Lni {
     ///
     /// EINVAL for flags that let the NIC reach more than the memory ([`MapFlags::CONFINED`]), or
     /// flags or page sizes that cannot be combined; EOPNOTSUPP for unpinned memory on a virtual
-    /// function; ENOSPC when all ACs of the service or the RGID are in use; ENOMEM or EFAULT when
-    /// the memory cannot be pinned.
+    /// function; ENOSPC when all ACs of the service or the RGID are in use, EBADR when the service's
+    /// limits allow none; ENOMEM or EFAULT when the memory cannot be pinned.
     #[doc(alias = "cxil_map")]
     pub fn map_memory(&self, memory: &Arc<DeviceMemory>, options: &MapOptions) -> Result<Md> {
         if !MapFlags::CONFINED.contains(options.flags) {
@@ -151,6 +151,7 @@ impl Lni {
 
 impl Md {
     /// The descriptor's number in this open file.
+    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.id

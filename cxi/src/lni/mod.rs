@@ -33,11 +33,11 @@ mod reach;
 mod shared_profile;
 mod wait;
 
+pub use crate::error::NotClosed;
 pub use counter::{CounterValue, CountingEvent};
 pub use domain::{Domain, InvalidPid, Pid, PidBlock};
 pub use event_queue::{EventQueue, EventQueueFlags, EventQueueOptions, StatusThresholds};
 pub use memory::{MapFlags, MapOptions, Md};
-pub use object::NotClosed;
 pub use portal::{LeList, PtOptions, Pte, PteMapping, PteState, PteStatus};
 pub use profile::{
     CommunicationProfile, EthernetClass, LcidChoice, ProfileOptions, TrafficClassType,
@@ -186,6 +186,7 @@ impl Device {
 
 impl Lni {
     /// The LNI's number: device-wide, and its handle in this open file.
+    #[doc(alias = "id")]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.inner.number()

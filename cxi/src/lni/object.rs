@@ -123,24 +123,6 @@ fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
     Error::new(kind, errno).on(device.id())
 }
 
-/// A handle that could not be closed, and why. The handle is still valid.
-#[derive(Debug, thiserror::Error)]
-#[error("{error}")]
-pub struct NotClosed<T> {
-    /// The handle, for another attempt.
-    pub handle: T,
-    /// The driver's error.
-    #[source]
-    pub error: Error,
-}
-
-impl<T> From<NotClosed<T>> for Error {
-    /// Drops the handle.
-    fn from(refused: NotClosed<T>) -> Self {
-        refused.error
-    }
-}
-
 /// Adds `close` to a handle type.
 macro_rules! closable {
     ($handle:ident, $opcode:literal, $alias:literal, $busy:literal) => {
@@ -154,10 +136,10 @@ macro_rules! closable {
             #[doc = $busy]
             /// EIO when the device is gone. The error contains the handle.
             #[doc(alias = $alias)]
-            pub fn close(self) -> Result<(), $crate::lni::NotClosed<Self>> {
+            pub fn close(self) -> Result<(), $crate::error::NotClosed<Self>> {
                 match self.object().free() {
                     Ok(()) => Ok(()),
-                    Err(error) => Err($crate::lni::NotClosed {
+                    Err(error) => Err($crate::error::NotClosed {
                         handle: self,
                         error,
                     }),

@@ -181,6 +181,7 @@ impl Lni {
 
 impl Pte {
     /// The PtlTE's number on the device.
+    #[doc(alias = "id")]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.inner.object.command().pte_number

@@ -231,6 +231,8 @@ impl Lni {
 
 impl CommunicationProfile {
     /// The local communication profile id, 0 to 15 within the RGID.
+    #[doc(alias = "id")]
+    #[doc(alias = "number")]
     #[must_use]
     pub fn lcid(&self) -> u32 {
         self.inner.lcid()

@@ -312,6 +312,7 @@ macro_rules! command_queue {
     ($queue:ident) => {
         impl $queue {
             /// The queue's number on the device.
+            #[doc(alias = "id")]
             #[must_use]
             pub fn number(&self) -> u32 {
                 self.object().command().cq

@@ -84,6 +84,7 @@ impl Lni {
 
 impl WaitObject {
     /// The wait object's number within the open file.
+    #[doc(alias = "id")]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.inner.object.command().wait

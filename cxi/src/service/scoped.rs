@@ -2,7 +2,7 @@
 
 use super::Services;
 use crate::ServiceId;
-use crate::error::{Error, Result};
+use crate::error::NotClosed;
 
 /// A service that is destroyed when this value is dropped, unless it is [kept](Self::keep).
 ///
@@ -63,13 +63,16 @@ impl ScopedService {
     /// # Errors
     ///
     /// As [`Services::destroy`]; the error contains the handle.
-    pub fn destroy(self) -> Result<(), (Self, Error)> {
+    pub fn destroy(self) -> Result<(), NotClosed<Self>> {
         match self.services.destroy(self.id) {
             Ok(()) => {
                 self.keep();
                 Ok(())
             }
-            Err(error) => Err((self, error)),
+            Err(error) => Err(NotClosed {
+                handle: self,
+                error,
+            }),
         }
     }
 }

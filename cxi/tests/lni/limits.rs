@@ -88,6 +88,18 @@ fn limits_bite_and_what_is_freed_can_be_had_again() {
 }
 
 #[test]
+fn an_event_queue_needs_an_address_context() {
+    let nic = nic(DriverRelease::Main);
+    let mut limits = all(100);
+    limits[Resource::Acs] = Limit::NONE;
+    let (service, lni) = lni_with(&nic, 1024, limits);
+    let error = lni.alloc_eq(&EventQueueOptions::new(4096)).unwrap_err();
+    assert_eq!(error.errno(), Errno::EBADR);
+    let text = format!("service {service} may have no ACs: its limit is 0");
+    assert!(error.to_string().ends_with(&text), "{error}");
+}
+
+#[test]
 fn a_limit_of_zero_is_said() {
     let nic = nic(DriverRelease::Main);
     for resource in ONE_BY_ONE {

@@ -38,9 +38,9 @@ fn scoped_services_end_or_are_kept() {
     let device = root(&nic);
     let form = cxi_ioctl::LniAllocForm::new();
     form.alloc(&**device.transport(), other.id().get()).unwrap();
-    let (other, error) = other.destroy().unwrap_err();
-    assert!(error.is_busy());
+    let refused = other.destroy().unwrap_err();
+    assert!(refused.error.is_busy());
     drop(device);
-    other.destroy().unwrap();
+    refused.handle.destroy().unwrap();
     assert_eq!(services.list().unwrap().len(), 2);
 }

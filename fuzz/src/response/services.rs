@@ -97,10 +97,7 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
                     0 => drop(scoped),
                     1 => drop(scoped.keep()),
                     _ => {
-                        let done = scoped.destroy().map_err(|(kept, error)| {
-                            drop(kept);
-                            error
-                        });
+                        let done = scoped.destroy().map_err(|refused| refused.error);
                         let _ = told(device, done);
                     }
                 }

@@ -30,7 +30,7 @@ pub(super) fn limits_bite(open: Opener<'_>) -> Outcome {
     queues.push(lni.alloc_tgq(&options)?);
     drop(queues);
     lni.close()?;
-    service.destroy().map_err(|(_, error)| error)?;
+    service.destroy()?;
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub(super) fn targets_are_mapped(open: Opener<'_>) -> Outcome {
     domain.close()?;
     events.close()?;
     lni.close()?;
-    service.destroy().map_err(|(_, error)| error)?;
+    service.destroy()?;
     Ok(())
 }
 
@@ -97,6 +97,6 @@ pub(super) fn memory_is_registered(open: Opener<'_>) -> Outcome {
     first.close()?;
     second.close()?;
     lni.close()?;
-    service.destroy().map_err(|(_, error)| error)?;
+    service.destroy()?;
     Ok(())
 }

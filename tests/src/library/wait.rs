@@ -34,6 +34,6 @@ pub fn sleeps_until_woken(open: Opener<'_>, wake: &mut dyn FnMut() -> Command) -
     wait.close()?;
     let gone = !path.exists();
     lni.close()?;
-    service.destroy().map_err(|(_, error)| error)?;
+    service.destroy()?;
     ensure(gone, "its directory is gone")
 }

@@ -56,11 +56,11 @@ pub(super) const CALLS: &[Call] = &[
         let id = scoped.id();
         match scoped.destroy() {
             Ok(()) => Ok(shown(id)),
-            Err((scoped, error)) => {
+            Err(refused) => {
                 // Kept, for the check of what an error leaves behind.
-                let _id = scoped.keep();
+                let _id = refused.handle.keep();
                 stage.keep(id);
-                Err(error)
+                Err(refused.error)
             }
         }
     }),

@@ -1,0 +1,93 @@
+//! A job's prolog and epilog with a pool of VNIs, for one node. On a cluster the pool belongs to the
+//! controller, which hears from each node what has become of the services.
+#![allow(clippy::print_stdout)]
+
+use std::time::Duration;
+
+use cxi::{Device, DeviceId, Limit, Limits, Resource};
+use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
+use cxi_job::{
+    Filter, Grant, JobId, JobLimits, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus,
+    VniPool,
+};
+use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+
+const UID: u32 = 1000;
+
+struct Agent {
+    pool: VniPool,
+    name: NodeName,
+    node: Node,
+}
+
+impl Agent {
+    /// Reserves a VNI and makes a service on each NIC; if that fails, gives back both.
+    fn prolog(&mut self, job: &JobId) -> Result<Grant, Box<dyn std::error::Error>> {
+        let vnis = self
+            .pool
+            .reserve(job, &VniRequest::vnis(1), Timestamp::now())?
+            .vnis;
+        let limits = Limits::none().with(Resource::Txqs, Limit::exactly(128));
+        let granted = JobRequest::builder()
+            .uid(UID)
+            .vnis(vnis.iter())
+            .limits(JobLimits::Fixed(limits))
+            .build()
+            .map_err(Into::into)
+            .and_then(|request| Ok(self.node.allocate(&request)?));
+        if granted.is_err() {
+            self.epilog(job, &Filter::vnis(vnis.iter()).uid(UID))?;
+        }
+        granted
+    }
+
+    fn epilog(&mut self, job: &JobId, services: &Filter) -> Result<(), Box<dyn std::error::Error>> {
+        self.pool
+            .release(job, std::slice::from_ref(&self.name), Timestamp::now())?;
+        let report = self
+            .node
+            .release(services, &ReleaseOptions::until(Duration::from_secs(5)));
+        match report.status() {
+            ReleaseStatus::Done | ReleaseStatus::NothingToDo => {
+                self.pool.confirm(job, &self.name, Timestamp::now())?;
+                Ok(())
+            }
+            _ => Err(report.to_string().into()),
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mock = MockNode::with_nics(2, &NicConfig::new())?;
+    let files = mock.devices(&Credentials::root())?.into_iter();
+    let mut agent = Agent {
+        pool: VniPool::new(PoolConfig::new("1024-65535".parse()?))?,
+        name: NodeName::new("node1")?,
+        node: Node::from_devices(
+            files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),
+        ),
+    };
+
+    // A prolog that fails on the second NIC leaves nothing behind.
+    mock.nics()[1]
+        .faults()
+        .add(Fault::shortage(Resource::Txqs, 96).times(1));
+    let job = JobId::new("4711")?;
+    println!("{job}: {}", agent.prolog(&job).unwrap_err());
+    assert!(mock.nics().iter().all(|nic| nic.state().svc_count == 1));
+
+    let job = JobId::new("4712")?;
+    let grant = agent.prolog(&job)?;
+    for (key, value) in grant.env()?.vars() {
+        println!("{key}={value}");
+    }
+    agent.epilog(&job, &Filter::for_grant(&grant))?;
+    assert!(mock.nics().iter().all(|nic| nic.state().svc_count == 1));
+    println!("{:?}", agent.pool.metrics(Timestamp::now()));
+    Ok(())
+}
+
+#[test]
+fn it_runs() {
+    main().unwrap();
+}
