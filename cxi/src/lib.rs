@@ -69,7 +69,8 @@
 //! ```
 //!
 //! What a process allocates in its service: an LNI, and from it a communication profile, an event
-//! queue and a command queue. The crate `cxi-data` sends with them.
+//! queue and a command queue. The service's limits must allow for all of it; an event queue takes an
+//! EQ, and an AC for its memory. The crate `cxi-data` sends with them.
 //!
 //! ```
 //! # use cxi::{Device, DeviceId, ServiceSpec};
