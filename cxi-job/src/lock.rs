@@ -251,9 +251,9 @@ mod tests {
         let error = FileLock::new(&link).acquire().unwrap_err();
         assert!(matches!(error, LockError::Open { .. }), "{error}");
         assert!(!directory.path().join("elsewhere").exists());
-        let nowhere = directory.path().join("no/such/lock");
-        let error = FileLock::new(&nowhere).acquire().unwrap_err();
-        assert_eq!(error.errno(), Errno::ENOENT);
+        let below_a_pipe = pipe.join("lock");
+        let error = FileLock::new(&below_a_pipe).acquire().unwrap_err();
+        assert_eq!(error.errno(), Errno::ENOTDIR);
     }
 
     #[test]

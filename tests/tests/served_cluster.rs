@@ -162,6 +162,22 @@ fn reboots_leak_nothing() {
     });
 }
 
+/// Other nodes remember the hardware addresses that they have seen.
+#[test]
+fn a_node_boots_with_the_hardware_address_that_it_had() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "2", "--network"]);
+    let script = "import fcntl, socket\n\
+        SIOCGIFHWADDR = 0x8927\n\
+        name = b'eth0'.ljust(40, b'\\0')\n\
+        print(fcntl.ioctl(socket.socket(), SIOCGIFHWADDR, name)[18:24].hex(':'))\n";
+    for (node, address) in [("n1", "02:00:0a:4d:00:01"), ("n2", "02:00:0a:4d:00:02")] {
+        cluster.order(&["--node", node, "reboot"]);
+        let shown = cluster.on(node, &["python3", "-c", script]);
+        assert_eq!(printed(&shown).trim(), address);
+    }
+}
+
 #[test]
 fn programs_run_on_chosen_nodes() {
     need_node!();
@@ -237,8 +253,10 @@ fn nodes_reach_each_other_by_name() {
     }
     let script = "import socket, time, os\n\
         listener = socket.socket()\n\
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
         listener.bind((socket.gethostname(), 7077))\n\
         listener.listen()\n\
+        listener.settimeout(60)\n\
         peer = 'n%d' % ((int(os.environ['CXI_MOCK_RANK']) + 1) % 3 + 1)\n\
         for attempt in range(200):\n\
         \x20   try:\n\
@@ -248,7 +266,8 @@ fn nodes_reach_each_other_by_name() {
         \x20       time.sleep(0.05)\n\
         other, address = listener.accept()\n\
         end.sendall(os.environ['CXI_MOCK_NODE'].encode())\n\
-        print(socket.gethostname(), other.recv(9).decode())\n";
+        line = socket.gethostname() + ' ' + other.recv(9).decode() + '\\n'\n\
+        os.write(1, line.encode())\n";
     for options in [&["--nodes", "3"] as &[&str], &["--nodes", "3", "--network"]] {
         let output = run(options, &["python3", "-c", script]);
         assert_eq!(sorted(&output), ["n1 n3", "n2 n1", "n3 n2"], "{options:?}");

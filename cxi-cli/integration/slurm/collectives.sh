@@ -31,7 +31,7 @@ bring) # on each node, as root: the session token is for the job's user alone
     mkdir -p "${own%/*}"
     umask 077
     # Slurm takes values as they are, without quotes.
-    sed -n "s/^\(export [A-Z_]*\)='\(.*\)'$/\1=\2/p" "$shared" > "$own"
+    sed -n "s/'//g; /^export /p" "$shared" > "$own"
     chown "$SLURM_JOB_UID" "$own"
     ;;
 print) # for a task

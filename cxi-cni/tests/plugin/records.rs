@@ -76,7 +76,7 @@ fn records_that_others_can_write_are_not_believed() {
     let pod = pod!();
     let site = Site::new();
     site.add("one", &pod).unwrap();
-    let state = site.directory.path().join("state");
+    let state = site.state();
     for mode in [0o777, 0o770, 0o1777] {
         fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
         let said = refused(site.del("one"), Code::Io);

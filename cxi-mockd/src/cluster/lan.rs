@@ -42,6 +42,7 @@ impl Lan {
             let mut bridge = link(BRIDGE);
             bridge.attributes = vec![
                 LinkAttribute::IfName("nodes".to_owned()),
+                hardware_address(BRIDGE_ADDRESS),
                 LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
             ];
             let bridge = RouteNetlinkMessage::NewLink(bridge);
@@ -76,9 +77,11 @@ impl Lan {
 
     /// Gives a node an `eth0` with its address.
     pub(super) fn attach(&self, number: usize, node: &Network) -> Result<(), ServeError> {
+        let at = names::address(number, true);
         let mut ethernet = link(ETHERNET);
         ethernet.attributes = vec![
             LinkAttribute::IfName("eth0".to_owned()),
+            hardware_address(at),
             LinkAttribute::NetNsFd(node.namespace().as_raw_fd()),
         ];
         let mut port = link(port(number));
@@ -90,7 +93,6 @@ impl Lan {
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(ethernet))),
             ]),
         ];
-        let at = names::address(number, true);
         let create = NLM_F_CREATE | NLM_F_EXCL;
         self.netlink
             .request(RouteNetlinkMessage::NewLink(port), create)
@@ -111,6 +113,13 @@ impl Lan {
 
 fn port(number: usize) -> u32 {
     u32::try_from(number).map_or(u32::MAX, |number| BRIDGE + 1 + number)
+}
+
+/// The hardware address that goes with an IP address. It stays as nodes boot: others remember it, and
+/// a bridge without one of its own takes the lowest of its ports'.
+fn hardware_address(at: Ipv4Addr) -> LinkAttribute {
+    let [a, b, c, d] = at.octets();
+    LinkAttribute::Address(vec![2, 0, a, b, c, d])
 }
 
 /// A message that gives a device an address.

@@ -1,7 +1,8 @@
 //! Our headers: two languages, and the layouts of HPE's.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cxi_capi_build::{LIBCXI, compiler, write_headers};
@@ -11,24 +12,36 @@ use crate::need_bench;
 
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"];
 
+/// A program compiles without a warning, if there is the compiler, and it has a C library.
+fn check(bench: &Bench, compiler: &OsStr, language: [&str; 3], source: &Path) {
+    let compile = |source: &Path| {
+        Command::new(compiler)
+            .args(language)
+            .args(WARNINGS)
+            .arg("-I")
+            .arg(bench.include())
+            .arg(source)
+            .output()
+    };
+    let name = compiler.to_string_lossy();
+    let empty = source.with_extension("empty");
+    fs::write(&empty, "#include <stdint.h>\ntypedef int empty;\n").expect("a file");
+    match compile(&empty) {
+        Ok(output) if output.status.success() => {
+            let output = compile(source).expect("the compiler is there");
+            assert!(output.status.success(), "{output:?}");
+        }
+        Ok(_) => skip(&format!("{name} has no C library")),
+        Err(error) => skip(&format!("there is no {name}: {error}")),
+    }
+}
+
 #[test]
 fn compile_as_c_and_as_cpp_without_a_warning() {
     let bench = need_bench!();
     let source = program(bench, "plain", "");
-    for (compiler, standard) in [("cc", "-std=c11"), ("c++", "-std=c++17")] {
-        let language = if compiler == "cc" { "c" } else { "c++" };
-        let output = Command::new(compiler)
-            .args([standard, "-x", language])
-            .args(WARNINGS)
-            .arg("-I")
-            .arg(bench.include())
-            .arg(&source)
-            .output();
-        match output {
-            Ok(output) => assert!(output.status.success(), "{output:?}"),
-            Err(error) => skip(&format!("there is no {compiler}: {error}")),
-        }
-    }
+    check(bench, "cc".as_ref(), ["-std=c11", "-x", "c"], &source);
+    check(bench, "c++".as_ref(), ["-std=c++17", "-x", "c++"], &source);
 }
 
 /// The sizes and offsets of the recorded interface, for the structs that our header has; also for
@@ -55,22 +68,8 @@ fn layouts_are_those_of_hpe() {
         .collect();
     assert!(asserts.len() > 60, "{} asserts", asserts.len());
     let source = program(bench, "layouts", &asserts.join("\n"));
-    let native = compiler();
-    for compiler in [native, "aarch64-linux-gnu-gcc".into()] {
-        let output = Command::new(&compiler)
-            .args(["-std=c11", "-x", "c"])
-            .args(WARNINGS)
-            .arg("-I")
-            .arg(bench.include())
-            .arg(&source)
-            .output();
-        match output {
-            Ok(output) => assert!(output.status.success(), "{output:?}"),
-            Err(error) => skip(&format!(
-                "there is no {}: {error}",
-                compiler.to_string_lossy()
-            )),
-        }
+    for compiler in [compiler(), "aarch64-linux-gnu-gcc".into()] {
+        check(bench, &compiler, ["-std=c11", "-x", "c"], &source);
     }
 }
 
