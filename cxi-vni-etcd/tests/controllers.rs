@@ -46,7 +46,7 @@ fn controller() {
     };
     let epoch: u64 = epoch.parse().unwrap();
     // Not for ever, in case that its test was killed.
-    let again = (0..2000).map(|_| sleep(Duration::from_millis(5)));
+    let again = (0..100_000).map(|_| sleep(Duration::from_millis(5)));
     let mut pool = again
         .clone()
         .find_map(|()| {
