@@ -73,24 +73,32 @@ impl Messages {
 #[derive(Debug)]
 pub(super) struct Running {
     ended: Arc<AtomicBool>,
+    /// Whether it looks for work; who sends commands meanwhile would wait for it.
+    wanted: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
     pub(super) fn new(nic: Arc<Nic>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&ended);
+        let wanted = Arc::new(AtomicBool::new(true));
+        let (until, work) = (Arc::clone(&ended), Arc::clone(&wanted));
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                if !nic.step() {
+                if !work.load(Ordering::Relaxed) || !nic.step() {
                     thread::yield_now();
                 }
             }
         });
         Self {
             ended,
+            wanted,
             thread: Some(thread),
         }
+    }
+
+    pub(super) fn run(&self, wanted: bool) {
+        self.wanted.store(wanted, Ordering::Relaxed);
     }
 }
 

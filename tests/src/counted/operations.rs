@@ -108,11 +108,13 @@ pub const OPERATIONS: &[Operation] = &[
     }),
     // The data path: neither asks the kernel.
     operation("TransmitQueue::post", 0, false, |scene| {
+        scene.run(true);
         made(scene.messages.as_mut())?.post()?;
         Ok(None)
     }),
     operation("Events::drain", 0, false, |scene| {
         made(scene.messages.as_mut())?.complete()?;
+        scene.run(false);
         Ok(None)
     }),
     operation("Services::destroy", 2, false, |scene| {

@@ -66,7 +66,7 @@ impl Scene {
         let vni = Vni::new(64_100).map_err(|error| error.to_string())?;
         let spec = ServiceSpec::builder().vni(vni).limits(Limits::default());
         let messages = Messages::new(&device).map_err(|error| error.to_string())?;
-        Ok(Self {
+        let scene = Self {
             host,
             device,
             spec: spec.build().map_err(|error| error.to_string())?,
@@ -77,7 +77,16 @@ impl Scene {
             profile: None,
             messages: Some(messages),
             running,
-        })
+        };
+        scene.run(false);
+        Ok(scene)
+    }
+
+    /// Whether the NIC executes commands, where it runs in this process.
+    pub(super) fn run(&self, wanted: bool) {
+        if let Some(running) = &self.running {
+            running.run(wanted);
+        }
     }
 }
 
@@ -85,6 +94,7 @@ impl Drop for Scene {
     /// Leaves nothing behind, whatever failed.
     fn drop(&mut self) {
         drop((self.profile.take(), self.lni.take()));
+        self.run(true);
         if let Some(messages) = self.messages.take() {
             messages.end(&self.device);
         }
