@@ -97,13 +97,7 @@ fn play(node: &Node, transcript: &mut Transcript) -> Result<(), Failure> {
     let processes = start_job(node, &services)?;
     let numbers: Vec<_> = processes
         .iter()
-        .map(|process| {
-            format!(
-                "LNI {} on {}",
-                process.lni.number(),
-                process.lni.device().id()
-            )
-        })
+        .map(|process| format!("LNI {} on {}", process.lni.id(), process.lni.device().id()))
         .collect();
     transcript.step(
         "The job starts and opens the NICs; another user may not",

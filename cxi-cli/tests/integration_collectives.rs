@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
-use cxi_fabric_manager::{Endpoint, FabricManager, Fault};
+use cxi_fabric_manager::{Endpoint, Fault, MockFabricManager};
 
 /// A site whose jobs of two nodes and more have collectives, with more settings.
-fn site(manager: &FabricManager, more: &str) -> Site {
+fn site(manager: &MockFabricManager, more: &str) -> Site {
     let site = site_of_slurm();
     let path = site.directory.path().display();
     fs::create_dir(site.path("auth")).unwrap();
@@ -36,13 +36,13 @@ fn mode(site: &Site, name: &str) -> Option<u32> {
     Some(file.permissions().mode() & 0o777)
 }
 
-fn jobs(manager: &FabricManager) -> Vec<String> {
+fn jobs(manager: &MockFabricManager) -> Vec<String> {
     manager.state().jobs.into_keys().collect()
 }
 
 #[test]
 fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let site = site(&manager, "");
     let node = slurm_node(&site, "n1");
     node.run("prolog-slurmctld.sh", &[]).done();
@@ -79,7 +79,7 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
 
 #[test]
 fn a_job_starts_without_trees_unless_it_must_have_them() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let full = || manager.inject(Fault::status(507).on(Endpoint::CreateJob));
     let site = site(&manager, "");
     let node = slurm_node(&site, "n1");
@@ -107,7 +107,7 @@ fn a_job_starts_without_trees_unless_it_must_have_them() {
 
 #[test]
 fn reservations_of_jobs_that_ended_unseen_are_swept() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let site = site(&manager, "");
     let node = slurm_node(&site, "n1");
     // Slurm has 4712 alone.

@@ -30,7 +30,7 @@ impl Counter {
     ///
     /// Its doorbell cannot be mapped.
     pub fn new(event: CountingEvent) -> Result<Self> {
-        let number = event.number();
+        let number = event.id();
         let id = u16::try_from(number)
             .ok()
             .filter(|id| u32::from(*id) <= MOST);

@@ -41,7 +41,7 @@ impl Events {
     ///
     /// Its registers cannot be mapped.
     pub fn new(queue: EventQueue, info: &DeviceInfo) -> Result<Self> {
-        let number = queue.number();
+        let number = queue.id();
         let id = u16::try_from(number)
             .ok()
             .filter(|id| u32::from(*id) <= MOST);

@@ -18,7 +18,7 @@ const fn byte(op: TargetOp) -> CommandByte {
 /// The number of a PtlTE as commands have it.
 fn index(pte: &Pte) -> u16 {
     // There are 2048 of them; 0 is none, and stops the queue.
-    u16::try_from(pte.number()).unwrap_or(0)
+    u16::try_from(pte.id()).unwrap_or(0)
 }
 
 const fn list(list: LeList) -> List {

@@ -38,7 +38,7 @@ mod triggered;
 
 pub use cxi_hw::CounterDoorbell;
 pub use engine::Engine;
-pub use fabric::{Fabric, Faults, MulticastTree};
+pub use fabric::{Fabric, FabricFaults, MulticastTree};
 pub use object::{
     CommunicationProfile, Counter, EntryPool, EventBuffer, EventFlags, EventQueue, NoTransition,
     PoolLimits, Portal, PortalOptions, PortalStatus, Region, Settings, TargetQueue, Thresholds,

@@ -2,7 +2,7 @@
 
 mod rig;
 
-use cxi_engine::{Fabric, Faults, PortalOptions, Settings};
+use cxi_engine::{Fabric, FabricFaults, PortalOptions, Settings};
 use cxi_hw::{
     AtomicOp, AtomicType, Class, CommandByte, DmaAtomic, DmaFlags, DmaOp, EventType, FullDma,
     ReturnCode, TargetCommand, TargetFlags,
@@ -196,32 +196,32 @@ fn add_one() -> DmaAtomic {
 fn faults_are_mended() {
     const ROUNDS: u64 = 60;
     for (seed, faults) in [
-        Faults {
+        FabricFaults {
             loss: 20_000,
-            ..Faults::default()
+            ..FabricFaults::default()
         },
-        Faults {
+        FabricFaults {
             duplication: 40_000,
-            ..Faults::default()
+            ..FabricFaults::default()
         },
-        Faults {
+        FabricFaults {
             delay: 9,
             reordering: 30_000,
-            ..Faults::default()
+            ..FabricFaults::default()
         },
-        Faults {
+        FabricFaults {
             loss: 10_000,
             duplication: 20_000,
             delay: 5,
             reordering: 10_000,
-            ..Faults::default()
+            ..FabricFaults::default()
         },
     ]
     .into_iter()
     .enumerate()
     {
         let (fabric, mut here, mut there) = pair();
-        fabric.set_faults(Faults {
+        fabric.set_faults(FabricFaults {
             seed: seed as u64,
             ..faults
         });
@@ -242,11 +242,11 @@ fn faults_are_mended() {
 fn faults_repeat() {
     let ticks = |seed| {
         let (fabric, mut here, mut there) = pair();
-        fabric.set_faults(Faults {
+        fabric.set_faults(FabricFaults {
             seed,
             loss: 20_000,
             delay: 20,
-            ..Faults::default()
+            ..FabricFaults::default()
         });
         for _ in 0..20 {
             here.store(TXQ, &[&to(DmaOp::PUT, 8).encode()]);
@@ -262,9 +262,9 @@ fn faults_repeat() {
 #[test]
 fn what_is_always_lost_is_given_up() {
     let (fabric, mut here, mut there) = pair();
-    fabric.set_faults(Faults {
+    fabric.set_faults(FabricFaults {
         loss: u16::MAX,
-        ..Faults::default()
+        ..FabricFaults::default()
     });
     here.store(
         TXQ,

@@ -6,7 +6,8 @@ mod rig;
 use std::sync::Arc;
 
 use cxi_engine::{
-    CounterDoorbell, EntryPool, EventBuffer, EventFlags, Fabric, Faults, PortalOptions, Settings,
+    CounterDoorbell, EntryPool, EventBuffer, EventFlags, Fabric, FabricFaults, PortalOptions,
+    Settings,
 };
 use cxi_hw::{CtOp, DmaFlags, DmaOp, FullDma, List, PtlteState, TargetCommand, TargetFlags};
 use proptest::prelude::*;
@@ -209,8 +210,8 @@ proptest! {
     fn objects_come_and_go(
         acts in proptest::collection::vec((0..2_usize, act()), 1..120),
         faults in prop_oneof![
-            2 => Just(Faults::default()),
-            1 => any::<u64>().prop_map(|seed| Faults {
+            2 => Just(FabricFaults::default()),
+            1 => any::<u64>().prop_map(|seed| FabricFaults {
                 seed, loss: 8000, duplication: 8000, reordering: 8000, delay: 4,
             }),
         ],

@@ -9,7 +9,7 @@ pub mod model;
 mod server;
 mod switches;
 
-pub use api::{Access, Config, Delivery, Effect, Endpoint, Entry, Fault};
+pub use api::{Access, Config, Delivery, Effect, Endpoint, Fault, JournalEntry};
 pub use model::{Forget, Settings, State};
-pub use server::{FabricManager, NotQuiet};
+pub use server::{MockFabricManager, NotQuiet};
 pub use switches::TreeChange;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::api::{Api, Config, Entry, Fault};
+use crate::api::{Api, Config, Fault, JournalEntry};
 use crate::listener::Listener;
 use crate::model::{Forget, Refusal, State};
 use crate::switches::{Switches, TreeChange};
@@ -13,7 +13,7 @@ use crate::{control, http};
 
 /// A mock fabric manager that answers HTTP until it is dropped.
 #[derive(Debug)]
-pub struct FabricManager {
+pub struct MockFabricManager {
     shared: Arc<Shared>,
     address: SocketAddr,
     control: Option<Listener>,
@@ -24,7 +24,7 @@ pub struct FabricManager {
 pub(crate) struct Shared {
     api: Mutex<Api>,
     started: Instant,
-    /// Time that was added by [`FabricManager::advance`].
+    /// Time that was added by [`MockFabricManager::advance`].
     ahead: Mutex<Duration>,
     listener: Mutex<Option<Listener>>,
     switches: Mutex<Option<Switches>>,
@@ -39,11 +39,11 @@ pub struct NotQuiet {
     pub state: State,
 }
 
-impl FabricManager {
+impl MockFabricManager {
     /// Starts on a free port of the loopback interface, with the defaults.
     ///
     /// # Errors
-    /// As [`FabricManager::bind`].
+    /// As [`MockFabricManager::bind`].
     pub fn start() -> io::Result<Self> {
         Self::bind(Config::default(), (Ipv4Addr::LOCALHOST, 0))
     }
@@ -192,7 +192,7 @@ impl FabricManager {
 
     /// The requests so far, at most the last 100,000, without secrets.
     #[must_use]
-    pub fn journal(&self) -> Vec<Entry> {
+    pub fn journal(&self) -> Vec<JournalEntry> {
         self.shared.api().journal()
     }
 
@@ -226,7 +226,7 @@ impl FabricManager {
     }
 }
 
-impl Drop for FabricManager {
+impl Drop for MockFabricManager {
     fn drop(&mut self) {
         drop(self.shared.take_listener());
     }

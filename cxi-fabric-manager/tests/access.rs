@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use cxi_fabric_manager::{Config, FabricManager, Forget};
+use cxi_fabric_manager::{Config, Forget, MockFabricManager};
 use support::{BASIC, reserve, send, tree};
 
 #[test]
@@ -12,7 +12,7 @@ fn w8_a_gateway_has_a_prefix_and_speaks_html() {
     let mut config = Config::default();
     "/apis/fabric-manager/".clone_into(&mut config.prefix);
     config.access.gateway = true;
-    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
     let base = format!("http://{}/apis/fabric-manager", manager.address());
     assert_eq!(manager.url(), base);
     assert_eq!(
@@ -43,7 +43,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
     let mut config = Config::default();
     config.access.client_secret = "a&b=%c".to_owned();
     config.access.token_requests = Some(2);
-    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
     let token = |secret: &str| {
         let form = format!(
             "grant_type=client_credentials&client_id=wlm&client_secret={secret}&scope=openid"
@@ -80,7 +80,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
 
 #[test]
 fn a_restart_forgets_what_it_is_told_to() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let before = reserve(&manager, "a-1", 1);
     let multicasts = "POST /fabric/collectives/multicasts";
     assert_eq!(

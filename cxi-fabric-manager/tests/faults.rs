@@ -6,20 +6,20 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use cxi_fabric_manager::api::Body;
-use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, FabricManager, Fault};
+use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, Fault, MockFabricManager};
 use serde_json::json;
 use support::{Answer, BASIC, exchange, request, reserve, send, tree};
 
 const LIST: &str = "GET /fabric/collectives/jobs/";
 const MULTICASTS: &str = "POST /fabric/collectives/multicasts";
 
-fn list(manager: &FabricManager) -> std::io::Result<String> {
+fn list(manager: &MockFabricManager) -> std::io::Result<String> {
     exchange(manager.address(), &request(BASIC, LIST, ""))
 }
 
 #[test]
 fn answers_can_be_late_broken_or_missing() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let whole = list(&manager).unwrap();
     let once = |delivery: Delivery| {
         manager.inject(Fault::from(delivery).times(1));
@@ -47,7 +47,7 @@ fn answers_can_be_late_broken_or_missing() {
 #[test]
 fn silence_lasts_until_the_client_gives_up() {
     use std::io::{Read, Write};
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     for (delivery, said) in [(Delivery::Silence, false), (Delivery::HeadOnly, true)] {
         manager.inject(Fault::from(delivery).times(1));
         let mut stream = std::net::TcpStream::connect(manager.address()).unwrap();
@@ -65,7 +65,7 @@ fn silence_lasts_until_the_client_gives_up() {
 
 #[test]
 fn nobody_listens_for_a_while() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     manager.set_listening(false).unwrap();
     assert_eq!(
         list(&manager).unwrap_err().kind(),
@@ -78,7 +78,7 @@ fn nobody_listens_for_a_while() {
 /// A fault is of some requests, comes after some, and so often.
 #[test]
 fn faults_are_counted() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let status = || send(&manager, BASIC, LIST, "").status;
     let mut later = Fault::status(503).on(Endpoint::ListJobs).times(2);
     later.after = 1;
@@ -110,7 +110,7 @@ fn faults_are_counted() {
 
 #[test]
 fn answers_can_be_others() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let once = |fault: Fault| {
         manager.inject(fault.times(1));
         send(&manager, BASIC, LIST, "")
@@ -151,7 +151,7 @@ fn answers_can_be_others() {
 
 #[test]
 fn trees_can_have_impossible_roots_and_ids() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let session = reserve(&manager, "a-1", 9);
     let mut nic = 0;
     let mut once = |effect: Effect| {
@@ -184,7 +184,7 @@ fn trees_can_have_impossible_roots_and_ids() {
 /// Clean-up gets lost: reported as done without being done, or done and reported as failed.
 #[test]
 fn deletions_can_lie() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     reserve(&manager, "a-1", 1);
     let delete = || send(&manager, BASIC, "DELETE /fabric/collectives/jobs/a-1", "").status;
     manager.inject(Fault::status(200).on(Endpoint::DeleteJob).times(1));
@@ -207,7 +207,7 @@ fn trees_take_their_time() {
     let mut config = Config::default();
     config.settings.creation_ms = 1000;
     config.settings.deletion_ms = 1000;
-    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
     let session = reserve(&manager, "a-1", 1);
     let body = tree("a-1", "0", r#""0:00:01""#);
     let make = || send(&manager, &session, MULTICASTS, &body).status;
@@ -231,7 +231,7 @@ fn trees_take_their_time() {
 /// All of it by orders to the control port.
 #[test]
 fn the_control_port_does_the_same() {
-    let manager = FabricManager::start()
+    let manager = MockFabricManager::start()
         .unwrap()
         .with_control("127.0.0.1:0")
         .unwrap();
@@ -287,7 +287,7 @@ fn an_impossible_configuration_is_refused() {
     for addresses in [(9, 8), (0, 8192)] {
         let mut config = Config::default();
         config.settings.addresses = addresses;
-        let error = FabricManager::bind(config, "127.0.0.1:0").unwrap_err();
+        let error = MockFabricManager::bind(config, "127.0.0.1:0").unwrap_err();
         let (first, last) = addresses;
         assert_eq!(
             error.to_string(),

@@ -5,20 +5,20 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cxi_fabric_manager::{Config, FabricManager, Forget, TreeChange};
+use cxi_fabric_manager::{Config, Forget, MockFabricManager, TreeChange};
 use support::{reserve, send, tree};
 
 const TREES: &str = "POST /fabric/collectives/multicasts";
 
 /// A fabric manager, and what its switches were programmed with since somebody looked.
 struct Site {
-    manager: FabricManager,
+    manager: MockFabricManager,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
     fn new(config: Config) -> Self {
-        let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+        let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let log = Arc::clone(&seen);
         manager.program(move |change| {

@@ -22,13 +22,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use cxi_fabric_manager::{Config, FabricManager};
+use cxi_fabric_manager::{Config, MockFabricManager};
 use support::{Answer, BASIC, exchange, reserve, send, tree};
 
 /// Slurm's requests for one job, in the order of the job's life.
 #[test]
 fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let host = manager.address();
     let secret = "client_id=wlm&client_secret=mock-secret";
     let form = format!("grant_type=client_credentials&{secret}&scope=openid");
@@ -141,7 +141,7 @@ fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
 /// libfabric's requests for one tree.
 #[test]
 fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let host = manager.address();
     let session = reserve(&manager, "alpha-17", 2);
     let body = tree("alpha-17", "3", r#""1:44:33","0:00:01","1:44:33""#);
@@ -184,7 +184,7 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
 fn what_is_short_has_a_number() {
     let mut config = Config::default();
     config.settings.addresses = (7, 8);
-    let manager = FabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
     let small = reserve(&manager, "a-1", 1);
     let large = reserve(&manager, "a-2", 9);
     let make = |session: &str, job: &str, nics: &str| {
@@ -219,7 +219,7 @@ fn what_is_short_has_a_number() {
 /// Checks come in an order: form, token, job.
 #[test]
 fn requests_are_refused_for_the_first_reason() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let own = reserve(&manager, "a-1", 1);
     let other = reserve(&manager, "a-2", 1);
     let multicasts = "POST /fabric/collectives/multicasts";
@@ -294,7 +294,7 @@ fn requests_are_refused_for_the_first_reason() {
 /// No answer has a length that libfabric reads beyond, unless it is asked for.
 #[test]
 fn w12_no_answer_is_a_multiple_of_a_page() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let lengths: Vec<usize> = (1..=120)
         .map(|job| {
             reserve(&manager, &format!("cluster-of-some-length-{job:08}"), 1);
@@ -312,7 +312,7 @@ fn w12_no_answer_is_a_multiple_of_a_page() {
 
 #[test]
 fn what_is_no_http_is_answered_or_left() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let status =
         |bytes: &[u8]| exchange(manager.address(), bytes).map(|text| text[9..12].to_owned());
     assert_eq!(status(b"\x00\x01\r\n\r\n").unwrap(), "400");
@@ -341,7 +341,7 @@ fn what_is_no_http_is_answered_or_left() {
 /// What a client reads of an error: Slurm `detail`, libfabric `message`.
 #[test]
 fn w5_every_error_says_why_in_json() {
-    let manager = FabricManager::start().unwrap();
+    let manager = MockFabricManager::start().unwrap();
     let own = reserve(&manager, "a-1", 1);
     let other = reserve(&manager, "a-2", 1);
     let (jobs, trees) = ("/fabric/collectives/jobs", "/fabric/collectives/multicasts");

@@ -76,7 +76,7 @@ impl Grant {
                 device: entry.device,
                 service: entry.service,
                 vnis: entry.vnis.iter().collect(),
-                tcs: entry.traffic_classes,
+                traffic_classes: entry.traffic_classes,
             })
             .collect();
         SlingshotEnv::from_services(&services)

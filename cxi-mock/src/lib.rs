@@ -99,7 +99,7 @@ pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
 pub use cxi_engine::{
-    ClientMemory, EntrySnapshot, Fabric, Faults as FabricFaults, MemoryFault, MulticastTree,
+    ClientMemory, EntrySnapshot, Fabric, FabricFaults, MemoryFault, MulticastTree,
     ObservedOperation, Observer, PortalSnapshot, Telemetry, UnexpectedSnapshot,
 };
 pub use cxi_ioctl::Fault;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use cxi_fabric_manager::{Config, FabricManager};
+use cxi_fabric_manager::{Config, MockFabricManager};
 use serde_json::{Value, json};
 
 use super::cli::print;
@@ -46,15 +46,15 @@ pub(crate) fn serve(
     config: Config,
     listen: SocketAddr,
     control: SocketAddr,
-) -> Result<FabricManager, ServeError> {
-    FabricManager::bind(config, listen)
+) -> Result<MockFabricManager, ServeError> {
+    MockFabricManager::bind(config, listen)
         .doing(|| format!("serve a fabric manager on {listen}"))?
         .with_control(control)
         .doing(|| format!("take orders on {control}"))
 }
 
 /// Where a fabric manager is reached.
-pub(crate) fn urls(manager: &FabricManager) -> Value {
+pub(crate) fn urls(manager: &MockFabricManager) -> Value {
     let control = manager.control_address();
     json!({
         "url": manager.url(),

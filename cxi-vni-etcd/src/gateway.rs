@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi_job::fabric::{HttpAnswer, HttpRequest, Transport, TransportError};
+use cxi_job::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -134,7 +134,7 @@ struct Token {
 
 /// An etcd server.
 pub(crate) struct Gateway {
-    transport: Box<dyn Transport>,
+    transport: Box<dyn HttpTransport>,
     url: String,
     user: Option<User>,
     token: Option<String>,
@@ -150,7 +150,7 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    pub(crate) fn new(transport: impl Transport + 'static, url: &str) -> Self {
+    pub(crate) fn new(transport: impl HttpTransport + 'static, url: &str) -> Self {
         Self {
             transport: Box::new(transport),
             url: url.trim_end_matches('/').to_owned(),
@@ -230,7 +230,7 @@ impl Gateway {
         answer.map_err(|error| {
             let (url, reason) = (url(), error.to_string());
             match error {
-                TransportError::Untrusted(_) => GatewayError::Refused { url, reason },
+                HttpError::Untrusted(_) => GatewayError::Refused { url, reason },
                 _ => GatewayError::Lost { url, reason },
             }
         })

@@ -3,7 +3,7 @@
 //! `PREFIX/epoch` is the highest epoch that has written, `PREFIX/events/N` the record of event N,
 //! numbers with twenty digits, so that they are in order.
 
-use cxi_job::fabric::Transport;
+use cxi_job::fabric::HttpTransport;
 use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
@@ -24,7 +24,7 @@ impl EtcdLog {
     /// `prefix`. Nothing is sent yet. The transport says how the server is verified, and what it is
     /// shown.
     #[must_use]
-    pub fn new(transport: impl Transport + 'static, url: &str, prefix: &str) -> Self {
+    pub fn new(transport: impl HttpTransport + 'static, url: &str, prefix: &str) -> Self {
         Self {
             gateway: Gateway::new(transport, url),
             prefix: prefix.trim_end_matches('/').to_owned(),

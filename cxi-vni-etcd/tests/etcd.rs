@@ -9,7 +9,7 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Http, HttpRequest, Identity, Transport as _};
+use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Identity};
 use cxi_job::pool::log::{EventLog as _, Record, SharedPool, check};
 use cxi_job::pool::{Change, Event};
 use cxi_vni_etcd::EtcdLog;

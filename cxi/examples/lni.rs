@@ -34,10 +34,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let commands = lni.alloc_txq(&profile, &TxqOptions::new(256).event_queue(&events))?;
     println!(
         "LNI {}, communication profile {}, event queue {}, command queue {}",
-        lni.number(),
+        lni.id(),
         profile.lcid(),
-        events.number(),
-        commands.number(),
+        events.id(),
+        commands.id(),
     );
 
     commands.close()?;

@@ -86,8 +86,8 @@
 //! let profile = lni.alloc_cp(Vni::new(1024)?, TrafficClass::BestEffort)?;
 //! let events = lni.alloc_eq(&EventQueueOptions::new(64 * 1024))?;
 //! let commands = lni.alloc_txq(&profile, &TxqOptions::new(256).event_queue(&events))?;
-//! println!("LNI {}, LCID {}", lni.number(), profile.lcid());
-//! println!("EQ {}, TXQ {}", events.number(), commands.number());
+//! println!("LNI {}, LCID {}", lni.id(), profile.lcid());
+//! println!("EQ {}, TXQ {}", events.id(), commands.id());
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -123,7 +123,7 @@ impl Endpoint {
 
     /// Enables the PtlTE and appends the buffer, for puts and gets of everybody.
     fn expose(&mut self) -> Result<(), Problem> {
-        let index = u16::try_from(self.pte.number())?;
+        let index = u16::try_from(self.pte.id())?;
         let state = SetState {
             command: CommandByte::new(Class::CQ, 1, TargetOp::SETSTATE.0),
             ptlte_state: PtlteState::ENABLED,
@@ -189,7 +189,7 @@ impl Endpoint {
             remote_offset: operation.offset,
             local_addr: operation.local,
             request_len: operation.len,
-            eq: u16::try_from(self.events.number())?,
+            eq: u16::try_from(self.events.id())?,
             initiator: MatchId::new(self.pid, self.nid, PID_BITS),
             user_ptr: 0xfeed,
             ..FullDma::default()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi_job::collectives::Certificate;
-use cxi_job::fabric::Cluster;
+use cxi_job::fabric::ClusterName;
 use cxi_job::{JobId, StepId};
 
 use crate::args::{duration, number};
@@ -86,7 +86,7 @@ pub(crate) struct ManagerArgs {
     pub(crate) url: Option<String>,
     /// This cluster's name, in front of its reservations [default: setting fabric-manager.cluster]
     #[arg(long, value_name = "NAME")]
-    pub(crate) cluster: Option<Cluster>,
+    pub(crate) cluster: Option<ClusterName>,
     /// How this workload manager is known [default: setting fabric-manager.auth]
     #[arg(long, value_enum)]
     pub(crate) auth: Option<Auth>,

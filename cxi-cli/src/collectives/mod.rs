@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use cxi_job::collectives::{Certificate, CollectivesEnv, preflight};
 use cxi_job::fabric::{
-    Credentials, FabricError, FabricManager, Http, Identity, Patience, Problem, Session,
-    TransportError,
+    Credentials, FabricError, FabricManager, Http, HttpError, Identity, Patience, Problem, Session,
 };
 use cxi_job::settings::Key;
 use cxi_job::{JobId, StepId};
@@ -228,7 +227,7 @@ pub(crate) fn failure(error: &FabricError) -> Failure {
     };
     let failure = Failure::new(exit, error.to_string());
     match error.problem() {
-        Problem::Transport(TransportError::Untrusted(_)) => {
+        Problem::Transport(HttpError::Untrusted(_)) => {
             failure.hint("--certificate names the authorities that vouch for the fabric manager.")
         }
         _ => failure,

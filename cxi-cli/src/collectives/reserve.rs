@@ -19,7 +19,7 @@ pub(super) fn run(
     let on_failure = if required {
         OnFailure::Fail
     } else {
-        OnFailure::GoOn
+        OnFailure::Continue
     };
     let offload = manager.offload(job, step.clone(), limit, on_failure);
     match offload.map_err(|error| failure(&error))? {

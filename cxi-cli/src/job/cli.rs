@@ -249,7 +249,7 @@ pub(crate) enum ModeArg {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SubtractArg {
     /// No service's: the driver refuses what is not available
-    Nobody,
+    None,
     /// That of system services and the default service
     System,
     /// That of all services

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cxi_job::JobId;
 use cxi_job::collectives::{CLEAR, CollectivesEnv};
-use cxi_job::fabric::Reserved;
+use cxi_job::fabric::ReservationInfo;
 
 use crate::collectives::cli::ManagerArgs;
 use crate::collectives::reserve::without;
@@ -47,7 +47,10 @@ pub(super) fn begin(
     Ok(warning)
 }
 
-fn variables(reserved: Reserved, limit: u32) -> Result<Vec<(&'static str, String)>, Failure> {
+fn variables(
+    reserved: ReservationInfo,
+    limit: u32,
+) -> Result<Vec<(&'static str, String)>, Failure> {
     // All steps together.
     let step = "0".parse();
     let step = step.map_err(|error: cxi_job::NameError| Failure::bad_input(error.to_string()))?;

@@ -69,7 +69,7 @@ pub(super) fn run(which: &WhichArgs, common: &Common) -> Result<Report, Failure>
                 device,
                 service: service.id(),
                 vnis: vnis(&service),
-                tcs: service.traffic_classes().unwrap_or(TrafficClasses::all()),
+                traffic_classes: service.traffic_classes().unwrap_or(TrafficClasses::all()),
             })
             .collect();
         SlingshotEnv::from_services(&services)

@@ -156,8 +156,8 @@ pub(super) fn planned(
         policy = policy.tles(TleRule::Never);
     }
     let policy = policy.subtract(match size.subtract {
-        _ if network.adjust_limits == Some(false) => Subtract::Nobody,
-        SubtractArg::Nobody => Subtract::Nobody,
+        _ if network.adjust_limits == Some(false) => Subtract::None,
+        SubtractArg::None => Subtract::None,
         SubtractArg::System => Subtract::System,
         SubtractArg::All => Subtract::All,
     });

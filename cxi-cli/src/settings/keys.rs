@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use cxi::TrafficClasses;
 use cxi_job::IdSet;
 use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Cluster, ClusterError};
+use cxi_job::fabric::{ClusterName, ClusterNameError};
 use cxi_job::settings::{AnyKey, Key, NODE_LOCK, path};
 
 use crate::args::{duration, number};
@@ -176,7 +176,7 @@ pub(crate) static FABRIC_URL: Key<Option<String>> = Key {
 };
 
 /// What stands in front of this cluster's reservations.
-pub(crate) static FABRIC_CLUSTER: Key<Option<Cluster>> = Key {
+pub(crate) static FABRIC_CLUSTER: Key<Option<ClusterName>> = Key {
     name: "fabric-manager.cluster",
     variable: "CXI_CLUSTER",
     default: String::new,
@@ -184,7 +184,7 @@ pub(crate) static FABRIC_CLUSTER: Key<Option<Cluster>> = Key {
         let cluster = (!text.is_empty()).then(|| text.parse());
         cluster
             .transpose()
-            .map_err(|error: ClusterError| error.to_string())
+            .map_err(|error: ClusterNameError| error.to_string())
     },
 };
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use cxi_fabric_manager::FabricManager;
+use cxi_fabric_manager::MockFabricManager;
 use tempfile::TempDir;
 
 pub(crate) struct MockManager {
-    pub(crate) manager: FabricManager,
+    pub(crate) manager: MockFabricManager,
     /// With the credentials.
     pub(crate) files: TempDir,
 }
@@ -14,7 +14,7 @@ pub(crate) struct MockManager {
 impl MockManager {
     pub(crate) fn new() -> Self {
         let mock = Self {
-            manager: FabricManager::start().unwrap(),
+            manager: MockFabricManager::start().unwrap(),
             files: TempDir::new().unwrap(),
         };
         let write = |name, text: &str| fs::write(mock.files.path().join(name), text).unwrap();

@@ -13,7 +13,7 @@ use tree::Tree;
 
 /// Faults of a fabric, each with a chance per packet out of 65,536. By default there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct FabricFaults {
     /// The seed of the random numbers.
     pub seed: u64,
     /// It is lost.
@@ -26,7 +26,7 @@ pub struct Faults {
     pub delay: u16,
 }
 
-impl Faults {
+impl FabricFaults {
     fn none(&self) -> bool {
         let Self {
             seed: _,
@@ -75,7 +75,7 @@ impl Fabric {
     /// that are under way are not sent again.
     ///
     /// [`unreliable`]: Self::unreliable
-    pub fn set_faults(&self, faults: Faults) {
+    pub fn set_faults(&self, faults: FabricFaults) {
         self.change(|switch| switch.set_faults(faults));
     }
 

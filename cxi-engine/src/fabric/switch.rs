@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::Faults;
+use super::FabricFaults;
 use super::tree::{Hop, Tree};
 use crate::packet::Packet;
 
@@ -17,7 +17,7 @@ pub(super) struct Switch {
     pub(super) trees: BTreeMap<u32, Tree>,
     ports: BTreeMap<u32, Port>,
     attached: u32,
-    faults: Faults,
+    faults: FabricFaults,
     random: u64,
     /// Packets that are late, by the time of their arrival.
     late: BTreeMap<u64, Vec<(Hop, Packet)>>,
@@ -53,7 +53,7 @@ impl Switch {
             .is_some_and(|port| port.inbox.is_some())
     }
 
-    pub(super) fn set_faults(&mut self, faults: Faults) {
+    pub(super) fn set_faults(&mut self, faults: FabricFaults) {
         self.random = faults.seed;
         self.faults = faults;
     }
@@ -128,7 +128,7 @@ impl Switch {
         self.pass_once(hop, packet, &faults);
     }
 
-    fn pass_once(&mut self, hop: Hop, packet: Packet, faults: &Faults) {
+    fn pass_once(&mut self, hop: Hop, packet: Packet, faults: &FabricFaults) {
         let (from, to) = (packet.from, packet.to);
         if (hop == Hop::Nic && self.is_lost(from, to)) || self.chance(faults.loss) {
             return;

@@ -1,6 +1,6 @@
 //! NICs on a fabric that loses, delays and repeats, and a tree of switches over them.
 
-use cxi_engine::{Fabric, Faults, MulticastTree, PortalOptions, Settings};
+use cxi_engine::{Fabric, FabricFaults, MulticastTree, PortalOptions, Settings};
 use cxi_hw::reduction::{ReductionPacket, Sequence};
 use cxi_hw::{DmaFlags, DmaOp, EventType, FabricAddress, IdcHeader, TargetCommand, TargetFlags};
 
@@ -84,7 +84,7 @@ impl Network {
     pub(crate) fn new(
         shape: &Shape,
         work: &[Vec<Contribution>],
-        faults: Faults,
+        faults: FabricFaults,
         until: u64,
     ) -> Self {
         let fabric = Fabric::unreliable();
@@ -132,7 +132,7 @@ impl Network {
 
     fn step(&mut self) {
         if self.now == self.until {
-            self.fabric.set_faults(Faults::default());
+            self.fabric.set_faults(FabricFaults::default());
         }
         let sent = self.root.work(self.now);
         self.send(0, sent);

@@ -1,6 +1,6 @@
 //! Any tree, any operations, any faults.
 
-use cxi_engine::Faults;
+use cxi_engine::FabricFaults;
 use cxi_hw::reduction::{ReduceOp, ResultCode, Sequence};
 use proptest::prelude::*;
 
@@ -36,10 +36,10 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-fn faults() -> impl Strategy<Value = Faults> {
+fn faults() -> impl Strategy<Value = FabricFaults> {
     let chance = || 0..25_000_u16;
     (any::<u64>(), chance(), chance(), chance(), 0..90_u16).prop_map(
-        |(seed, loss, duplication, reordering, delay)| Faults {
+        |(seed, loss, duplication, reordering, delay)| FabricFaults {
             seed,
             loss,
             duplication,
@@ -73,7 +73,7 @@ fn work(participants: usize) -> impl Strategy<Value = Work> {
     prop::collection::vec(operation, 1..20)
 }
 
-fn case() -> impl Strategy<Value = (Shape, Work, Faults)> {
+fn case() -> impl Strategy<Value = (Shape, Work, FabricFaults)> {
     shape().prop_flat_map(|shape| {
         let participants = shape.leaves + 1;
         (Just(shape), work(participants), faults())
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn engines_spare_the_root_packets((shape, work, _) in case()) {
         let shape = Shape { timeout: 10_000, ..shape };
-        let mut network = Network::new(&shape, &contributions(&work), Faults::default(), 0);
+        let mut network = Network::new(&shape, &contributions(&work), FabricFaults::default(), 0);
         network.run(work.len());
         prop_assert_eq!(network.at_root, work.len() as u64);
     }
@@ -141,7 +141,7 @@ fn a_mismatch_is_everybodys() {
             4
         ];
         work[odd][1].op = ReduceOp::Max.number();
-        for completions in Network::new(&shape, &work, Faults::default(), 0).run(3) {
+        for completions in Network::new(&shape, &work, FabricFaults::default(), 0).run(3) {
             let codes: Vec<ResultCode> = completions.iter().map(|(_, _, code)| *code).collect();
             assert_eq!(
                 codes,
@@ -174,12 +174,12 @@ fn the_same_seed_does_the_same() {
         5
     ];
     let packets = |seed| {
-        let faults = Faults {
+        let faults = FabricFaults {
             seed,
             loss: 15_000,
             duplication: 15_000,
             delay: 40,
-            ..Faults::default()
+            ..FabricFaults::default()
         };
         let mut network = Network::new(&shape, &work, faults, UNTIL);
         network.run(30);

@@ -14,7 +14,7 @@ const MOST: usize = 100_000;
 /// A request that was received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct JournalEntry {
     /// When, in milliseconds since the start.
     pub at_ms: u64,
     /// The method.
@@ -36,11 +36,11 @@ pub struct Entry {
 /// The requests so far.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    entries: std::collections::VecDeque<Entry>,
+    entries: std::collections::VecDeque<JournalEntry>,
 }
 
 impl Journal {
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(super) fn entries(&self) -> Vec<JournalEntry> {
         self.entries.iter().cloned().collect()
     }
 
@@ -74,7 +74,7 @@ impl Journal {
         if self.entries.len() == MOST {
             self.entries.pop_front();
         }
-        self.entries.push_back(Entry {
+        self.entries.push_back(JournalEntry {
             at_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             method: request.method.clone(),
             path: request.path.clone(),

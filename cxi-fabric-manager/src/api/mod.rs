@@ -17,8 +17,8 @@ use access::{Caller, Door};
 pub use endpoint::Endpoint;
 use endpoint::{Route, link, route};
 pub use fault::{Body, Delivery, Effect, Fault};
-pub use journal::Entry;
 use journal::Journal;
+pub use journal::JournalEntry;
 pub use message::{Answer, Request};
 
 use crate::model::{Forget, Model, Refusal, Settings};
@@ -107,7 +107,7 @@ impl Api {
 
     /// The requests so far, at most the last 100,000.
     #[must_use]
-    pub fn journal(&self) -> Vec<Entry> {
+    pub fn journal(&self) -> Vec<JournalEntry> {
         self.journal.entries()
     }
 

@@ -18,7 +18,7 @@ pub use tree::{NicAddress, Tree, TreeRequest};
 #[derive(Clone, Debug)]
 pub struct Model {
     settings: Settings,
-    jobs: BTreeMap<String, Reserved>,
+    jobs: BTreeMap<String, Reservation>,
     trees: BTreeMap<u16, Tree>,
     /// Ids that were freed, and when they may be used again.
     resting: BTreeMap<u16, Duration>,
@@ -31,12 +31,12 @@ pub struct Model {
 
 /// A job's reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reserved {
+pub struct Reservation {
     limit: u32,
     token: String,
 }
 
-impl Reserved {
+impl Reservation {
     /// Most trees that the job may have at a time.
     #[must_use]
     pub const fn limit(&self) -> u32 {
@@ -129,7 +129,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Refusal::NoSuchJob`].
-    pub fn job(&self, job: &str) -> Result<&Reserved, Refusal> {
+    pub fn job(&self, job: &str) -> Result<&Reservation, Refusal> {
         let reserved = self.jobs.get(job);
         reserved.ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
     }
@@ -157,7 +157,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Refusal`]: malformed, reserved already, or too many.
-    pub fn reserve(&mut self, job: &str, limit: i64) -> Result<&Reserved, Refusal> {
+    pub fn reserve(&mut self, job: &str, limit: i64) -> Result<&Reservation, Refusal> {
         if job.is_empty() || job.contains('/') {
             return Err(Refusal::Malformed(format!(
                 "invalid jobID {job:?}: expected a text without '/'"
@@ -185,7 +185,7 @@ impl Model {
         }
         let token = self.new_token();
         let entry = self.jobs.entry(job.to_owned());
-        Ok(entry.or_insert(Reserved { limit, token }))
+        Ok(entry.or_insert(Reservation { limit, token }))
     }
 
     /// Ends steps of a job: frees their trees. Steps without trees are not an error.
@@ -205,7 +205,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Refusal::NoSuchJob`].
-    pub fn release(&mut self, job: &str, now: Duration) -> Result<Reserved, Refusal> {
+    pub fn release(&mut self, job: &str, now: Duration) -> Result<Reservation, Refusal> {
         for id in self.ids_of(job, |_| true) {
             self.free(id, now);
         }
@@ -237,7 +237,7 @@ impl Model {
     /// The reservations and trees, without tokens.
     #[must_use]
     pub fn state(&self) -> State {
-        let job = |(job, reserved): (&String, &Reserved)| {
+        let job = |(job, reserved): (&String, &Reservation)| {
             let mut steps: BTreeMap<String, Vec<u16>> = BTreeMap::new();
             for (id, tree) in self.trees_of(job) {
                 let step = tree.request().step.clone();

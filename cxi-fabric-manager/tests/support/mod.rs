@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use cxi_fabric_manager::FabricManager;
+use cxi_fabric_manager::MockFabricManager;
 use serde_json::Value;
 
 pub(crate) const BASIC: &str = "Basic Y3hpOm1vY2stcGFzc3dvcmQ=";
@@ -53,7 +53,12 @@ impl Answer {
 
 /// A request of whoever `authorization` is.
 #[track_caller]
-pub(crate) fn send(manager: &FabricManager, authorization: &str, line: &str, body: &str) -> Answer {
+pub(crate) fn send(
+    manager: &MockFabricManager,
+    authorization: &str,
+    line: &str,
+    body: &str,
+) -> Answer {
     Answer::of(&exchange(manager.address(), &request(authorization, line, body)).unwrap())
 }
 
@@ -67,7 +72,7 @@ pub(crate) fn request(authorization: &str, line: &str, body: &str) -> Vec<u8> {
 
 /// A reservation's session token, ready to be sent.
 #[track_caller]
-pub(crate) fn reserve(manager: &FabricManager, job: &str, limit: u32) -> String {
+pub(crate) fn reserve(manager: &MockFabricManager, job: &str, limit: u32) -> String {
     let body = format!(r#"{{"jobID":"{job}","mcastLimit":{limit}}}"#);
     let answer = send(manager, BASIC, "POST /fabric/collectives/jobs", &body);
     assert_eq!(answer.status, 200, "{}", answer.body);

@@ -37,7 +37,7 @@ use std::process::Command;
 
 pub use addresses::{AddressesError, addresses_per_job};
 pub use error::CollectivesError;
-pub use preflight::{Finding, Severity, preflight};
+pub use preflight::{PreflightFinding, PreflightSeverity, preflight};
 
 use super::{JobId, StepId};
 

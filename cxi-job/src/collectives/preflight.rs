@@ -18,7 +18,7 @@ const SHORT_TIMEOUT: u64 = 2_000_000;
 /// LOW_LATENCY, by which reductions travel.
 const LOW_LATENCY: u32 = 2;
 
-/// How bad a [`Finding`] is.
+/// How bad a [`PreflightFinding`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(
     feature = "serde",
@@ -26,7 +26,7 @@ const LOW_LATENCY: u32 = 2;
     serde(rename_all = "snake_case")
 )]
 #[non_exhaustive]
-pub enum Severity {
+pub enum PreflightSeverity {
     /// It works, but not as well or as safely as it could.
     Weak,
     /// Joining a collective group fails: the job runs without hardware collectives.
@@ -39,16 +39,16 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Finding {
+pub struct PreflightFinding {
     /// The variable.
     pub variable: &'static str,
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: PreflightSeverity,
     /// What is wrong, and what would be right.
     pub message: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for PreflightFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.variable, self.message)
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Finding {
 /// None if the job has no reservation.
 ///
 /// ```
-/// use cxi_job::collectives::{Severity, preflight};
+/// use cxi_job::collectives::{PreflightSeverity, preflight};
 ///
 /// let get = |name: &'static str| match name {
 ///     "FI_CXI_COLL_JOB_ID" => Some("alpha-17".into()),
@@ -69,7 +69,7 @@ impl fmt::Display for Finding {
 ///     _ => None,
 /// };
 /// let findings = preflight(get, |path| path.exists()).unwrap();
-/// assert_eq!(findings[0].severity, Severity::Hangs);
+/// assert_eq!(findings[0].severity, PreflightSeverity::Hangs);
 /// assert_eq!(
 ///     findings[0].to_string(),
 ///     "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /etc/fm/ca.pem on this node: libfabric would wait for ever"
@@ -79,7 +79,7 @@ impl fmt::Display for Finding {
 pub fn preflight(
     get: impl Fn(&'static str) -> Option<OsString>,
     exists: impl Fn(&Path) -> bool,
-) -> Option<Vec<Finding>> {
+) -> Option<Vec<PreflightFinding>> {
     let values = [JOB_ID, STEP_ID, TOKEN, URL, CACERT, TIMEOUT, RETRY, TCS].map(|name| {
         let value = get(name).filter(|value| !value.is_empty());
         value.map(|value| (name, value.to_string_lossy().into_owned()))
@@ -106,7 +106,7 @@ pub fn preflight(
 /// The variables that are set, and what was found so far.
 struct Look {
     values: BTreeMap<&'static str, String>,
-    findings: Vec<Finding>,
+    findings: Vec<PreflightFinding>,
 }
 
 impl Look {
@@ -114,8 +114,13 @@ impl Look {
         self.values.get(name).cloned()
     }
 
-    fn find(&mut self, variable: &'static str, severity: Severity, message: impl Into<String>) {
-        self.findings.push(Finding {
+    fn find(
+        &mut self,
+        variable: &'static str,
+        severity: PreflightSeverity,
+        message: impl Into<String>,
+    ) {
+        self.findings.push(PreflightFinding {
             variable,
             severity,
             message: message.into(),
@@ -125,12 +130,12 @@ impl Look {
     fn at_names(&mut self) {
         for name in [JOB_ID, TOKEN, URL] {
             if self.get(name).is_none() {
-                self.find(name, Severity::Fails, "it is not set");
+                self.find(name, PreflightSeverity::Fails, "it is not set");
             }
         }
         if self.get(STEP_ID).is_none() {
             let message = "it is not set: libfabric does not check that, and names the step (null)";
-            self.find(STEP_ID, Severity::Fails, message);
+            self.find(STEP_ID, PreflightSeverity::Fails, message);
         }
         for name in [JOB_ID, STEP_ID] {
             if self
@@ -138,7 +143,7 @@ impl Look {
                 .is_some_and(|id| id.contains(['\'', '"', '\\']))
             {
                 let message = "it has a quote or backslash, which libfabric sends without escaping";
-                self.find(name, Severity::Fails, message);
+                self.find(name, PreflightSeverity::Fails, message);
             }
         }
     }
@@ -151,27 +156,27 @@ impl Look {
         if let Some(url) = url {
             if scheme.as_deref() == Some("http") {
                 let message = "the session token travels unencrypted: use https://";
-                self.find(URL, Severity::Weak, message);
+                self.find(URL, PreflightSeverity::Weak, message);
             } else if !encrypted {
                 let message = format!("libfabric ignores {url:?}: expected http:// or https://");
-                self.find(URL, Severity::Fails, message);
+                self.find(URL, PreflightSeverity::Fails, message);
             }
             if url.ends_with('/') {
                 let message = "libfabric adds '/' and an id: expected no '/' at its end";
-                self.find(URL, Severity::Weak, message);
+                self.find(URL, PreflightSeverity::Weak, message);
             }
         }
         match self.get(CACERT).as_deref() {
             None | Some("no") if encrypted => {
                 let message = "libfabric does not verify the server: expected yes or a path";
-                self.find(CACERT, Severity::Weak, message);
+                self.find(CACERT, PreflightSeverity::Weak, message);
             }
             None | Some("yes" | "no") => {}
             Some(path) if exists(Path::new(path)) => {}
             Some(path) => {
                 let message =
                     format!("there is no {path} on this node: libfabric would wait for ever");
-                self.find(CACERT, Severity::Hangs, message);
+                self.find(CACERT, PreflightSeverity::Hangs, message);
             }
         }
     }
@@ -193,7 +198,7 @@ impl Look {
                 }
                 Ok(_) => continue,
             };
-            self.find(name, Severity::Weak, message);
+            self.find(name, PreflightSeverity::Weak, message);
         }
     }
 
@@ -207,7 +212,7 @@ impl Look {
         if classes.is_some_and(|classes| classes & LOW_LATENCY == 0) {
             let message =
                 "LOW_LATENCY (2) is not among the job's traffic classes: reductions travel by it";
-            self.find(TCS, Severity::Fails, message);
+            self.find(TCS, PreflightSeverity::Fails, message);
         }
     }
 }

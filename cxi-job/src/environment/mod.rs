@@ -76,7 +76,7 @@ pub struct JobService {
     /// The VNIs it allows, the application's first.
     pub vnis: Vec<Vni>,
     /// The traffic classes it allows.
-    pub tcs: TrafficClasses,
+    pub traffic_classes: TrafficClasses,
 }
 
 /// Why the variables are not what a scheduler sets.
@@ -216,19 +216,13 @@ impl SlingshotEnv {
             });
         }
         let all = TrafficClasses::from_bits_truncate(0xf);
-        let tcs = services.iter().fold(all, |tcs, service| tcs & service.tcs);
+        let tcs = services
+            .iter()
+            .fold(all, |tcs, service| tcs & service.traffic_classes);
         let entries = services
             .iter()
             .map(|service| (service.device, service.service));
         Self::new(first.vnis.iter().copied(), entries, Some(tcs))
-    }
-
-    /// Reads the variables of this process.
-    ///
-    /// # Errors
-    /// As [`SlingshotEnv::parse`].
-    pub fn from_process() -> Result<Option<Self>, EnvironmentError> {
-        Self::parse(std::env::var_os)
     }
 
     /// Returns what a job inside another one (a sub-instance) gets: its own services if it has any,

@@ -54,7 +54,7 @@ pub struct Explanation {
     /// The reasons, one or two sentences each.
     pub reasons: Vec<String>,
     /// Services that hold what is wanted.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<HoldingService>,
     /// The remedies, one in each entry.
     pub advice: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct Holder {
+pub struct HoldingService {
     /// The service.
     pub service: ServiceId,
     /// The service with its owner and VNIs: `service 5 (uid 5588, VNI 1024)`.
@@ -74,7 +74,7 @@ pub struct Holder {
     pub idle: bool,
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for HoldingService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.holds)?;
         if self.idle {
@@ -104,7 +104,7 @@ impl Explanation {
         self
     }
 
-    fn held_by(mut self, holders: Vec<Holder>) -> Self {
+    fn held_by(mut self, holders: Vec<HoldingService>) -> Self {
         self.holders = holders;
         self
     }

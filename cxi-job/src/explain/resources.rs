@@ -1,6 +1,6 @@
 //! ENOSPC.
 
-use super::{Explanation, Holder};
+use super::{Explanation, HoldingService};
 use crate::describe;
 use crate::limits::{Cut, CutReason, ServiceUsage};
 use crate::view::NicView;
@@ -212,13 +212,13 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
 fn holders(
     view: Option<&NicView>,
     holds: impl Fn(&NicView, &ServiceUsage) -> Option<String>,
-) -> Vec<Holder> {
+) -> Vec<HoldingService> {
     let Some(view) = view else {
         return Vec::new();
     };
     let holding = view.usage.services.iter().filter_map(|usage| {
         let service = view.service(usage.service)?;
-        Some(Holder {
+        Some(HoldingService {
             service: usage.service,
             name: describe::service(service),
             holds: holds(view, usage)?,
@@ -226,7 +226,7 @@ fn holders(
             idle: !usage.service.is_default() && is_idle(usage),
         })
     });
-    let mut holding: Vec<Holder> = holding.collect();
+    let mut holding: Vec<HoldingService> = holding.collect();
     holding.sort_by_key(|holding| holding.service);
     holding
 }

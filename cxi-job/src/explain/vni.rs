@@ -1,6 +1,6 @@
 //! EEXIST.
 
-use super::{Explanation, Holder};
+use super::{Explanation, HoldingService};
 use crate::describe;
 use crate::view::NicView;
 use cxi::error::VniConflict;
@@ -39,7 +39,7 @@ pub(super) fn taken(
         || describe::vnis(service.vnis()),
         |held| describe::vnis(cxi::VniAccess::Range(held)),
     );
-    let explanation = explanation.held_by(vec![Holder {
+    let explanation = explanation.held_by(vec![HoldingService {
         service: service.id(),
         name: describe::service(service),
         holds: held,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::transport::{HttpAnswer, HttpRequest, Method, Transport};
+use super::transport::{HttpAnswer, HttpRequest, HttpTransport, Method};
 use super::{FabricError, Problem};
 
 /// How long to try.
@@ -75,7 +75,7 @@ impl Call<'_> {
     /// Repeats the request until it is answered.
     pub(super) fn make(
         &self,
-        transport: &dyn Transport,
+        transport: &dyn HttpTransport,
         authority: &dyn Authority,
         patience: &Patience,
     ) -> Result<HttpAnswer, FabricError> {
@@ -106,7 +106,7 @@ impl Call<'_> {
 
     fn attempt(
         &self,
-        transport: &dyn Transport,
+        transport: &dyn HttpTransport,
         authority: &dyn Authority,
         renewed: &mut bool,
         timeout: Duration,

@@ -14,21 +14,21 @@ use crate::JobId;
 /// read strictly.
 ///
 /// ```
-/// use cxi_job::fabric::Cluster;
+/// use cxi_job::fabric::ClusterName;
 ///
-/// let alpha: Cluster = "alpha".parse()?;
+/// let alpha: ClusterName = "alpha".parse()?;
 /// assert_eq!(alpha.job("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
 /// assert_eq!(alpha.job("alpha1-17"), None);
 /// assert_eq!(alpha.job("alpha-beta-17"), None);
-/// # Ok::<(), cxi_job::fabric::ClusterError>(())
+/// # Ok::<(), cxi_job::fabric::ClusterNameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cluster(JobId);
+pub struct ClusterName(JobId);
 
 /// Why a text is not the name of a cluster, or a job's reservation cannot have a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClusterError {
+pub enum ClusterNameError {
     /// The name is invalid.
     #[error("invalid cluster name: {0}")]
     Name(#[from] crate::NameError),
@@ -40,32 +40,32 @@ pub enum ClusterError {
     Job(JobId),
 }
 
-impl FromStr for Cluster {
-    type Err = ClusterError;
+impl FromStr for ClusterName {
+    type Err = ClusterNameError;
 
-    fn from_str(name: &str) -> Result<Self, ClusterError> {
+    fn from_str(name: &str) -> Result<Self, ClusterNameError> {
         if name.contains(['/', '#']) {
-            return Err(ClusterError::Path(name.to_owned()));
+            return Err(ClusterNameError::Path(name.to_owned()));
         }
         Ok(Self(JobId::new(name)?))
     }
 }
 
-impl fmt::Display for Cluster {
+impl fmt::Display for ClusterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl Cluster {
+impl ClusterName {
     /// The name of a job's reservation.
     ///
     /// # Errors
-    /// [`ClusterError`]: the job id has a character that would make the name ambiguous, or is too
+    /// [`ClusterNameError`]: the job id has a character that would make the name ambiguous, or is too
     /// long.
-    pub fn reservation(&self, job: &JobId) -> Result<JobId, ClusterError> {
+    pub fn reservation(&self, job: &JobId) -> Result<JobId, ClusterNameError> {
         if job.as_str().contains(['-', '/', '#']) {
-            return Err(ClusterError::Job(job.clone()));
+            return Err(ClusterNameError::Job(job.clone()));
         }
         Ok(JobId::new(&format!("{self}-{job}"))?)
     }

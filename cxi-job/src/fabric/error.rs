@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::TransportError;
+use super::HttpError;
 use crate::collectives::CollectivesError;
 
 /// A request to the fabric manager that failed: what it was for, and why it failed.
@@ -19,7 +19,7 @@ pub struct FabricError {
 pub enum Problem {
     /// No answer was received.
     #[error(transparent)]
-    Transport(#[from] TransportError),
+    Transport(#[from] HttpError),
     /// The fabric manager refuses.
     #[error("the answer is {status}{}", said(.message.as_deref()))]
     Refused {
@@ -62,7 +62,7 @@ impl Problem {
     /// Whether the same request may succeed a moment later.
     pub(super) fn is_temporary(&self) -> bool {
         match self {
-            Self::Transport(error) => !matches!(error, TransportError::Untrusted(_)),
+            Self::Transport(error) => !matches!(error, HttpError::Untrusted(_)),
             Self::Refused { status, .. } => {
                 matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504)
             }

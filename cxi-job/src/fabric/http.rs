@@ -11,9 +11,7 @@ use ureq::tls::{
 };
 use ureq::{Agent, Body, Error};
 
-use super::transport::{
-    HttpAnswer, HttpRequest, LONGEST_ANSWER, Method, Transport, TransportError,
-};
+use super::transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 use crate::collectives::Certificate;
 
 /// A transport over HTTP and HTTPS. Neither redirections nor proxies are followed: a token goes
@@ -28,27 +26,27 @@ impl Http {
     /// system's, or not at all.
     ///
     /// # Errors
-    /// [`TransportError::Untrusted`]: no authority at the path, or a processor without the
+    /// [`HttpError::Untrusted`]: no authority at the path, or a processor without the
     /// instructions that the cryptography needs.
-    pub fn new(certificate: &Certificate) -> Result<Self, TransportError> {
+    pub fn new(certificate: &Certificate) -> Result<Self, HttpError> {
         Self::known_as(certificate, None)
     }
 
     /// The same for servers that want to know who asks.
     ///
     /// # Errors
-    /// As [`Http::new`], and [`TransportError::Untrusted`] with the file that has no certificate, or no key.
+    /// As [`Http::new`], and [`HttpError::Untrusted`] with the file that has no certificate, or no key.
     pub fn with_identity(
         certificate: &Certificate,
         identity: &Identity,
-    ) -> Result<Self, TransportError> {
+    ) -> Result<Self, HttpError> {
         Self::known_as(certificate, Some(identity.read()?))
     }
 
     fn known_as(
         certificate: &Certificate,
         identity: Option<ClientCert>,
-    ) -> Result<Self, TransportError> {
+    ) -> Result<Self, HttpError> {
         supported()?;
         let config = TlsConfig::builder()
             .client_cert(identity)
@@ -80,9 +78,9 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn read(&self) -> Result<ClientCert, TransportError> {
+    fn read(&self) -> Result<ClientCert, HttpError> {
         let unusable = |path: &Path, why: &dyn std::fmt::Display| {
-            TransportError::Untrusted(format!("{}: {why}", path.display()))
+            HttpError::Untrusted(format!("{}: {why}", path.display()))
         };
         let read = |path: &Path| fs::read(path).map_err(|error| unusable(path, &error));
         let mut chain = Vec::new();
@@ -104,7 +102,7 @@ impl Identity {
 
 /// The cryptography panics on processors without these, which is all of them before 2010 and small
 /// ones since.
-fn supported() -> Result<(), TransportError> {
+fn supported() -> Result<(), HttpError> {
     #[cfg(target_arch = "x86_64")]
     let there = is_x86_feature_detected!("aes")
         && is_x86_feature_detected!("ssse3")
@@ -117,11 +115,11 @@ fn supported() -> Result<(), TransportError> {
         Ok(())
     } else {
         let message = "this processor has no instructions for AES: HTTPS cannot be used";
-        Err(TransportError::Untrusted(message.to_owned()))
+        Err(HttpError::Untrusted(message.to_owned()))
     }
 }
 
-fn roots(certificate: &Certificate) -> Result<RootCerts, TransportError> {
+fn roots(certificate: &Certificate) -> Result<RootCerts, HttpError> {
     let (found, of) = match certificate {
         Certificate::Unverified => return Ok(RootCerts::Specific(Arc::default())),
         Certificate::System => (rustls_native_certs::load_native_certs(), "the system"),
@@ -142,7 +140,7 @@ fn roots(certificate: &Certificate) -> Result<RootCerts, TransportError> {
             .first()
             .map_or_else(String::new, |error| format!(": {error}"));
         let message = format!("no certificate authority of {of}{why}");
-        return Err(TransportError::Untrusted(message));
+        return Err(HttpError::Untrusted(message));
     }
     let roots = found
         .certs
@@ -151,12 +149,8 @@ fn roots(certificate: &Certificate) -> Result<RootCerts, TransportError> {
     Ok(RootCerts::Specific(Arc::new(roots.collect())))
 }
 
-impl Transport for Http {
-    fn send(
-        &self,
-        request: &HttpRequest<'_>,
-        timeout: Duration,
-    ) -> Result<HttpAnswer, TransportError> {
+impl HttpTransport for Http {
+    fn send(&self, request: &HttpRequest<'_>, timeout: Duration) -> Result<HttpAnswer, HttpError> {
         let method = match request.method {
             Method::Get => "GET",
             Method::Post => "POST",
@@ -171,7 +165,7 @@ impl Transport for Http {
         if let Some(authorization) = request.authorization {
             head = head.header("authorization", authorization);
         }
-        let broken = |error: &dyn std::fmt::Display| TransportError::Broken(error.to_string());
+        let broken = |error: &dyn std::fmt::Display| HttpError::Broken(error.to_string());
         let answer = match request.body {
             None => self.run(head.body(()).map_err(|error| broken(&error))?, timeout),
             Some(body) => self.run(head.body(body).map_err(|error| broken(&error))?, timeout),
@@ -201,29 +195,29 @@ impl Http {
     }
 }
 
-fn of(error: Error) -> TransportError {
+fn of(error: Error) -> HttpError {
     match error {
-        Error::Timeout(_) => TransportError::Timeout,
-        Error::HostNotFound => TransportError::Unreachable("unknown host".to_owned()),
-        Error::ConnectionFailed => TransportError::Unreachable("the connection failed".to_owned()),
-        Error::Rustls(error) => TransportError::Untrusted(error.to_string()),
+        Error::Timeout(_) => HttpError::Timeout,
+        Error::HostNotFound => HttpError::Unreachable("unknown host".to_owned()),
+        Error::ConnectionFailed => HttpError::Unreachable("the connection failed".to_owned()),
+        Error::Rustls(error) => HttpError::Untrusted(error.to_string()),
         Error::Io(error) => of_io(&error),
-        error => TransportError::Broken(error.to_string()),
+        error => HttpError::Broken(error.to_string()),
     }
 }
 
-fn of_io(error: &io::Error) -> TransportError {
+fn of_io(error: &io::Error) -> HttpError {
     let tls = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     if let Some(tls) = tls {
-        return TransportError::Untrusted(tls.to_string());
+        return HttpError::Untrusted(tls.to_string());
     }
     match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => TransportError::Timeout,
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => HttpError::Timeout,
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-            TransportError::Broken(error.to_string())
+            HttpError::Broken(error.to_string())
         }
-        _ => TransportError::Unreachable(error.to_string()),
+        _ => HttpError::Unreachable(error.to_string()),
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::call::{Authority, Call, Patience, object, refusal, text};
 use super::credentials::{TokenRequest, basic, check_url};
-use super::transport::{HttpAnswer, HttpRequest, Method, Transport};
-use super::{Cluster, Credentials, FabricError, Problem, escaped};
+use super::transport::{HttpAnswer, HttpRequest, HttpTransport, Method};
+use super::{ClusterName, Credentials, FabricError, Problem, escaped};
 use crate::collectives::{Certificate, CollectivesEnv, Reservation};
 use crate::{JobId, StepId};
 
@@ -22,9 +22,9 @@ const EARLY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct FabricManager {
     base: String,
-    cluster: Cluster,
+    cluster: ClusterName,
     certificate: Certificate,
-    pub(super) transport: Arc<dyn Transport>,
+    pub(super) transport: Arc<dyn HttpTransport>,
     pub(super) patience: Patience,
     door: Door,
 }
@@ -32,7 +32,7 @@ pub struct FabricManager {
 /// A job's reservation in the fabric manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Reserved {
+pub struct ReservationInfo {
     /// Its name, token and address.
     pub reservation: Reservation,
     /// Most trees at a time, if the fabric manager says so.
@@ -47,7 +47,7 @@ pub struct Reserved {
 pub enum OnFailure {
     /// It starts without hardware collectives, and software does the same.
     #[default]
-    GoOn,
+    Continue,
     /// It fails.
     Fail,
 }
@@ -71,9 +71,9 @@ impl FabricManager {
     /// [`FabricError`]: the address is not an HTTP or HTTPS URL.
     pub fn new(
         url: &str,
-        cluster: Cluster,
+        cluster: ClusterName,
         credentials: Credentials,
-        transport: Arc<dyn Transport>,
+        transport: Arc<dyn HttpTransport>,
         certificate: Certificate,
     ) -> Result<Self, FabricError> {
         check_url("use a fabric manager", url)?;
@@ -100,7 +100,7 @@ impl FabricManager {
 
     /// The cluster.
     #[must_use]
-    pub const fn cluster(&self) -> &Cluster {
+    pub const fn cluster(&self) -> &ClusterName {
         &self.cluster
     }
 
@@ -115,7 +115,7 @@ impl FabricManager {
     ///
     /// # Errors
     /// [`FabricError`].
-    pub fn reserve(&self, job: &JobId, limit: u32) -> Result<Reserved, FabricError> {
+    pub fn reserve(&self, job: &JobId, limit: u32) -> Result<ReservationInfo, FabricError> {
         let action = format!("reserve {limit} multicast trees for job {job}");
         if let Some(found) = self.look(&action, job)? {
             return Ok(found);
@@ -142,7 +142,7 @@ impl FabricManager {
     ///
     /// # Errors
     /// [`FabricError`].
-    pub fn find(&self, job: &JobId) -> Result<Option<Reserved>, FabricError> {
+    pub fn find(&self, job: &JobId) -> Result<Option<ReservationInfo>, FabricError> {
         self.look(&format!("look for the reservation of job {job}"), job)
     }
 
@@ -166,7 +166,7 @@ impl FabricManager {
                 ))
             }
             Err(error) => match on_failure {
-                OnFailure::GoOn => Ok(Offload::Without(error)),
+                OnFailure::Continue => Ok(Offload::Without(error)),
                 OnFailure::Fail => Err(error),
             },
         }
@@ -217,7 +217,7 @@ impl FabricManager {
             .collect())
     }
 
-    fn look(&self, action: &str, job: &JobId) -> Result<Option<Reserved>, FabricError> {
+    fn look(&self, action: &str, job: &JobId) -> Result<Option<ReservationInfo>, FabricError> {
         let url = self.url(action, job)?;
         let answer = self.call(&Call {
             action,
@@ -239,7 +239,7 @@ impl FabricManager {
         name: JobId,
         answer: &HttpAnswer,
         found: bool,
-    ) -> Result<Reserved, FabricError> {
+    ) -> Result<ReservationInfo, FabricError> {
         let of = |problem: Problem| FabricError::new(action, problem);
         let document = object(answer).map_err(of)?;
         let token = text(&document, "sessionToken").map_err(of)?;
@@ -247,7 +247,7 @@ impl FabricManager {
             .and_then(|reservation| reservation.verified_by(self.certificate.clone()))
             .map_err(|error| of(error.into()))?;
         let limit = document.get("mcastLimit").and_then(Value::as_u64);
-        Ok(Reserved {
+        Ok(ReservationInfo {
             reservation,
             limit: limit.and_then(|limit| limit.try_into().ok()),
             found,
@@ -284,7 +284,7 @@ pub(super) fn end_step<'a>(action: &'a str, url: &'a str, step: &StepId) -> Call
 #[derive(Debug)]
 struct Door {
     credentials: Credentials,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn HttpTransport>,
     token: Mutex<Option<Token>>,
 }
 

@@ -13,17 +13,17 @@
 //! use std::sync::Arc;
 //!
 //! use cxi_job::collectives::Certificate;
-//! use cxi_job::fabric::{Cluster, Credentials, FabricManager, Http, OnFailure, Offload};
+//! use cxi_job::fabric::{ClusterName, Credentials, FabricManager, Http, OnFailure, Offload};
 //!
 //! let certificate = Certificate::System;
 //! let manager = FabricManager::new(
 //!     "https://fm.example/apis/fabric-manager",
-//!     "alpha".parse::<Cluster>()?,
+//!     "alpha".parse::<ClusterName>()?,
 //!     Credentials::oauth(None),
 //!     Arc::new(Http::new(&certificate)?),
 //!     certificate,
 //! )?;
-//! match manager.offload(&"17".parse()?, "0".parse()?, 23, OnFailure::GoOn)? {
+//! match manager.offload(&"17".parse()?, "0".parse()?, 23, OnFailure::Continue)? {
 //!     Offload::With(env) => println!("{:?}", env.vars()),
 //!     Offload::Without(why) => eprintln!("no hardware collectives: {why}"),
 //!     _ => {}
@@ -46,16 +46,16 @@ mod transport;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 pub use call::Patience;
-pub use cluster::{Cluster, ClusterError};
+pub use cluster::{ClusterName, ClusterNameError};
 pub use credentials::Credentials;
 pub use error::{FabricError, Problem};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
 pub use http::{Http, Identity};
-pub use manager::{FabricManager, Offload, OnFailure, Reserved};
+pub use manager::{FabricManager, Offload, OnFailure, ReservationInfo};
 pub use session::{Session, Tree, TreeRequest};
 pub use sweep::{Recovered, Swept};
-pub use transport::{HttpAnswer, HttpRequest, LONGEST_ANSWER, Method, Transport, TransportError};
+pub use transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 
 /// Characters with a meaning in paths and forms.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC

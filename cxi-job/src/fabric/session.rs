@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::call::{Authority, Call, Patience, object, text};
 use super::manager::{JOBS, MULTICASTS, end_step};
-use super::transport::{Method, Transport};
+use super::transport::{HttpTransport, Method};
 use super::{FabricError, Problem, escaped};
 use crate::StepId;
 use crate::collectives::Reservation;
@@ -21,7 +21,7 @@ const MOST_NICS: u32 = 1 << 20;
 #[derive(Debug)]
 pub struct Session {
     reservation: Reservation,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn HttpTransport>,
     patience: Patience,
 }
 
@@ -65,7 +65,7 @@ impl Authority for Bearer<'_> {
 impl Session {
     /// A session for a reservation.
     #[must_use]
-    pub fn new(reservation: Reservation, transport: Arc<dyn Transport>) -> Self {
+    pub fn new(reservation: Reservation, transport: Arc<dyn HttpTransport>) -> Self {
         let patience = Patience::default();
         Self {
             reservation,

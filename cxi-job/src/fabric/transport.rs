@@ -7,20 +7,16 @@ use std::time::Duration;
 pub const LONGEST_ANSWER: u64 = 1 << 24;
 
 /// Carries HTTP requests.
-pub trait Transport: Send + Sync + fmt::Debug {
+pub trait HttpTransport: Send + Sync + fmt::Debug {
     /// Sends a request and waits for the whole answer, whatever its status, for no longer than the
     /// timeout.
     ///
     /// Redirections are answers like others: a token must not be sent elsewhere. An answer of more
-    /// than [`LONGEST_ANSWER`] bytes is [`TransportError::Broken`].
+    /// than [`LONGEST_ANSWER`] bytes is [`HttpError::Broken`].
     ///
     /// # Errors
-    /// [`TransportError`]: no answer was received.
-    fn send(
-        &self,
-        request: &HttpRequest<'_>,
-        timeout: Duration,
-    ) -> Result<HttpAnswer, TransportError>;
+    /// [`HttpError`]: no answer was received.
+    fn send(&self, request: &HttpRequest<'_>, timeout: Duration) -> Result<HttpAnswer, HttpError>;
 }
 
 /// The method of a request.
@@ -92,7 +88,7 @@ impl fmt::Debug for HttpAnswer {
 /// Why no answer was received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TransportError {
+pub enum HttpError {
     /// No server answers at the address.
     #[error("no connection: {0}")]
     Unreachable(String),

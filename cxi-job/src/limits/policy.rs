@@ -102,7 +102,7 @@ pub enum TleRule {
 pub enum Subtract {
     /// No service's: the job is planned as if the device were empty, and the driver refuses what is
     /// not available.
-    Nobody,
+    None,
     /// That of the default service and of system services, which are always there.
     #[default]
     System,
@@ -230,7 +230,7 @@ impl LimitPolicy {
 
     pub(super) const fn subtracts(&self, service: &ServiceUsage) -> bool {
         match self.subtract {
-            Subtract::Nobody => false,
+            Subtract::None => false,
             Subtract::System => service.system || service.service.is_default(),
             Subtract::All => true,
         }

@@ -63,7 +63,7 @@ pub use error::{PoolError, PoolShortage, ReplayError, ReserveError, SnapshotErro
 pub use event::{Change, Event, Timestamp};
 pub use metrics::Metrics;
 pub use reconcile::Reconciled;
-pub use reserve::Reserved;
+pub use reserve::VniReservation;
 pub use snapshot::{Cursor, Snapshot};
 pub use state::{Holder, Holding, Phase, Stray};
 

@@ -12,7 +12,7 @@ use cxi::{Vni, VniRange};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
-pub struct Reserved {
+pub struct VniReservation {
     /// The job's VNIs.
     pub vnis: Allotment,
     /// The event to log; `None` if the job already had these.
@@ -30,7 +30,7 @@ impl VniPool {
         job: &JobId,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<Reserved, ReserveError> {
+    ) -> Result<VniReservation, ReserveError> {
         self.reserve_for(job, None, request, now)
     }
 
@@ -46,7 +46,7 @@ impl VniPool {
         step: &StepId,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<Reserved, ReserveError> {
+    ) -> Result<VniReservation, ReserveError> {
         self.reserve_for(job, Some(step), request, now)
     }
 
@@ -56,13 +56,13 @@ impl VniPool {
         step: Option<&StepId>,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<Reserved, ReserveError> {
+    ) -> Result<VniReservation, ReserveError> {
         request.check()?;
         if let Some(held) = self.state.jobs.get(job) {
             let vnis = held.vnis.clone();
             let change = rejoin(job, step, request, held)?;
             let event = change.map(|change| self.commit(change, now)).transpose()?;
-            return Ok(Reserved { vnis, event });
+            return Ok(VniReservation { vnis, event });
         }
         self.check_tenant(request.tenant.as_ref())?;
         let settled = self.state.settle(now);
@@ -78,7 +78,7 @@ impl VniPool {
             vnis: vnis.clone(),
         };
         let event = self.commit(change, now)?;
-        Ok(Reserved {
+        Ok(VniReservation {
             vnis,
             event: Some(event),
         })

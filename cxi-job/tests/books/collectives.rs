@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use cxi_job::collectives::{
-    AddressesError, CLEAR, Certificate, CollectivesEnv, CollectivesError, Reservation, Severity,
-    addresses_per_job, preflight,
+    AddressesError, CLEAR, Certificate, CollectivesEnv, CollectivesError, PreflightSeverity,
+    Reservation, addresses_per_job, preflight,
 };
 use cxi_job::{JobId, StepId};
 use proptest::prelude::*;
@@ -242,84 +242,89 @@ proptest! {
     }
 }
 
-const WRONG: [(&str, &str, Severity, &str); 14] = [
-    ("FI_CXI_COLL_JOB_ID", "", Severity::Fails, "it is not set"),
+const WRONG: [(&str, &str, PreflightSeverity, &str); 14] = [
+    (
+        "FI_CXI_COLL_JOB_ID",
+        "",
+        PreflightSeverity::Fails,
+        "it is not set",
+    ),
     (
         "FI_CXI_COLL_MCAST_TOKEN",
         "",
-        Severity::Fails,
+        PreflightSeverity::Fails,
         "it is not set",
     ),
     (
         "FI_CXI_COLL_FABRIC_MGR_URL",
         "",
-        Severity::Fails,
+        PreflightSeverity::Fails,
         "it is not set",
     ),
     (
         "FI_CXI_COLL_JOB_STEP_ID",
         "",
-        Severity::Fails,
+        PreflightSeverity::Fails,
         "it is not set: libfabric does not check that, and names the step (null)",
     ),
     (
         "FI_CXI_COLL_JOB_STEP_ID",
         "a'b",
-        Severity::Fails,
+        PreflightSeverity::Fails,
         "it has a quote or backslash, which libfabric sends without escaping",
     ),
     (
         "FI_CXI_COLL_FABRIC_MGR_URL",
         "fm.example/multicasts",
-        Severity::Fails,
+        PreflightSeverity::Fails,
         "libfabric ignores \"fm.example/multicasts\": expected http:// or https://",
     ),
     (
         "FI_CXI_COLL_FABRIC_MGR_URL",
         "HTTP://fm/multicasts",
-        Severity::Weak,
+        PreflightSeverity::Weak,
         "the session token travels unencrypted: use https://",
     ),
     (
         "FI_CXI_COLL_FABRIC_MGR_URL",
         "https://fm/multicasts/",
-        Severity::Weak,
+        PreflightSeverity::Weak,
         "libfabric adds '/' and an id: expected no '/' at its end",
     ),
     (
         "FI_CXI_COLL_FABRIC_MGR_CACERT",
         "/nowhere",
-        Severity::Hangs,
+        PreflightSeverity::Hangs,
         "there is no /nowhere on this node: libfabric would wait for ever",
     ),
     (
         "FI_CXI_COLL_FABRIC_MGR_CACERT",
         "no",
-        Severity::Weak,
+        PreflightSeverity::Weak,
         "libfabric does not verify the server: expected yes or a path",
     ),
     (
         "FI_CXI_COLL_TIMEOUT_USEC",
         "32000",
-        Severity::Weak,
+        PreflightSeverity::Weak,
         "below 2000000, switches are armed again for nearly every operation",
     ),
     (
         "FI_CXI_COLL_TIMEOUT_USEC",
         "0",
-        Severity::Weak,
+        PreflightSeverity::Weak,
         "0 is out of range: libfabric takes the nearest of 1 to 20000000",
     ),
     (
         "FI_CXI_COLL_RETRY_USEC",
         "soon",
-        Severity::Weak,
+        PreflightSeverity::Weak,
         "invalid value \"soon\": expected a number of microseconds",
     ),
     (
         "SLINGSHOT_TCS",
         "0x8",
-        Severity::Fails,
+        PreflightSeverity::Fails,
         "LOW_LATENCY (2) is not among the job's traffic classes: reductions travel by it",
     ),
 ];

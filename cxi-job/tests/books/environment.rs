@@ -168,12 +168,12 @@ fn a_value_that_is_no_text_is_refused() {
     );
 }
 
-fn job_service(device: u32, id: u32, vnis: &[u16], tcs: TrafficClasses) -> JobService {
+fn job_service(device: u32, id: u32, vnis: &[u16], traffic_classes: TrafficClasses) -> JobService {
     JobService {
         device: DeviceId::new(device),
         service: service(id),
         vnis: vnis.iter().map(|number| vni(*number)).collect(),
-        tcs,
+        traffic_classes,
     }
 }
 

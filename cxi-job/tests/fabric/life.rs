@@ -5,7 +5,7 @@ use std::time::Duration;
 use cxi_fabric_manager::{Config, Endpoint, Fault};
 use cxi_job::collectives::CollectivesEnv;
 use cxi_job::fabric::{
-    Cluster, ClusterError, Credentials, FabricManager, Offload, OnFailure, TreeRequest,
+    ClusterName, ClusterNameError, Credentials, FabricManager, Offload, OnFailure, TreeRequest,
 };
 
 use super::support::{Site, http, job, session, step};
@@ -109,12 +109,12 @@ fn names_are_escaped_in_paths() {
 #[test]
 fn names_that_would_be_ambiguous_are_refused() {
     for name in ["a/b", "a#1", "", "a b"] {
-        assert!(name.parse::<Cluster>().is_err(), "{name}");
+        assert!(name.parse::<ClusterName>().is_err(), "{name}");
     }
-    let alpha: Cluster = "alpha".parse().unwrap();
+    let alpha: ClusterName = "alpha".parse().unwrap();
     assert_eq!(
         alpha.reservation(&job("1-2")),
-        Err(ClusterError::Job(job("1-2")))
+        Err(ClusterNameError::Job(job("1-2")))
     );
     let site = Site::new();
     let error = site

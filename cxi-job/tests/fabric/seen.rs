@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use cxi_fabric_manager::{Endpoint, Fault};
 use cxi_job::fabric::{
-    Credentials, HttpAnswer, HttpRequest, Patience, Session, Transport, TransportError,
+    Credentials, HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience, Session,
 };
 
 use crate::support::{PATIENCE, Site, client, http, job};
 
 /// Notes what goes through, and how it is printed. What fails does so for ever.
 struct Spy {
-    inner: Arc<dyn Transport>,
+    inner: Arc<dyn HttpTransport>,
     secrets: Mutex<Vec<String>>,
     printed: Mutex<Vec<String>>,
 }
@@ -46,20 +46,15 @@ impl Spy {
     }
 }
 
-impl Transport for Spy {
-    fn send(
-        &self,
-        request: &HttpRequest<'_>,
-        timeout: Duration,
-    ) -> Result<HttpAnswer, TransportError> {
+impl HttpTransport for Spy {
+    fn send(&self, request: &HttpRequest<'_>, timeout: Duration) -> Result<HttpAnswer, HttpError> {
         self.print(request);
         if let Some(authorization) = request.authorization {
             self.note(authorization.split_once(' ').unwrap().1);
         }
         let answer = self.inner.send(request, timeout);
         self.print(&answer);
-        let answer =
-            answer.map_err(|error| TransportError::Untrusted(format!("at once: {error}")))?;
+        let answer = answer.map_err(|error| HttpError::Untrusted(format!("at once: {error}")))?;
         let document: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         for member in ["access_token", "sessionToken"] {
             document[member]
@@ -105,7 +100,7 @@ fn nothing_that_is_printed_has_a_secret() {
     let spy = Spy::new();
     for credentials in [site.oauth(), Credentials::basic(Some(site.files.path()))] {
         spy.print(&credentials);
-        let transport: Arc<dyn Transport> = Arc::<Spy>::clone(&spy);
+        let transport: Arc<dyn HttpTransport> = Arc::<Spy>::clone(&spy);
         let client = client(&site.mock.url(), credentials, Arc::clone(&transport));
         let reserved = client.reserve(&job("1"), 1).unwrap();
         spy.print(&reserved);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cxi_fabric_manager as mock;
 use cxi_job::collectives::{Certificate, Reservation};
-use cxi_job::fabric::{Credentials, FabricManager, Http, Patience, Session, Transport};
+use cxi_job::fabric::{Credentials, FabricManager, Http, HttpTransport, Patience, Session};
 use cxi_job::{JobId, StepId};
 use tempfile::TempDir;
 
@@ -18,7 +18,7 @@ pub(crate) const PATIENCE: Patience = Patience {
 };
 
 pub(crate) struct Site {
-    pub(crate) mock: mock::FabricManager,
+    pub(crate) mock: mock::MockFabricManager,
     pub(crate) files: TempDir,
 }
 
@@ -30,7 +30,7 @@ impl Site {
     pub(crate) fn with(config: mock::Config) -> Self {
         let secret = config.access.client_secret.clone();
         let password = config.access.password.clone();
-        let mock = mock::FabricManager::bind(config, "127.0.0.1:0").unwrap();
+        let mock = mock::MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
         let files = TempDir::new().unwrap();
         let site = Self { mock, files };
         site.write("endpoint", &format!("{}\n", site.mock.token_url()));
@@ -65,14 +65,14 @@ impl Site {
 pub(crate) fn client(
     url: &str,
     credentials: Credentials,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn HttpTransport>,
 ) -> FabricManager {
     let cluster = "alpha".parse().unwrap();
     let client = FabricManager::new(url, cluster, credentials, transport, Certificate::System);
     client.unwrap().patience(PATIENCE)
 }
 
-pub(crate) fn http() -> Arc<dyn Transport> {
+pub(crate) fn http() -> Arc<dyn HttpTransport> {
     Arc::new(Http::new(&Certificate::Unverified).unwrap())
 }
 

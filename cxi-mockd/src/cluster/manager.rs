@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cxi_fabric_manager::{Access, Config, FabricManager, TreeChange};
+use cxi_fabric_manager::{Access, Config, MockFabricManager, TreeChange};
 use cxi_job::collectives::{Certificate, CollectivesEnv, Reservation};
 use cxi_job::{JobId, StepId};
 use cxi_mock::{Fabric, MulticastTree};
@@ -28,7 +28,7 @@ const STEP: &str = "0";
 /// A fabric manager that all nodes reach.
 #[derive(Debug)]
 pub(super) struct Manager {
-    server: FabricManager,
+    server: MockFabricManager,
     access: Access,
     jobs: AtomicU32,
 }

@@ -74,7 +74,7 @@ impl Lni {
         let device = self.device();
         let memory = Arc::new(device_memory(device, size_of::<u64>())?);
         let command = CtAllocCmd {
-            lni: self.number(),
+            lni: self.id(),
             ..CtAllocCmd::new()
         };
         let response = ct_alloc(device.seam(), &memory, &command)
@@ -94,9 +94,9 @@ impl Lni {
 
 impl CountingEvent {
     /// The counter's number on the device.
-    #[doc(alias = "id")]
+    #[doc(alias = "number")]
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.object.command().ctn
     }
 
@@ -136,7 +136,7 @@ impl CountingEvent {
             .unwrap_or_else(PoisonError::into_inner);
         let device = self.object.device();
         let command = CtWbUpdateCmd {
-            ctn: self.number(),
+            ctn: self.id(),
             ..CtWbUpdateCmd::new()
         };
         ct_wb_update(device.seam(), memory, &command)

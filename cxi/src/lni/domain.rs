@@ -140,7 +140,7 @@ impl Lni {
     pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
         let response = self.inner.send(
             &DomainAllocCmd {
-                lni: self.number(),
+                lni: self.id(),
                 vni: vni.into(),
                 pid: number(pid),
                 ..DomainAllocCmd::new()
@@ -184,7 +184,7 @@ impl Lni {
         device.guard(Quirks::REFUSED_RESERVE, OPCODE)?;
         let response = self.inner.send(
             &DomainReserveCmd {
-                lni: self.number(),
+                lni: self.id(),
                 vni: vni.into(),
                 pid: number(first),
                 count: count.into(),

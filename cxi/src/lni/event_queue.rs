@@ -220,10 +220,10 @@ impl Lni {
         let md = self.register(options.len)?;
         let memory = md.memory();
         let command = EqAllocCmd {
-            lni: self.number(),
+            lni: self.id(),
             queue_md: md.id(),
-            event_wait: waits[0].map_or(0, WaitObject::number),
-            status_wait: waits[1].map_or(0, WaitObject::number),
+            event_wait: waits[0].map_or(0, WaitObject::id),
+            status_wait: waits[1].map_or(0, WaitObject::id),
             attr: EqAttr {
                 flags: options.flags.bits(),
                 status_thresh_base: options.thresholds.base,
@@ -264,9 +264,9 @@ impl Lni {
 
 impl EventQueue {
     /// The queue's handle in this open file.
-    #[doc(alias = "id")]
+    #[doc(alias = "number")]
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.inner.handle()
     }
 
@@ -312,7 +312,7 @@ impl EventQueue {
         let md = lni.register(len)?;
         let memory = md.memory();
         let command = EqResizeCmd {
-            eq_hndl: self.number(),
+            eq_hndl: self.id(),
             queue_md: md.id(),
             ..EqResizeCmd::new()
         };
@@ -332,7 +332,7 @@ impl EventQueue {
         let mut buffers = self.buffers();
         self.inner.lni.send(
             &EqResizeCompleteCmd {
-                eq_hndl: self.number(),
+                eq_hndl: self.id(),
                 ..EqResizeCompleteCmd::new()
             },
             None,
@@ -353,7 +353,7 @@ impl EventQueue {
     #[doc(alias = "cxil_evtq_adjust_reserved_fc")]
     pub fn adjust_reserved_slots(&self, change: i32) -> Result<i32> {
         let (device, form) = (self.inner.lni.device(), self.inner.lni.form);
-        eq_adjust_reserved_fc(device.seam(), form, self.number(), change)
+        eq_adjust_reserved_fc(device.seam(), form, self.id(), change)
             .map_err(|error| device.refused(error, |_| None))
     }
 

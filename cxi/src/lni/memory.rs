@@ -120,7 +120,7 @@ impl Lni {
             return Err(self.device().invalid(AtuMapCmd::OPCODE, text));
         }
         let command = AtuMapCmd {
-            lni: self.number(),
+            lni: self.id(),
             flags: options.flags.bits(),
             hints: MdHints {
                 page_shift: options.page_shift,

@@ -102,7 +102,7 @@ impl LniInner {
         self.object.device()
     }
 
-    pub(crate) fn number(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.object.command().lni
     }
 
@@ -186,10 +186,10 @@ impl Device {
 
 impl Lni {
     /// The LNI's number: device-wide, and its handle in this open file.
-    #[doc(alias = "id")]
+    #[doc(alias = "number")]
     #[must_use]
-    pub fn number(&self) -> u32 {
-        self.inner.number()
+    pub fn id(&self) -> u32 {
+        self.inner.id()
     }
 
     /// The service it was allocated from.

@@ -156,8 +156,8 @@ impl Lni {
         }
         let response = self.inner.send(
             &PteAllocCmd {
-                lni_hndl: self.number(),
-                evtq_hndl: events.map_or(0, EventQueue::number),
+                lni_hndl: self.id(),
+                evtq_hndl: events.map_or(0, EventQueue::id),
                 opts: PtAllocOpts {
                     bits: options.bits(),
                 },
@@ -181,9 +181,9 @@ impl Lni {
 
 impl Pte {
     /// The PtlTE's number on the device.
-    #[doc(alias = "id")]
+    #[doc(alias = "number")]
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.inner.object.command().pte_number
     }
 
@@ -225,7 +225,7 @@ impl Pte {
             return Err(device.invalid(OPCODE, text));
         }
         let command = PteMapCmd {
-            pte_number: self.number(),
+            pte_number: self.id(),
             domain_hndl: domain.inner().handle(),
             pid_offset: offset,
             is_multicast: multicast.into(),
@@ -263,7 +263,7 @@ impl Pte {
     #[doc(alias = "cxil_invalidate_pte_le")]
     pub fn invalidate(&self, list: LeList, buffer_id: u32) -> Result<()> {
         self.call(&PteLeInvalidateCmd {
-            pte_index: self.number(),
+            pte_index: self.id(),
             buffer_id,
             list: list.number(),
             ..PteLeInvalidateCmd::new()
@@ -279,7 +279,7 @@ impl Pte {
     #[doc(alias = "cxil_pte_status")]
     pub fn status(&self, offsets: u16) -> Result<PteStatus> {
         let device = self.inner.object.device();
-        let (status, unexpected_offsets) = pte_status(device.seam(), self.number(), offsets)
+        let (status, unexpected_offsets) = pte_status(device.seam(), self.id(), offsets)
             .map_err(|error| device.refused(error, |_| None))?;
         Ok(PteStatus {
             drop_count: status.drop_count,
@@ -306,7 +306,7 @@ impl Pte {
     #[doc(alias = "cxil_pte_transition_sm")]
     pub fn transition_to_software(&self, drop_count: u32) -> Result<()> {
         let command = PteTransitionSmCmd {
-            pte_index: self.number(),
+            pte_index: self.id(),
             drop_count,
             ..PteTransitionSmCmd::new()
         };

@@ -192,7 +192,7 @@ impl Lni {
     /// without `CAP_NET_RAW`; [`ErrorKind::Unsupported`] for a choice of LCID before SHS 13.1.
     #[doc(alias = "cxil_alloc_trig_cp")]
     pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
-        let (lni, device) = (self.number(), self.device());
+        let (lni, device) = (self.id(), self.device());
         let tc_type = options.class_type.number();
         let explain = |errno| explain::profile(&self.inner, options.ethernet, errno);
         if options.ethernet && options.vni > MAX_PRIORITY {

@@ -191,8 +191,8 @@ impl Queue {
         }
         let response = lni.inner.send(
             &CqAllocCmd {
-                lni: lni.number(),
-                eq: events.map_or(0, EventQueue::number),
+                lni: lni.id(),
+                eq: events.map_or(0, EventQueue::id),
                 opts,
                 ..CqAllocCmd::new()
             },
@@ -312,9 +312,9 @@ macro_rules! command_queue {
     ($queue:ident) => {
         impl $queue {
             /// The queue's number on the device.
-            #[doc(alias = "id")]
+            #[doc(alias = "number")]
             #[must_use]
-            pub fn number(&self) -> u32 {
+            pub fn id(&self) -> u32 {
                 self.object().command().cq
             }
 
@@ -354,7 +354,7 @@ macro_rules! command_queue {
             #[doc(alias = "cxil_cmdq_ack_counter")]
             pub fn ack_counter(&self) -> Result<u32> {
                 let command = CqAckCounterCmd {
-                    cq: self.number(),
+                    cq: self.id(),
                     ..CqAckCounterCmd::new()
                 };
                 let response = self.object().device().call(&command, |_| None)?;

@@ -63,7 +63,7 @@ impl Lni {
     pub fn alloc_wait(&self) -> Result<WaitObject> {
         let response = self.inner.send(
             &WaitAllocCmd {
-                lni: self.number(),
+                lni: self.id(),
                 ..WaitAllocCmd::new()
             },
             None,
@@ -84,9 +84,9 @@ impl Lni {
 
 impl WaitObject {
     /// The wait object's number within the open file.
-    #[doc(alias = "id")]
+    #[doc(alias = "number")]
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.inner.object.command().wait
     }
 
@@ -97,7 +97,7 @@ impl WaitObject {
             "class/cxi_user/{}/clients/{}/wait/{}/intr",
             self.inner.object.device().id(),
             self.inner.client,
-            self.number(),
+            self.id(),
         ))
     }
 

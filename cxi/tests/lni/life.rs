@@ -361,7 +361,7 @@ fn counters_have_their_own_memory() {
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     assert_eq!(counter.value().success, 0);
-    assert_ne!(counter.number(), lni.alloc_ct().unwrap().number());
+    assert_ne!(counter.id(), lni.alloc_ct().unwrap().id());
     let memory = Arc::new(DeviceMemory::new(8).unwrap());
     memory.write_u64(0, (1 << 63) | (3 << 48) | 0xc).unwrap();
     counter.write_back_to(&memory).unwrap();

@@ -62,12 +62,12 @@ fn queues_are_asked_for_as_described() {
         assert_eq!((opts.policy, opts.lpe_cdt_thresh_id), (number, 3));
     }
     let [_first, events] = [(); 2].map(|()| lni.alloc_eq(&EventQueueOptions::new(4096)).unwrap());
-    assert_ne!(events.number(), 0);
+    assert_ne!(events.id(), 0);
     let options = TgqOptions::new(64).event_queue(&events);
     lni.alloc_tgq(&options).unwrap();
-    assert_eq!(last::<CqAllocCmd>(&record).eq, events.number());
+    assert_eq!(last::<CqAllocCmd>(&record).eq, events.id());
     lni.alloc_pte(PtOptions::empty(), Some(&events)).unwrap();
-    assert_eq!(last::<PteAllocCmd>(&record).evtq_hndl, events.number());
+    assert_eq!(last::<PteAllocCmd>(&record).evtq_hndl, events.id());
 }
 
 #[test]
@@ -113,10 +113,10 @@ fn event_queues_are_asked_for_as_described() {
     let command = last::<EqAllocCmd>(&record);
     assert_eq!(
         [command.event_wait, command.status_wait],
-        [for_events.number(), for_status.number()]
+        [for_events.id(), for_status.id()]
     );
     assert_ne!(command.event_wait, command.status_wait);
-    assert_ne!(waiting.number(), events.number());
+    assert_ne!(waiting.id(), events.id());
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn a_wait_object_says_where_its_news_are() {
     let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let (first, second) = (lni.alloc_wait().unwrap(), lni.alloc_wait().unwrap());
-    assert_ne!(first.number(), second.number());
+    assert_ne!(first.id(), second.id());
     let path = second.path(Path::new("/sys"));
-    let number = second.number().to_string();
+    let number = second.id().to_string();
     assert!(
         path.starts_with("/sys/class/cxi_user/cxi0/clients"),
         "{path:?}"

@@ -81,7 +81,7 @@ fn whoever_insists_gets_the_null_pointer() {
     let plain = EventQueueOptions::new(4096);
     drop(lni.alloc_eq(&plain.status_wait(&wait)).unwrap());
     let events = lni.alloc_eq(&plain).unwrap();
-    let eq = events.number();
+    let eq = events.id();
     assert_eq!(hazards(&nic), [HazardKind::StaleCallback { eq }]);
 }
 

@@ -346,7 +346,7 @@ fn the_mock_would_notice() {
         .unwrap();
     let lni = device.alloc_lni(id).unwrap();
     let command = CpAllocCmd {
-        lni: lni.number(),
+        lni: lni.id(),
         vni: 4242,
         tc: 1,
         ..CpAllocCmd::new()

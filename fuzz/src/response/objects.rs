@@ -174,7 +174,7 @@ impl Objects {
                     let _ = told(device, queue.ack_counter());
                     let _ = told(device, queue.commands());
                     let _ = told(device, queue.write_pointer());
-                    let _ = (queue.slots(), queue.number());
+                    let _ = (queue.slots(), queue.id());
                 }
             }
             18 => {
@@ -185,7 +185,7 @@ impl Objects {
             }
             19 => {
                 if let Some(counter) = one(&self.counters, input) {
-                    let _ = (counter.value(), counter.number());
+                    let _ = (counter.value(), counter.id());
                     let _ = told(device, counter.doorbell());
                     if let Ok(memory) = DeviceMemory::new(usize::from(input.byte())) {
                         let _ = told(device, counter.write_back_to(&Arc::new(memory)));

@@ -26,7 +26,7 @@ pub fn sleeps_until_woken(open: Opener<'_>, wake: &mut dyn FnMut() -> Command) -
     let interrupt = wait.open(sysfs)?;
     ensure(!interrupt.wait(Some(Duration::ZERO))?, "nothing came yet")?;
     for _ in 0..2 {
-        let mut waker = wake().arg(client).arg(wait.number().to_string()).spawn()?;
+        let mut waker = wake().arg(client).arg(wait.id().to_string()).spawn()?;
         ensure(interrupt.wait(Some(LONG))?, "the interrupt comes")?;
         ensure(waker.wait()?.success(), "it was sent")?;
         ensure(!interrupt.wait(Some(Duration::ZERO))?, "it is armed again")?;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use certificates::Authority;
-use cxi_fabric_manager::FabricManager as Mock;
+use cxi_fabric_manager::MockFabricManager;
 use cxi_job::JobId;
 use cxi_job::collectives::Certificate;
 use cxi_job::fabric::{
-    Credentials, FabricError, FabricManager, Http, Identity, Patience, Problem, TransportError,
+    Credentials, FabricError, FabricManager, Http, HttpError, Identity, Patience, Problem,
 };
 use front::Front;
 use rustls::ServerConfig;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 /// A mock behind a front that shows a certificate, and a client that verifies.
 struct Site {
-    mock: Mock,
+    mock: MockFabricManager,
     front: Front,
     files: TempDir,
 }
@@ -32,7 +32,7 @@ impl Site {
     }
 
     fn behind(authority: &Authority, server: Arc<ServerConfig>) -> Self {
-        let mock = Mock::start().unwrap();
+        let mock = MockFabricManager::start().unwrap();
         let front = Front::start(mock.address(), server);
         let files = TempDir::new().unwrap();
         fs::write(files.path().join("passwd"), "mock-password").unwrap();
@@ -76,7 +76,7 @@ impl Site {
             start.elapsed() < Duration::from_secs(8),
             "it is tried again: {error}"
         );
-        let Problem::Transport(TransportError::Untrusted(why)) = error.problem() else {
+        let Problem::Transport(HttpError::Untrusted(why)) = error.problem() else {
             panic!("{error}")
         };
         assert!(why.contains(what), "{why}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AppendError, Cause, EventLog, LogError, Record, SharedPool};
+use super::{AppendError, BoxError, EventLog, LogError, Record, SharedPool};
 use crate::pool::{Change, Event, PoolConfig, PoolError, ReserveError, Timestamp, VniRequest};
 use crate::{JobId, NodeName};
 use cxi::Vni;
@@ -18,7 +18,7 @@ const JOBS: usize = 20;
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn check<L: EventLog + Send>(mut open: impl FnMut(u32) -> L) -> Result<(), Cause> {
+pub fn check<L: EventLog + Send>(mut open: impl FnMut(u32) -> L) -> Result<(), BoxError> {
     order(&mut open(0), &mut open(0))?;
     a_paused_leader(&mut open(1), &mut open(1))?;
     for (number, lost) in [(2, Lost::Request), (3, Lost::Answer)] {
@@ -28,7 +28,7 @@ pub fn check<L: EventLog + Send>(mut open: impl FnMut(u32) -> L) -> Result<(), C
     two_at_once(open(5), open(5))
 }
 
-fn expect(holds: bool, what: &str) -> Result<(), Cause> {
+fn expect(holds: bool, what: &str) -> Result<(), BoxError> {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
@@ -36,11 +36,11 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
 }
 
-fn config() -> Result<PoolConfig, Cause> {
+fn config() -> Result<PoolConfig, BoxError> {
     Ok(PoolConfig::new("1024-1123".parse()?).rest(Duration::from_secs(60)))
 }
 
-fn record(epoch: u64, writer: &str, sequence: u64) -> Result<Record, Cause> {
+fn record(epoch: u64, writer: &str, sequence: u64) -> Result<Record, BoxError> {
     let change = Change::Reconfigured { config: config()? };
     Ok(Record {
         epoch,
@@ -53,7 +53,7 @@ fn moved(appended: &Result<(), AppendError>) -> bool {
     matches!(appended, Err(AppendError::Moved))
 }
 
-fn order<L: EventLog>(one: &mut L, other: &mut L) -> Result<(), Cause> {
+fn order<L: EventLog>(one: &mut L, other: &mut L) -> Result<(), BoxError> {
     expect(one.load(0)?.is_empty(), "a new log has records")?;
     let first = record(0, "one", 1)?;
     expect(
@@ -81,7 +81,7 @@ fn order<L: EventLog>(one: &mut L, other: &mut L) -> Result<(), Cause> {
     expect(other.load(2)?.is_empty(), "load(2) finds something")
 }
 
-fn a_paused_leader<L: EventLog>(old: &mut L, new: &mut L) -> Result<(), Cause> {
+fn a_paused_leader<L: EventLog>(old: &mut L, new: &mut L) -> Result<(), BoxError> {
     old.append(&record(1, "old", 1)?)?;
     new.append(&record(2, "new", 2)?)?;
     for sequence in [2, 3] {
@@ -100,7 +100,7 @@ fn reserve<L: EventLog>(
     pool: &mut SharedPool<L>,
     job: &str,
     now: Timestamp,
-) -> Result<Vec<Vni>, Cause> {
+) -> Result<Vec<Vni>, BoxError> {
     let job = JobId::new(job)?;
     let vnis = pool.change(now, |pool, now| {
         let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
@@ -140,7 +140,7 @@ impl<L: EventLog> EventLog for Lossy<L> {
     }
 }
 
-fn a_lost_message<L: EventLog>(log: L, mut other: L, lost: Lost) -> Result<(), Cause> {
+fn a_lost_message<L: EventLog>(log: L, mut other: L, lost: Lost) -> Result<(), BoxError> {
     let log = Lossy {
         log,
         lost,
@@ -163,7 +163,7 @@ fn a_lost_message<L: EventLog>(log: L, mut other: L, lost: Lost) -> Result<(), C
     )
 }
 
-fn a_clock_behind<L: EventLog>(old: L, new: L) -> Result<(), Cause> {
+fn a_clock_behind<L: EventLog>(old: L, new: L) -> Result<(), BoxError> {
     let small = PoolConfig::new("1024".parse()?).rest(Duration::from_secs(60));
     let mut old = SharedPool::open(old, small.clone(), "old", 1, at(1000))?;
     reserve(&mut old, "1", at(1000))?;
@@ -185,11 +185,11 @@ fn a_clock_behind<L: EventLog>(old: L, new: L) -> Result<(), Cause> {
     )
 }
 
-fn two_at_once<L: EventLog + Send>(one: L, other: L) -> Result<(), Cause> {
+fn two_at_once<L: EventLog + Send>(one: L, other: L) -> Result<(), BoxError> {
     let run = |log: L, name: &'static str| {
         let mut pool = SharedPool::open(log, config()?, name, 0, at(0))?;
         let jobs = (0..JOBS).map(|job| reserve(&mut pool, &format!("{name}{job}"), at(1)));
-        jobs.collect::<Result<Vec<_>, Cause>>()
+        jobs.collect::<Result<Vec<_>, BoxError>>()
     };
     let (one, other) = std::thread::scope(|scope| {
         let other = scope.spawn(move || run(other, "other"));

@@ -71,10 +71,10 @@ pub trait EventLog {
 /// Why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the log of the pool: {0}")]
-pub struct LogError(#[source] pub Cause);
+pub struct LogError(#[source] pub BoxError);
 
 /// What a store says.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a record was not appended.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +91,8 @@ pub enum AppendError {
     },
     /// The record may be in the log or not, now or later: the answer of the store was lost.
     #[error("whether the log of the pool was written is not known: {0}")]
-    Unknown(#[source] Cause),
+    Unknown(#[source] BoxError),
     /// The record is not in the log.
     #[error("cannot write the log of the pool: {0}")]
-    Failed(#[source] Cause),
+    Failed(#[source] BoxError),
 }

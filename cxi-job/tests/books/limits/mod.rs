@@ -139,7 +139,7 @@ fn system_services_are_taken_off_and_others_by_choice() {
         |policy: &LimitPolicy, mode| plan(policy, size, &nic, mode).unwrap().limits[Resource::Acs];
 
     assert_eq!(
-        reserved(&policy.subtract(Subtract::Nobody), Mode::Strict),
+        reserved(&policy.subtract(Subtract::None), Mode::Strict),
         limit(128, 1022)
     );
     assert_eq!(reserved(&policy, SCALE), limit(122, 1022));

@@ -40,8 +40,7 @@ fn any_policy() -> impl Strategy<Value = LimitPolicy> {
         any::<bool>(),
     )
         .prop_map(|(resources, subtract, never, bounded)| {
-            let subtract =
-                [Subtract::Nobody, Subtract::System, Subtract::All][usize::from(subtract)];
+            let subtract = [Subtract::None, Subtract::System, Subtract::All][usize::from(subtract)];
             let rule = if never {
                 TleRule::Never
             } else {

@@ -8,8 +8,8 @@ use cxi_fabric_manager::{Config, Forget};
 use cxi_job::JobId;
 use cxi_job::collectives::{Certificate, Reservation};
 use cxi_job::fabric::{
-    Credentials, FabricManager, HttpAnswer, HttpRequest, Method, Patience, Session, Transport,
-    TransportError,
+    Credentials, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport, Method,
+    Patience, Session,
 };
 use tempfile::TempDir;
 
@@ -31,11 +31,11 @@ struct Lossy {
     dice: Mutex<Dice>,
 }
 
-impl Transport for Lossy {
-    fn send(&self, request: &HttpRequest<'_>, _: Duration) -> Result<HttpAnswer, TransportError> {
+impl HttpTransport for Lossy {
+    fn send(&self, request: &HttpRequest<'_>, _: Duration) -> Result<HttpAnswer, HttpError> {
         let fate = self.dice.lock().unwrap().roll(16);
         if fate == 0 {
-            return Err(TransportError::Timeout);
+            return Err(HttpError::Timeout);
         }
         let method = match request.method {
             Method::Get => "GET",
@@ -53,7 +53,7 @@ impl Transport for Lossy {
         };
         let (answer, _) = self.api.lock().unwrap().handle(&request, Duration::ZERO);
         if fate == 1 {
-            return Err(TransportError::Timeout);
+            return Err(HttpError::Timeout);
         }
         Ok(HttpAnswer {
             status: answer.status,

@@ -142,7 +142,9 @@ impl Scene {
             let lost = JobId::new(&format!("lost{}", self.started)).unwrap();
             let _ = self.client.reserve(&lost, TREES);
         }
-        let offload = self.client.offload(&job, step(), TREES, OnFailure::GoOn);
+        let offload = self
+            .client
+            .offload(&job, step(), TREES, OnFailure::Continue);
         let reservation = match offload.unwrap() {
             Offload::With(env) => Some(env.reservation().clone()),
             _ => None,

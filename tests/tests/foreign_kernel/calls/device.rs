@@ -46,10 +46,7 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Device::alloc_lni", |stage| {
         let service = stage.listed();
         stage.arm();
-        stage
-            .device
-            .alloc_lni(service)
-            .map(|lni| shown(lni.number()))
+        stage.device.alloc_lni(service).map(|lni| shown(lni.id()))
     })
     .like(&["cxil_alloc_lni"]),
 ];

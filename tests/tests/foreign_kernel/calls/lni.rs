@@ -38,8 +38,8 @@ fn tree(stage: &Stage) -> cxi::Result<crate::stage::Value> {
     let mapping = pte.map(&domain, 5)?;
     let md = lni.map_memory(&memory(), &MapOptions::new())?;
     Ok(shown((
-        (profile.lcid(), wait.number(), events.number(), txq.slots()),
-        (tgq.slots(), counter.value(), pte.number(), domain.pid()),
+        (profile.lcid(), wait.id(), events.id(), txq.slots()),
+        (tgq.slots(), counter.value(), pte.id(), domain.pid()),
         (mapping.index(), md.id(), md.lac()),
     )))
 }
@@ -94,27 +94,27 @@ pub(super) const CALLS: &[Call] = &[
         let profile = lni.alloc_cp(vni(1024), CLASS).unwrap();
         stage.arm();
         let queue = lni.alloc_txq(&profile, &TxqOptions::new(64))?;
-        Ok(shown((queue.number(), queue.slots())))
+        Ok(shown((queue.id(), queue.slots())))
     })
     .like(&["cxil_alloc_cmdq"]),
     Call::new("Lni::alloc_tgq", |stage| {
         let lni = stage.lni();
         stage.arm();
         let queue = lni.alloc_tgq(&TgqOptions::new(64))?;
-        Ok(shown((queue.number(), queue.slots())))
+        Ok(shown((queue.id(), queue.slots())))
     }),
     Call::new("Lni::alloc_ct", |stage| {
         let lni = stage.lni();
         stage.arm();
         lni.alloc_ct()
-            .map(|counter| shown((counter.number(), counter.value())))
+            .map(|counter| shown((counter.id(), counter.value())))
     })
     .like(&["cxil_alloc_ct"]),
     Call::new("Lni::alloc_eq", |stage| {
         let lni = stage.lni();
         stage.arm();
         lni.alloc_eq(&EventQueueOptions::new(4096))
-            .map(|events| shown((events.number(), events.memory().len())))
+            .map(|events| shown((events.id(), events.memory().len())))
     })
     .like(&["cxil_alloc_evtq"]),
     Call::new("Lni::alloc_pte", |stage| {
@@ -122,7 +122,7 @@ pub(super) const CALLS: &[Call] = &[
         let events = events(&lni);
         stage.arm();
         lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events))
-            .map(|pte| shown(pte.number()))
+            .map(|pte| shown(pte.id()))
     })
     .like(&["cxil_alloc_pte"]),
     Call::new("Lni::map_memory", |stage| {
@@ -136,7 +136,7 @@ pub(super) const CALLS: &[Call] = &[
         let lni = stage.lni();
         stage.arm();
         lni.alloc_wait()
-            .map(|wait| shown((wait.number(), wait.path("/sys".as_ref()))))
+            .map(|wait| shown((wait.id(), wait.path("/sys".as_ref()))))
     })
     .like(&["cxil_alloc_wait_obj"]),
     Call::new("Lni::alloc_cp, a service without that VNI", |stage| {
