@@ -58,7 +58,7 @@
 //! The job's VNIs are still reserved then. Give them back as after an epilog: [`VniPool::release`]
 //! with the node, and [`VniPool::confirm`] when none of the job's services is left there. If something
 //! is left, or if the prolog was killed and there is no [`Grant`], run [`Node::release`] in between,
-//! with [`Filter::for_job`] (the job's VNIs and members).
+//! with [`Filter::for_request`].
 //!
 //! ```no_run
 //! use std::error::Error;

@@ -112,11 +112,11 @@ impl Faults {
         self.rules().is_some_and(|rules| rules.is_removed())
     }
 
-    pub(crate) fn strike(&self, opcode: Opcode) -> Option<Strike> {
+    pub(crate) fn strike(&self, opcode: Opcode, command: &[u8]) -> Option<Strike> {
         self.rules()?
             .faults
             .iter_mut()
-            .find_map(|fault| fault.strike(opcode))
+            .find_map(|fault| fault.strike(opcode, command))
     }
 
     /// The rules, if there are any.
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn struck(faults: &Faults, opcode: Opcode) -> Option<Errno> {
-        faults.strike(opcode).map(|strike| strike.errno)
+        faults.strike(opcode, &[]).map(|strike| strike.errno)
     }
 
     #[test]

@@ -190,7 +190,7 @@ mod tests {
         let nic = Nic::new(crate::NicConfig::new()).unwrap();
         let struck = || {
             nic.faults()
-                .strike(Opcode::SVC_GET)
+                .strike(Opcode::SVC_GET, &[])
                 .map(|strike| strike.errno)
         };
         parse("SVC_GET:ENOSPC:times=1").unwrap().inject(&nic);

@@ -38,16 +38,16 @@
 //! full, and when it comes back:
 //!
 //! ```
-//! use cxi_ioctl::abi::service::{RSRC_TXQ, SvcAllocCmd};
+//! use cxi_ioctl::abi::service::SvcAllocCmd;
 //! use cxi_ioctl::{Errno, Opcode, execute};
 //! use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let node = MockNode::with_nics(2, &NicConfig::new())?;
 //! let files = node.devices(&Credentials::root())?;
-//! // Once, cxi1 has only 96 TXQs left.
+//! // Once, cxi1 is full. `Fault::shortage` refuses those that ask for too much of a resource.
 //! let nic = &node.nics()[1];
-//! nic.faults().add(Fault::shortage(RSRC_TXQ, 96).times(1));
+//! nic.faults().add(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).times(1));
 //! let (number, file) = &files[1];
 //! assert_eq!(*number, 1);
 //! assert_eq!(execute(file, &SvcAllocCmd::new()).unwrap_err().errno(), Errno::ENOSPC);

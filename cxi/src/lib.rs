@@ -36,7 +36,7 @@
 //!     let txqs = device.availability()?.resources[cxi::Resource::Txqs];
 //!     println!("{}: address {:#x}, {} TXQs left", device.id(), info.nid, txqs.reservable);
 //!     for service in device.services().list()? {
-//!         // All of it in one line; also id(), members(), vnis(), is_enabled() and so on.
+//!         // All of it in one line; also id(), members() (None: anybody), vnis(), is_enabled()...
 //!         println!("  {service}; limits: {}", service.limits());
 //!     }
 //! }

@@ -3,9 +3,9 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::abi::service::{RSRC_COUNT, SvcAllocResp};
+use crate::abi::service::{RSRC_COUNT, SvcAllocCmd, SvcAllocResp, SvcFlags};
 use crate::{Errno, Mapping, Opcode, Request, Transport};
 
 /// A fault: which commands fail, how often, and whether they are carried out first.
@@ -18,7 +18,14 @@ pub struct Fault {
     after: u64,
     times: u64,
     carried_out: bool,
-    response: Option<SvcAllocResp>,
+    shortage: Option<Shortage>,
+}
+
+/// A resource (an index of `RSRC_*`), and how many of it are available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shortage {
+    resource: usize,
+    available: u16,
 }
 
 impl Fault {
@@ -31,26 +38,20 @@ impl Fault {
             after: 0,
             times: u64::MAX,
             carried_out: false,
-            response: None,
+            shortage: None,
         }
     }
 
-    /// SVC_ALLOC fails with ENOSPC and reports that only this many are available of a resource: an
-    /// index of `RSRC_*`, or a `cxi::Resource`. Like a driver, it reports nothing about the
-    /// resources after that. A request that reserves no more than `available` is refused all the
-    /// same, without an apparent reason.
+    /// SVC_ALLOC fails with ENOSPC if it reserves more than this many of a resource: an index of
+    /// `RSRC_*`, or a `cxi::Resource`. The response says how many are available, and like a driver's
+    /// nothing about the resources after that.
     #[must_use]
     pub fn shortage(resource: impl Into<usize>, available: u16) -> Self {
-        let resource = resource.into();
-        let mut response = SvcAllocResp::new_zeroed();
-        response.fail_info.rsrc_avail =
-            std::array::from_fn::<_, RSRC_COUNT, _>(|index| match index.cmp(&resource) {
-                std::cmp::Ordering::Less => u16::MAX,
-                std::cmp::Ordering::Equal => available,
-                std::cmp::Ordering::Greater => 0,
-            });
         Self {
-            response: Some(response),
+            shortage: Some(Shortage {
+                resource: resource.into(),
+                available,
+            }),
             ..Self::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC)
         }
     }
@@ -86,8 +87,10 @@ impl Fault {
 
     /// Counts a command, and returns what happens to it if it is hit; for transports and mocks that
     /// keep faults of their own.
-    pub fn strike(&mut self, opcode: Opcode) -> Option<Strike> {
-        if self.opcode.is_some_and(|only| only != opcode) {
+    pub fn strike(&mut self, opcode: Opcode, command: &[u8]) -> Option<Strike> {
+        let is_concerned = self.opcode.is_none_or(|only| only == opcode)
+            && self.shortage.is_none_or(|it| it.refuses(command));
+        if !is_concerned {
             return None;
         }
         if self.after > 0 {
@@ -103,8 +106,31 @@ impl Fault {
         Some(Strike {
             errno: self.errno,
             carried_out: self.carried_out,
-            response: self.response,
+            response: self.shortage.map(Shortage::response),
         })
+    }
+}
+
+impl Shortage {
+    /// Whether a SVC_ALLOC reserves more than there is.
+    fn refuses(self, command: &[u8]) -> bool {
+        SvcAllocCmd::read_from_prefix(command).is_ok_and(|(command, _)| {
+            let desc = command.svc_desc;
+            let limit = desc.limits.types.get(self.resource);
+            SvcFlags::from_bits_retain(desc.flags).contains(SvcFlags::RESOURCE_LIMITS)
+                && limit.is_some_and(|limit| limit.res > self.available)
+        })
+    }
+
+    fn response(self) -> SvcAllocResp {
+        let mut response = SvcAllocResp::new_zeroed();
+        response.fail_info.rsrc_avail =
+            std::array::from_fn::<_, RSRC_COUNT, _>(|index| match index.cmp(&self.resource) {
+                std::cmp::Ordering::Less => u16::MAX,
+                std::cmp::Ordering::Equal => self.available,
+                std::cmp::Ordering::Greater => 0,
+            });
+        response
     }
 }
 
@@ -188,12 +214,12 @@ impl<T: Transport> Faulty<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self, opcode: Opcode) -> Option<Strike> {
+    fn next(&self, request: &Request<'_>) -> Option<Strike> {
         let mut state = self.lock();
         let hit = state
             .faults
             .iter_mut()
-            .find_map(|fault| fault.strike(opcode));
+            .find_map(|fault| fault.strike(request.opcode(), request.command()));
         state.injected += u64::from(hit.is_some());
         hit
     }
@@ -201,7 +227,7 @@ impl<T: Transport> Faulty<T> {
 
 impl<T: Transport> Transport for Faulty<T> {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let Some(strike) = self.next(request.opcode()) else {
+        let Some(strike) = self.next(&request) else {
             return self.inner.submit(request);
         };
         if let Some(response) = strike.response

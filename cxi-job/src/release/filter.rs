@@ -1,7 +1,7 @@
 //! Selecting services.
 
-use crate::IdSet;
 use crate::grant::Grant;
+use crate::{IdSet, JobRequest};
 use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 
 /// Selects services by their properties. All named properties have to match.
@@ -10,11 +10,13 @@ use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 ///
 /// ```
 /// use cxi::Vni;
-/// use cxi_job::Filter;
+/// use cxi_job::{Filter, JobRequest};
 ///
 /// // What Flux's epilog looks for: these VNIs, whatever their order, and this user.
 /// let filter = Filter::vnis([Vni::new(4035)?, Vni::new(4034)?]).uid(5588);
-/// # Ok::<_, cxi::InvalidVni>(())
+/// let request = JobRequest::builder().uid(5588).vnis([Vni::new(4034)?, Vni::new(4035)?]).build()?;
+/// assert_eq!(Filter::for_request(&request), filter);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
@@ -102,8 +104,19 @@ impl Filter {
         }
     }
 
-    /// Services with exactly these VNIs, if there are any, and with all these members; `None` if
-    /// neither names anything.
+    /// The services of a job that has no [`Grant`], because its prolog failed or was killed: those
+    /// with exactly the VNIs of its request, if it names any, and with its members.
+    #[must_use]
+    pub fn for_request(request: &JobRequest) -> Self {
+        let filter = match request.vnis() {
+            VniAccess::Unrestricted => Self::empty(),
+            vnis => Self::vnis(vnis.iter()),
+        };
+        request.members().iter().fold(filter, Self::and)
+    }
+
+    /// Like [`for_request`](Self::for_request), where only these VNIs and members are known; `None`
+    /// if there are neither.
     #[must_use]
     pub fn for_job(
         vnis: impl IntoIterator<Item = Vni>,

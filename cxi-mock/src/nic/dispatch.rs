@@ -73,7 +73,7 @@ pub(super) fn write(
     if nic.faults.is_removed() {
         return Err(Errno::EIO);
     }
-    let strike = nic.faults.strike(opcode);
+    let strike = nic.faults.strike(opcode, command);
     if let Some(strike) = strike.filter(|strike| !strike.carried_out) {
         if let Some(response) = strike.response {
             memory.respond(response.as_bytes())?;

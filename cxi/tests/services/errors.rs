@@ -350,4 +350,10 @@ fn an_injected_shortage_says_what_is_short() {
         .add(Fault::shortage(Resource::Txqs, 96).times(1));
     assert_eq!(said(root(&mock)), text);
     assert!(root(&mock).services().create(&wanted).is_ok());
+
+    // What fits is made.
+    mock.faults().add(Fault::shortage(Resource::Txqs, 96));
+    let fits = with(5, Resource::Txqs, 96, 128);
+    assert!(root(&mock).services().create(&fits).is_ok());
+    assert_eq!(said(root(&mock)), text);
 }
