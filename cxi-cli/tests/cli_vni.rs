@@ -105,6 +105,25 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
 }
 
 #[test]
+fn a_job_that_does_not_start_gives_its_vnis_back() {
+    let pool = Pool::new("1024");
+    pool.vni(&["reserve", "job1"]).done();
+    assert_eq!(
+        pool.vni(&["cancel", "job1"]).done(),
+        "Job job1 has no VNIs any more: they may be used again\n"
+    );
+    let logged = fs::read_to_string(pool.log()).unwrap();
+    let last: Value = serde_json::from_str(logged.lines().last().unwrap()).unwrap();
+    assert_eq!(last["change"], json!({"cancelled": {"job": "job1"}}));
+    assert_eq!(pool.vni(&["reserve", "job2"]).done(), "1024\n");
+    pool.vni(&["release", "job2"]).done();
+    pool.vni(&["cancel", "job2"])
+        .refused(1, "error: job job2 is released: its VNIs are draining");
+    pool.vni(&["cancel", "job1"])
+        .refused(5, "error: job job1 has no VNIs in the pool");
+}
+
+#[test]
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let pool = Pool::new("1024-1039");
     pool.vni(&["reserve", "job1"]).done();

@@ -58,7 +58,8 @@
 //! The job's VNIs are still reserved then. Give them back as after an epilog: [`VniPool::release`]
 //! with the node, and [`VniPool::confirm`] when none of the job's services is left there. If something
 //! is left, or if the prolog was killed and there is no [`Grant`], run [`Node::release`] in between,
-//! with [`Filter::for_request`].
+//! with [`Filter::for_request`]. [`VniPool::cancel`] is only for a job whose prolog never began on any
+//! node.
 //!
 //! ```no_run
 //! use std::error::Error;

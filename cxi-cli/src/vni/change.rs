@@ -3,17 +3,32 @@
 use std::num::NonZeroU16;
 
 use cxi::Vni;
-use cxi_job::pool::{Allotment, PoolConfig, Timestamp, VniPool, VniRequest};
+use cxi_job::pool::{Allotment, Event, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
 use super::cli::ConfigArgs;
 use super::file::{Open, PoolFiles};
-use super::{Changed, of_config, of_pool, of_reserve};
+use super::{of_config, of_pool, of_reserve};
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
 use crate::options::Common;
 use crate::output::Report;
+
+/// The result of a change, for programs; without an event there was nothing to do.
+fn changed(text: String, event: Option<&Event>) -> Report {
+    #[derive(Serialize)]
+    struct Changed<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<&'a Event>,
+    }
+    let report = Report::new(text, &Changed { event });
+    if event.is_none() {
+        report.nothing_to_do()
+    } else {
+        report
+    }
+}
 
 pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Report, Failure> {
     let config = of_arguments(config);
@@ -46,15 +61,7 @@ pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Re
             metrics.outside
         )
     });
-    let json = Changed {
-        event: event.as_ref(),
-    };
-    let report = Report::new(text, &json).with_warnings(outside);
-    Ok(if event.is_none() {
-        report.nothing_to_do()
-    } else {
-        report
-    })
+    Ok(changed(text, event.as_ref()).with_warnings(outside))
 }
 
 fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
@@ -123,6 +130,15 @@ pub(super) fn reserve(
     Ok(Report::new(text + "\n", &json))
 }
 
+pub(super) fn cancel(arguments: &PoolFiles, job: &JobId) -> Result<Report, Failure> {
+    let mut open = Open::existing(arguments)?;
+    let event = open.pool.cancel(job, Timestamp::now());
+    let event = event.map_err(|error| of_pool(&error))?;
+    let _pool = open.keep(Some(&event))?;
+    let text = format!("Job {job} has no VNIs any more: they may be used again\n");
+    Ok(changed(text, Some(&event)))
+}
+
 pub(super) fn release(
     arguments: &PoolFiles,
     job: &JobId,
@@ -140,17 +156,7 @@ pub(super) fn release(
     .map_err(|error| of_pool(&error))?;
     let pool = open.keep(event.as_ref())?;
     let text = state_of(&pool, job);
-    let report = Report::new(
-        text,
-        &Changed {
-            event: event.as_ref(),
-        },
-    );
-    Ok(if event.is_none() {
-        report.nothing_to_do()
-    } else {
-        report
-    })
+    Ok(changed(text, event.as_ref()))
 }
 
 pub(super) fn confirm(
@@ -176,12 +182,7 @@ pub(super) fn confirm(
         (None, Some(vni)) => format!("VNI {vni}: {}\n", free_again(&pool)),
         (None, None) => String::new(),
     };
-    Ok(Report::new(
-        text,
-        &Changed {
-            event: Some(&event),
-        },
-    ))
+    Ok(changed(text, Some(&event)))
 }
 
 /// What happened to a job's VNIs.

@@ -78,6 +78,13 @@ pub(crate) enum VniCommand {
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
+    /// Take back the VNIs of a job that did not start: they are free at once
+    ///
+    /// Only if no node has learnt of the job: what may have services is released instead.
+    Cancel {
+        /// The job
+        job: JobId,
+    },
     /// End a job's use of its VNIs: they drain until every node has confirmed
     Release {
         /// The job

@@ -7,8 +7,7 @@ mod log;
 mod replay;
 mod show;
 
-use cxi_job::pool::{Event, PoolConfigError, PoolError, ReserveError};
-use serde::Serialize;
+use cxi_job::pool::{PoolConfigError, PoolError, ReserveError};
 
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
@@ -34,6 +33,7 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             let request = change::request(*count, *block, *for_steps, tenant.clone());
             change::reserve(files, job, step.as_ref(), &request)
         }
+        VniCommand::Cancel { job } => change::cancel(files, job),
         VniCommand::Release { job, nodes, step } => {
             change::release(files, job, nodes, step.as_ref())
         }
@@ -55,13 +55,6 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             force,
         } => replay::run(files, from, vnis.as_ref(), *dry_run, *force),
     }
-}
-
-/// The result of a change, for programs.
-#[derive(Serialize)]
-struct Changed<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<&'a Event>,
 }
 
 pub(crate) fn of_reserve(error: &ReserveError) -> Failure {

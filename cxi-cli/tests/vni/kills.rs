@@ -18,7 +18,7 @@ use crate::common::vni_pool::Pool;
 use crate::common::{Said, skip};
 
 /// What a pool has when a command is killed, and the command.
-const CHANGES: [(&[&[&str]], &[&str]); 8] = [
+const CHANGES: [(&[&[&str]], &[&str]); 9] = [
     (&[], &["configure", "1024-65535"]),
     (&[CONFIGURE], &["configure", "1024-2047", "--rest=30s"]),
     (&[CONFIGURE, TWO], &["reserve", "job2"]),
@@ -26,6 +26,7 @@ const CHANGES: [(&[&[&str]], &[&str]); 8] = [
         &[CONFIGURE, &["reserve", "job1", "--step=a"]],
         &["reserve", "job1", "--step=b"],
     ),
+    (&[CONFIGURE, TWO], &["cancel", "job1"]),
     (&[CONFIGURE, TWO], &["release", "job1", "--nodes=n1,n2"]),
     (
         &[CONFIGURE, TWO, RELEASE],

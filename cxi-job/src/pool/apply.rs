@@ -39,6 +39,7 @@ impl State {
             }
             Change::Shared { job, step } => self.join(job, step.as_ref())?,
             Change::Left { job, step, nodes } => self.leave(job, step, nodes, at)?,
+            Change::Cancelled { job } => self.cancel(job)?,
             Change::Released { job, nodes } => {
                 self.users(job)?;
                 self.drain(job, nodes, at);
@@ -164,6 +165,16 @@ impl State {
         } else {
             self.holding_mut(job)?.nodes.extend(nodes.iter().cloned());
         }
+        Ok(())
+    }
+
+    fn cancel(&mut self, job: &JobId) -> Result<(), PoolError> {
+        self.users(job)?;
+        if let Some(node) = self.holding(job)?.nodes.first() {
+            let (job, node) = (job.clone(), node.clone());
+            return Err(PoolError::HasRun { job, node });
+        }
+        self.take_back(job);
         Ok(())
     }
 

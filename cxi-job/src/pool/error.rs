@@ -140,6 +140,14 @@ pub enum PoolError {
         /// The job.
         job: JobId,
     },
+    /// A step of the job has left that ran on a node.
+    #[error("job {job} has run on node {node}: release it, so that its nodes confirm")]
+    HasRun {
+        /// The job.
+        job: JobId,
+        /// One of its nodes.
+        node: NodeName,
+    },
     /// The step shares the job's VNIs.
     #[error("step {step} shares the VNIs of job {job} already")]
     StepKnown {

@@ -118,6 +118,11 @@ pub enum Change {
         /// The nodes it ran on.
         nodes: Vec<NodeName>,
     },
+    /// The job did not start: its VNIs are free.
+    Cancelled {
+        /// The job.
+        job: JobId,
+    },
     /// The job no longer uses its VNIs, which now drain.
     Released {
         /// The job.
@@ -184,6 +189,7 @@ impl fmt::Display for Change {
                 write!(f, "share the VNIs of job {job} with step {step}")
             }
             Self::Left { job, step, .. } => write!(f, "step {step} leaves job {job}"),
+            Self::Cancelled { job } => write!(f, "cancel the reservation of job {job}"),
             Self::Released { job, nodes } => {
                 write!(f, "release job {job} on {} nodes", nodes.len())
             }

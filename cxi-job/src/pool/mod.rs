@@ -7,7 +7,8 @@
 //! ```text
 //!          reserve               release, last step leaves            confirm on every node
 //!   free ----------> reserved -----------------------------> draining ---------------------> resting --> free
-//!     ^------------- a node shows it although no job has it ---^  ^-- a node shows it again
+//!     ^--- cancel ------'                                      ^  ^-- a node shows it again
+//!     '------------- a node shows it although no job has it ---'
 //! ```
 //!
 //! [`VniPool`] does no I/O and has no clock: the caller passes in the time, and every change is
@@ -196,6 +197,16 @@ impl VniPool {
     pub fn strays(&self) -> impl Iterator<Item = (Vni, &Stray)> {
         let strays = self.state.strays.iter();
         strays.filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray)))
+    }
+
+    /// Takes back a job's reservation, including its steps' use: its VNIs are free at once, without
+    /// a rest. Only for a job that no node has learnt of, because it did not start after all; if a
+    /// node may have made a service, [`release`](Self::release) the job.
+    ///
+    /// # Errors
+    /// [`PoolError`]: unknown job, released, or a step has left that ran on nodes.
+    pub fn cancel(&mut self, job: &JobId, now: Timestamp) -> Result<Event, PoolError> {
+        self.commit(Change::Cancelled { job: job.clone() }, now)
     }
 
     /// Ends a job's use of its VNIs, including its steps' use. They are not free yet: they drain

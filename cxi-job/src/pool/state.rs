@@ -310,6 +310,20 @@ impl State {
         }
     }
 
+    /// Removes a reserved job that no node has learnt of.
+    pub(super) fn take_back(&mut self, job: &JobId) {
+        for id in self
+            .jobs
+            .remove(job)
+            .iter()
+            .flat_map(|held| held.vnis.ids())
+        {
+            self.owners.remove(&id);
+            self.count(id, Count::Reserved, -1);
+            self.set_free(id);
+        }
+    }
+
     /// Moves a job from reserved to draining.
     pub(super) fn drain(&mut self, job: &JobId, nodes: &[NodeName], at: Timestamp) {
         let Some(held) = self.jobs.get_mut(job) else {

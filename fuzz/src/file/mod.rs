@@ -146,6 +146,9 @@ fn used(pool: &mut VniPool) {
     let before = pool.metrics(now);
     let _ = format!("{before:?}");
     for request in [VniRequest::vnis(2), VniRequest::block(16)] {
+        if pool.reserve(&job, &request, now).is_ok() {
+            let _ = pool.cancel(&job, now);
+        }
         if let Ok(reserved) = pool.reserve(&job, &request, now) {
             assert!(!reserved.vnis.is_empty(), "a job got VNIs");
         }

@@ -24,6 +24,8 @@ pub(super) enum Action {
         job: u8,
         step: u8,
     },
+    /// The job does not start: its services were never made.
+    Cancel(u8),
     Release(u8),
     /// A node destroys the job's services and says so.
     Destroy {
@@ -50,6 +52,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         6 => (job.clone(), 0..7_u8).prop_map(|(job, request)| Action::Reserve { job, request }),
         2 => (job.clone(), step.clone()).prop_map(|(job, step)| Action::Share { job, step }),
         2 => (job.clone(), step).prop_map(|(job, step)| Action::Leave { job, step }),
+        1 => job.clone().prop_map(Action::Cancel),
         4 => job.clone().prop_map(Action::Release),
         9 => (job.clone(), node.clone()).prop_map(|(job, node)| Action::Destroy { job, node }),
         1 => job.clone().prop_map(Action::ConfirmAll),

@@ -64,6 +64,47 @@ fn without_known_nodes_only_a_word_for_all_frees() {
 }
 
 #[test]
+fn a_cancelled_reservation_is_free_at_once() {
+    let config = PoolConfig::new(ids("1024-1025")).rest(Duration::from_secs(30));
+    let mut pool = VniPool::new(config.clone()).unwrap();
+    let [n1] = nodes(["n1"]);
+    let mut log = Vec::new();
+    for name in ["a", "b"] {
+        let reserved = pool.reserve(&job(name), &VniRequest::vnis(1), seconds(0));
+        log.extend(reserved.unwrap().event);
+    }
+    log.push(pool.cancel(&job("a"), seconds(0)).unwrap());
+    assert_eq!(
+        (pool.metrics(seconds(0)).free, pool.job(&job("a"))),
+        (1, None)
+    );
+    assert_eq!(VniPool::replay(config, &log).unwrap(), pool);
+    assert_eq!(
+        reserve(&mut pool, "c", &VniRequest::vnis(1), seconds(0)),
+        "VNI 1024"
+    );
+
+    let step = StepId::new("0").unwrap();
+    let shared = pool.share(&job("b"), &step, &VniRequest::vnis(1), seconds(1));
+    assert!(shared.is_ok());
+    pool.leave(&job("b"), &step, &[n1], seconds(2)).unwrap();
+    pool.release(&job("c"), &[], seconds(2)).unwrap();
+    let before = pool.clone();
+    for (name, refusal) in [
+        ("a", "job a has no VNIs in the pool"),
+        (
+            "b",
+            "job b has run on node n1: release it, so that its nodes confirm",
+        ),
+        ("c", "job c is released: its VNIs are draining"),
+    ] {
+        let error = pool.cancel(&job(name), seconds(3)).unwrap_err();
+        assert_eq!(error.to_string(), refusal);
+    }
+    assert_eq!(pool, before);
+}
+
+#[test]
 fn an_operator_cannot_free_what_a_living_job_has() {
     let mut pool = pool("1024-1025");
     reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));

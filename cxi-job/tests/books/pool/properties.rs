@@ -139,6 +139,15 @@ impl World {
                     }
                 }
             }
+            Action::Cancel(number) => {
+                let name = job(number);
+                if let Ok(event) = self.pool.cancel(&name, now) {
+                    self.log.push(event);
+                    self.services
+                        .retain(|(.., owner)| owner.as_ref() != Some(&name));
+                    self.ended(number);
+                }
+            }
             Action::Release(number) => {
                 if let Ok(event) = self.pool.release(&job(number), &nodes(number), now) {
                     self.log.extend(event);
