@@ -50,8 +50,6 @@ const SLURM: &[Template] = templates![
     "slurm/epilog-slurmctld.sh",
     "slurm/slurmctld-start.sh",
     "slurm/health-check.sh",
-    "slurm/collectives.sh",
-    "slurm/collectives.example",
     "slurm/slurm.conf",
     "slurm/cxi.toml",
     "slurm/systemd/slurmd.service.d/cxi.conf",

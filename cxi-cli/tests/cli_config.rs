@@ -68,11 +68,14 @@ fn a_wrong_file_is_refused_with_its_line() {
                  pool.log, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
                  controller.job-vni, job.policy, job.mode, \
                  job.floor, job.tles, job.traffic-classes, \
-                 job.nic-distribution-count, job.collectives, job.collectives-required, \
+                 job.nic-distribution-count, collectives.trees, collectives.min-nodes, \
+                 collectives.required, \
                  fabric-manager.url, fabric-manager.cluster, fabric-manager.auth, \
                  fabric-manager.auth-dir, fabric-manager.certificate, \
                  fabric-manager.client-certificate, fabric-manager.client-key, \
                  fabric-manager.deadline.";
+    let moved = "  The controller reserves, once for all nodes of a job: expected collectives.trees, \
+                 collectives.min-nodes and collectives.required.";
     let cases = [
         ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n{names}")),
         ("[node]\n\nvnis = 4\n", format!("line 3: there is no setting node.vnis\n{names}")),
@@ -86,6 +89,10 @@ fn a_wrong_file_is_refused_with_its_line() {
             "line 2: job.mode: invalid value 'lenient': expected strict or scale-back or \
              best-effort"
                 .to_owned(),
+        ),
+        (
+            "[job]\ncollectives = 4\n",
+            format!("line 2: there is no setting job.collectives\n{moved}"),
         ),
         (
             "wait = 1979-05-27\n",
@@ -102,6 +109,16 @@ fn a_wrong_file_is_refused_with_its_line() {
         let file = node.write("cxi.toml", text);
         cxi(&[], &["--config", &file, "config", "check"])
             .refused(2, &format!("error: {file}: {message}"));
+    }
+    let file = node.write("cxi.toml", "[controller]\nrecords = \"/shared\"\n");
+    let old = node.write("collectives", "trees=4\n");
+    let reserve = ["job", "reserve", "1", "--uid=1", "--nodes=n1"];
+    for command in [&["config", "check"][..], &reserve] {
+        let arguments = [&["--config", file.as_str()], command].concat();
+        cxi(&[], &arguments).refused(
+            2,
+            &format!("error: {old}: this file is not read any more\n{moved}\n  Move what it says to cxi.toml, and remove it."),
+        );
     }
     let missing = node.directory().join("none.toml").display().to_string();
     cxi(&[("CXI_CONFIG", missing.as_str())], &["devices"]).refused(

@@ -1,146 +1,228 @@
-//! Hardware collectives of jobs with a record, on a mock fabric manager.
+//! Hardware collectives of jobs that the controller decides on, with a mock fabric manager.
 
 mod common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::thread;
 
 use common::cluster::{Cluster, Node};
 use common::fabric_manager::MockManager;
 use cxi_fabric_manager::{Endpoint, Fault};
 
-fn node(cluster: &Cluster, name: &str, job: &str, mock: &MockManager) -> Node {
-    cluster.node_with(name, &format!("{job}{}", mock.settings()))
+/// A controller that reserves for jobs of so many nodes.
+fn cluster(vnis: &str, mock: &MockManager, more: &str) -> Cluster {
+    let cluster = Cluster::new(vnis);
+    configure(&cluster, mock, more);
+    cluster
+}
+
+fn configure(cluster: &Cluster, mock: &MockManager, more: &str) {
+    let manager = mock.settings();
+    cluster.configure(&format!("[collectives]\ntrees = 4\n{more}{manager}"));
+}
+
+/// What a step sets for its collectives.
+fn of_collectives(node: &Node, job: &str, more: &[&str]) -> Vec<String> {
+    let said = node.cxi(&[&["job", "env", "--job", job], more].concat());
+    let text = said.done();
+    let lines = text.lines().filter(|line| line.contains(" FI_CXI_"));
+    lines.map(str::to_owned).collect()
+}
+
+fn set(lines: &[String]) -> usize {
+    let set = lines.iter().filter(|line| line.starts_with("export "));
+    set.count()
+}
+
+#[track_caller]
+fn readable_by(path: &Path, uid: u32) {
+    let file = fs::metadata(path).unwrap();
+    assert_eq!((file.permissions().mode() & 0o777, file.uid()), (0o600, uid));
 }
 
 #[test]
-fn a_job_has_a_reservation_from_its_prologs_to_its_epilogs() {
-    let (cluster, mock) = (Cluster::new("1024"), MockManager::new());
-    let nodes = ["n1", "n2"].map(|name| node(&cluster, name, "collectives = 4\n", &mock));
+fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024", &mock, "");
+    let [one, two] = ["n1", "n2"].map(|name| cluster.node(name));
     cluster.reserve("7", "n[1-2]").done();
-    let environments = nodes.each_ref().map(|node| {
-        node.prolog("7").done();
-        node.cxi(&["job", "env", "--job=7"]).done()
-    });
-    let [one, two] = &environments;
-    let of_collectives = |text: &str| {
-        let lines = text.lines().filter(|line| line.contains(" FI_CXI_"));
-        lines.map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(of_collectives(one), of_collectives(two));
-    for line in [
-        "export FI_CXI_HWCOLL_ADDRS_PER_JOB=4\n",
-        "export FI_CXI_COLL_JOB_ID='alpha-7'\n",
-        "unset FI_CXI_HWCOLL_MIN_NODES\n",
-    ] {
-        assert!(one.contains(line), "{one}");
-    }
     assert_eq!(mock.manager.state().jobs["alpha-7"].limit, 4);
-
-    // The session token is its user's, not in what everybody reads.
-    let record = |name: &str| cluster.path().join("n1.toml.jobs").join(name);
-    let secret = fs::metadata(record("7.secret")).unwrap();
-    let owner = if nix::unistd::geteuid().is_root() {
-        1000
-    } else {
-        nix::unistd::geteuid().as_raw()
-    };
-    assert_eq!(
-        (secret.permissions().mode() & 0o777, secret.uid()),
-        (0o600, owner)
-    );
-    let token = one
-        .lines()
-        .find(|line| line.contains("MCAST_TOKEN"))
-        .unwrap();
-    let token = token.split('\'').nth(1).unwrap();
-    assert!(
-        !fs::read_to_string(record("7.json"))
-            .unwrap()
-            .contains(token)
-    );
-
-    cluster.cxi(&["job", "release", "7"]).done();
-    for node in &nodes {
-        node.epilog("7").done();
+    one.prolog("7").done();
+    two.prolog("7").done();
+    let lines = of_collectives(&one, "7", &[]);
+    assert_eq!(lines, of_collectives(&two, "7", &[]));
+    for line in [
+        "export FI_CXI_HWCOLL_ADDRS_PER_JOB=4",
+        "export FI_CXI_HWCOLL_MIN_NODES=2",
+        "export FI_CXI_COLL_JOB_ID='alpha-7'",
+        "export FI_CXI_COLL_JOB_STEP_ID=0",
+    ] {
+        assert!(lines.iter().any(|one| one == line), "{line}: {lines:?}");
     }
+    let step = of_collectives(&one, "7", &["--step=3"]);
+    assert!(step.contains(&"export FI_CXI_COLL_JOB_STEP_ID=3".to_owned()));
+
+    // The session token is the controller's and its user's, not in what everybody reads.
+    let user = nix::unistd::geteuid();
+    let uid = if user.is_root() { 1000 } else { user.as_raw() };
+    let kept = |name: &str| cluster.path().join("n1.toml.jobs").join(name);
+    let decided = |name: &str| cluster.path().join("decisions/running/7").join(name);
+    readable_by(&kept("7.secret"), uid);
+    readable_by(&decided("reservation.json"), user.as_raw());
+    let token = lines.iter().find(|line| line.contains("MCAST_TOKEN"));
+    let token = token.unwrap().split('\'').nth(1).unwrap();
+    for file in [kept("7.json"), decided("job.json")] {
+        assert!(!fs::read_to_string(file).unwrap().contains(token));
+    }
+
+    // Another node still runs it when the first one has ended.
+    one.epilog("7").done();
+    assert!(!kept("7.secret").exists());
+    assert!(mock.manager.quiet().is_err());
+    cluster.cxi(&["job", "release", "7"]).done();
     mock.manager.assert_quiet();
-    assert!(!record("7.secret").exists());
+    let ended = cluster.path().join("decisions/ended/7");
+    assert!(ended.join("job.json").exists() && !ended.join("reservation.json").exists());
+    two.epilog("7").done();
     cluster.reserve("8", "n1").done();
 }
 
 #[test]
-fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
-    let (cluster, mock) = (Cluster::new("1024-1025"), MockManager::new());
-    let goes_on = node(&cluster, "n1", "collectives = 4\n", &mock);
-    let strict = "collectives = 4\ncollectives-required = true\n";
-    let fails = node(&cluster, "n2", strict, &mock);
-    let nowhere = cluster.node_with("n3", "collectives = 4\n");
-    mock.manager
-        .inject(Fault::status(507).on(Endpoint::CreateJob));
-    cluster.reserve("1", "n[1-3]").done();
-    let reason = "cannot reserve 4 multicast trees for job 1: the answer is 507";
-    for (node, reason) in [
-        (&goes_on, reason),
-        (&nowhere, "no fabric manager is configured"),
-    ] {
-        let said = node.prolog("1");
-        let warning = format!("warning: the job starts without hardware collectives: {reason}");
-        assert!(
-            said.code == 0 && said.err.starts_with(&warning),
-            "{}",
-            said.err
-        );
-        // Nothing that an outer job has is left for it.
-        let environment = node.cxi(&["job", "env", "--job=1"]).done();
-        assert!(
-            environment.contains("unset FI_CXI_COLL_JOB_ID\n"),
-            "{environment}"
-        );
-        node.epilog("1").done();
-    }
-    let said = fails.prolog("1");
-    assert!(
-        said.code == 7 && said.err.starts_with(&format!("error: {reason}")),
-        "{}",
-        said.err
-    );
-    assert_eq!(fails.services(), 0);
-    mock.manager.assert_quiet();
-}
-
-#[test]
-fn a_reservation_that_an_epilog_cannot_release_is_for_the_sweep() {
-    let (cluster, mock) = (Cluster::new("1024"), MockManager::new());
-    let node = node(&cluster, "n1", "collectives = 4\n", &mock);
-    cluster.reserve("1", "n1").done();
+fn small_jobs_and_jobs_without_a_vni_have_none() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024-1026", &mock, "min-nodes = 3\n");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n[1-2]").done();
     node.prolog("1").done();
-    mock.manager
-        .inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
-    let said = node.epilog("1");
-    assert_eq!(said.code, 0);
-    let warning = "warning: cannot release the reservation of job 1: ";
-    assert!(said.err.starts_with(warning), "{}", said.err);
-    let hint = "; cxi collectives sweep releases what is left\n";
-    assert!(said.err.ends_with(hint), "{}", said.err);
-    assert_eq!(
-        node.cxi(&["collectives", "sweep", "--none-live"]).done(),
-        "Released the reservation of job 1\n"
-    );
+    assert_eq!(of_collectives(&node, "1", &[]), [""; 0]);
+    let no_vni = ["job", "reserve", "2", "--uid=1", "--nodes=n[1-3]", "--network=no_vni"];
+    assert_eq!(cluster.cxi(&no_vni).code, 0);
     mock.manager.assert_quiet();
-}
-
-/// A clean-up finishes what an epilog began, with the reservation.
-#[test]
-fn a_clean_up_releases_too() {
-    let (cluster, mock) = (Cluster::new("1024"), MockManager::new());
-    let node = node(&cluster, "n1", "collectives = 1\n", &mock);
-    cluster.reserve("1", "n1").done();
-    node.prolog("1").done();
-    let epilog = ["job", "epilog", "--job=1", "--node=n1"];
-    assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &epilog).code, 4);
+    // The nodes of all components count.
+    let component = |number, nodes| {
+        let component = format!("--component={number}");
+        let nodes = format!("--nodes={nodes}");
+        cluster
+            .cxi(&["job", "reserve", "3", "--uid=1000", &component, &nodes])
+            .done();
+    };
+    component(3, "n[1-2]");
+    mock.manager.assert_quiet();
+    component(4, "n[3-4]");
+    let release = |component| cluster.cxi(&["job", "release", "3", "--component", component]);
+    release("3").done();
     assert!(mock.manager.quiet().is_err());
-    cluster.cxi(&["job", "release", "1"]).done();
-    node.clean().done();
+    release("4").done();
     mock.manager.assert_quiet();
+}
+
+#[test]
+fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024-1025", &mock, "");
+    let node = cluster.node("n1");
+    let full = || {
+        let fault = Fault::status(507).on(Endpoint::CreateJob);
+        mock.manager.inject(fault.times(1));
+    };
+    full();
+    let reason = "cannot reserve 4 multicast trees for job 1: the answer is 507";
+    let said = cluster.reserve("1", "n[1-2]");
+    let warning = format!("warning: the job starts without hardware collectives: {reason}");
+    assert!(said.code == 0 && said.err.starts_with(&warning), "{}", said.err);
+    node.prolog("1").done();
+    // Nothing that an outer job has is left for it.
+    let lines = of_collectives(&node, "1", &[]);
+    assert!(lines.contains(&"unset FI_CXI_COLL_JOB_ID".to_owned()) && set(&lines) == 0);
+
+    cluster.configure("[collectives]\ntrees = 4\n");
+    let said = cluster.reserve("2", "n[1-2]");
+    assert!(said.err.contains("collectives: no fabric manager is configured"), "{}", said.err);
+
+    configure(&cluster, &mock, "required = true\n");
+    cluster.cxi(&["job", "release", "2"]).done();
+    for node in ["n1", "n2"] {
+        cluster.cxi(&["job", "confirm", "2", "--node", node]).done();
+    }
+    full();
+    let said = cluster.reserve("3", "n[1-2]");
+    assert!(said.code == 7 && said.err.starts_with("error: cannot reserve 4"), "{}", said.err);
+    // No node has begun, so nobody has to confirm.
+    assert_eq!(cluster.cxi(&["job", "release", "3"]).code, 8);
+    cluster.reserve("4", "n[1-2]").done();
+}
+
+/// Slurm runs prologs again.
+#[test]
+fn a_job_that_is_reserved_again_keeps_what_it_has() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024", &mock, "required = true\n");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n[1-2]").done();
+    node.prolog("1").done();
+    let before = of_collectives(&node, "1", &[]);
+    assert!(set(&before) > 0);
+    mock.manager
+        .inject(Fault::status(400).on(Endpoint::GetJob).times(1));
+    let said = cluster.reserve("1", "n[1-2]");
+    let warning = "warning: job 1 keeps the reservation that it has: cannot reserve 4";
+    assert!(said.code == 0 && said.err.starts_with(warning), "{}", said.err);
+    node.prolog("1").done();
+    assert_eq!(of_collectives(&node, "1", &[]), before);
+}
+
+#[test]
+fn nodes_wait_until_it_is_known_whether_there_is_a_reservation() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024", &mock, "");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n[1-2]").done();
+    // As if the controller had been killed in between.
+    let file = cluster.path().join("decisions/running/1/reservation.json");
+    fs::remove_file(file).unwrap();
+    thread::scope(|scope| {
+        let prolog = scope.spawn(|| node.prolog("1"));
+        cluster.reserve("1", "n[1-2]").done();
+        prolog.join().unwrap().done();
+    });
+    assert!(set(&of_collectives(&node, "1", &[])) > 0);
+}
+
+#[test]
+fn what_cannot_be_released_is_for_the_sweep() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024-1027", &mock, "");
+    let refuse = || {
+        mock.manager
+            .inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
+    };
+    for job in ["1", "2", "3"] {
+        cluster.reserve(job, "n[1-2]").done();
+    }
+    let told = |said: common::Said, start: &str| {
+        assert_eq!(said.code, 0, "{}", said.err);
+        let start = format!("warning: cannot {start}");
+        assert!(said.err.starts_with(&start), "{}", said.err);
+        let hint = "; cxi collectives sweep releases what is left\n";
+        assert!(said.err.ends_with(hint), "{}", said.err);
+    };
+    refuse();
+    let said = cluster.cxi(&["job", "release", "1"]);
+    told(said, "release the reservation of job 1: ");
+    // The scheduler has restarted, and still has job 3.
+    let queue = cluster.path().join("queue");
+    fs::write(&queue, "3\n").unwrap();
+    let release = ["job", "release", "--unless-in", queue.to_str().unwrap()];
+    mock.manager
+        .inject(Fault::status(400).on(Endpoint::ListJobs).times(1));
+    told(cluster.cxi(&release), "list the reservations of alpha: ");
+    assert_eq!(mock.manager.state().jobs.len(), 3);
+    refuse();
+    let said = cluster.cxi(&release);
+    assert!(said.err.starts_with("warning: cannot release the reservation of job "), "{}", said.err);
+    cluster.cxi(&release);
+    let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
+    assert_eq!(left, ["alpha-3"]);
 }

@@ -4,7 +4,6 @@ set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
 
-/etc/cxi/slurm/collectives.sh release
 code=0
 "$cxi" job release "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --component "$SLURM_JOB_ID" || code=$?
 case $code in

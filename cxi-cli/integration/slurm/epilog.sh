@@ -12,4 +12,3 @@ case $code in
 0 | 8) ;; # all gone, or there was none
 *) exit "$code" ;;
 esac
-/etc/cxi/slurm/collectives.sh end

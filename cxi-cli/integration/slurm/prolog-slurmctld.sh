@@ -14,9 +14,7 @@ if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
     set -- --component "$SLURM_JOB_ID" "$@"
 fi
 code=0
-why=$({
-    "$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" > /dev/null && /etc/cxi/slurm/collectives.sh reserve
-} 2>&1) || code=$?
+why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1 > /dev/null) || code=$?
 [ -z "$why" ] ||
     "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $(echo "$why" | sed '/^$/q' | tr -s '\n ' ' ')" || true
 # What is invalid stays so, and a queued job keeps its options: it waits for somebody who cancels it.

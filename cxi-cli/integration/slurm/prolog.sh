@@ -9,4 +9,3 @@ export CXI_CONFIG=/etc/cxi/cxi.toml
 "$cxi" job prolog --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --component "$SLURM_JOB_ID" \
     --cpus-per-node "$SLURM_JOB_CPUS_PER_NODE" --nodes "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" \
     --node "$SLURMD_NODENAME"
-/etc/cxi/slurm/collectives.sh bring || echo "slingshot: the job has no hardware collectives on this node" >&2

@@ -6,7 +6,6 @@ export CXI_CONFIG=/etc/cxi/cxi.toml
 squeue=/usr/bin/squeue
 
 jobs=$("$squeue" --noheader --all --format=%A)
-printf '%s\n' "$jobs" | /etc/cxi/slurm/collectives.sh sweep
 code=0
 printf '%s\n' "$jobs" | "$cxi" job release --unless-in - || code=$?
 case $code in

@@ -6,15 +6,12 @@ cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
 
 code=0
-environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" 2>&1) || code=$?
+environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --step "${SLURM_STEP_ID:-0}" 2>&1) || code=$?
 if [ "$code" != 0 ]; then
     printf '%s\n' "$environment" | sed 's/^/print slingshot: /'
     exit "$code"
 fi
-printf '%s\n' "$environment"
-case "$SLURM_PROCID $environment" in
-"0 "*SLINGSHOT_CXI_SCALED_BACK=*)
-    echo "print slingshot: less than the job asks for of" "${environment##*SLINGSHOT_CXI_SCALED_BACK=}"
-    ;;
-esac
-/etc/cxi/slurm/collectives.sh print
+# Slurm takes values as they are, without quotes.
+printf '%s\n' "$environment" | sed "s/'//g"
+[ "$SLURM_PROCID" != 0 ] || printf '%s\n' "$environment" |
+    sed -n 's/^export SLINGSHOT_CXI_SCALED_BACK=/print slingshot: less than the job asks for of /p'

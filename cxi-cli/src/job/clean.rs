@@ -119,14 +119,14 @@ pub(super) fn run(cleaning: &Cleaning<'_>, common: &Common) -> Result<Report, Fa
     let ended = known.ended()?;
     let pool = of_pool(cleaning, &ended);
     let clean = services(cleaning, &known, pool, common)?;
-    let (mut done, mut warnings) = (Vec::new(), Vec::new());
+    let mut done = Vec::new();
     for record in ended.iter().filter(|_| !cleaning.dry_run) {
         if nothing_left(record, common)? {
-            warnings.extend(finish(&known.records, record, &cleaning.node, common)?);
+            finish(&known.records, record, &cleaning.node, common)?;
             done.push(record.job.to_string());
         }
     }
-    Ok(clean_report(&clean, done, cleaning.retry).with_warnings(warnings))
+    Ok(clean_report(&clean, done, cleaning.retry))
 }
 
 /// The services that a clean-up of this node would destroy.

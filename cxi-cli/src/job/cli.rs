@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
-use cxi_job::{FileLock, IdSet, JobId, NodeName};
+use cxi_job::{FileLock, IdSet, JobId, NodeName, StepId};
 
 use super::record_args::{NicsOptional, RecordArgs, ReleaseArgs, ReserveArgs};
 use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
@@ -97,6 +97,9 @@ pub(crate) enum JobCommand {
         /// The job, by its record on this node
         #[arg(long, value_name = "JOB", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range", "grant"])]
         job: Option<JobId>,
+        /// The step, for its hardware collectives [default: all steps together]
+        #[arg(long, value_name = "STEP", requires = "job")]
+        step: Option<StepId>,
         #[command(flatten)]
         which: WhichArgs,
     },

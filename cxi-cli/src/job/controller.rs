@@ -10,6 +10,7 @@ use cxi_job::pool::{Timestamp, VniRequest};
 use cxi_job::{JobId, NodeName};
 use serde::Serialize;
 
+use super::collectives;
 use super::record_args::{ReleaseArgs, ReserveArgs};
 use crate::exit::{Exit, Failure};
 use crate::input;
@@ -48,14 +49,15 @@ pub(super) fn decisions(settings: &Settings) -> Result<Decisions, Failure> {
 
 pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report, Failure> {
     let settings = &common.settings;
+    settings::no_earlier_file(settings)?;
     let decisions = decisions(settings)?;
     let files = arguments.pool.files(settings)?;
     let wanted = vnis_wanted(arguments, settings)?;
     let deadline = Instant::now() + settings.or(arguments.vni_wait, &settings::CONTROLLER_WAIT)?;
     loop {
         let held = decisions.lock(files.wait)?;
-        let warnings = collect(&decisions, &files)?;
-        match decide(arguments, wanted, &decisions, &files) {
+        let mut warnings = collect(&decisions, &files)?;
+        match decide(arguments, wanted, &decisions, &files, settings) {
             Err(failure)
                 if matches!(failure.kind(), Exit::NotEnough | Exit::Busy)
                     && Instant::now() < deadline =>
@@ -63,8 +65,18 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
                 drop(held);
                 thread::sleep(POLL);
             }
-            decision => {
-                let decision = decision?;
+            decided => {
+                let (decision, known) = decided?;
+                drop(held);
+                match collectives::reserve(&decision, &decisions, settings) {
+                    Ok(warning) => warnings.extend(warning),
+                    Err(failure) => {
+                        if !known {
+                            take_back(&decision.job, &decisions, &files)?;
+                        }
+                        return Err(failure);
+                    }
+                }
                 let vnis = &decision.vnis;
                 let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
                 let json = Reserved {
@@ -95,13 +107,14 @@ fn vnis_wanted(arguments: &ReserveArgs, settings: &Settings) -> Result<u8, Failu
     Ok(if any { 1 + u8::from(shared) } else { 0 })
 }
 
-/// Under the lock.
+/// Under the lock; also whether there was a decision before.
 fn decide(
     arguments: &ReserveArgs,
     wanted: u8,
     decisions: &Decisions,
     files: &PoolFiles,
-) -> Result<Decision, Failure> {
+    settings: &Settings,
+) -> Result<(Decision, bool), Failure> {
     let job = &arguments.job;
     let component = arguments.component.as_ref().unwrap_or(job);
     let before = decisions.find_running(job)?;
@@ -132,12 +145,14 @@ fn decide(
         }
         _ => Vec::new(),
     };
+    let known = before.is_some();
     let mut decision = before.unwrap_or_else(|| Decision {
         job: job.clone(),
         uid: arguments.uid,
         vnis: Vec::new(),
         network: arguments.network.clone(),
         components: BTreeMap::new(),
+        collectives: false,
     });
     decision.vnis = vnis;
     let nodes = match decision.components.get(component) {
@@ -150,8 +165,18 @@ fn decide(
         ended: false,
     };
     decision.components.insert(component.clone(), begins);
+    decision.collectives = collectives::wanted(&decision, settings)?;
     decisions.begin(&decision, component)?;
-    Ok(decision)
+    Ok((decision, known))
+}
+
+/// Takes a decision back: nodes wait for a reservation, so none has begun.
+fn take_back(job: &JobId, decisions: &Decisions, files: &PoolFiles) -> Result<(), Failure> {
+    let _held = decisions.lock(files.wait)?;
+    let mut open = Open::existing(files)?;
+    let event = open.pool.cancel(job, Timestamp::now());
+    open.keep(Some(&event.map_err(|error| of_pool(&error))?))?;
+    decisions.take_back(job)
 }
 
 /// Frees the VNIs of jobs that all nodes have confirmed; returns what is wrong with others, as
@@ -201,6 +226,12 @@ pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report
     let decisions = decisions(&common.settings)?;
     let files = arguments.pool.files(&common.settings)?;
     let queued = arguments.unless_in.as_deref().map(read_queue).transpose()?;
+    let mut warnings = Vec::new();
+    warnings.extend(collectives::release(
+        arguments,
+        &decisions,
+        &common.settings,
+    )?);
     let _held = decisions.lock(files.wait)?;
     let mut released = Vec::new();
     let jobs = match &arguments.job {
@@ -225,7 +256,10 @@ pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report
         end(decision, &components, &decisions, &files)?;
         released.extend(components);
     }
-    let warnings = collect(&decisions, &files)?;
+    warnings.extend(collect(&decisions, &files)?);
+    if queued.is_some() {
+        warnings.extend(collectives::sweep(&decisions, &common.settings)?);
+    }
     let text = released.iter().map(|job| format!("Job {job} has ended\n"));
     let mut text: String = text.collect();
     if text.is_empty() {

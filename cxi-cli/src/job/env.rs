@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cxi::{Resource, Service, TrafficClasses, Vni};
 use cxi_job::environment::{CLEAR, EnvironmentError, JobService};
-use cxi_job::{JobId, SlingshotEnv};
+use cxi_job::{JobId, SlingshotEnv, StepId};
 
 use super::cli::WhichArgs;
 use super::collectives;
@@ -20,7 +20,11 @@ use crate::output::environment;
 const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 
 /// The environment of a job with a record.
-pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure> {
+pub(super) fn of_record(
+    job: &JobId,
+    step: Option<&StepId>,
+    common: &Common,
+) -> Result<Report, Failure> {
     let records = records(&common.settings)?;
     let path = records.path(job)?;
     let record = records.read(job)?.ok_or_else(|| {
@@ -31,7 +35,7 @@ pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure>
         Failure::new(Exit::NotFound, message)
             .hint("Its prolog did not run here, or has failed; or its epilog has finished.")
     })?;
-    let reserved = collectives::vars(&records, job)?;
+    let reservation = records.reservation(job)?;
     match (&record.vnis, &record.grant) {
         (None, _) => Ok(env_report(Vec::new())),
         (Some(_), Some(grant)) => {
@@ -40,10 +44,10 @@ pub(super) fn of_record(job: &JobId, common: &Common) -> Result<Report, Failure>
             let cut: Vec<String> = cut.iter().map(Resource::to_string).collect();
             let mut vars = environment.vars();
             vars.extend((!cut.is_empty()).then(|| (SCALED_BACK, cut.join(","))));
-            let Some(reserved) = reserved else {
+            let Some(reservation) = reservation else {
                 return Ok(env_report(vars));
             };
-            vars.extend(reserved);
+            vars.extend(collectives::of_step(&reservation, step)?);
             let all = [&CLEAR[..], &cxi_job::collectives::CLEAR].concat();
             Ok(environment::report(vars, &all))
         }

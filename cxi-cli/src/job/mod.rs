@@ -86,8 +86,8 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             match record.names() {
                 Some(job) if !dry_run => {
                     let node = node.clone().map_or_else(this_node, Ok)?;
-                    let ended = recorded::epilog(job, &node, retry, lock, common)?;
-                    Ok(epilog::release_report(&ended.release, retry).with_warnings(ended.warning))
+                    let release = recorded::epilog(job, &node, retry, lock, common)?;
+                    Ok(epilog::release_report(&release, retry))
                 }
                 _ => epilog::run(which, retry, lock, *dry_run, common),
             }
@@ -119,8 +119,12 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
             };
             clean::run(&cleaning, common)
         }
-        JobCommand::Env { job: Some(job), .. } => env::of_record(job, common),
-        JobCommand::Env { job: None, which } => env::run(which, common),
+        JobCommand::Env {
+            job: Some(job),
+            step,
+            ..
+        } => env::of_record(job, step.as_ref(), common),
+        JobCommand::Env { which, .. } => env::run(which, common),
         JobCommand::Reserve(arguments) => controller::reserve(arguments, common),
         JobCommand::Release(arguments) => controller::release(arguments, common),
         JobCommand::Confirm { job, node } => controller::confirm(job, node, common),

@@ -8,11 +8,12 @@ use cxi_job::{Grant, JobId, JobRequest, NodeName, ReleaseReport};
 use super::cli::{LockArgs, ServiceArgs, SizeArgs, WhoArgs};
 use super::job_node::JobNode;
 use super::which::selected;
-use super::{collectives, controller, epilog, job_request, prolog, rdzv};
+use super::{controller, epilog, job_request, prolog, rdzv};
 use crate::exit::{Exit, Failure};
 use crate::network::Network;
 use crate::options::Common;
 use crate::output::Report;
+use crate::records::Reservation;
 use crate::records::controller::{Decision, Decisions};
 use crate::records::node::{NodeRecord, NodeRecords};
 use crate::settings::{self, Settings};
@@ -46,7 +47,8 @@ impl Starting<'_> {
     pub(super) fn prolog(self) -> Result<Report, Failure> {
         let settings = &self.common.settings;
         let records = records(settings)?;
-        let decided = self.decided()?;
+        let (decided, reservation) = self.decided()?.unzip();
+        let reservation = reservation.flatten();
         let who = decided.as_ref().map(|decision| WhoArgs {
             uid: Some(decision.uid),
             vni: decision.vnis.clone(),
@@ -92,31 +94,30 @@ impl Starting<'_> {
                 Err(with_left(failure, left))
             }
             Ok((node, grant)) => {
-                keep(&records, self.job, &grant)?;
+                let kept = keep(&records, self.job, &grant).and_then(|()| {
+                    records.keep_reservation(self.job, who.uid, reservation.as_ref())
+                });
                 let mut report = prolog::report(&grant)?;
                 if network.disable_rdzv_get {
                     report = report.with_warnings(rdzv::disable(&node, &grant));
                 }
-                let reserved = collectives::begin(&records, self.job, who.uid, self.common);
                 let (job, component) = (self.job.clone(), self.component.clone());
                 let common = self.common.clone();
                 let undo = move || {
                     let mut left = prolog::undo(&node, &grant);
-                    let reserved = collectives::end(&records, &job, &common);
-                    left.extend(reserved.map(|left| Failure::new(Exit::Failed, left)));
                     left.extend(give_up(&records, &job, &component, &common));
                     left
                 };
-                match reserved {
-                    Ok(warning) => Ok(report.with_warnings(warning).or_undo(undo)),
+                match kept {
+                    Ok(()) => Ok(report.or_undo(undo)),
                     Err(failure) => Err(with_left(failure, undo())),
                 }
             }
         }
     }
 
-    /// The controller's decision, unless the command line contains one.
-    fn decided(&self) -> Result<Option<Decision>, Failure> {
+    /// The controller's decision with the job's reservation, unless the command line contains one.
+    fn decided(&self) -> Result<Option<(Decision, Option<Reservation>)>, Failure> {
         if !self.who.vni.is_empty() || self.who.vni_range.is_some() {
             return Ok(None);
         }
@@ -125,8 +126,8 @@ impl Starting<'_> {
         let wait = settings.get(&settings::WAIT)?;
         let deadline = Instant::now() + wait;
         loop {
-            match decisions.find_running(self.job)? {
-                Some(decision) => return Ok(Some(decision)),
+            match decisions.find_complete(self.job)? {
+                Some(complete) => return Ok(Some(complete)),
                 None if Instant::now() < deadline => thread::sleep(POLL),
                 None => {
                     let wait = humantime::format_duration(wait);
@@ -209,13 +210,6 @@ pub(super) fn nothing_left(record: &NodeRecord, common: &Common) -> Result<bool,
     Ok(selected(&node, &filter)?.is_empty())
 }
 
-/// What became of a job on this node, and what its user need not care for.
-#[derive(Default)]
-pub(super) struct Ended {
-    pub(super) release: ReleaseReport,
-    pub(super) warning: Option<String>,
-}
-
 /// Ends a job on this node, or a component of it: by its record, or else by what the controller
 /// decided. Nothing is released if neither says anything of the job, or another component still
 /// runs here.
@@ -225,7 +219,7 @@ pub(super) fn epilog(
     retry: Duration,
     lock: &LockArgs,
     common: &Common,
-) -> Result<Ended, Failure> {
+) -> Result<ReleaseReport, Failure> {
     let records = records(&common.settings)?;
     let held = records.lock()?;
     let record = match records.read(job)? {
@@ -238,17 +232,16 @@ pub(super) fn epilog(
     };
     drop(held);
     let Some(record) = record.filter(|record| record.running.is_empty()) else {
-        return Ok(Ended::default());
+        return Ok(ReleaseReport::default());
     };
     let release = match record.filter() {
         Some(filter) => epilog::destroy(&filter, retry, lock, common)?,
         None => ReleaseReport::default(),
     };
-    let mut warning = None;
     if epilog::left(&release, retry).is_empty() {
-        warning = finish(&records, &record, node, common)?;
+        finish(&records, &record, node, common)?;
     }
-    Ok(Ended { release, warning })
+    Ok(release)
 }
 
 /// A node that was reset has no record, and still must confirm.
@@ -264,32 +257,23 @@ fn of_decision(
     Ok(decision.map(|decision| NodeRecord::of_decision(&decision)))
 }
 
-/// Nothing is left of a job: releases its reservation, notifies the controller, and then removes its
-/// record. A reservation that could not be released is a warning.
+/// Nothing is left of a job: notifies the controller, and then removes its record.
 pub(super) fn finish(
     records: &NodeRecords,
     record: &NodeRecord,
     node: &NodeName,
     common: &Common,
-) -> Result<Option<String>, Failure> {
-    // The job may have been started again meanwhile.
-    let started = || {
-        let now = records.read(&record.job)?;
-        Ok::<_, Failure>(now.is_some_and(|now| now.running != record.running))
-    };
-    if started()? {
-        return Ok(None);
-    }
-    let warning = collectives::end(records, &record.job, common);
+) -> Result<(), Failure> {
     let _held = records.lock()?;
-    if started()? {
-        return Ok(warning);
+    let now = records.read(&record.job)?;
+    // The job may have been started again meanwhile.
+    if now.is_some_and(|now| now.running != record.running) {
+        return Ok(());
     }
     if let (true, Some(decisions)) = (record.decided, decisions(&common.settings)?) {
         decisions.confirm(&record.job, node)?;
     }
-    forget(records, record, common)?;
-    Ok(warning)
+    forget(records, record, common)
 }
 
 /// Removes the record of a job of which nothing is left, and what else it changed.

@@ -11,7 +11,7 @@ use cxi_job::lock::{FileLock, LockGuard};
 use cxi_job::{JobId, NodeName};
 use serde::{Deserialize, Serialize};
 
-use super::{cannot, name_of, names, read, write};
+use super::{Readers, Reservation, cannot, name_of, names, read, remove, write};
 use crate::exit::{Exit, Failure};
 use crate::hostlist::HostList;
 use crate::network::Network;
@@ -28,6 +28,10 @@ pub(crate) struct Decision {
     pub(crate) network: Network,
     /// The job itself, or each component of a heterogeneous job.
     pub(crate) components: BTreeMap<JobId, Component>,
+    /// Whether it has a reservation at the fabric manager, or the record of one that says why not:
+    /// its nodes wait for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) collectives: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +110,21 @@ impl Decisions {
         )
     }
 
+    /// What a node needs for a job that runs, once all of it is known.
+    pub(crate) fn find_complete(
+        &self,
+        job: &JobId,
+    ) -> Result<Option<(Decision, Option<Reservation>)>, Failure> {
+        let Some(decision) = self.find_running(job)? else {
+            return Ok(None);
+        };
+        if !decision.collectives {
+            return Ok(Some((decision, None)));
+        }
+        let reservation = self.reservation(job)?;
+        Ok(reservation.map(|reservation| (decision, Some(reservation))))
+    }
+
     /// A job that ends meanwhile is first in one directory, then in the other.
     fn place(&self, job: &JobId) -> Result<Option<(PathBuf, Decision)>, Failure> {
         let name = name_of(job)?;
@@ -166,15 +185,39 @@ impl Decisions {
                 fs::remove_file(&file).map_err(|error| cannot(&file, "be removed", &error))?;
             }
         }
-        write(DECISION, &place.join("job.json"), decision)
+        write(DECISION, &place.join("job.json"), decision, Readers::All)
+    }
+
+    fn reservation_path(&self, job: &JobId) -> Result<PathBuf, Failure> {
+        Ok(self.running().join(name_of(job)?).join("reservation.json"))
+    }
+
+    /// What a job that runs has at the fabric manager, once that is known.
+    pub(crate) fn reservation(&self, job: &JobId) -> Result<Option<Reservation>, Failure> {
+        Reservation::read(&self.reservation_path(job)?)
+    }
+
+    pub(crate) fn keep_reservation(
+        &self,
+        job: &JobId,
+        reservation: &Reservation,
+    ) -> Result<(), Failure> {
+        reservation.write(&self.reservation_path(job)?, None)
+    }
+
+    /// Takes a decision back that no node has acted on.
+    pub(crate) fn take_back(&self, job: &JobId) -> Result<(), Failure> {
+        let place = self.running().join(name_of(job)?);
+        fs::remove_dir_all(&place).map_err(|error| cannot(&place, "be removed", &error))
     }
 
     /// Writes what has ended of a job; if all of it has, the nodes find it among those.
     pub(crate) fn end(&self, decision: &Decision) -> Result<(), Failure> {
         let name = name_of(&decision.job)?;
         let (running, ended) = (self.running().join(name), self.ended().join(name));
-        write(DECISION, &running.join("job.json"), decision)?;
+        write(DECISION, &running.join("job.json"), decision, Readers::All)?;
         if decision.ended() {
+            remove(&self.reservation_path(&decision.job)?)?;
             fs::rename(&running, &ended).map_err(|error| cannot(&running, "be moved", &error))?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 //!   controller                                each node of the job
 //!
 //!   job reserve --> running/JOB/job.json ---> job prolog: reads, writes its own record
+//!                   …/JOB/reservation.json    with hardware collectives
 //!   job release --> ended/JOB/job.json        job epilog: services gone
 //!                   …/JOB/confirmed/NODE <--- confirms, removes its own record
 //!   VNIs are free when all nodes have confirmed
@@ -13,16 +14,20 @@
 
 pub(crate) mod controller;
 pub(crate) mod node;
+mod reservation;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
 use cxi_job::JobId;
 use nix::libc::O_NONBLOCK;
+use nix::unistd::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+pub(crate) use reservation::Reservation;
 
 use crate::exit::{Exit, Failure};
 use crate::input;
@@ -83,8 +88,21 @@ fn read<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failu
         .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))
 }
 
-/// Writes a record as a whole, for everybody to read.
-fn write<T: Serialize>(kind: Kind, path: &Path, record: &T) -> Result<(), Failure> {
+/// Who may read a record.
+#[derive(Clone, Copy)]
+enum Readers {
+    All,
+    /// This user, or else who writes it.
+    Owner(Option<u32>),
+}
+
+/// Writes a record as a whole.
+fn write<T: Serialize>(
+    kind: Kind,
+    path: &Path,
+    record: &T,
+    readers: Readers,
+) -> Result<(), Failure> {
     let text = text_of(kind, record)?;
     let written = || {
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -92,13 +110,28 @@ fn write<T: Serialize>(kind: Kind, path: &Path, record: &T) -> Result<(), Failur
             .prefix(".new-")
             .tempfile_in(directory)?;
         file.write_all(text.as_bytes())?;
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o644))?;
+        match readers {
+            Readers::All => file
+                .as_file()
+                .set_permissions(fs::Permissions::from_mode(0o644))?,
+            // The mode of temporary files is 600.
+            Readers::Owner(uid) if geteuid().is_root() => fchown(&file, uid, None)?,
+            Readers::Owner(_) => {}
+        }
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())
     };
     written().map_err(|error| cannot(path, "be written", &error))
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(cannot(path, "be removed", &error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The names in a directory; none if it does not exist.

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use cxi_job::{Filter, Grant, IdSet, JobId};
 use serde::{Deserialize, Serialize};
 
 use super::controller::Decision;
-use super::{cannot, name_of, names, read, write};
+use super::{Readers, Reservation, cannot, name_of, names, read, remove, write};
 use crate::exit::{Exit, Failure};
 use crate::state_file::NODE_RECORD;
 
@@ -129,58 +128,33 @@ impl NodeRecords {
     }
 
     pub(crate) fn write(&self, record: &NodeRecord) -> Result<(), Failure> {
-        write(NODE_RECORD, &self.path(&record.job)?, record)
+        write(NODE_RECORD, &self.path(&record.job)?, record, Readers::All)
     }
 
     pub(crate) fn remove(&self, job: &JobId) -> Result<(), Failure> {
+        remove(&self.reservation_path(job)?)?;
         remove(&self.path(job)?)
     }
 
-    fn secret_path(&self, job: &JobId) -> Result<PathBuf, Failure> {
+    fn reservation_path(&self, job: &JobId) -> Result<PathBuf, Failure> {
         Ok(self.directory.join(format!("{}.secret", name_of(job)?)))
     }
 
-    /// Writes what of a job nobody but its user reads.
-    pub(crate) fn write_secret(
+    pub(crate) fn reservation(&self, job: &JobId) -> Result<Option<Reservation>, Failure> {
+        Reservation::read(&self.reservation_path(job)?)
+    }
+
+    /// Keeps a job's reservation for its user, or that it has none.
+    pub(crate) fn keep_reservation(
         &self,
         job: &JobId,
         uid: Option<u32>,
-        text: &str,
+        reservation: Option<&Reservation>,
     ) -> Result<(), Failure> {
-        let path = self.secret_path(job)?;
-        let write = || {
-            // Nobody else may read it: that is the mode of temporary files.
-            let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
-            file.write_all(text.as_bytes())?;
-            if nix::unistd::geteuid().is_root() {
-                std::os::unix::fs::fchown(&file, uid, None)?;
-            }
-            file.persist(&path)?;
-            Ok(())
-        };
-        write().map_err(|error: io::Error| cannot(&path, "be written", &error))
-    }
-
-    pub(crate) fn read_secret(&self, job: &JobId) -> Result<Option<String>, Failure> {
-        let path = self.secret_path(job)?;
-        match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read
-                .map(Some)
-                .map_err(|error| cannot(&path, "be read", &error)),
+        let path = self.reservation_path(job)?;
+        match reservation {
+            Some(reservation) => reservation.write(&path, uid),
+            None => remove(&path),
         }
-    }
-
-    pub(crate) fn remove_secret(&self, job: &JobId) -> Result<(), Failure> {
-        remove(&self.secret_path(job)?)
-    }
-}
-
-fn remove(path: &Path) -> Result<(), Failure> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(cannot(path, "be removed", &error))
-        }
-        _ => Ok(()),
     }
 }

@@ -152,16 +152,24 @@ pub(crate) static NIC_DISTRIBUTION_COUNT: Key<Option<u32>> = Key {
 };
 
 /// Multicast trees that a job may have at a time; none for 0.
-pub(crate) static COLLECTIVES: Key<u32> = Key {
-    name: "job.collectives",
-    variable: "CXI_COLLECTIVES",
+pub(crate) static COLLECTIVES_TREES: Key<u32> = Key {
+    name: "collectives.trees",
+    variable: "CXI_COLLECTIVES_TREES",
     default: || "0".to_owned(),
+    parse: number,
+};
+
+/// The nodes of the smallest job that gets them.
+pub(crate) static COLLECTIVES_MIN_NODES: Key<u32> = Key {
+    name: "collectives.min-nodes",
+    variable: "CXI_COLLECTIVES_MIN_NODES",
+    default: || "2".to_owned(),
     parse: number,
 };
 
 /// Whether a job fails that cannot have them.
 pub(crate) static COLLECTIVES_REQUIRED: Key<bool> = Key {
-    name: "job.collectives-required",
+    name: "collectives.required",
     variable: "CXI_COLLECTIVES_REQUIRED",
     default: || "false".to_owned(),
     parse: yes_or_no,
@@ -246,7 +254,7 @@ pub(crate) enum Allowed {
 }
 
 /// All of them, with their places in the file.
-pub(super) static KEYS: [&dyn AnyKey; 27] = [
+pub(super) static KEYS: [&dyn AnyKey; 28] = [
     &WAIT,
     &NODE_LOCK,
     &NODE_RECORDS,
@@ -264,7 +272,8 @@ pub(super) static KEYS: [&dyn AnyKey; 27] = [
     &TLES,
     &TRAFFIC_CLASSES,
     &NIC_DISTRIBUTION_COUNT,
-    &COLLECTIVES,
+    &COLLECTIVES_TREES,
+    &COLLECTIVES_MIN_NODES,
     &COLLECTIVES_REQUIRED,
     &FABRIC_URL,
     &FABRIC_CLUSTER,

@@ -28,10 +28,31 @@ pub(crate) fn load(named: Option<&Path>) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
+/// What was a setting of each node, and a file of the scripts for Slurm.
+const COLLECTIVES_MOVED: &str = "The controller reserves, once for all nodes of a job: expected \
+    collectives.trees, collectives.min-nodes and collectives.required.";
+
+/// Refuses the file that earlier scripts for Slurm read beside this one.
+pub(crate) fn no_earlier_file(settings: &Settings) -> Result<(), Failure> {
+    let beside = settings.file().and_then(Path::parent);
+    match beside.map(|directory| directory.join("collectives")) {
+        Some(file) if file.is_file() => {
+            let message = format!("{}: this file is not read any more", file.display());
+            Err(Failure::bad_input(message)
+                .hint(COLLECTIVES_MOVED)
+                .hint("Move what it says to cxi.toml, and remove it."))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         let failure = Self::bad_input(error.to_string());
-        if let SettingsError::Unknown { .. } = error {
+        if let SettingsError::Unknown { name, .. } = &error {
+            if name.starts_with("job.collectives") {
+                return failure.hint(COLLECTIVES_MOVED);
+            }
             let names = KEYS.map(cxi_job::settings::AnyKey::name).join(", ");
             return failure.hint(format!("Expected one of {names}."));
         }

@@ -28,6 +28,7 @@ struct Setting {
 
 pub(crate) fn run(command: &ConfigCommand, settings: &Settings) -> Result<Report, Failure> {
     let ConfigCommand::Check = command;
+    super::no_earlier_file(settings)?;
     let mut json = Checked {
         file: settings.file(),
         settings: Vec::new(),

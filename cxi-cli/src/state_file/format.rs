@@ -56,6 +56,15 @@ pub(crate) const NODE_RECORD: Kind = Kind {
     member: "record",
 };
 
+/// A job's reservation at the fabric manager.
+pub(crate) const RESERVATION: Kind = Kind {
+    name: "reservation",
+    format: "cxi job reservation",
+    version: 1,
+    holds: "what a job has at the fabric manager",
+    member: "record",
+};
+
 /// The file of idle services that an audit found.
 pub(crate) const OBSERVATION: Kind = Kind {
     name: "idle file",

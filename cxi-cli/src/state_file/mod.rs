@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 
 pub(crate) use format::{
-    DECISION, Kind, MOCK_NODE, NODE_RECORD, OBSERVATION, VNI_POOL, parse, text_of,
+    DECISION, Kind, MOCK_NODE, NODE_RECORD, OBSERVATION, RESERVATION, VNI_POOL, parse, text_of,
 };
 
 /// Far more than the state of a full node or pool has.

@@ -25,17 +25,22 @@ impl Cluster {
         self.directory.path()
     }
 
-    /// Writes settings with more keys of `[job]`.
-    fn settings(&self, name: &str, job: &str) -> PathBuf {
+    /// Writes settings with more keys of `[job]`, and more tables.
+    fn settings(&self, name: &str, more: &str) -> PathBuf {
         let path = self.path().display();
         let text = format!(
             "wait = \"5s\"\n[node]\nrecords = \"{path}/{name}.jobs\"\n[pool]\nfile = \
              \"{path}/pool.json\"\n[controller]\nrecords = \"{path}/decisions\"\nwait = \
-             \"300ms\"\n[job]\npolicy = \"slurm\"\ntles = false\n{job}"
+             \"300ms\"\n[job]\npolicy = \"slurm\"\ntles = false\n{more}"
         );
         let file = self.path().join(name);
         fs::write(&file, text).unwrap();
         file
+    }
+
+    /// Settings of the controller besides those that every machine has.
+    pub(crate) fn configure(&self, more: &str) {
+        self.settings("controller.toml", more);
     }
 
     /// A command of the controller.
