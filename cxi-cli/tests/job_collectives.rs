@@ -39,7 +39,10 @@ fn set(lines: &[String]) -> usize {
 #[track_caller]
 fn readable_by(path: &Path, uid: u32) {
     let file = fs::metadata(path).unwrap();
-    assert_eq!((file.permissions().mode() & 0o777, file.uid()), (0o600, uid));
+    assert_eq!(
+        (file.permissions().mode() & 0o777, file.uid()),
+        (0o600, uid)
+    );
 }
 
 #[test]
@@ -97,7 +100,14 @@ fn small_jobs_and_jobs_without_a_vni_have_none() {
     cluster.reserve("1", "n[1-2]").done();
     node.prolog("1").done();
     assert_eq!(of_collectives(&node, "1", &[]), [""; 0]);
-    let no_vni = ["job", "reserve", "2", "--uid=1", "--nodes=n[1-3]", "--network=no_vni"];
+    let no_vni = [
+        "job",
+        "reserve",
+        "2",
+        "--uid=1",
+        "--nodes=n[1-3]",
+        "--network=no_vni",
+    ];
     assert_eq!(cluster.cxi(&no_vni).code, 0);
     mock.manager.assert_quiet();
     // The nodes of all components count.
@@ -131,7 +141,11 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     let reason = "cannot reserve 4 multicast trees for job 1: the answer is 507";
     let said = cluster.reserve("1", "n[1-2]");
     let warning = format!("warning: the job starts without hardware collectives: {reason}");
-    assert!(said.code == 0 && said.err.starts_with(&warning), "{}", said.err);
+    assert!(
+        said.code == 0 && said.err.starts_with(&warning),
+        "{}",
+        said.err
+    );
     node.prolog("1").done();
     // Nothing that an outer job has is left for it.
     let lines = of_collectives(&node, "1", &[]);
@@ -139,7 +153,12 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
 
     cluster.configure("[collectives]\ntrees = 4\n");
     let said = cluster.reserve("2", "n[1-2]");
-    assert!(said.err.contains("collectives: no fabric manager is configured"), "{}", said.err);
+    assert!(
+        said.err
+            .contains("collectives: no fabric manager is configured"),
+        "{}",
+        said.err
+    );
 
     configure(&cluster, &mock, "required = true\n");
     cluster.cxi(&["job", "release", "2"]).done();
@@ -148,7 +167,11 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     }
     full();
     let said = cluster.reserve("3", "n[1-2]");
-    assert!(said.code == 7 && said.err.starts_with("error: cannot reserve 4"), "{}", said.err);
+    assert!(
+        said.code == 7 && said.err.starts_with("error: cannot reserve 4"),
+        "{}",
+        said.err
+    );
     // No node has begun, so nobody has to confirm.
     assert_eq!(cluster.cxi(&["job", "release", "3"]).code, 8);
     cluster.reserve("4", "n[1-2]").done();
@@ -168,7 +191,11 @@ fn a_job_that_is_reserved_again_keeps_what_it_has() {
         .inject(Fault::status(400).on(Endpoint::GetJob).times(1));
     let said = cluster.reserve("1", "n[1-2]");
     let warning = "warning: job 1 keeps the reservation that it has: cannot reserve 4";
-    assert!(said.code == 0 && said.err.starts_with(warning), "{}", said.err);
+    assert!(
+        said.code == 0 && said.err.starts_with(warning),
+        "{}",
+        said.err
+    );
     node.prolog("1").done();
     assert_eq!(of_collectives(&node, "1", &[]), before);
 }
@@ -221,7 +248,12 @@ fn what_cannot_be_released_is_for_the_sweep() {
     assert_eq!(mock.manager.state().jobs.len(), 3);
     refuse();
     let said = cluster.cxi(&release);
-    assert!(said.err.starts_with("warning: cannot release the reservation of job "), "{}", said.err);
+    assert!(
+        said.err
+            .starts_with("warning: cannot release the reservation of job "),
+        "{}",
+        said.err
+    );
     cluster.cxi(&release);
     let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha-3"]);
