@@ -196,11 +196,6 @@ impl MockFabricManager {
         self.shared.api().journal()
     }
 
-    /// Forgets the requests so far.
-    pub fn clear_journal(&self) {
-        self.shared.api().clear_journal();
-    }
-
     /// Checks that nothing is left.
     ///
     /// # Errors

@@ -8,11 +8,9 @@ pub const NID_BITS: u32 = 20;
 /// Bits of an address below the NIC's.
 pub const ENDPOINT_DEFINED_BITS: u32 = 12;
 /// Bits of a portal index that travel beside the address.
-pub const INDEX_EXT_BITS: u32 = 5;
+const INDEX_EXT_BITS: u32 = 5;
 /// Bits of the number of a multicast tree.
 pub const MULTICAST_ID_BITS: u32 = 13;
-/// Bits of PID and portal index together.
-pub const ENDPOINT_BITS: u32 = ENDPOINT_DEFINED_BITS + INDEX_EXT_BITS;
 
 /// A destination: NIC address, PID and the upper bits of the portal index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,8 +13,7 @@ mod target;
 mod transmit;
 
 pub use address::{
-    ENDPOINT_BITS, ENDPOINT_DEFINED_BITS, FabricAddress, INDEX_EXT_BITS, MULTICAST_ID_BITS,
-    MatchId, NID_BITS, StateChange,
+    ENDPOINT_DEFINED_BITS, FabricAddress, MULTICAST_ID_BITS, MatchId, NID_BITS, StateChange,
 };
 pub use codes::{
     AtomicOp, AtomicType, Class, CompareOp, CqOp, CtOp, DmaOp, EventSize, EventType, List,

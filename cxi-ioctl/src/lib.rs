@@ -49,7 +49,7 @@ pub use errno::{Errno, UnknownErrno};
 pub use list::{LIST_HEADROOM, LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list};
 pub use lni_form::{LniAllocForm, LniForm, eq_adjust_reserved_fc};
 pub use lpr::svc_get_lpr;
-pub use mapping::{Mapping, SLOT_SIZE};
+pub use mapping::Mapping;
 pub use memory::DeviceMemory;
 pub use opcode::{Handler, Opcode, OpcodeInfo, Privilege, RequestLen};
 pub use owned::{atu_map, atu_update_md, ct_alloc, ct_wb_update, eq_alloc, eq_resize};

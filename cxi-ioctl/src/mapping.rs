@@ -14,7 +14,7 @@ use crate::Errno;
 use crate::memory::page_size;
 
 /// Bytes of one command slot of a command queue.
-pub const SLOT_SIZE: usize = 64;
+const SLOT_SIZE: usize = 64;
 
 const WORD: usize = size_of::<u64>();
 

@@ -73,29 +73,6 @@ impl DeviceMemory {
         self.words.len()
     }
 
-    /// Reads a byte.
-    ///
-    /// # Errors
-    ///
-    /// ERANGE if the offset is outside the memory.
-    pub fn read_u8(&self, offset: usize) -> Result<u8, Errno> {
-        let mut byte = [0];
-        read(&self.words, offset, &mut byte)?;
-        Ok(u8::from_ne_bytes(byte))
-    }
-
-    /// Reads the 32-bit word at `offset` atomically.
-    ///
-    /// # Errors
-    ///
-    /// EINVAL if the offset is not a multiple of four, ERANGE if it is outside the memory.
-    pub fn read_u32(&self, offset: usize) -> Result<u32, Errno> {
-        let mut bytes = [0; 4];
-        aligned(offset, bytes.len())?;
-        read(&self.words, offset, &mut bytes)?;
-        Ok(u32::from_ne_bytes(bytes))
-    }
-
     /// Reads the 64-bit word at `offset` atomically.
     ///
     /// # Errors
@@ -103,26 +80,6 @@ impl DeviceMemory {
     /// EINVAL if the offset is not a multiple of eight, ERANGE if it is outside the memory.
     pub fn read_u64(&self, offset: usize) -> Result<u64, Errno> {
         Ok(self.words.at(offset)?.load(Ordering::Acquire))
-    }
-
-    /// Writes a byte.
-    ///
-    /// # Errors
-    ///
-    /// As [`DeviceMemory::read_u8`].
-    pub fn write_u8(&self, offset: usize, value: u8) -> Result<(), Errno> {
-        write(&self.words, offset, &[value])
-    }
-
-    /// Writes the 32-bit word at `offset` atomically.
-    ///
-    /// # Errors
-    ///
-    /// As [`DeviceMemory::read_u32`].
-    pub fn write_u32(&self, offset: usize, value: u32) -> Result<(), Errno> {
-        let bytes = value.to_ne_bytes();
-        aligned(offset, bytes.len())?;
-        write(&self.words, offset, &bytes)
     }
 
     /// Writes the 64-bit word at `offset` atomically.
@@ -192,23 +149,8 @@ pub fn write_at(address: u64, bytes: &[u8]) -> Result<(), Errno> {
     write(&words, offset, bytes).map_err(|_| Errno::EFAULT)
 }
 
-/// Atomically writes an aligned 64-bit word of a live [`DeviceMemory`] of this process; see
-/// [`write_at`]. This is how a counter is written back.
-///
-/// # Errors
-///
-/// EFAULT if the word is not inside a `DeviceMemory`, EINVAL if it is not aligned.
-pub fn write_u64_at(address: u64, value: u64) -> Result<(), Errno> {
-    let (words, offset) = find(address)?;
-    aligned(offset, WORD)?;
-    let word = words.word(offset / WORD).map_err(|_| Errno::EFAULT)?;
-    word.store(value, Ordering::Release);
-    Ok(())
-}
-
 /// The size of a page in bytes.
-#[must_use]
-pub fn page_size() -> usize {
+pub(crate) fn page_size() -> usize {
     nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
         .ok()
         .flatten()
@@ -231,14 +173,6 @@ fn find(address: u64) -> Result<(Arc<Words>, usize), Errno> {
     }
     // The clone keeps the memory mapped after the lock is released.
     Ok((Arc::clone(words), offset))
-}
-
-fn aligned(offset: usize, align: usize) -> Result<(), Errno> {
-    if offset.is_multiple_of(align) {
-        Ok(())
-    } else {
-        Err(Errno::EINVAL)
-    }
 }
 
 /// Which word, and which of its bytes, for each part of a range; ERANGE if it is not inside.

@@ -112,7 +112,7 @@ pub use nic::{Nic, Wake};
 pub use node::MockNode;
 pub use snapshot::{
     AccessSnapshot, HeldSnapshot, Inconsistency, NicSnapshot, NodeSnapshot, RxProfileSnapshot,
-    SNAPSHOT_VERSION, ServiceSnapshot, SnapshotError, SnapshotHeader, TxProfileSnapshot,
+    ServiceSnapshot, SnapshotError, SnapshotHeader, TxProfileSnapshot,
 };
 pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,

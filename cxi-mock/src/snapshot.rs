@@ -8,7 +8,7 @@ use crate::data_path::Wire;
 use crate::{LoadError, MockNode, Nic, NicConfig};
 
 /// Format of the snapshots that this version writes and reads.
-pub const SNAPSHOT_VERSION: u32 = 1;
+const SNAPSHOT_VERSION: u32 = 1;
 
 /// The persistent state of a node.
 ///
@@ -27,7 +27,7 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NodeSnapshot {
-    /// Format, [`SNAPSHOT_VERSION`].
+    /// Format.
     pub version: u32,
     /// The NICs in order.
     pub nics: Vec<NicSnapshot>,

@@ -10,8 +10,7 @@ use cxi_ioctl::abi::service::{
 };
 use cxi_ioctl::{DriverRelease, Errno, fetch_list};
 use cxi_mock::{
-    Inconsistency, MockNode, Nic, NicSnapshot, NodeSnapshot, SNAPSHOT_VERSION, SnapshotError,
-    SnapshotHeader,
+    Inconsistency, MockNode, Nic, NicSnapshot, NodeSnapshot, SnapshotError, SnapshotHeader,
 };
 
 /// A NIC with services of all kinds.
@@ -95,14 +94,9 @@ fn leaked_pools_stay_leaked() {
 #[test]
 fn another_version_is_told_from_a_broken_file() {
     let mut snapshot = MockNode::from_nics(vec![busy(DriverRelease::Main)]).snapshot();
-    snapshot.version = SNAPSHOT_VERSION + 1;
+    snapshot.version += 1;
     let error = MockNode::restore(&snapshot).unwrap_err();
-    assert_eq!(
-        error,
-        SnapshotError::Version {
-            found: SNAPSHOT_VERSION + 1
-        }
-    );
+    assert_eq!(error, SnapshotError::Version { found: 2 });
     assert_eq!(
         error.to_string(),
         "the snapshot has format 2: this version reads format 1"

@@ -48,13 +48,6 @@ fn words_are_checked() {
     let _alone = alone();
     let memory = DeviceMemory::new(8).unwrap();
     let end = memory.len();
-    memory.write_u32(4, 0x0102_0304).unwrap();
-    assert_eq!(memory.read_u32(4), Ok(0x0102_0304));
-    assert_eq!(memory.read_u8(4), Ok(0x0102_0304_u32.to_ne_bytes()[0]));
-    memory.write_u8(end - 1, 9).unwrap();
-    assert_eq!(memory.read_u8(end - 1), Ok(9));
-    assert_eq!(memory.read_u8(end), Err(Errno::ERANGE));
-    assert_eq!(memory.read_u32(2), Err(Errno::EINVAL));
     memory.write_u64(8, 0x1122_3344_5566_7788).unwrap();
     assert_eq!(memory.read_u64(8), Ok(0x1122_3344_5566_7788));
     assert_eq!(memory.read_u64(16), Ok(0));
@@ -62,8 +55,8 @@ fn words_are_checked() {
     assert_eq!(memory.read_u64(end), Err(Errno::ERANGE));
     assert_eq!(memory.copy_in(end - 1, &[1, 2]), Err(Errno::ERANGE));
     assert_eq!(
-        memory.read_u8(end - 1),
-        Ok(9),
+        memory.read_u64(end - 8),
+        Ok(0),
         "a refused copy writes nothing"
     );
     assert_eq!(memory.copy_out(usize::MAX, &mut [0; 2]), Err(Errno::ERANGE));
@@ -76,16 +69,13 @@ fn only_live_memory_is_reached_by_address() {
     let memory = DeviceMemory::new(8).unwrap();
     let (start, end) = (memory.address(), memory.address() + memory.len() as u64);
     write_at(start + 3, &[1, 2, 3]).unwrap();
-    write_u64_at(start + 8, 77).unwrap();
     let mut bytes = [0; 8];
     read_at(start, &mut bytes).unwrap();
     assert_eq!(bytes, [0, 0, 0, 1, 2, 3, 0, 0]);
-    assert_eq!(memory.read_u64(8), Ok(77));
-    assert_eq!(write_u64_at(start + 4, 1), Err(Errno::EINVAL));
     assert_eq!(read_at(0, &mut bytes), Err(Errno::EFAULT));
     assert_eq!(write_at(u64::MAX, &[1]), Err(Errno::EFAULT));
     assert_eq!(write_at(end - 1, &[5, 5]), Err(Errno::EFAULT));
-    assert_eq!(memory.read_u8(memory.len() - 1), Ok(0));
+    assert_eq!(memory.read_u64(memory.len() - 8), Ok(0));
     drop(memory);
     assert_eq!(find(start).map(|found| found.1), Err(Errno::EFAULT));
 }
@@ -116,8 +106,10 @@ fn bytes_written_by_two_threads_do_not_disturb_each_other() {
             let memory = &memory;
             scope.spawn(move || {
                 for value in 0..=255 {
-                    memory.write_u8(lane, value).unwrap();
-                    assert_eq!(memory.read_u8(lane), Ok(value));
+                    let mut back = [0];
+                    memory.copy_in(lane, &[value]).unwrap();
+                    memory.copy_out(lane, &mut back).unwrap();
+                    assert_eq!(back, [value]);
                 }
             });
         }

@@ -365,15 +365,3 @@ fn resource_types_index_the_limits() {
         assert_eq!(found.fields, expected);
     }
 }
-
-#[test]
-fn a_counter_is_read_by_its_bits() {
-    let counter = abi::counter::CtWriteback {
-        bits: 1 << 63 | 0x55 << 48 | 0xFFFF_0000_0001,
-    };
-    assert_eq!(
-        (counter.success(), counter.failure()),
-        (0xFFFF_0000_0001, 0x55)
-    );
-    assert!(counter.written_back());
-}

@@ -113,17 +113,6 @@ impl IdSet {
         self.change_range(&range, |word, mask| word | mask);
     }
 
-    /// Removes all ids of a range.
-    pub fn remove_range(&mut self, range: RangeInclusive<u16>) {
-        self.change_range(&range, |word, mask| word & !mask);
-    }
-
-    /// Whether all ids of a range are in the set; true for an empty range.
-    #[must_use]
-    pub fn contains_range(&self, range: &RangeInclusive<u16>) -> bool {
-        masks(range).all(|(index, mask)| self.words.get(index).copied().unwrap_or(0) & mask == mask)
-    }
-
     /// Changes the words of a range, as far as they are there.
     fn change_range(&mut self, range: &RangeInclusive<u16>, change: impl Fn(u64, u64) -> u64) {
         for (index, mask) in masks(range) {
@@ -161,8 +150,7 @@ impl IdSet {
     }
 
     /// The smallest id that is at least `id` and not in the set.
-    #[must_use]
-    pub fn next_gap_from(&self, id: u16) -> Option<u16> {
+    fn next_gap_from(&self, id: u16) -> Option<u16> {
         self.find_from(id, |word| !word).or_else(|| {
             let behind = u16::try_from(self.words.len() * 64).ok()?;
             Some(behind.max(id))

@@ -8,7 +8,7 @@ use crate::environment::SlingshotEnv;
 use cxi::{DeviceId, ServiceId, Vni};
 
 /// The index of the VNI that Mercury uses if a key does not name one.
-pub const DEFAULT_VNI_INDEX: usize = 1;
+const DEFAULT_VNI_INDEX: usize = 1;
 
 /// `svc_id:vni[:idx]`: the service and VNI that a process uses, each either given or looked up in
 /// `SLINGSHOT_*`.

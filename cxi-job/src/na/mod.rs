@@ -25,10 +25,10 @@ use std::str::FromStr;
 
 use cxi::DeviceId;
 
-pub use key::{AuthKey, AuthKeyRange, DEFAULT_VNI_INDEX};
+pub use key::{AuthKey, AuthKeyRange};
 
 /// The largest port id: to the NIC 511 means any, for which Mercury writes 0.
-pub const MAX_PID: u16 = 510;
+const MAX_PID: u16 = 510;
 
 const PREFIX: &str = "ofi+cxi";
 

@@ -2,16 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd, CtWriteback};
 use cxi_ioctl::{DeviceMemory, Mapping, ct_alloc, ct_wb_update};
 
 use super::object::{Object, Window, closable, device_memory};
 use super::{Lni, LniInner};
 use crate::Resource;
 use crate::error::Result;
-
-const SUCCESS_BITS: u32 = 48;
-const FAILURE_BITS: u32 = 7;
 
 /// The value of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +23,12 @@ pub struct CounterValue {
 }
 
 impl From<u64> for CounterValue {
-    fn from(word: u64) -> Self {
-        let failure = (word >> SUCCESS_BITS) & ((1 << FAILURE_BITS) - 1);
+    fn from(bits: u64) -> Self {
+        let word = CtWriteback { bits };
         Self {
-            success: word & ((1 << SUCCESS_BITS) - 1),
-            failure: u8::try_from(failure).unwrap_or(u8::MAX),
-            written_back: word >> 63 == 1,
+            success: word.success(),
+            failure: word.failure(),
+            written_back: word.written_back(),
         }
     }
 }
