@@ -4,7 +4,7 @@ use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReas
 
 use crate::landing::{Landing, keeps_header};
 use crate::packet::{Body, Data, Packet, Reply, Request};
-use crate::portal::{Entry, Key, PortalState};
+use crate::portal::{Entry, PortalState};
 use crate::{Engine, PortalOptions, atomic, request_header};
 
 /// Where the answer to a request goes.
@@ -69,6 +69,7 @@ impl Engine {
         let life = back.life.wrapping_sub(last.life).cast_signed();
         let age = back.sequence.wrapping_sub(last.sequence).cast_signed();
         if (life, age) == (0, 0) {
+            self.telemetry.repetitions += 1;
             self.send_reply(back, reply);
         }
         (life, age) <= (0, 0)
@@ -102,17 +103,20 @@ impl Engine {
     fn arrive(&mut self, back: Return, request: &Request, data: Data) {
         self.telemetry.requests += 1;
         self.telemetry.restricted_packets += u64::from(request.is_restricted());
+        self.telemetry.small_messages += u64::from(request.small);
         self.telemetry.flush_requests += u64::from(request.flags.contains(DmaFlags::FLUSH));
         let accepted = self.accept(back, request);
-        match &accepted {
-            Err(ReturnCode::VNI_NOT_FOUND) => self.telemetry.unknown_vnis += 1,
-            Err(ReturnCode::PTLTE_NOT_FOUND) => self.telemetry.unknown_portals += 1,
-            _ => self.telemetry.commands[usize::from(request.op.0 & 15)] += 1,
+        let unknown = [ReturnCode::VNI_NOT_FOUND, ReturnCode::PTLTE_NOT_FOUND];
+        if !accepted.as_ref().is_err_and(|code| unknown.contains(code)) {
+            self.telemetry.commands.add(request.op.0);
         }
         match accepted {
-            Ok(landing) => self.move_data(landing, data),
+            Ok(landing) => {
+                self.telemetry.accepted.add(request.op.0);
+                self.move_data(landing, data);
+            }
             Err(code) => {
-                self.telemetry.refused += 1;
+                self.telemetry.refusals.add(code.0);
                 let reply = Reply::refusal(code);
                 self.observe((back.to, self.settings.nid), request, &reply);
                 self.reply(back, reply);
@@ -147,7 +151,10 @@ impl Engine {
         {
             return Err(self.disable(number, StateReason::FC_EQ_FULL));
         }
-        if !portal.has(PortalOptions::IS_MATCHING) {
+        let pool = portal.config.pool;
+        if portal.has(PortalOptions::IS_MATCHING) {
+            self.telemetry.element(pool).requests += 1;
+        } else {
             self.telemetry.fast_path_hits += 1;
         }
         let Some((list, place)) = find(portal, request) else {
@@ -165,13 +172,14 @@ impl Engine {
                 .get(config.eq)
                 .is_some_and(super::event_queue::Events::is_full)
         {
+            self.telemetry.queue_full += 1;
             return Err(ReturnCode::ENTRY_NOT_FOUND);
         }
         if let Err(code) = check(&entry, list, config.options, request) {
             self.count_failure(&entry);
             return Err(code);
         }
-        if keeps_header(list, &entry) && !self.pools.take(config.pool) {
+        if keeps_header(list, &entry) && !self.pools.take(pool) {
             return self.no_header(back, number, request);
         }
         self.use_entry(back, request, (number, list, place))
@@ -208,6 +216,11 @@ impl Engine {
         } else {
             remote_offset
         };
+        let counts = self.telemetry.element(pool);
+        counts.truncated += u64::from(room < wanted(list, request).into());
+        if options.contains(PortalOptions::IS_MATCHING) {
+            counts.match_entry(request, list, entry);
+        }
         let mut landing = Landing {
             back,
             request: *request,
@@ -254,10 +267,10 @@ impl Engine {
                 .find(0, |key| !key.allows(request.op))
                 .is_some();
         if forbids {
-            ReturnCode::OP_VIOLATION
-        } else {
-            ReturnCode::ENTRY_NOT_FOUND
+            return ReturnCode::OP_VIOLATION;
         }
+        self.telemetry.no_match += 1;
+        ReturnCode::ENTRY_NOT_FOUND
     }
 
     fn disable(&mut self, number: u16, reason: StateReason) -> ReturnCode {
@@ -297,6 +310,15 @@ pub(crate) fn carried(request: &Request) -> u32 {
     }
 }
 
+/// Bytes that a request takes of a buffer: on a priority list, a rendezvous put the whole message.
+fn wanted(list: List, request: &Request) -> u32 {
+    if list == List::PRIORITY {
+        request.length
+    } else {
+        carried(request)
+    }
+}
+
 /// The offset that a request asks for. That of a rendezvous put may be the source's.
 pub(crate) fn offset(options: PortalOptions, request: &Request) -> u64 {
     let of_source =
@@ -316,21 +338,15 @@ fn find(portal: &PortalState, request: &Request) -> Option<(List, usize)> {
         List::OVERFLOW
     };
     let matching = portal.has(PortalOptions::IS_MATCHING);
-    let labels = Key::labels(request.match_bits, request.initiator);
+    let label = (request.match_bits, request.initiator.0);
     let offset = offset(portal.config.options, request);
     [List::PRIORITY, second].into_iter().find_map(|list| {
         let entries = &portal.lists[usize::from(list.0)];
-        // A rendezvous put takes its whole length of a buffer on a priority list.
-        let len = if list == List::PRIORITY {
-            request.length
-        } else {
-            carried(request)
-        };
-        let len = u64::from(len) + u64::from(request_header::len(list, request));
+        let len = u64::from(wanted(list, request)) + u64::from(request_header::len(list, request));
         let mut from = 0;
         loop {
             let place = if matching {
-                entries.find_labelled(from, &labels, |key| {
+                entries.find_labelled(from, label, |key| {
                     key.matches(request.match_bits, request.initiator) && key.allows(request.op)
                 })?
             } else {
@@ -355,11 +371,7 @@ fn check(
     request: &Request,
 ) -> Result<(), ReturnCode> {
     let offset = offset(options, request);
-    let len = if list == List::PRIORITY {
-        request.length
-    } else {
-        carried(request)
-    };
+    let len = wanted(list, request);
     if !entry.managed() && u64::from(len) > entry.room(offset) {
         return Err(ReturnCode::OP_VIOLATION);
     }

@@ -352,6 +352,7 @@ impl Engine {
         };
         let byte = fetched.byte;
         let slots = if byte.0 == 0 { 1 } else { byte.slots() };
+        self.telemetry.command(byte);
         let done = if byte.0 == 0 {
             Ok(())
         } else if number >= FIRST_TARGET {
@@ -361,6 +362,9 @@ impl Engine {
         };
         if let Err(code) = done {
             return self.fail(number, byte, code);
+        }
+        if byte.0 != 0 {
+            self.telemetry.command_ended(number, ReturnCode::OK);
         }
         if let Some(queue) = self.queues.table.get_mut(number) {
             queue.advance(u32::try_from(slots).unwrap_or(0));
@@ -372,6 +376,7 @@ impl Engine {
         let Some(queue) = self.queues.table.get_mut(number).filter(|it| !it.stopped) else {
             return;
         };
+        self.telemetry.command_ended(number, code);
         let event = CommandFailure {
             cq_id: number % FIRST_TARGET,
             is_target: number >= FIRST_TARGET,

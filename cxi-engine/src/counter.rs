@@ -6,7 +6,7 @@ use cxi_hw::{CtCommand, CtOp, CtWriteback, EventType};
 
 use crate::event_queue::Events;
 use crate::table::Table;
-use crate::telemetry::EVENT_TYPES;
+use crate::telemetry::{Counts, EVENT_TYPES};
 use crate::{Counter, CounterDoorbell, Effect, Observer};
 
 /// Successes have 48 bits.
@@ -47,7 +47,9 @@ pub(crate) struct Signals {
     pub(crate) effects: Vec<Effect>,
     pub(crate) observer: Option<Box<dyn Observer>>,
     /// Events that were written, by type.
-    pub(crate) written: [u64; EVENT_TYPES],
+    pub(crate) written: Counts<EVENT_TYPES>,
+    /// Stores to doorbells of counters.
+    pub(crate) doorbells: u64,
     /// Triggered commands that are due, in order of arrival.
     pub(crate) fired: VecDeque<Triggered>,
     arrivals: u64,
@@ -114,7 +116,9 @@ impl Signals {
             return;
         };
         let stored = events.post(event, &mut self.effects);
-        self.written[usize::from(event_type(event).0)] += u64::from(stored);
+        if stored {
+            self.written.add(event_type(event).0);
+        }
         if let Some(observer) = &mut self.observer {
             observer.event(eq, event, !stored);
         }
@@ -136,6 +140,7 @@ impl Signals {
         let Some(counter) = self.counters.get_mut(ct) else {
             return;
         };
+        self.doorbells += 1;
         match doorbell {
             CounterDoorbell::AddSuccess => counter.add(value & SUCCESS_MASK, 0),
             CounterDoorbell::AddFailure => counter.add(0, value & MAX_FAILURE),

@@ -323,15 +323,6 @@ impl Engine {
     pub fn has_effects(&self) -> bool {
         !self.signals.effects.is_empty()
     }
-
-    /// What happened so far.
-    #[must_use]
-    pub fn telemetry(&self) -> Telemetry {
-        Telemetry {
-            events: self.signals.written,
-            ..self.telemetry
-        }
-    }
 }
 
 impl Drop for Engine {

@@ -209,6 +209,7 @@ impl Engine {
             let Some(retry) = retry.filter(|retry| retry.due <= now) else {
                 continue;
             };
+            self.telemetry.timeouts += 1;
             retry.due = now + RETRY_TICKS;
             retry.tries += 1;
             if retry.tries > MAX_TRIES {
@@ -219,6 +220,7 @@ impl Engine {
         }
         let worked = !again.is_empty() || !lost.is_empty();
         for packet in again {
+            self.telemetry.retries += 1;
             self.send(packet);
         }
         for packet in lost {

@@ -109,6 +109,7 @@ impl Engine {
             queue.busy = true;
             queue.pending += 1;
         }
+        self.telemetry.high_rate_commands += u64::from(operation.high_rate);
         let pid_bits = self.settings.pid_bits;
         let restricted = common.flags.contains(DmaFlags::RESTRICTED);
         let eager = if common.op == DmaOp::RENDEZVOUS_PUT {
@@ -146,6 +147,7 @@ impl Engine {
         let data = match data {
             Ok(data) => data,
             Err(code) => {
+                self.telemetry.sources_refused.add(code.0);
                 let reply = Reply::error(code);
                 self.observe((self.settings.nid, common.dfa.nid()), &request, &reply);
                 self.complete(&operation, &reply);

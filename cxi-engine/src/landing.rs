@@ -187,7 +187,10 @@ impl Engine {
         let code = moved.err().unwrap_or(ReturnCode::OK);
         self.signal(landing, code);
         let reply = match moved {
-            Err(code) => Reply::refusal(code),
+            Err(code) => {
+                self.telemetry.refusals.add(code.0);
+                Reply::refusal(code)
+            }
             Ok(()) => Reply {
                 code,
                 mlength: landing.mlength,

@@ -5,6 +5,7 @@ mod arrival;
 mod atomic;
 mod command_queue;
 mod counter;
+mod counter_names;
 mod directory;
 mod dma;
 mod engine;
@@ -47,4 +48,4 @@ pub use object::{
 pub use observe::{ObservedOperation, Observer};
 pub use seam::{ClientMemory, CommandPages, CounterPages, Effect, EventPages, MemoryFault};
 pub use snapshot::{EntrySnapshot, PortalSnapshot, UnexpectedSnapshot};
-pub use telemetry::Telemetry;
+pub use telemetry::{Counts, ElementTelemetry, EntryCounts, Outcomes, Telemetry};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{EntryPool, PoolLimits, Settings};
+use crate::{EntryCounts, EntryPool, PoolLimits, Settings};
 
 /// A pool and what is in use of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,20 +38,25 @@ impl Store {
         self.pools.get(&pool).map_or(0, |pool| pool.used)
     }
 
+    fn counts(&self) -> EntryCounts {
+        let mut counts = EntryCounts {
+            total: self.total,
+            shared: self.total,
+            ..EntryCounts::default()
+        };
+        for Pool { limits, used } in self.pools.values() {
+            counts.allocated += used;
+            counts.shared = counts.shared.saturating_sub(limits.reserved);
+            counts.shared_allocated += used.saturating_sub(limits.reserved);
+        }
+        counts
+    }
+
     fn take(&mut self, number: u8) -> bool {
         let pool = *self.pool(number);
-        let (reserved, shared) = self
-            .pools
-            .values()
-            .fold((0_u32, 0_u32), |(all, shared), it| {
-                let reserved = it.limits.reserved;
-                (
-                    all + u32::from(reserved),
-                    shared + u32::from(it.used.saturating_sub(reserved)),
-                )
-            });
+        let counts = self.counts();
         let of_reserve = pool.used < pool.limits.reserved;
-        let room = shared < u32::from(self.total).saturating_sub(reserved);
+        let room = counts.shared_allocated < counts.shared;
         let granted = pool.used < pool.limits.max && (of_reserve || room);
         if granted {
             self.pool(number).used += 1;
@@ -86,6 +91,10 @@ impl Pools {
 
     pub(crate) fn limit(&mut self, pool: EntryPool, limits: PoolLimits) {
         self.element(pool).pool(pool.pool).limits = limits;
+    }
+
+    pub(crate) fn entries(&self, element: usize) -> EntryCounts {
+        self.elements[element % 4].counts()
     }
 
     pub(crate) fn used(&self, pool: EntryPool) -> u16 {

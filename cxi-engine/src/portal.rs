@@ -51,11 +51,6 @@ impl Key {
             && (self.id ^ initiator.0) & self.id_mask == 0
     }
 
-    /// Labels of the entries that may match a message, beside those without one.
-    pub(crate) fn labels(match_bits: u64, initiator: MatchId) -> [Label; 2] {
-        [(match_bits, Some(initiator.0)), (match_bits, None)]
-    }
-
     /// The first unexpected message from a place on that fits; any does without `matching`.
     pub(crate) fn find_unexpected(
         &self,
@@ -65,7 +60,7 @@ impl Key {
     ) -> Option<usize> {
         let fits = |(bits, initiator): &HeaderKey| !matching || self.matches(*bits, *initiator);
         if matching && self.ignore_bits == 0 {
-            list.find_labelled(from, &[(self.match_bits, None)], fits)
+            list.find_labelled(from, (self.match_bits, self.id), fits)
         } else {
             list.find(from, fits)
         }
@@ -82,12 +77,12 @@ impl Key {
 }
 
 impl Labelled for Key {
-    fn label(&self) -> Option<Label> {
-        match (self.ignore_bits, self.id_mask) {
-            (0, u32::MAX) => Some((self.match_bits, Some(self.id))),
-            (0, 0) => Some((self.match_bits, None)),
-            _ => None,
-        }
+    fn mask(&self) -> Label {
+        (!self.ignore_bits, self.id_mask)
+    }
+
+    fn label(&self) -> Label {
+        (self.match_bits, self.id)
     }
 }
 
@@ -146,6 +141,10 @@ impl Entry {
                 return true;
             }
         }
+        self.used_once()
+    }
+
+    pub(crate) fn used_once(&self) -> bool {
         self.flags.contains(TargetFlags::USE_ONCE)
     }
 }
@@ -177,8 +176,12 @@ pub(crate) type HeaderKey = (u64, MatchId);
 
 impl Labelled for HeaderKey {
     /// Whoever looks for messages of one initiator may look for those of any.
-    fn label(&self) -> Option<Label> {
-        Some((self.0, None))
+    fn mask(&self) -> Label {
+        (u64::MAX, 0)
+    }
+
+    fn label(&self) -> Label {
+        (self.0, 0)
     }
 }
 
@@ -259,6 +262,7 @@ impl Engine {
         let Some(portal) = self.portals.table.get_mut(number) else {
             return;
         };
+        self.telemetry.state_changes.add(reason.0);
         portal.state = state;
         portal.drops = u32::from(state == PtlteState::DISABLED && self.settings.counts_first_drop);
         let change = StateChange {

@@ -5,12 +5,12 @@ use cxi_hw::{
     RendezvousUserPtr, TargetFlags, TargetLong,
 };
 
-use crate::Engine;
 use crate::flight::{Operation, Owner, Report};
 use crate::landing::{Landing, describe};
 use crate::packet::{Data, Reply, Request};
 use crate::portal::{self, Entry, Header};
 use crate::translation::Access;
+use crate::{Engine, Portal};
 
 /// A rendezvous put that has found its buffer.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,8 @@ impl Engine {
         let Some(portal) = self.portals.table.get(rest.number) else {
             return;
         };
-        let (eq, rgid, generation) = (portal.config.eq, portal.config.rgid, portal.generation);
+        let generation = portal.generation;
+        let Portal { eq, rgid, pool, .. } = portal.config;
         let pid_bits = self.settings.pid_bits;
         let request = rest.request;
         let pid = request.initiator.pid(pid_bits);
@@ -102,6 +103,7 @@ impl Engine {
         if !issued {
             return;
         }
+        self.telemetry.element(pool).offloaded += 1;
         let whole = u64::from(request.length).min(rest.room);
         let length = whole.saturating_sub(rest.eager.into());
         let mut report_flags = DmaFlags::empty();

@@ -36,8 +36,18 @@ impl Engine {
                 self.post_header(number, &header, found, false);
             }
             if once {
-                return;
+                break;
             }
+        }
+        let found = from > 0;
+        let counts = if delete {
+            &mut self.telemetry.deletions
+        } else {
+            &mut self.telemetry.searches
+        };
+        counts.add(found);
+        if once && found {
+            return;
         }
         let Some(portal) = self.portals.table.get(number) else {
             return;

@@ -15,7 +15,7 @@ pub(crate) struct Sequence<K, V> {
     first: usize,
     live: usize,
     /// None while there are few.
-    index: Option<Index>,
+    index: Option<Index<K>>,
 }
 
 impl<K, V> Default for Sequence<K, V> {
@@ -39,15 +39,15 @@ impl<K: Labelled, V> Sequence<K, V> {
         let place = self.keys.len();
         if place >= WALKED {
             let index = self.index.get_or_insert_with(|| {
-                let mut index = Index::default();
+                let mut index = Index::new();
                 for (place, key) in self.keys.iter().enumerate() {
                     if let Some(key) = key {
-                        index.push(key.label(), place);
+                        index.push(*key, place);
                     }
                 }
                 index
             });
-            index.push(key.label(), place);
+            index.push(key, place);
         }
         self.keys.push(Some(key));
         self.values.push(Some(value));
@@ -65,17 +65,15 @@ impl<K: Labelled, V> Sequence<K, V> {
         Some(from + found)
     }
 
-    /// The same where only keys with one of these labels, or with none, can fit.
+    /// The same where only keys can fit whose label is this one in the bits of their mask.
     pub(crate) fn find_labelled(
         &self,
         from: usize,
-        labels: &[Label],
-        mut fits: impl FnMut(&K) -> bool,
+        label: Label,
+        fits: impl FnMut(&K) -> bool,
     ) -> Option<usize> {
         match &self.index {
-            Some(index) => index.find(from, labels, |place| {
-                self.keys[place].as_ref().is_some_and(&mut fits)
-            }),
+            Some(index) => index.find(from, label, &self.keys, fits),
             None => self.find(from, fits),
         }
     }
@@ -92,7 +90,7 @@ impl<K: Labelled, V> Sequence<K, V> {
         let value = self.values.get_mut(place)?.take()?;
         let key = self.keys[place].take();
         if let (Some(index), Some(key)) = (&mut self.index, key) {
-            index.remove(key.label(), place);
+            index.remove(key, place);
         }
         self.live -= 1;
         if place == self.first {

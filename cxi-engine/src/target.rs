@@ -86,6 +86,7 @@ impl Engine {
             }
             portal.state = state;
         }
+        let pool = portal.config.pool;
         let change = StateChange {
             state: portal.state,
             reason: StateReason::default(),
@@ -96,20 +97,35 @@ impl Engine {
         } else {
             ReturnCode::OK
         };
+        self.telemetry.element(pool).states.add(!refused);
         self.post_state_change(number, change, command.current_addr, code);
         Ok(())
     }
 
     fn append(&mut self, command: &TargetCommand) {
-        let number = command.ptlte_index;
-        let pid_bits = self.settings.pid_bits;
-        let Some(portal) = self.portals.table.get_mut(number) else {
+        let Some(portal) = self.portals.table.get(command.ptlte_index) else {
             return;
         };
+        let pool = portal.config.pool;
+        let linked = self.link(command);
+        let code = linked.err().unwrap_or(ReturnCode::OK);
+        self.telemetry.append(pool, code);
+        let quiet = command.flags.contains(TargetFlags::EVENT_LINK_DISABLE);
+        if linked.is_err() || linked == Ok(true) && !quiet {
+            self.post_link(command, code);
+        }
+    }
+
+    /// Adds an entry to its list. Says whether unexpected messages have left anything of it.
+    fn link(&mut self, command: &TargetCommand) -> Result<bool, ReturnCode> {
+        let number = command.ptlte_index;
+        let pid_bits = self.settings.pid_bits;
+        let portal = self.portals.table.get_mut(number);
+        let portal = portal.ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
         let list = usize::from(command.ptl_list.0);
         let priority = command.ptl_list == List::PRIORITY;
         if priority && portal.state == PtlteState::SOFTWARE_MANAGED {
-            return self.post_link(command, ReturnCode::PTLTE_SW_MANAGED);
+            return Err(ReturnCode::PTLTE_SW_MANAGED);
         }
         if command.restart_seq {
             portal.closed[list] = false;
@@ -120,26 +136,24 @@ impl Engine {
                 && portal.state == PtlteState::ENABLED
                 && portal.has(PortalOptions::EN_SW_HW_ST_CHNG);
             if !hands_over {
-                return self.post_link(command, ReturnCode::NO_SPACE);
+                return Err(ReturnCode::NO_SPACE);
             }
             let reason = StateReason::SM_APPEND_FAIL;
             self.change_state(number, PtlteState::SOFTWARE_MANAGED, reason);
-            return self.post_link(command, ReturnCode::PTLTE_SW_MANAGED);
+            return Err(ReturnCode::PTLTE_SW_MANAGED);
         }
         let key = Key::new(command, portal.config.options, pid_bits);
         let pool = portal.config.pool;
         let mut entry = Entry::new(command);
         if priority && self.claim_unexpected(number, &key, &mut entry) {
             self.pools.give(pool, 1);
-            return;
+            return Ok(false);
         }
         if let Some(portal) = self.portals.table.get_mut(number) {
             portal.lists[list].tidy();
             portal.lists[list].push(key, entry);
         }
-        if !command.flags.contains(TargetFlags::EVENT_LINK_DISABLE) {
-            self.post_link(command, ReturnCode::OK);
-        }
+        Ok(true)
     }
 
     fn post_link(&mut self, command: &TargetCommand, return_code: ReturnCode) {
@@ -272,7 +286,9 @@ impl Engine {
         };
         let config = portal.config;
         let entries = &mut portal.lists[usize::from(list.0)];
-        if let Some(entry) = entries.remove_first(|entry| entry.buffer_id == command.buffer_id) {
+        let found = entries.remove_first(|entry| entry.buffer_id == command.buffer_id);
+        self.telemetry.unlinks.add(found.is_some());
+        if let Some(entry) = found {
             self.pools.give(config.pool, 1);
             return self.post_unlink(number, list, &entry, false);
         }

@@ -162,10 +162,7 @@ fn telemetry_counts_events_by_type_and_requests_by_operation() {
     rig.store(TXQ, &[&command.encode()]);
     rig.engine.run_until_idle();
     let after = rig.engine.telemetry();
-    let events = |kind: EventType| {
-        let at = usize::from(kind.0);
-        after.events[at] - before.events[at]
-    };
+    let events = |kind: EventType| after.events[kind.0] - before.events[kind.0];
     let counted = [
         events(EventType::PUT),
         events(EventType::GET),
@@ -174,7 +171,9 @@ fn telemetry_counts_events_by_type_and_requests_by_operation() {
     ];
     // No entry takes the get.
     assert_eq!(counted, [2, 0, 4, 1]);
-    let commands = |op: DmaOp| after.commands[usize::from(op.0)];
+    let commands = |op: DmaOp| after.commands[op.0];
     assert_eq!((commands(DmaOp::PUT), commands(DmaOp::GET)), (2, 1));
-    assert_eq!((after.unknown_portals, after.unknown_vnis), (1, 1));
+    let refused = |code: ReturnCode| after.refusals[code.0];
+    let missing = [ReturnCode::PTLTE_NOT_FOUND, ReturnCode::VNI_NOT_FOUND];
+    assert_eq!(missing.map(refused), [1, 1]);
 }

@@ -41,16 +41,22 @@ pub(crate) fn all() -> [Series; 12] {
         Series::new("engine/message of 64 bytes, 10,000 entries", || {
             put(64, 10_000)
         }),
+        Series::new("engine/message of 64 bytes, 10,000 wildcards", || {
+            again(Program::with_wildcards(64, 10_000))
+        }),
         Series::new("job/allocate + release, 1 NIC", || job(1)),
         Series::new("job/allocate + release, 4 NICs", || job(4)).with_threads(),
         Series::new("job/allocate + release, 8 NICs", || job(8)).with_threads(),
     ]
 }
 
+fn put(bytes: u32, entries: u16) -> Result<Act> {
+    again(Program::new(bytes, entries))
+}
+
 // What the other series return, too.
 #[allow(clippy::unnecessary_wraps)]
-fn put(bytes: u32, entries: u16) -> Result<Act> {
-    let mut program = Program::new(bytes, entries);
+fn again(mut program: Program) -> Result<Act> {
     Ok(Box::new(move || program.put()))
 }
 

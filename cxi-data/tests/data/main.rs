@@ -9,3 +9,4 @@ mod lists;
 mod messages;
 mod queues;
 mod scene;
+mod telemetry;

@@ -4,7 +4,7 @@ use cxi::lni::{EventQueueOptions, LeList};
 use cxi_data::{
     Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, Target, TargetFlags,
 };
-use cxi_mock::{MockNode, NicConfig};
+use cxi_mock::{MockNode, NicConfig, Telemetry};
 
 use crate::common::{Process, device, service};
 
@@ -45,6 +45,11 @@ impl Scene {
     /// Has the NIC do all its work.
     pub(crate) fn run(&self) {
         self.node.nics()[0].run_until_idle();
+    }
+
+    /// The NIC's telemetry.
+    pub(crate) fn telemetry(&self) -> Telemetry {
+        self.node.nics()[0].telemetry()
     }
 
     /// A buffer of the second process, exposed on its priority list.

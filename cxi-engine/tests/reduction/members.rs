@@ -1,6 +1,7 @@
 //! Who gets what is sent to a tree.
 
 use cxi_engine::{Fabric, MulticastTree};
+use cxi_hw::ReturnCode;
 use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
 
 use crate::network::{TREE, member, received, send};
@@ -106,8 +107,9 @@ fn another_vni_is_out_of_reach() {
     send(&mut nics[0], 0, &order(1));
     let reached: Vec<_> = nics.iter_mut().map(|nic| received(nic).len()).collect();
     assert_eq!(reached, [0, 1, 0, 0]);
-    assert_eq!(nics[2].engine.telemetry().unknown_vnis, 1);
-    assert_eq!(nics[3].engine.telemetry().unknown_portals, 1);
+    let refused = |nic: usize, code: ReturnCode| nics[nic].engine.telemetry().refusals[code.0];
+    assert_eq!(refused(2, ReturnCode::VNI_NOT_FOUND), 1);
+    assert_eq!(refused(3, ReturnCode::PTLTE_NOT_FOUND), 1);
 }
 
 #[test]
