@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi_job::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport};
+use cxi_job::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes as the gateway represents them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +135,7 @@ pub(crate) struct Gateway {
     url: String,
     user: Option<User>,
     token: Option<String>,
+    pub(crate) patience: Patience,
 }
 
 impl fmt::Debug for Gateway {
@@ -156,6 +154,7 @@ impl Gateway {
             url: url.trim_end_matches('/').to_owned(),
             user: None,
             token: None,
+            patience: Patience::default(),
         }
     }
 
@@ -166,29 +165,42 @@ impl Gateway {
         });
     }
 
-    /// Values of the keys from `from` up to, without, `to`, in order, as many as come at once.
+    /// The first values of the keys from `from` up to, without, `to`, in order. If the answer is lost,
+    /// it asks again, for half as many: a connection may break down under a long one.
     pub(crate) fn range(
         &mut self,
         from: &Bytes,
         to: &Bytes,
-        limit: u32,
+        limit: &mut u32,
     ) -> Result<Range, GatewayError> {
-        let limit = limit.to_string();
-        let body = json!({"key": from, "range_end": to, "limit": limit});
-        self.ask("kv/range", &body)
+        let is_lost = |error: &GatewayError| matches!(error, GatewayError::Lost { .. });
+        let patience = self.patience;
+        patience.retry(is_lost, |timeout| {
+            let body = json!({"key": from, "range_end": to, "limit": limit.to_string()});
+            let page = self.ask("kv/range", &body, timeout);
+            if page.is_err() {
+                *limit = (*limit / 2).max(1);
+            }
+            page
+        })
     }
 
-    /// Puts all keys if all conditions hold; returns whether they did.
-    pub(crate) fn put_if(
+    /// Puts all keys, and removes those from one up to, without, another, if all conditions hold;
+    /// returns whether they did.
+    pub(crate) fn write_if(
         &mut self,
         compare: &[Compare],
         puts: &[(Bytes, Bytes)],
+        removed: Option<&(Bytes, Bytes)>,
     ) -> Result<bool, GatewayError> {
-        let puts: Vec<_> = puts
+        let puts = puts
             .iter()
-            .map(|(key, value)| json!({"requestPut": {"key": key, "value": value}}))
-            .collect();
-        let outcome: Outcome = self.ask("kv/txn", &json!({"compare": compare, "success": puts}))?;
+            .map(|(key, value)| json!({"requestPut": {"key": key, "value": value}}));
+        let removed =
+            removed.map(|(from, to)| json!({"requestDeleteRange": {"key": from, "range_end": to}}));
+        let all: Vec<_> = puts.chain(removed).collect();
+        let body = json!({"compare": compare, "success": all});
+        let outcome: Outcome = self.ask("kv/txn", &body, self.patience.attempt)?;
         Ok(outcome.succeeded)
     }
 
@@ -197,6 +209,7 @@ impl Gateway {
         &mut self,
         what: &str,
         body: &serde_json::Value,
+        timeout: Duration,
     ) -> Result<T, GatewayError> {
         let mut fresh = false;
         loop {
@@ -204,11 +217,11 @@ impl Gateway {
                 && let Some(User { name, password }) = &self.user
             {
                 let user = json!({"name": name, "password": password});
-                let answer = self.post("auth/authenticate", &user)?;
+                let answer = self.post("auth/authenticate", &user, timeout)?;
                 self.token = Some(self.read::<Token>("auth/authenticate", &answer)?.token);
                 fresh = true;
             }
-            let answer = self.post(what, body)?;
+            let answer = self.post(what, body, timeout)?;
             if answer.status == 401 && self.token.take().is_some() && !fresh {
                 continue;
             }
@@ -216,7 +229,12 @@ impl Gateway {
         }
     }
 
-    fn post(&self, what: &str, body: &serde_json::Value) -> Result<HttpAnswer, GatewayError> {
+    fn post(
+        &self,
+        what: &str,
+        body: &serde_json::Value,
+        timeout: Duration,
+    ) -> Result<HttpAnswer, GatewayError> {
         let url = || self.url.clone();
         if !["http://", "https://"]
             .iter()
@@ -226,7 +244,7 @@ impl Gateway {
         }
         let (place, body) = (format!("{}/v3/{what}", self.url), body.to_string());
         let request = HttpRequest::post(&place, self.token.as_deref(), &body);
-        let answer = self.transport.send(&request, PATIENCE);
+        let answer = self.transport.send(&request, timeout);
         answer.map_err(|error| {
             let (url, reason) = (url(), error.to_string());
             match error {

@@ -3,14 +3,16 @@
 //! `PREFIX/epoch` is the highest epoch that has written, `PREFIX/events/N` the record of event N,
 //! numbers with twenty digits, so that they are in order.
 
-use cxi_job::fabric::HttpTransport;
+use cxi_job::fabric::{HttpTransport, Patience};
 use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
 
-/// Records that are read in one request. One may name all nodes of a large machine, and an answer has
-/// 16 MiB at most.
-const PAGE: u32 = 50;
+/// Bytes that one request reads if there are so many, roughly: enough that a long log takes few requests.
+const PAGE: usize = 1 << 20;
+/// Records that the first request asks for; further ones as many as [`PAGE`] says. One record may name
+/// all nodes of a large machine.
+const FIRST: u32 = 16;
 
 /// The log of a VNI pool in etcd.
 #[derive(Debug)]
@@ -39,6 +41,14 @@ impl EtcdLog {
         self
     }
 
+    /// How long a read is tried again, 20 s unless set, and how long one request may take. A write is
+    /// one request: see [`AppendError::Unknown`].
+    #[must_use]
+    pub const fn patience(mut self, patience: Patience) -> Self {
+        self.gateway.patience = patience;
+        self
+    }
+
     fn key(&self, sequence: u64) -> Bytes {
         Bytes::of(&format!("{}/events/{}", self.prefix, digits(sequence)))
     }
@@ -52,7 +62,7 @@ impl EtcdLog {
         let key = self.epoch_key();
         let mut end = key.clone();
         end.0.push(0);
-        let found = self.gateway.range(&key, &end, 1)?.kvs;
+        let found = self.gateway.range(&key, &end, &mut 1)?.kvs;
         let value = found.first().map(|it| String::from_utf8_lossy(&it.value.0));
         Ok(value.and_then(|value| value.parse().ok()))
     }
@@ -74,7 +84,11 @@ impl EtcdLog {
             (self.key(sequence), Bytes(value)),
             (self.epoch_key(), Bytes::of(&digits(epoch))),
         ];
-        self.gateway.put_if(&compare, &puts).map_err(failed)
+        let before = (self.key(0), self.key(sequence));
+        let removed = record.is_beginning().then_some(&before);
+        self.gateway
+            .write_if(&compare, &puts, removed)
+            .map_err(failed)
     }
 }
 
@@ -83,11 +97,17 @@ impl EventLog for EtcdLog {
         let unreadable = |error: GatewayError| LogError(error.into());
         let end = Bytes::of(&format!("{}/events0", self.prefix));
         let mut records: Vec<Record> = Vec::new();
-        let mut last = after;
+        let (mut last, mut limit) = (after, FIRST);
         loop {
             let from = self.key(last.saturating_add(1));
-            let page = self.gateway.range(&from, &end, PAGE);
+            let page = self.gateway.range(&from, &end, &mut limit);
             let page = page.map_err(unreadable)?;
+            let size: usize = page.kvs.iter().map(|found| found.value.0.len()).sum();
+            if size < PAGE / 2 {
+                limit = limit.saturating_mul(2);
+            } else if size > PAGE {
+                limit = (limit / 2).max(1);
+            }
             for found in &page.kvs {
                 let record: Record = serde_json::from_slice(&found.value.0).map_err(|error| {
                     let prefix = &self.prefix;

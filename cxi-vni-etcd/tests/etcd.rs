@@ -1,18 +1,22 @@
 //! The log in a real etcd, where there is one.
 
+mod proxy;
 mod server;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cxi_job::JobId;
 use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Identity};
-use cxi_job::pool::log::{EventLog as _, Record, SharedPool, check};
-use cxi_job::pool::{Change, Event};
+use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Identity, Patience};
+use cxi_job::pool::log::{AppendError, EventLog as _, Record, SharedPool, check};
+use cxi_job::pool::{Change, Event, Timestamp, VniPool, VniRequest};
 use cxi_vni_etcd::EtcdLog;
+use proxy::Proxy;
 use server::{Etcd, PATIENCE, at, config, http, skip};
 use tempfile::TempDir;
 
@@ -127,6 +131,64 @@ fn a_long_log_is_read_whole() {
     }
     assert_eq!(log.load(0).unwrap(), records);
     assert_eq!(log.load(1004).unwrap(), records[1004..]);
+    // Each answer that is longer than 20 pieces is cut off, and shorter ones now and then.
+    let network = Proxy::start(etcd.address(), 20);
+    let patience = Patience {
+        pause: Duration::from_millis(1),
+        ..Patience::default()
+    };
+    let mut far = EtcdLog::new(http(), &network.url(), "/long/").patience(patience);
+    assert_eq!(far.load(0).unwrap(), records);
+    assert!(network.cuts() > 3, "{} cuts", network.cuts());
+}
+
+/// Nothing is left of what a log no longer begins with.
+#[test]
+fn a_saved_pool_replaces_the_events_before_it() {
+    let Some(etcd) = Etcd::start() else { return };
+    let log = || EtcdLog::new(http(), &etcd.url(), "/pool/");
+    let mut pool = SharedPool::open(log(), config(), "one", 1, at(0)).unwrap();
+    let other = SharedPool::open(log(), config(), "two", 2, at(0)).unwrap();
+    let late = pool.save(at(1)).unwrap_err();
+    assert!(late.is_deposed(), "{late}");
+    assert_eq!(log().load(0).unwrap().len(), 2);
+    let mut pool = other;
+    pool.save(at(1)).unwrap();
+    let records = log().load(0).unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!((records[0].epoch, records[0].event.sequence), (2, 3));
+}
+
+/// etcd takes 1.5 MiB at once.
+#[test]
+fn pools_of_ten_thousand_jobs_can_be_saved() {
+    let Some(etcd) = Etcd::start() else { return };
+    let mut log = EtcdLog::new(http(), &etcd.url(), "/large/");
+    let mut save = |jobs: u16| {
+        let mut pool = VniPool::new(config()).unwrap();
+        for number in 0..jobs {
+            let job = JobId::new(&format!("ƒ3WqKL{number:05}")).unwrap();
+            let _ = pool
+                .reserve(&job, &VniRequest::vnis(1), Timestamp::now())
+                .unwrap();
+        }
+        let mut pool = pool.snapshot();
+        pool.sequence = 0;
+        let saved = Record {
+            epoch: 0,
+            writer: "one".to_owned(),
+            event: VniPool::restore(pool).unwrap().save(at(1)).unwrap(),
+        };
+        log.append(&saved)
+            .map(|()| assert_eq!(log.load(0).unwrap(), [saved]))
+    };
+    let error = save(12_000).unwrap_err();
+    assert!(matches!(error, AppendError::Failed(_)), "{error}");
+    assert!(
+        error.to_string().contains("request is too large"),
+        "{error}"
+    );
+    save(10_000).unwrap();
 }
 
 /// Somebody else wrote there, or the server lies: the first page comes again and again.
@@ -170,8 +232,13 @@ fn a_log_that_is_not_in_order_is_an_error() {
 
 #[test]
 fn a_server_that_is_not_there_is_an_error_with_its_address() {
+    let patience = Patience {
+        deadline: Duration::from_millis(200),
+        ..Patience::default()
+    };
     for url in ["http://127.0.0.1:9", "https://127.0.0.1:9", "nonsense"] {
-        let error = SharedPool::open(EtcdLog::new(http(), url, "/x"), config(), "one", 0, at(0));
+        let log = EtcdLog::new(http(), url, "/x").patience(patience);
+        let error = SharedPool::open(log, config(), "one", 0, at(0));
         let text = error.unwrap_err().to_string();
         assert!(text.contains(&format!("etcd at {url} ")), "{text}");
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cxi_job::IdSet;
-use cxi_job::pool::{Change, PoolConfig, Timestamp, VniPool};
+use cxi_job::pool::{PoolConfig, Timestamp, VniPool};
 use serde::Serialize;
 
 use super::file::{PoolFiles, lock, replace};
@@ -32,11 +32,11 @@ pub(super) fn run(
         Some(lock(arguments)?)
     };
     let events = log::read(from)?;
-    let first = events.first().map(|event| &event.change);
+    let first = events.first().and_then(|event| event.change.config());
     let config = match (vnis, first) {
         (Some(vnis), _) => PoolConfig::new(vnis.clone()),
-        (None, Some(Change::Reconfigured { config })) => config.clone(),
-        (None, _) => {
+        (None, Some(config)) => config.clone(),
+        (None, None) => {
             return Err(Failure::bad_input(format!(
                 "{}: the log does not begin with the configuration of the pool",
                 from.display()

@@ -33,6 +33,32 @@ impl Default for Patience {
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+impl Patience {
+    /// Tries until an attempt, which gets its timeout, succeeds or fails for good, or until the
+    /// deadline.
+    ///
+    /// # Errors
+    /// The error of the last attempt; one that is temporary says that the deadline has passed.
+    pub fn retry<T, E>(
+        &self,
+        is_temporary: impl Fn(&E) -> bool,
+        mut attempt: impl FnMut(Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let start = Instant::now();
+        let left = || self.deadline.saturating_sub(start.elapsed());
+        let mut pause = self.pause;
+        loop {
+            let outcome = attempt(self.attempt.min(left()));
+            match &outcome {
+                Err(error) if is_temporary(error) && left() > pause => {}
+                _ => return outcome,
+            }
+            thread::sleep(pause);
+            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
 /// A request, and the statuses besides 2xx that count as its answer.
 pub(super) struct Call<'a> {
     pub(super) action: &'a str,
@@ -64,13 +90,6 @@ pub(super) trait Authority {
     fn forget(&self) -> bool;
 }
 
-/// Whether to try again.
-enum Outcome {
-    Answer(HttpAnswer),
-    Again(Problem),
-    Failed(Problem),
-}
-
 impl Call<'_> {
     /// Repeats the request until it is answered.
     pub(super) fn make(
@@ -79,29 +98,19 @@ impl Call<'_> {
         authority: &dyn Authority,
         patience: &Patience,
     ) -> Result<HttpAnswer, FabricError> {
-        let start = Instant::now();
-        let mut pause = patience.pause;
         let mut renewed = false;
-        loop {
-            let left = patience.deadline.saturating_sub(start.elapsed());
-            let timeout = patience.attempt.min(left);
-            let problem = match self.attempt(transport, authority, &mut renewed, timeout) {
-                Outcome::Answer(answer) => return Ok(answer),
-                Outcome::Failed(problem) => return Err(FabricError::new(self.action, problem)),
-                Outcome::Again(problem) => problem,
+        let answer = patience.retry(Problem::is_temporary, |timeout| {
+            self.attempt(transport, authority, &mut renewed, timeout)
+        });
+        answer.map_err(|problem| {
+            let problem = if problem.is_temporary() {
+                let (after, last) = (patience.deadline, Box::new(problem));
+                Problem::Deadline { after, last }
+            } else {
+                problem
             };
-            let left = patience.deadline.saturating_sub(start.elapsed());
-            if left <= pause {
-                let last = Box::new(problem);
-                let after = patience.deadline;
-                return Err(FabricError::new(
-                    self.action,
-                    Problem::Deadline { after, last },
-                ));
-            }
-            thread::sleep(pause);
-            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
-        }
+            FabricError::new(self.action, problem)
+        })
     }
 
     fn attempt(
@@ -110,11 +119,8 @@ impl Call<'_> {
         authority: &dyn Authority,
         renewed: &mut bool,
         timeout: Duration,
-    ) -> Outcome {
-        let authorization = match authority.authorization(timeout) {
-            Ok(authorization) => authorization,
-            Err(problem) => return judge(problem),
-        };
+    ) -> Result<HttpAnswer, Problem> {
+        let authorization = authority.authorization(timeout)?;
         let body = self.body.as_ref().map(Value::to_string);
         let request = HttpRequest {
             method: self.method,
@@ -123,25 +129,16 @@ impl Call<'_> {
             content_type: "application/json",
             body: body.as_deref(),
         };
-        match transport.send(&request, timeout) {
-            Err(error) => judge(error.into()),
-            Ok(answer) if matches!(answer.status, 200..=299) => Outcome::Answer(answer),
-            Ok(answer) if self.also.contains(&answer.status) => Outcome::Answer(answer),
-            // The token may have expired: another one is requested, once.
-            Ok(answer) if matches!(answer.status, 401 | 403) && !*renewed && authority.forget() => {
-                *renewed = true;
-                self.attempt(transport, authority, renewed, timeout)
-            }
-            Ok(answer) => judge(refusal(&answer)),
+        let answer = transport.send(&request, timeout)?;
+        if matches!(answer.status, 200..=299) || self.also.contains(&answer.status) {
+            return Ok(answer);
         }
-    }
-}
-
-fn judge(problem: Problem) -> Outcome {
-    if problem.is_temporary() {
-        Outcome::Again(problem)
-    } else {
-        Outcome::Failed(problem)
+        // The token may have expired: another one is requested, once.
+        if matches!(answer.status, 401 | 403) && !*renewed && authority.forget() {
+            *renewed = true;
+            return self.attempt(transport, authority, renewed, timeout);
+        }
+        Err(refusal(&answer))
     }
 }
 

@@ -57,6 +57,7 @@ impl State {
             }
             Change::Observed { node, vnis } => self.observe(node, vnis, at),
             Change::Reconfigured { config } => self.configure(config.clone())?,
+            Change::Saved { pool } => *self = Self::restore((**pool).clone())?,
         }
         Ok(())
     }

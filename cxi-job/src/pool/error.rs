@@ -215,6 +215,9 @@ pub enum PoolError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] PoolConfigError),
+    /// A saved pool cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
 }
 
 /// Why a log cannot be replayed.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Allotment, PoolConfig};
+use super::{Allotment, PoolConfig, Snapshot};
 use crate::{IdSet, JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
@@ -60,7 +60,7 @@ impl std::ops::Add<Duration> for Timestamp {
 ///
 /// Every method of [`VniPool`](super::VniPool) that changes something returns one; the same events
 /// in the same order make the same pool. They are numbered from 1 without gaps, so that a missing
-/// or duplicated event is noticed.
+/// or duplicated event is noticed. Only [`Change::Saved`] needs none before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -164,6 +164,23 @@ pub enum Change {
         /// The new one.
         config: PoolConfig,
     },
+    /// Nothing changed. A log may begin with this event: it stands for all before it.
+    Saved {
+        /// The pool after the event before.
+        pool: Box<Snapshot>,
+    },
+}
+
+impl Change {
+    /// The configuration after this change, if a log may begin with it.
+    #[must_use]
+    pub const fn config(&self) -> Option<&PoolConfig> {
+        match self {
+            Self::Reconfigured { config } => Some(config),
+            Self::Saved { pool } => Some(&pool.config),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Change {
@@ -199,6 +216,7 @@ impl fmt::Display for Change {
             Self::StrayReleased { vni } => write!(f, "operator releases VNI {vni}"),
             Self::Observed { node, vnis } => write!(f, "node {node} shows {}", vnis.bracketed()),
             Self::Reconfigured { .. } => f.write_str("change the configuration"),
+            Self::Saved { .. } => f.write_str("save the pool"),
         }
     }
 }

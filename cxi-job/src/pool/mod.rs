@@ -155,14 +155,19 @@ impl VniPool {
         Ok(taken)
     }
 
-    /// Applies one event of a log.
+    /// Applies one event of a log: the next one, or a later one that has saved the pool.
     ///
     /// # Errors
     /// [`PoolError`]: the event contradicts the state, which is left unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
-        let expected = self.sequence.saturating_add(1);
-        if event.sequence != expected {
-            let found = event.sequence;
+        let found = event.sequence;
+        let next = self.sequence.saturating_add(1);
+        let expected = match &event.change {
+            Change::Saved { pool } if found == pool.sequence.saturating_add(1) => found.max(next),
+            Change::Saved { pool } => pool.sequence.saturating_add(1),
+            _ => next,
+        };
+        if found != expected {
             return Err(PoolError::OutOfSequence { expected, found });
         }
         self.state.apply(event)?;
@@ -307,6 +312,15 @@ impl VniPool {
     pub fn record_config(&mut self, now: Timestamp) -> Result<Event, PoolError> {
         let config = self.state.config.clone();
         self.commit(Change::Reconfigured { config }, now)
+    }
+
+    /// Returns the pool as an event, with which its log may begin from now on.
+    ///
+    /// # Errors
+    /// None for a pool made by this library.
+    pub fn save(&mut self, now: Timestamp) -> Result<Event, PoolError> {
+        let pool = Box::new(self.snapshot());
+        self.commit(Change::Saved { pool }, now)
     }
 
     fn commit(&mut self, change: Change, at: Timestamp) -> Result<Event, PoolError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::apply::well_formed;
-use super::state::{Owner, State};
+use super::state::State;
 use super::{Holding, PoolConfig, SnapshotError, Stray, Timestamp, VniPool};
 use crate::{JobId, TenantName};
 use cxi::Vni;
@@ -93,13 +93,22 @@ impl VniPool {
     /// [`SnapshotError`]: the snapshot has an unknown version, its configuration cannot be used, or
     /// a VNI occurs in it twice.
     pub fn restore(snapshot: Snapshot) -> Result<Self, SnapshotError> {
+        let sequence = snapshot.sequence;
+        let state = State::restore(snapshot)?;
+        Ok(Self { state, sequence })
+    }
+}
+
+impl State {
+    /// The state in a snapshot.
+    pub(super) fn restore(snapshot: Snapshot) -> Result<Self, SnapshotError> {
         if snapshot.version != Snapshot::VERSION {
             return Err(SnapshotError::Version {
                 found: snapshot.version,
                 known: Snapshot::VERSION,
             });
         }
-        let mut state = State::new(snapshot.config)?;
+        let mut state = Self::new(snapshot.config)?;
         for cursor in snapshot.cursors {
             if let Some(partition) = state
                 .partitions
@@ -109,7 +118,7 @@ impl VniPool {
                 partition.next = cursor.next;
             }
         }
-        let vacant = |state: &State, vni: Vni| match state.owners.get(&vni.get()) {
+        let vacant = |state: &Self, vni: Vni| match state.owners.get(&vni.get()) {
             None => Ok(()),
             Some(_) => Err(SnapshotError::Repeated { vni }),
         };
@@ -130,12 +139,8 @@ impl VniPool {
         }
         for (vni, since) in snapshot.resting {
             vacant(&state, vni)?;
-            state.own(vni.get(), Owner::Resting(since));
-            state.resting.insert((since, vni.get()));
+            state.set_resting(vni.get(), since);
         }
-        Ok(Self {
-            state,
-            sequence: snapshot.sequence,
-        })
+        Ok(state)
     }
 }

@@ -268,7 +268,7 @@ impl State {
         }
     }
 
-    fn set_resting(&mut self, id: u16, since: Timestamp) {
+    pub(super) fn set_resting(&mut self, id: u16, since: Timestamp) {
         self.own(id, Owner::Resting(since));
         self.resting.insert((since, id));
     }

@@ -1,5 +1,7 @@
 //! A network that cuts connections, and may be down.
 
+#![allow(dead_code, reason = "each test uses some of it")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -14,7 +14,8 @@ const JOBS: usize = 20;
 /// empty, under the number that it gets, or the same log again for a number that it had before.
 ///
 /// It covers order and gaps, two writers at once, a leader that was paused and wakes up, answers
-/// that are lost before and after the record was written, and a leader whose clock is behind.
+/// that are lost before and after the record was written, a leader whose clock is behind, and
+/// writers that are behind the beginning of a log.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -25,7 +26,8 @@ pub fn check<L: EventLog + Send>(mut open: impl FnMut(u32) -> L) -> Result<(), B
         a_lost_message(open(number), open(number), lost)?;
     }
     a_clock_behind(open(4), open(4))?;
-    two_at_once(open(5), open(5))
+    two_at_once(open(5), open(5))?;
+    a_beginning(open(6), open(6), open(6))
 }
 
 fn expect(holds: bool, what: &str) -> Result<(), BoxError> {
@@ -202,5 +204,33 @@ fn two_at_once<L: EventLog + Send>(one: L, other: L) -> Result<(), BoxError> {
     expect(
         vnis.len() == 2 * JOBS,
         "two writers at once gave a VNI to two jobs",
+    )
+}
+
+fn a_beginning<L: EventLog>(one: L, behind: L, mut late: L) -> Result<(), BoxError> {
+    let mut one = SharedPool::open(one, config()?, "one", 0, at(0))?;
+    let mut behind = SharedPool::open(behind, config()?, "behind", 0, at(0))?;
+    let first = reserve(&mut one, "1", at(1))?;
+    one.save(at(2))?;
+    let saved = late.load(2)?;
+    expect(
+        matches!(&saved[..], [saved] if saved.is_beginning()),
+        "a saved pool is not in the log",
+    )?;
+    for sequence in [1, 2, 3, 5] {
+        expect(
+            moved(&late.append(&record(0, "late", sequence)?)),
+            "a log that begins with event 3 took another one than event 4",
+        )?;
+    }
+    let second = reserve(&mut behind, "2", at(3))?;
+    expect(
+        first != second,
+        "a writer behind the beginning gave a VNI to a second job",
+    )?;
+    let late = SharedPool::open(late, config()?, "late", 0, at(4))?;
+    expect(
+        late.pool() == behind.pool(),
+        "what a log begins with is not the pool that was saved",
     )
 }

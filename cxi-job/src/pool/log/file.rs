@@ -15,7 +15,8 @@ use super::{AppendError, EventLog, LogError, Record};
 /// How much of the log's end is read first: usually only the latest changes are needed.
 const END: u64 = 1 << 14;
 
-/// A log in a file, for processes of one machine. Each access holds the file's lock (`flock`).
+/// A log in a file, for processes of one machine. Each access holds the file's lock (`flock`). It keeps
+/// what is before a beginning, but does not read it.
 #[derive(Debug)]
 pub struct FileLog {
     file: File,
@@ -96,7 +97,12 @@ impl FileLog {
                     reached = true;
                     break;
                 }
+                let begins = record.is_beginning();
                 records.push(record);
+                if begins {
+                    reached = true;
+                    break;
+                }
             }
             if reached {
                 records.reverse();

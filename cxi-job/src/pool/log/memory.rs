@@ -37,6 +37,9 @@ impl EventLog for MemoryLog {
         if last.map_or(0, |last| last.event.sequence) + 1 != record.event.sequence {
             return Err(AppendError::Moved);
         }
+        if record.is_beginning() {
+            records.clear();
+        }
         records.push(record.clone());
         Ok(())
     }

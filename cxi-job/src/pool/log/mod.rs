@@ -9,6 +9,9 @@
 //! `FileLog` (feature `file-log`) one for processes of one machine; [`check`] finds out whether
 //! another one does it right. [`SharedPool`] is a pool on such a log.
 //!
+//! A log does not grow without bound: each so many changes, a [`SharedPool`] appends the whole pool,
+//! and a store may remove what is before that.
+//!
 //! Allocations never expire. A store with leases must not keep events under one: when a controller
 //! dies, services with its VNIs live on on the nodes.
 
@@ -24,7 +27,7 @@ pub use file::FileLog;
 pub use memory::MemoryLog;
 pub use shared::{ChangeError, OpenError, SharedPool};
 
-use super::Event;
+use super::{Change, Event};
 
 /// An event with who logged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,10 +54,21 @@ const fn is_zero(epoch: &u64) -> bool {
     *epoch == 0
 }
 
+impl Record {
+    /// Whether the records before this one are no longer needed.
+    #[must_use]
+    pub const fn is_beginning(&self) -> bool {
+        matches!(self.event.change, Change::Saved { .. })
+    }
+}
+
 /// Where the events of a pool are stored, in order and without gaps.
+///
+/// With a record that [is a beginning](Record::is_beginning), or at any time later, a log may remove
+/// those before it.
 pub trait EventLog {
-    /// Returns all records whose events have a number above `after`, in order. What an append has
-    /// reported as done is among them.
+    /// Returns all records whose events have a number above `after`, in order; those before the last
+    /// beginning may be missing. What an append has reported as done is among them.
     ///
     /// # Errors
     /// [`LogError`]: the log cannot be read.

@@ -1,10 +1,12 @@
 //! A pool on a shared log.
 
 use super::{AppendError, EventLog, LogError, Record};
-use crate::pool::{Change, Event, PoolConfig, PoolError, ReplayError, Timestamp, VniPool};
+use crate::pool::{Event, PoolConfig, PoolError, ReplayError, Timestamp, VniPool};
 
 /// How often a change is tried while others are faster.
 const ATTEMPTS: u32 = 100;
+/// Each so many changes the pool is saved, so that nobody has to read many more.
+const SAVE_EACH: u64 = 5_000;
 
 /// A pool that follows a log, and changes it.
 ///
@@ -125,10 +127,8 @@ impl<L: EventLog> SharedPool<L> {
         now: Timestamp,
     ) -> Result<Self, OpenError> {
         let records = log.load(0)?;
-        let config = match records.first().map(|it| &it.event.change) {
-            Some(Change::Reconfigured { config }) => config.clone(),
-            _ => config,
-        };
+        let first = records.first().and_then(|it| it.event.change.config());
+        let config = first.cloned().unwrap_or(config);
         let mut shared = Self {
             log,
             pool: VniPool::replay(config, &[])?,
@@ -194,6 +194,10 @@ impl<L: EventLog> SharedPool<L> {
                 Ok(()) => {
                     self.seen = (self.epoch, record.event.at.max(self.seen.1));
                     self.pool = next;
+                    if self.pool.sequence().is_multiple_of(SAVE_EACH) {
+                        // If that fails, the log is longer until the next time.
+                        let _ = self.save(now);
+                    }
                     return Ok(result);
                 }
                 Err(AppendError::Moved) => {}
@@ -203,8 +207,17 @@ impl<L: EventLog> SharedPool<L> {
         Err(ChangeError::Contended)
     }
 
+    /// Lets the log begin with the pool as it is. Every 5,000 changes this happens by itself.
+    ///
+    /// # Errors
+    /// As [`SharedPool::change`]; with [`AppendError::Failed`], the pool may be too large for the store.
+    pub fn save(&mut self, now: Timestamp) -> Result<(), ChangeError<PoolError>> {
+        self.change(now, |pool, now| Ok(((), Some(pool.save(now)?))))
+    }
+
     /// Appends a record. If the answer is lost, the log tells: the record stands there, another one
-    /// does, or none, and then it is sent again, as the log takes only one of its number.
+    /// does, or none, and then it is sent again, as the log takes only one of its number. If the log
+    /// begins behind it by now, nobody can tell.
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         let mut outcome = self.log.append(record);
         let mut unknown = false;
@@ -220,7 +233,12 @@ impl<L: EventLog> SharedPool<L> {
             };
             outcome = match found.first() {
                 Some(first) if first == record => Ok(()),
-                Some(_) => Err(AppendError::Moved),
+                Some(first) if first.event.sequence == record.event.sequence => {
+                    Err(AppendError::Moved)
+                }
+                Some(_) => {
+                    return Err(AppendError::Unknown("the log now begins behind it".into()));
+                }
                 None => self.log.append(record),
             };
         }

@@ -44,6 +44,7 @@ pub(super) enum Action {
     OperatorRelease(u8),
     Reconfigure(u8),
     Wait(u8),
+    Save,
 }
 
 pub(super) fn action() -> impl Strategy<Value = Action> {
@@ -62,6 +63,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         1 => job.prop_map(Action::OperatorRelease),
         1 => (0..3_u8).prop_map(Action::Reconfigure),
         3 => any::<u8>().prop_map(Action::Wait),
+        1 => Just(Action::Save),
     ]
 }
 

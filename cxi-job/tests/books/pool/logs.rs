@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cxi_job::JobId;
 use cxi_job::pool::log::{AppendError, EventLog, LogError, MemoryLog, Record, SharedPool, check};
-use cxi_job::pool::{PoolConfig, PoolError, ReserveError, Timestamp, VniRequest};
+use cxi_job::pool::{Change, PoolConfig, PoolError, ReserveError, Timestamp, VniPool, VniRequest};
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -34,6 +34,7 @@ enum Mistake {
     TakesAnyNumber,
     IgnoresEpochs,
     LosesTheFirst,
+    RemovesTheBeginning,
 }
 
 #[derive(Debug)]
@@ -44,6 +45,9 @@ impl EventLog for Wrong {
         let mut records = self.0.load(after)?;
         if self.1 == Mistake::LosesTheFirst && after > 0 && !records.is_empty() {
             records.remove(0);
+        }
+        if self.1 == Mistake::RemovesTheBeginning {
+            records.retain(|record| !record.is_beginning());
         }
         Ok(records)
     }
@@ -59,7 +63,7 @@ impl EventLog for Wrong {
                     .map_or(0, |last| last.epoch)
                     .max(record.epoch);
             }
-            Mistake::LosesTheFirst => {}
+            Mistake::LosesTheFirst | Mistake::RemovesTheBeginning => {}
         }
         self.0.append(&record)
     }
@@ -71,6 +75,10 @@ fn the_check_finds_mistakes() {
         (Mistake::TakesAnyNumber, "an empty log took event 2"),
         (Mistake::IgnoresEpochs, "was not refused behind epoch 2"),
         (Mistake::LosesTheFirst, "load(1) is not event 2"),
+        (
+            Mistake::RemovesTheBeginning,
+            "a saved pool is not in the log",
+        ),
     ] {
         let mut logs = HashMap::<u32, MemoryLog>::new();
         let open = |number| Wrong(logs.entry(number).or_default().clone(), mistake);
@@ -107,4 +115,112 @@ fn a_refusal_leaves_no_trace() {
     assert!(refused.is_err());
     assert_eq!(pool.pool(), &before);
     assert_eq!(log.load(0).unwrap().len(), 1);
+}
+
+/// Makes so many changes that mean nothing.
+fn change<L: EventLog>(pool: &mut SharedPool<L>, count: u32) {
+    for _ in 0..count {
+        pool.change(at(1), |pool, now| {
+            Ok::<_, PoolError>(((), Some(pool.record_config(now)?)))
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_log_begins_anew_after_many_changes() {
+    let log = MemoryLog::new();
+    let open = |name| SharedPool::open(log.clone(), config(), name, 0, at(0)).unwrap();
+    let (mut one, mut behind) = (open("one"), open("behind"));
+    change(&mut one, 4_998);
+    assert_eq!(log.clone().load(0).unwrap().len(), 4_999);
+    change(&mut one, 3);
+    let records = log.clone().load(0).unwrap();
+    let numbers: Vec<_> = records.iter().map(|it| it.event.sequence).collect();
+    assert_eq!(numbers, [5_001, 5_002, 5_003]);
+    assert!(records[0].is_beginning());
+    // One that had read some of it, and one that comes later.
+    change(&mut behind, 1);
+    one.catch_up::<PoolError>().unwrap();
+    assert_eq!(behind.pool(), one.pool());
+    assert_eq!(open("late").pool(), one.pool());
+}
+
+#[test]
+fn a_saved_pool_stands_where_it_was_saved() {
+    let mut pool = VniPool::new(config()).unwrap();
+    let saved = pool.save(at(0)).unwrap();
+    let refused = |pool: &mut VniPool, event, expected: &str| {
+        let before = pool.clone();
+        let error = pool.apply(event).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(*pool, before);
+    };
+    refused(&mut pool, &saved, "expected event number 2, found 1");
+    let mut moved = saved.clone();
+    moved.sequence = 2;
+    refused(&mut pool, &moved, "expected event number 1, found 2");
+    let mut unknown = pool.save(at(0)).unwrap();
+    let Change::Saved { pool: snapshot } = &mut unknown.change else {
+        panic!("{unknown:?}");
+    };
+    snapshot.version = 9;
+    let mut fresh = VniPool::new(config()).unwrap();
+    refused(&mut fresh, &unknown, "snapshot version 9 is unknown");
+}
+
+/// A log whose answer is lost, and that begins anew before anyone looks.
+#[derive(Debug)]
+struct Overtaken(MemoryLog);
+
+impl EventLog for Overtaken {
+    fn load(&mut self, after: u64) -> Result<Vec<Record>, LogError> {
+        self.0.load(after)
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), AppendError> {
+        self.0.append(record)?;
+        let mut other = SharedPool::open(self.0.clone(), config(), "other", 0, at(0)).unwrap();
+        other.save(at(1)).unwrap();
+        Err(AppendError::Unknown("lost".into()))
+    }
+}
+
+#[test]
+fn whether_an_event_before_the_beginning_was_logged_is_not_known() {
+    let log = MemoryLog::new();
+    SharedPool::open(log.clone(), config(), "first", 0, at(0)).unwrap();
+    let mut pool = SharedPool::open(Overtaken(log), config(), "one", 0, at(0)).unwrap();
+    let job = JobId::new("1").unwrap();
+    let mut reserve = || {
+        pool.change(at(1), |pool, now| {
+            let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
+            Ok::<_, ReserveError>((reserved.vnis, reserved.event))
+        })
+    };
+    let error = reserve().unwrap_err().to_string();
+    assert!(error.contains("the log now begins behind it"), "{error}");
+    // The same again finds out.
+    assert_eq!(reserve().unwrap().to_string(), "VNI 1024");
+}
+
+#[cfg(feature = "file-log")]
+#[test]
+fn a_log_in_a_file_is_read_from_its_beginning_and_keeps_the_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let open = || cxi_job::pool::log::FileLog::open(&path).unwrap();
+    let mut pool = SharedPool::open(open(), config(), "one", 0, at(0)).unwrap();
+    change(&mut pool, 300);
+    assert_eq!(open().load(0).unwrap().len(), 301);
+    pool.save(at(1)).unwrap();
+    change(&mut pool, 1);
+    let records = open().load(0).unwrap();
+    assert_eq!(records.len(), 2);
+    assert!(records[0].is_beginning());
+    assert_eq!(open().load(302).unwrap(), records[1..]);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), 303);
+    let again = SharedPool::open(open(), config(), "two", 0, at(2)).unwrap();
+    assert_eq!(again.pool(), pool.pool());
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cxi_job::pool::{
-    Allotment, Event, PoolError, ReserveError, Snapshot, Timestamp, VniPool, VniRequest,
+    Allotment, Change, Event, PoolError, ReserveError, Snapshot, Timestamp, VniPool, VniRequest,
 };
 use cxi_job::{IdSet, JobId, NodeName};
 use proptest::prelude::*;
@@ -177,6 +177,10 @@ impl World {
                 let event = self.pool.reconfigure(config(which), now).unwrap();
                 self.log.extend(event);
             }
+            Action::Save => {
+                let event = self.pool.save(now).unwrap();
+                self.log.push(event);
+            }
             Action::Wait(millis) => self.now = now + Duration::from_millis(millis.into()),
         }
     }
@@ -260,8 +264,12 @@ proptest! {
             states.push((world.log.len(), world.pool.clone()));
         }
         for (length, state) in states {
-            let replayed = VniPool::replay(config(0), &world.log[..length]).unwrap();
-            prop_assert_eq!(replayed, state);
+            let log = &world.log[..length];
+            let saved = log.iter().rposition(|event| matches!(event.change, Change::Saved { .. }));
+            for begin in [0, saved.unwrap_or(0)] {
+                let replayed = VniPool::replay(config(0), &log[begin..]).unwrap();
+                prop_assert_eq!(&replayed, &state);
+            }
         }
     }
 
