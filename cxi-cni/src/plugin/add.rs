@@ -47,6 +47,8 @@ impl Plugin<'_> {
 
     /// Ends what this attachment has from an earlier call, and what containers have that are gone:
     /// the inode of their namespace belongs to this one now, so this pod could use their services.
+    /// It could use those of other programs, too, but whether these are of any use is not known
+    /// here: there must be none.
     fn end_earlier(&self, attachment: &Attachment, netns: u32) -> Result<(), Error> {
         let not_ended = |error: Error| {
             Error::new(
@@ -55,8 +57,15 @@ impl Plugin<'_> {
             )
             .details(error.to_string())
         };
-        // Services of a record that cannot be read are found below.
-        for record in self.records.all()?.into_iter().flatten() {
+        let mut unreadable = Vec::new();
+        for record in self.records.all()? {
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => {
+                    unreadable.push(error.to_string());
+                    continue;
+                }
+            };
             let earlier = record.attachment.container != attachment.container;
             if record.attachment == *attachment || (earlier && record.netns == netns) {
                 self.end(&record.attachment).map_err(not_ended)?;
@@ -70,9 +79,17 @@ impl Plugin<'_> {
         if unknown.is_empty() {
             return Ok(());
         }
-        let options = ReleaseOptions::until(self.config.settings.retry_busy());
-        self.release(&Filter::services(unknown), &options)
-            .map_err(not_ended)
+        let unknown = unknown.iter().map(|(device, service)| {
+            format!(
+                "{device}: service {service}; cxi service destroy -d {device} {service} destroys it"
+            )
+        });
+        let details: Vec<_> = unknown.chain(unreadable).collect();
+        Err(Error::new(
+            Code::Nic,
+            "services that no record names are for this network namespace: expected none",
+        )
+        .details(details.join("\n")))
     }
 
     fn allocate(

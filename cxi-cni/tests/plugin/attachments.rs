@@ -112,8 +112,29 @@ fn what_another_pod_left_with_the_same_inode_goes_first() {
     let pod = pod!();
     let site = Site::new();
     site.add("gone", &pod).unwrap();
-    // Somebody else's, with no record at all, as other programs make them: the list does not say
-    // that the namespace is a member.
+    site.fault("SVC_DESTROY:EBUSY:times=1");
+    let said = refused(site.add("new", &pod), Code::TryAgain);
+    assert!(said.contains("cannot be removed"), "{said}");
+    let site = site.set_cxi("vnis", json!({"source": "static", "vnis": [1025]}));
+    site.add("new", &pod).unwrap();
+    let vnis: Vec<_> = site
+        .services()
+        .iter()
+        .map(|s| s.vnis().to_string())
+        .collect();
+    assert_eq!(vnis, ["1025", "1025"]);
+    assert_eq!(site.records().len(), 1);
+    // The DEL that comes late has nothing to do with the new pod.
+    site.del("gone").unwrap();
+    site.check("new", &pod).unwrap();
+}
+
+/// A pod that could use them does not start, but they may be in use: nothing of them changes.
+#[test]
+fn services_of_other_programs_for_the_namespace_are_left_alone() {
+    let pod = pod!();
+    let site = Site::new();
+    // As other programs make them: the list does not say that the namespace is a member.
     let device = &site.devices()[0];
     let stranger = ServiceSpec::builder()
         .members([])
@@ -133,23 +154,28 @@ fn what_another_pod_left_with_the_same_inode_goes_first() {
         .vni(Vni::new(4000).unwrap());
     let node = Node::from_devices(site.devices());
     node.allocate(&request.build().unwrap()).unwrap();
-    assert_eq!(site.services().len(), 5);
-
-    site.fault("SVC_DESTROY:EBUSY:times=1");
-    let said = refused(site.add("new", &pod), Code::TryAgain);
-    assert!(said.contains("cannot be removed"), "{said}");
-    let site = site.set_cxi("vnis", json!({"source": "static", "vnis": [1025]}));
+    fs::create_dir_all(site.state()).unwrap();
+    let damaged = site.state().join("blue:gone:eth0.json");
+    fs::write(&damaged, "{").unwrap();
+    let before = site.services();
+    let said = refused(site.add("new", &pod), Code::Nic);
+    for (device, service) in [("cxi0", 2), ("cxi0", 3), ("cxi1", 2)] {
+        let named =
+            format!("\n{device}: service {service}; cxi service destroy -d {device} {service} ");
+        assert!(said.contains(&named), "{said}");
+    }
+    assert!(said.contains("blue:gone:eth0.json"), "{said}");
+    assert_eq!(site.services(), before);
+    fs::remove_file(damaged).unwrap();
+    assert_eq!(site.records().len(), 0);
+    for device in site.devices() {
+        for service in device.services().list().unwrap() {
+            if !service.id().is_default() {
+                device.services().destroy(service.id()).unwrap();
+            }
+        }
+    }
     site.add("new", &pod).unwrap();
-    let vnis: Vec<_> = site
-        .services()
-        .iter()
-        .map(|s| s.vnis().to_string())
-        .collect();
-    assert_eq!(vnis, ["1025", "1025"]);
-    assert_eq!(site.records().len(), 1);
-    // The DEL that comes late has nothing to do with the new pod.
-    site.del("gone").unwrap();
-    site.check("new", &pod).unwrap();
 }
 
 #[test]
