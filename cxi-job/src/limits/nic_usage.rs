@@ -125,6 +125,11 @@ impl ServiceUsage {
         self
     }
 
+    /// Whether it is always there, unlike those of jobs.
+    pub(super) const fn is_permanent(&self) -> bool {
+        self.system || self.service.is_default()
+    }
+
     /// What no other service can have: the larger of reservation and use.
     #[must_use]
     pub fn holds(&self, resource: Resource) -> u16 {

@@ -124,7 +124,7 @@ struct Planner<'a> {
 struct Bounds {
     wanted: u32,
     max: u32,
-    /// What would be reserved if no other service held anything.
+    /// What is reserved, unless services that come and go hold it.
     bounded: u32,
     available: u32,
 }
@@ -144,9 +144,22 @@ impl Planner<'_> {
         Bounds {
             wanted,
             max: policy.max.min(bound),
-            bounded: wanted.min(policy.max).min(total),
+            bounded: wanted.min(policy.max).min(self.headroom(resource)),
             available,
         }
+    }
+
+    /// What there always is: all of it, or what is left by the services that are always there.
+    fn headroom(&self, resource: Resource) -> u32 {
+        let held = self.bounding(resource);
+        held.fold(self.nic.totals[resource], |left, service| {
+            left.saturating_sub(service.holds(resource).into())
+        })
+    }
+
+    fn bounding(&self, resource: Resource) -> impl Iterator<Item = &ServiceUsage> {
+        let held = self.subtracted().filter(|_| self.policy.bounds_max());
+        held.filter(move |service| service.is_permanent() && service.holds(resource) > 0)
     }
 
     fn subtracted(&self) -> impl Iterator<Item = &ServiceUsage> {
@@ -244,7 +257,10 @@ impl Planner<'_> {
     }
 
     fn bound_reason(&self, resource: Resource) -> CutReason {
-        if self.policy.get(resource).max < self.nic.totals[resource] {
+        let (max, total) = (self.policy.get(resource).max, self.nic.totals[resource]);
+        if self.headroom(resource) < max.min(total) {
+            CutReason::Held(holders(self.bounding(resource), resource))
+        } else if max < total {
             CutReason::PolicyMax
         } else {
             CutReason::DeviceTotal

@@ -176,9 +176,9 @@ impl LimitPolicy {
     }
 
     /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and
-    /// no more than what system services leave. Where other services leave less, its plugin fails the
-    /// step, as [`Mode::Strict`](super::Mode::Strict) does; what system services have makes the
-    /// reservation smaller there, as in [`Mode::ScaleBack`](super::Mode::ScaleBack) with floor 0.
+    /// no more than what system services leave, which makes a reservation smaller in every mode, as its
+    /// plugin does. Where other services leave less, the plugin fails the step, as
+    /// [`Mode::Strict`](super::Mode::Strict) does.
     #[must_use]
     pub fn slurm() -> Self {
         let recommended = Self::hpe_recommended();
@@ -212,6 +212,8 @@ impl LimitPolicy {
     }
 
     /// Sets whether what other services hold limits the maximum too, and not only the reservation.
+    /// What system services hold is then a bound like the NIC's total: a job whose size asks for more
+    /// gets less, and is not refused.
     #[must_use]
     pub const fn max_of_headroom(mut self, bounded: bool) -> Self {
         self.max_of_headroom = bounded;
@@ -231,7 +233,7 @@ impl LimitPolicy {
     pub(super) const fn subtracts(&self, service: &ServiceUsage) -> bool {
         match self.subtract {
             Subtract::None => false,
-            Subtract::System => service.system || service.service.is_default(),
+            Subtract::System => service.is_permanent(),
             Subtract::All => true,
         }
     }

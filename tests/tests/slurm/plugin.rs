@@ -5,6 +5,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
 
 use crate::cluster::{CXI, Cluster};
 use crate::node::eventually;
@@ -79,6 +80,46 @@ fn a_step_that_finds_too_little_fails_and_others_run() {
         "{output}"
     );
     assert!(!output.contains("second\n"), "{output}");
+    nothing_is_left(&cluster);
+}
+
+/// As `LimitPolicy::slurm` has it: what system services hold makes a reservation smaller.
+#[test]
+fn a_step_gets_what_system_services_leave() {
+    let Some(cluster) = Cluster::of_site("1024-1039") else {
+        return;
+    };
+    let on = |arguments: &[&str]| {
+        let done = cluster.on("n1", &[&["env", "CXI_TLES=true", CXI], arguments].concat());
+        assert!(done.status.success(), "{done:?}");
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()
+    };
+    let limit = "--limit=txqs=1019:1019";
+    let service = ["--system", "--uid=0", "--vni=9", limit];
+    let made = on(&[&["--json", "service", "create"], &service[..]].concat());
+    let system = made["created"][0]["service"].to_string();
+    let plan = ["--json", "job", "plan", "--policy=slurm", "--cores=4"];
+    let plan = on(&plan)["plans"][0]["limits"].take();
+    assert_eq!(plan["TXQs"], serde_json::json!({"res": 5, "max": 5}));
+    // Four CPUs would have eight.
+    let step = "srun -n1 sh -c 'touch $DIR/runs; until [ -e $DIR/end ]; do sleep 0.1; done'";
+    let job = cluster.batch(&["-wn1", "-n1", "-c4"], step);
+    let path = |name| cluster.directory.path().join(name);
+    eventually("the step runs", || path("runs").exists());
+    let services = on(&["--json", "service", "list"]);
+    fs::write(path("end"), "").unwrap();
+    cluster.ended(&job);
+    let found = services["services"].as_array().unwrap();
+    let found = found.iter().find(|one| one["vnis"][0] == 1024).unwrap();
+    for limit in found["limits"].as_array().unwrap() {
+        let planned = &plan[limit["name"].as_str().unwrap()];
+        assert_eq!(
+            [&limit["res"], &limit["max"]],
+            [&planned["res"], &planned["max"]],
+            "{limit}"
+        );
+    }
+    on(&["--json", "service", "destroy", &system]);
     nothing_is_left(&cluster);
 }
 

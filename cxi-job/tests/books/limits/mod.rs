@@ -148,6 +148,20 @@ fn system_services_are_taken_off_and_others_by_choice() {
         limit(62, 1022)
     );
     assert_eq!(reserved(&LimitPolicy::slurm(), SCALE), limit(122, 122));
+    // For Slurm's plugin that is a bound like the NIC's total: no step fails for it.
+    let slurm = plan(&LimitPolicy::slurm(), size, &nic, Mode::Strict).unwrap();
+    assert_eq!(slurm.limits[Resource::Acs], limit(122, 122));
+    assert_eq!(
+        slurm.cuts[0].to_string(),
+        "cxi1: 128 ACs wanted, 122 available: 900 held by service 2"
+    );
+    let all = LimitPolicy::slurm().subtract(Subtract::All);
+    let error = plan(&all, size, &nic, Mode::Strict).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("60 held by service 5 (uid 5588)")
+    );
 
     let error = plan(&policy.subtract(Subtract::All), size, &nic, Mode::Strict).unwrap_err();
     assert_eq!(
