@@ -79,7 +79,7 @@ operands! {
 }
 
 /// An operation on a number in the list entry of a target, on a boundary of its size. Its match
-/// bits are 0.
+/// bits are 0; [`DmaAtomic`](crate::DmaAtomic) has others.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Atomic<'a> {
@@ -140,22 +140,40 @@ impl<'a> Atomic<'a> {
     options!(offset report);
 }
 
+/// What an atomic has beside its first operand: whether it fetches, how it compares, and the second
+/// operand.
+///
+/// # Errors
+///
+/// What the operation needs is not there.
+pub(crate) fn complete(
+    op: AtomicOp,
+    size: usize,
+    second: Option<(CompareOp, Operand)>,
+    fetch: Option<Slice<'_>>,
+) -> Result<(DmaOp, CompareOp, [u64; 2])> {
+    if fetch.is_some_and(|into| into.len < size) {
+        return Err(Error::Operands(
+            "the slice is shorter than the value that is fetched",
+        ));
+    }
+    if matches!(op, AtomicOp::CSWAP | AtomicOp::AXOR) && second.is_none() {
+        return Err(Error::Operands(
+            "the operation has two operands: one is missing",
+        ));
+    }
+    let kind = if fetch.is_some() {
+        DmaOp::FETCHING_ATOMIC
+    } else {
+        DmaOp::ATOMIC
+    };
+    let (how, second) = second.unwrap_or((CompareOp::EQ, Operand::U64(0)));
+    Ok((kind, how, second.words()))
+}
+
 impl Post<Transmit> for Atomic<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
-        if self
-            .fetch
-            .is_some_and(|into| into.len < self.operand.size())
-        {
-            return Err(Error::Operands(
-                "the slice is shorter than the value that is fetched",
-            ));
-        }
-        if matches!(self.op, AtomicOp::CSWAP | AtomicOp::AXOR) && self.second.is_none() {
-            return Err(Error::Operands(
-                "the operation has two operands: one is missing",
-            ));
-        }
-        let (how, second) = self.second.unwrap_or((CompareOp::EQ, Operand::U64(0)));
+        let (op, how, second) = complete(self.op, self.operand.size(), self.second, self.fetch)?;
         let (dfa, index_ext) = self.to.encode(queue.pid_bits);
         queue.set_state(CState {
             flags: self.report.flags,
@@ -166,13 +184,8 @@ impl Post<Transmit> for Atomic<'_> {
             eq: self.report.eq,
             ..CState::default()
         })?;
-        let op = if self.fetch.is_some() {
-            DmaOp::FETCHING_ATOMIC
-        } else {
-            DmaOp::ATOMIC
-        };
         let [op1_word1, op1_word2] = self.operand.words();
-        let [op2_word1, op2_word2] = second.words();
+        let [op2_word1, op2_word2] = second;
         let command = IdcAtomic {
             command: CommandByte::new(Class::IDC, 1, op.0),
             // Its own size.

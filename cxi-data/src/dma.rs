@@ -45,6 +45,10 @@ impl<'a> Dma<'a> {
         Self::new(DmaOp::GET, into, from)
     }
 
+    pub(crate) const fn rendezvous(from: Slice<'a>, to: Target) -> Self {
+        Self::new(DmaOp::RENDEZVOUS_PUT, from, to)
+    }
+
     options!(offset match_bits header_data restricted report);
 
     /// Ends only when all earlier puts can be seen at the target.

@@ -5,7 +5,7 @@ use cxi_hw::{
     StateChange, StateReason, TargetLong, TargetShort, TriggeredShort,
 };
 
-use crate::{Address, Failure};
+use crate::{Address, Failure, Received, Rest};
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +13,13 @@ use crate::{Address, Failure};
 pub enum Event {
     /// SEND, ACK or REPLY: an operation of this process has ended.
     Completion(Completion),
-    /// PUT, GET, ATOMIC or FETCH_ATOMIC, one of them with OVERFLOW, RENDEZVOUS, MATCH or SEARCH: an
-    /// operation at a PtlTE of this process.
+    /// PUT, GET, ATOMIC or FETCH_ATOMIC, one of them with OVERFLOW, MATCH or SEARCH: an operation at a
+    /// PtlTE of this process.
     Arrival(Arrival),
+    /// RENDEZVOUS: the rest of a [`Rendezvous`](crate::Rendezvous) put can come.
+    Rest(Rest),
+    /// REPLY of a get that the NIC has made: the rest of a rendezvous put has come.
+    Received(Received),
     /// LINK or UNLINK: a list entry was added or removed.
     Entry(EntryChange),
     /// STATE_CHANGE.
@@ -55,7 +59,7 @@ pub struct Completion {
 pub struct Arrival {
     /// What happened.
     pub kind: EventType,
-    /// The initiator; for RENDEZVOUS, where the rest of the message is.
+    /// The initiator.
     pub initiator: Address,
     /// Number of the PtlTE.
     pub pte: u16,
@@ -76,6 +80,9 @@ pub struct Arrival {
     /// The address of the bytes, for [`Buffer::position`](crate::Buffer::position); short events
     /// lack this.
     pub start: Option<u64>,
+    /// The id of the [`Rendezvous`](crate::Rendezvous) put of which these bytes are the first; the
+    /// others follow.
+    pub rendezvous: Option<u8>,
     /// The operation has used up the list entry.
     pub unlinked: bool,
     /// How it ended.
@@ -142,6 +149,9 @@ impl Event {
         let code = ReturnCode(block[size.bytes().max(1) - 1] & 0x3f);
         let result = Failure::check(code);
         match kind {
+            EventType::REPLY if short.rendezvous => {
+                Self::Received(Received::decode(&short, result))
+            }
             EventType::SEND | EventType::ACK | EventType::REPLY => Self::Completion(Completion {
                 kind,
                 token: short.user_ptr,
@@ -182,6 +192,7 @@ impl Event {
                     length: event.length,
                     requested: None,
                     start: None,
+                    rendezvous: None,
                     unlinked: event.auto_unlinked,
                     result,
                 })
@@ -219,30 +230,24 @@ impl Event {
             | EventType::GET_OVERFLOW
             | EventType::ATOMIC_OVERFLOW
             | EventType::FETCH_ATOMIC_OVERFLOW
-            | EventType::RENDEZVOUS
             | EventType::MATCH
-            | EventType::SEARCH => {
-                let initiator = if kind == EventType::RENDEZVOUS {
-                    Address::of_source(event.initiator.0, pid_bits)
-                } else {
-                    Address::of_initiator(event.initiator, pid_bits)
-                };
-                Self::Arrival(Arrival {
-                    kind,
-                    initiator,
-                    pte,
-                    list: event.ptl_list,
-                    buffer_id: event.buffer_id,
-                    match_bits: event.match_bits,
-                    header_data: event.header_data,
-                    vni: event.vni,
-                    length: event.mlength,
-                    requested: Some(event.rlength),
-                    start: Some(event.start),
-                    unlinked: event.auto_unlinked,
-                    result,
-                })
-            }
+            | EventType::SEARCH => Self::Arrival(Arrival {
+                kind,
+                initiator: Address::of_initiator(event.initiator, pid_bits),
+                pte,
+                list: event.ptl_list,
+                buffer_id: event.buffer_id,
+                match_bits: event.match_bits,
+                header_data: event.header_data,
+                vni: event.vni,
+                length: event.mlength,
+                requested: Some(event.rlength),
+                start: Some(event.start),
+                rendezvous: event.rendezvous.then_some(event.rendezvous_id),
+                unlinked: event.auto_unlinked,
+                result,
+            }),
+            EventType::RENDEZVOUS => Self::Rest(Rest::decode(event, pid_bits)),
             _ => Self::Other(kind),
         }
     }

@@ -6,6 +6,7 @@ mod atomic;
 mod buffer;
 mod counter;
 mod dma;
+mod dma_atomic;
 mod error;
 mod event;
 mod events;
@@ -15,6 +16,7 @@ mod list;
 mod options;
 mod queue;
 mod reduction;
+mod rendezvous;
 mod report;
 mod ring;
 mod triggered;
@@ -26,9 +28,11 @@ pub use buffer::{Buffer, Slice};
 pub use counter::{Counter, CounterCommand};
 pub use cxi_hw::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
 pub use cxi_hw::{
-    AtomicOp, CompareOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags,
+    AtomicOp, AtomicType, CompareOp, EventType, List, PtlteState, ReturnCode, StateReason,
+    TargetFlags,
 };
 pub use dma::{Dma, Nomatch};
+pub use dma_atomic::DmaAtomic;
 pub use error::{Error, Failure, Result};
 pub use event::{Arrival, Completion, EntryChange, Event, StateChanged, Stopped};
 pub use events::{Drain, Events};
@@ -36,5 +40,6 @@ pub use immediate::{ImmediatePut, Message};
 pub use list::{Append, Search, SetState, Unlink};
 pub use queue::{Batch, Command, Queue, TargetQueue, TransmitQueue, TriggeredQueue};
 pub use reduction::Reduce;
+pub use rendezvous::{Received, Rendezvous, Rest};
 pub use report::Report;
 pub use triggered::Trigger;

@@ -4,10 +4,11 @@ use allocation_counter::{measure, opt_out};
 use cxi::lni::TxqOptions;
 use cxi::{TrafficClass, Vni};
 use cxi_data::{
-    Atomic, AtomicOp, Buffer, Counter, CounterCommand, Dma, ImmediatePut, Message, Report,
-    TargetFlags, TransmitQueue,
+    Append, Atomic, AtomicOp, AtomicType, Buffer, Counter, CounterCommand, Dma, DmaAtomic,
+    ImmediatePut, Message, Rendezvous, Report, TargetFlags, TransmitQueue,
 };
 
+use crate::rendezvous::{ID, Source, WHOLE};
 use crate::scene::{OPEN, Scene};
 
 #[test]
@@ -45,6 +46,37 @@ fn no_message_allocates() {
         }
     });
     assert_eq!(seen, 10 * 1000);
+    assert_eq!(allocations.count_total, 0);
+}
+
+#[test]
+fn no_long_message_allocates() {
+    let mut scene = Scene::new();
+    let _there = scene.exposed(OPEN);
+    let source = Source::new(&mut scene);
+    let to = scene.two.address.portal(0);
+    let slice = source.buffer.slice(0..WHOLE).unwrap();
+    let operand = source.buffer.slice(0..8).unwrap();
+    let mut seen = 0;
+    let allocations = measure(|| {
+        for _ in 0..100 {
+            let one = &mut scene.one;
+            let report = Report::event(&one.events, 1);
+            let put = Rendezvous::put(slice, to, ID).eager(64).report(report);
+            let sum = DmaAtomic::new(AtomicOp::SUM, AtomicType::UINT64_T, operand, to);
+            one.transmit.post(&put).unwrap();
+            one.transmit.post(&sum.report(report)).unwrap();
+            let again = Append::source(&source.pte, slice, ID);
+            opt_out(|| scene.run());
+            scene.one.target.post(&again).unwrap();
+            opt_out(|| scene.run());
+            for process in [&mut scene.one, &mut scene.two] {
+                seen += process.events.drain().map(Result::unwrap).count();
+            }
+        }
+    });
+    // Two ACKs, GET, UNLINK and LINK; PUT, RENDEZVOUS, REPLY and ATOMIC.
+    assert_eq!(seen, 9 * 100);
     assert_eq!(allocations.count_total, 0);
 }
 

@@ -4,7 +4,7 @@ use cxi::lni::{EventQueueOptions, LeList};
 use cxi_data::{
     Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, Target, TargetFlags,
 };
-use cxi_mock::{MockNode, NicConfig, Telemetry};
+use cxi_mock::{MockNode, Nic, NicConfig};
 
 use crate::common::{Process, device, service};
 
@@ -44,12 +44,11 @@ impl Scene {
 
     /// Has the NIC do all its work.
     pub(crate) fn run(&self) {
-        self.node.nics()[0].run_until_idle();
+        self.nic().run_until_idle();
     }
 
-    /// The NIC's telemetry.
-    pub(crate) fn telemetry(&self) -> Telemetry {
-        self.node.nics()[0].telemetry()
+    pub(crate) fn nic(&self) -> &Nic {
+        &self.node.nics()[0]
     }
 
     /// A buffer of the second process, exposed on its priority list.

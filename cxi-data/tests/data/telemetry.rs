@@ -13,10 +13,10 @@ const COUNTERS: &str = include_str!("../../../cxi-mockd/src/sysfs/telemetry.txt"
 /// The counters that something moves, without those of events and of commands by their operation.
 fn moved(scene: &mut Scene, act: impl FnOnce(&mut Scene)) -> Vec<(&'static str, u64)> {
     scene.settle();
-    let before = scene.telemetry();
+    let before = scene.nic().telemetry();
     act(scene);
     scene.settle();
-    let after = scene.telemetry();
+    let after = scene.nic().telemetry();
     let of_interest = |name: &&str| !name.contains("_cmd_counts_") && !name.contains("_event_");
     COUNTERS
         .lines()

@@ -1,0 +1,195 @@
+//! Rendezvous: puts that carry little, and whose rest the NIC of the target gets.
+
+use cxi::DeviceInfo;
+use cxi::lni::{LeList, Pte};
+use cxi_hw::{FullDma, InitiatorShort, RendezvousMatchBits, RendezvousUserPtr, TargetLong};
+
+use crate::kind::Transmit;
+use crate::queue::{Post, Queue};
+use crate::{Address, Append, Dma, Error, Failure, Report, Result, Slice, Target, TargetFlags};
+
+/// The most bytes that travel with a rendezvous put: its command has 20 bits for them.
+const MAX_EAGER: u32 = (1 << 20) - 1;
+
+/// The bits of the get that are the id of the put.
+const ID_BITS: u64 = 0xff;
+
+/// A put of a long message, of which only the first bytes travel at once. When it has found a list
+/// entry, the NIC of the target gets the rest by itself: a message that nobody waits for moves
+/// little, and one that somebody waits for is copied once.
+///
+/// Before it is posted, its bytes have to be in an entry that [`Append::source`] makes. They are free
+/// for something else when the ACK of the put and a GET at that entry have come, in any order.
+///
+/// The receiver sees a PUT, or PUT_OVERFLOW, with [`Arrival::rendezvous`](crate::Arrival::rendezvous);
+/// an [`Event::Rest`](crate::Event::Rest); and an [`Event::Received`](crate::Event::Received), with
+/// which the message is complete.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Rendezvous<'a> {
+    put: Dma<'a>,
+    id: u8,
+    eager: u32,
+}
+
+impl<'a> Rendezvous<'a> {
+    /// Copies bytes to a target. The id is one that no other rendezvous put of this process has
+    /// that is under way.
+    pub const fn put(from: Slice<'a>, to: Target, id: u8) -> Self {
+        Self {
+            put: Dma::rendezvous(from, to),
+            id,
+            eager: 0,
+        }
+    }
+
+    /// Bytes that travel at once, none by default; at most 1,048,575.
+    pub const fn eager(mut self, bytes: u32) -> Self {
+        self.eager = bytes;
+        self
+    }
+
+    /// As [`Dma::offset`].
+    pub const fn offset(mut self, offset: u64) -> Self {
+        self.put = self.put.offset(offset);
+        self
+    }
+
+    /// As [`Dma::match_bits`].
+    pub const fn match_bits(mut self, bits: u64) -> Self {
+        self.put = self.put.match_bits(bits);
+        self
+    }
+
+    /// As [`Dma::header_data`].
+    pub const fn header_data(mut self, data: u64) -> Self {
+        self.put = self.put.header_data(data);
+        self
+    }
+
+    /// How the end of its first part is reported: the rest may still have to come.
+    pub const fn report(mut self, report: Report) -> Self {
+        self.put = self.put.report(report);
+        self
+    }
+}
+
+impl Post<Transmit> for Rendezvous<'_> {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        if self.eager > MAX_EAGER {
+            return Err(Error::TooLong {
+                len: self.eager as usize,
+                most: MAX_EAGER as usize,
+            });
+        }
+        let command = FullDma {
+            eager_length: self.eager,
+            rendezvous_id: self.id,
+            ..self.put.encode(queue.kind.initiator, queue.pid_bits)?
+        };
+        queue.write(&command.encode())
+    }
+}
+
+impl<'a> Append<'a> {
+    /// An entry from which the NIC of a target gets the rest of the [`Rendezvous`] put with that id,
+    /// once. The PtlTE matches, and is mapped at the portal index
+    /// [`DeviceInfo::rdzv_get_idx`](cxi::DeviceInfo::rdzv_get_idx).
+    pub fn source(pte: &Pte, bytes: Slice<'a>, id: u8) -> Self {
+        Self::new(pte, LeList::Priority, bytes)
+            .flags(TargetFlags::OP_GET | TargetFlags::USE_ONCE)
+            .match_bits(id.into(), !ID_BITS)
+    }
+}
+
+/// The rest of a message: a rendezvous put has found a list entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rest {
+    /// Who sends it.
+    pub source: Address,
+    /// The id of the put.
+    pub id: u8,
+    /// Number of the PtlTE.
+    pub pte: u16,
+    /// The buffer id of the list entry.
+    pub buffer_id: u16,
+    /// Match bits of the put.
+    pub match_bits: u64,
+    /// Bytes of the whole message.
+    pub requested: u32,
+    /// Bytes of it that have come already. If the message was unexpected, they are in the buffer of
+    /// the overflow list.
+    pub received: u32,
+    /// Where the rest goes, for [`Buffer::position`](crate::Buffer::position).
+    pub start: u64,
+    /// Whether the NIC gets it by itself. If not, the program does, with [`get`](Self::get).
+    pub is_coming: bool,
+}
+
+impl Rest {
+    pub(crate) fn decode(event: &TargetLong, pid_bits: u32) -> Self {
+        Self {
+            source: Address::of_source(event.initiator.0, pid_bits),
+            id: event.rendezvous_id,
+            pte: event.ptlte_index,
+            buffer_id: event.buffer_id,
+            match_bits: event.match_bits,
+            requested: event.rlength,
+            received: event.mlength,
+            start: event.start,
+            is_coming: event.get_issued,
+        }
+    }
+
+    /// Gets it, where the NIC does not: `properties/rdzv_get_en` of the device is 0.
+    pub fn get<'a>(&self, into: Slice<'a>, device: &DeviceInfo) -> Dma<'a> {
+        // Portal indices have fewer bits.
+        let index = u16::try_from(device.rdzv_get_idx).unwrap_or(u16::MAX);
+        let [.., low, high] = self.match_bits.to_le_bytes();
+        let bits = RendezvousMatchBits {
+            rendezvous_id: self.id,
+            transaction_type: 0,
+            match_bits: u16::from_le_bytes([low, high]),
+        };
+        Dma::get(into, self.source.portal(index))
+            .match_bits(u64::from_le_bytes(bits.encode()))
+            .offset(self.received.into())
+    }
+}
+
+/// The NIC has got the rest of a message: it is complete, or never will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Received {
+    /// Who has sent it.
+    pub source: Address,
+    /// The id of the put.
+    pub id: u8,
+    /// Number of the PtlTE.
+    pub pte: u16,
+    /// The buffer id of the list entry.
+    pub buffer_id: u16,
+    /// Bytes of the rest.
+    pub length: u32,
+    /// How it ended.
+    pub result: Result<(), Failure>,
+}
+
+impl Received {
+    /// From the REPLY of the NIC's get.
+    pub(crate) fn decode(event: &InitiatorShort, result: Result<(), Failure>) -> Self {
+        let of = RendezvousUserPtr::decode(&event.user_ptr.to_le_bytes());
+        Self {
+            source: Address {
+                nid: of.src_nid,
+                pid: of.src_pid,
+            },
+            id: of.rendezvous_id,
+            pte: of.ptlte_index,
+            buffer_id: of.buffer_id,
+            length: event.mlength,
+            result,
+        }
+    }
+}
