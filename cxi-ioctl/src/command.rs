@@ -280,7 +280,7 @@ unsafe fn send<C: Command>(
 /// # Safety
 ///
 /// The driver writes no more to the list than there is room for. All other addresses in the command
-/// are in `memory`, or the caller vouches for them.
+/// are in `memory`, or the caller guarantees them.
 pub(crate) unsafe fn submit<C: Command>(
     transport: &dyn Transport,
     command: &C,

@@ -84,7 +84,7 @@ unsafe impl ListCommand for SvcRsrcListGetCmd {
 /// Fetches a whole list into `items`, replacing its contents.
 ///
 /// This takes one command if the buffer has room for twice the list, so reuse the buffer; an empty
-/// one starts with 32 entries. If the list has grown meanwhile, the room grows and the command is
+/// one starts with 32 entries. If the list has grown in the meantime, the room grows and the command is
 /// repeated. The driver's count is never trusted beyond the room that it was given.
 ///
 /// The other half of the room is for a driver whose entries are longer. Only what was written shows

@@ -31,7 +31,7 @@ const SOCKET: &str = "control";
 const LONGEST_ORDER: u64 = 1 << 16;
 /// Connections at a time: one for each program that was entered, and some for `ctl`.
 const CONNECTIONS: usize = 1000;
-/// How long nobody is let in after somebody could not be.
+/// How long no connection is accepted after one could not be.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A directory with the socket of a node.

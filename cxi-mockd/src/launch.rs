@@ -264,7 +264,7 @@ fn cannot_run(name: &OsStr, error: &io::Error) -> u8 {
 }
 
 /// Process 1 of a node with PID namespace: makes its `/proc`, says that the node is ready, and
-/// collects what nobody waits for until whoever serves closes the input, or is gone. Then the
+/// reaps orphans until whoever serves closes the input, or is gone. Then the
 /// kernel ends all processes of the node.
 pub(crate) fn init() -> Result<u8, ServeError> {
     let signals = Signals::take()?;

@@ -58,7 +58,7 @@ pub(crate) enum CollectivesCommand {
         #[arg(long, value_name = "JOB", value_delimiter = ',', group = "which")]
         live: Vec<JobId>,
         /// File with the jobs that live, one a line, - for standard input: read after the
-        /// reservations were listed, so that a job that starts meanwhile loses nothing
+        /// reservations were listed, so that a job that starts in the meantime loses nothing
         #[arg(long, value_name = "FILE", group = "which")]
         live_from: Option<PathBuf>,
         /// No job lives
@@ -94,8 +94,8 @@ pub(crate) struct ManagerArgs {
     /// fabric-manager.auth-dir, or /etc/wlm-client-auth, /etc/fmsim]
     #[arg(long, value_name = "DIR")]
     pub(crate) auth_dir: Option<PathBuf>,
-    /// Who vouches for it: system, a file or directory of authorities, or no for nobody; libfabric
-    /// is configured the same way [default: setting fabric-manager.certificate]
+    /// What its certificate is verified by: system, a file or directory of authorities, or no for
+    /// nothing; libfabric is configured the same way [default: setting fabric-manager.certificate]
     #[arg(long, value_name = "CERTIFICATE", value_parser = certificate)]
     pub(crate) certificate: Option<Certificate>,
     /// What to show it, a file in PEM form [default: setting fabric-manager.client-certificate]

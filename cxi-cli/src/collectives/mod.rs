@@ -126,7 +126,7 @@ fn given<T: Clone>(
     }
 }
 
-/// How to reach it, and who vouches for it.
+/// How to reach it, and how its certificate is verified.
 fn http(options: &ManagerArgs, settings: &Settings) -> Result<(Http, Certificate), Failure> {
     let certificate = settings.or(options.certificate.clone(), &settings::FABRIC_CERTIFICATE)?;
     let shown = given(
@@ -227,9 +227,8 @@ pub(crate) fn failure(error: &FabricError) -> Failure {
     };
     let failure = Failure::new(exit, error.to_string());
     match error.problem() {
-        Problem::Transport(HttpError::Untrusted(_)) => {
-            failure.hint("--certificate names the authorities that vouch for the fabric manager.")
-        }
+        Problem::Transport(HttpError::Untrusted(_)) => failure
+            .hint("--certificate names the authorities by which the fabric manager is verified."),
         _ => failure,
     }
 }

@@ -73,7 +73,7 @@ pub(crate) enum JobCommand {
         #[arg(long, value_name = "VNIS")]
         live: Option<IdSet>,
         /// Directory with a file JOB.vnis for each live job that contains its VNIs. It is read
-        /// after the services are listed, so that a job that starts meanwhile loses nothing
+        /// after the services are listed, so that a job that starts in the meantime loses nothing
         #[arg(long, value_name = "DIR", conflicts_with = "live")]
         live_from: Option<PathBuf>,
         /// No job is live on this node, whatever the records say: its scheduler has just started

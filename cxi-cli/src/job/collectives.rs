@@ -129,7 +129,7 @@ pub(super) fn release(
 }
 
 /// Releases what jobs have that do not run, with the lock held, so that none of them starts
-/// meanwhile; what went wrong.
+/// in the meantime; what went wrong.
 pub(super) fn sweep(decisions: &Decisions, settings: &Settings) -> Result<Vec<String>, Failure> {
     if settings.get(&settings::COLLECTIVES_TREES)? == 0 {
         return Ok(Vec::new());

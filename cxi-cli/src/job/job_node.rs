@@ -18,7 +18,7 @@ pub(crate) struct JobNode {
 
 /// A node while the job is running.
 pub(crate) enum Paused {
-    /// It is in a file that other commands may change meanwhile.
+    /// It is in a file that other commands may change in the meantime.
     InFile,
     Open(Box<JobNode>),
 }

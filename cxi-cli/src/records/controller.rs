@@ -125,7 +125,7 @@ impl Decisions {
         Ok(reservation.map(|reservation| (decision, Some(reservation))))
     }
 
-    /// A job that ends meanwhile is first in one directory, then in the other.
+    /// A job that ends in the meantime is first in one directory, then in the other.
     fn place(&self, job: &JobId) -> Result<Option<(PathBuf, Decision)>, Failure> {
         let name = name_of(job)?;
         for directory in [self.running(), self.ended()] {

@@ -56,7 +56,7 @@ fn name_of(job: &JobId) -> Result<&str, Failure> {
 }
 
 /// Reads a record; `None` if there is none. One that others than its owner could have written is
-/// nobody's word.
+/// not trusted.
 fn read<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
     // A pipe would be waited for.
     let open = OpenOptions::new()

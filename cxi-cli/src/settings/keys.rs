@@ -1,18 +1,34 @@
 //! The settings.
 
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use cxi::TrafficClasses;
 use cxi_job::IdSet;
 use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{ClusterName, ClusterNameError};
+use cxi_job::fabric::ClusterName;
 use cxi_job::settings::{AnyKey, Key, NODE_LOCK, path};
 
 use crate::args::{duration, number};
 use crate::collectives::cli::{Auth, certificate};
 use crate::job::cli::{ModeArg, Policy};
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $key:ident: $type:ty = $name:literal, $variable:literal, $default:literal, $parse:expr;)*) => {
+        $($(#[$doc])* pub(crate) static $key: Key<$type> = Key {
+            name: $name,
+            variable: $variable,
+            default: || $default.to_owned(),
+            parse: $parse,
+        };)*
+
+        /// All of them, with their places in the file.
+        pub(super) static KEYS: &[&dyn AnyKey] = &[&WAIT, &NODE_LOCK, $(&$key),*];
+    };
+}
 
 /// How long a command waits for others, and a prolog for the controller's decision.
 pub(crate) static WAIT: Key<Duration> = Key {
@@ -22,227 +38,61 @@ pub(crate) static WAIT: Key<Duration> = Key {
     parse: duration,
 };
 
-/// Where a node records its jobs.
-pub(crate) static NODE_RECORDS: Key<PathBuf> = Key {
-    name: "node.records",
-    variable: "CXI_RECORDS",
-    default: || "/run/cxi/jobs".to_owned(),
-    parse: path,
-};
-
-/// How long an epilog tries to destroy busy services.
-pub(crate) static RETRY_BUSY: Key<Duration> = Key {
-    name: "node.retry-busy",
-    variable: "CXI_RETRY_BUSY",
-    default: || "0s".to_owned(),
-    parse: duration,
-};
-
-/// The pool's file.
-pub(crate) static POOL_FILE: Key<PathBuf> = Key {
-    name: "pool.file",
-    variable: "CXI_VNI_POOL",
-    default: || "/var/lib/cxi/vni-pool.json".to_owned(),
-    parse: path,
-};
-
-/// The log of the pool's changes.
-pub(crate) static POOL_LOG: Key<Option<PathBuf>> = Key {
-    name: "pool.log",
-    variable: "CXI_VNI_LOG",
-    default: String::new,
-    parse: optional_path,
-};
-
-/// The VNIs that the scheduler assigns.
-pub(crate) static POOL_VNIS: Key<IdSet> = Key {
-    name: "pool.vnis",
-    variable: "CXI_VNIS",
-    default: || "1024-65535".to_owned(),
-    parse: |text| text.parse().map_err(|error| format!("'{text}': {error}")),
-};
-
-/// Where the controller records its decision for each job, for the nodes to read.
-pub(crate) static CONTROLLER_RECORDS: Key<Option<PathBuf>> = Key {
-    name: "controller.records",
-    variable: "CXI_CONTROLLER_RECORDS",
-    default: String::new,
-    parse: optional_path,
-};
-
-/// How long a job waits for VNIs.
-pub(crate) static CONTROLLER_WAIT: Key<Duration> = Key {
-    name: "controller.wait",
-    variable: "CXI_CONTROLLER_WAIT",
-    default: || "1m".to_owned(),
-    parse: duration,
-};
-
-/// Which jobs of a single node get VNIs.
-pub(crate) static SINGLE_NODE_VNI: Key<Allowed> = Key {
-    name: "controller.single-node-vni",
-    variable: "CXI_SINGLE_NODE_VNI",
-    default: || "all".to_owned(),
-    parse: word,
-};
-
-/// Which jobs get an additional VNI, shared by all their steps.
-pub(crate) static JOB_VNI: Key<Allowed> = Key {
-    name: "controller.job-vni",
-    variable: "CXI_JOB_VNI",
-    default: || "user".to_owned(),
-    parse: word,
-};
-
-/// How much of each resource for each unit of size.
-pub(crate) static POLICY: Key<Policy> = Key {
-    name: "job.policy",
-    variable: "CXI_POLICY",
-    default: || "hpe".to_owned(),
-    parse: word,
-};
-
-/// What to do if not enough is available.
-pub(crate) static MODE: Key<ModeArg> = Key {
-    name: "job.mode",
-    variable: "CXI_MODE",
-    default: || "strict".to_owned(),
-    parse: word,
-};
-
-/// The smallest size that a job is scaled back to.
-pub(crate) static FLOOR: Key<u32> = Key {
-    name: "job.floor",
-    variable: "CXI_FLOOR",
-    default: || "1".to_owned(),
-    parse: number,
-};
-
-/// Whether jobs get TLEs unless they say otherwise.
-pub(crate) static TLES: Key<bool> = Key {
-    name: "job.tles",
-    variable: "CXI_TLES",
-    default: || "true".to_owned(),
-    parse: yes_or_no,
-};
-
-/// The traffic classes of a job that does not name any.
-pub(crate) static TRAFFIC_CLASSES: Key<TrafficClasses> = Key {
-    name: "job.traffic-classes",
-    variable: "CXI_TRAFFIC_CLASSES",
-    default: || "low-latency,best-effort".to_owned(),
-    parse: |text| {
-        text.parse()
-            .map_err(|error: cxi::InvalidTrafficClass| error.to_string())
-    },
-};
-
-/// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
-pub(crate) static NIC_DISTRIBUTION_COUNT: Key<Option<u32>> = Key {
-    name: "job.nic-distribution-count",
-    variable: "CXI_NIC_DISTRIBUTION_COUNT",
-    default: String::new,
-    parse: |text| {
-        let count = (!text.is_empty()).then(|| text.parse()).transpose();
-        count
-            .ok()
-            .filter(|count| *count != Some(0))
-            .ok_or_else(|| format!("invalid value '{text}': expected 1 or more, or nothing"))
-    },
-};
-
-/// Multicast trees that a job may have at a time; none for 0.
-pub(crate) static COLLECTIVES_TREES: Key<u32> = Key {
-    name: "collectives.trees",
-    variable: "CXI_COLLECTIVES_TREES",
-    default: || "0".to_owned(),
-    parse: number,
-};
-
-/// The nodes of the smallest job that gets them.
-pub(crate) static COLLECTIVES_MIN_NODES: Key<u32> = Key {
-    name: "collectives.min-nodes",
-    variable: "CXI_COLLECTIVES_MIN_NODES",
-    default: || "2".to_owned(),
-    parse: number,
-};
-
-/// Whether a job fails that cannot have them.
-pub(crate) static COLLECTIVES_REQUIRED: Key<bool> = Key {
-    name: "collectives.required",
-    variable: "CXI_COLLECTIVES_REQUIRED",
-    default: || "false".to_owned(),
-    parse: yes_or_no,
-};
-
-/// The address of the fabric manager.
-pub(crate) static FABRIC_URL: Key<Option<String>> = Key {
-    name: "fabric-manager.url",
-    variable: "CXI_FABRIC_MANAGER",
-    default: String::new,
-    parse: |text| Ok((!text.is_empty()).then(|| text.to_owned())),
-};
-
-/// What stands in front of this cluster's reservations.
-pub(crate) static FABRIC_CLUSTER: Key<Option<ClusterName>> = Key {
-    name: "fabric-manager.cluster",
-    variable: "CXI_CLUSTER",
-    default: String::new,
-    parse: |text| {
-        let cluster = (!text.is_empty()).then(|| text.parse());
-        cluster
-            .transpose()
-            .map_err(|error: ClusterNameError| error.to_string())
-    },
-};
-
-/// How the fabric manager knows this workload manager.
-pub(crate) static FABRIC_AUTH: Key<Auth> = Key {
-    name: "fabric-manager.auth",
-    variable: "CXI_FABRIC_MANAGER_AUTH",
-    default: || "oauth".to_owned(),
-    parse: word,
-};
-
-/// Where the secrets for that are.
-pub(crate) static FABRIC_AUTH_DIR: Key<Option<PathBuf>> = Key {
-    name: "fabric-manager.auth-dir",
-    variable: "CXI_FABRIC_CREDENTIALS",
-    default: String::new,
-    parse: optional_path,
-};
-
-/// Who vouches for the fabric manager.
-pub(crate) static FABRIC_CERTIFICATE: Key<Certificate> = Key {
-    name: "fabric-manager.certificate",
-    variable: "CXI_FABRIC_MANAGER_CERTIFICATE",
-    default: || "system".to_owned(),
-    parse: certificate,
-};
-
-/// What it is shown, if it wants to know who asks.
-pub(crate) static FABRIC_IDENTITY: Key<Option<PathBuf>> = Key {
-    name: "fabric-manager.client-certificate",
-    variable: "CXI_FABRIC_MANAGER_CLIENT_CERTIFICATE",
-    default: String::new,
-    parse: optional_path,
-};
-
-/// The key of that.
-pub(crate) static FABRIC_KEY: Key<Option<PathBuf>> = Key {
-    name: "fabric-manager.client-key",
-    variable: "CXI_FABRIC_MANAGER_CLIENT_KEY",
-    default: String::new,
-    parse: optional_path,
-};
-
-/// How long a request to it is tried.
-pub(crate) static FABRIC_DEADLINE: Key<Duration> = Key {
-    name: "fabric-manager.deadline",
-    variable: "CXI_FABRIC_MANAGER_DEADLINE",
-    default: || "20s".to_owned(),
-    parse: duration,
-};
+// Name in the file, variable, default, parser.
+keys! {
+    /// Where a node records its jobs.
+    NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "/run/cxi/jobs", path;
+    /// How long an epilog tries to destroy busy services.
+    RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s", duration;
+    /// The pool's file.
+    POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "/var/lib/cxi/vni-pool.json", path;
+    /// The log of the pool's changes.
+    POOL_LOG: Option<PathBuf> = "pool.log", "CXI_VNI_LOG", "", optional;
+    /// The VNIs that the scheduler assigns.
+    POOL_VNIS: IdSet = "pool.vnis", "CXI_VNIS", "1024-65535", vnis;
+    /// Where the controller records its decision for each job, for the nodes to read.
+    CONTROLLER_RECORDS: Option<PathBuf> = "controller.records", "CXI_CONTROLLER_RECORDS", "", optional;
+    /// How long a job waits for VNIs.
+    CONTROLLER_WAIT: Duration = "controller.wait", "CXI_CONTROLLER_WAIT", "1m", duration;
+    /// Which jobs of a single node get VNIs.
+    SINGLE_NODE_VNI: Allowed = "controller.single-node-vni", "CXI_SINGLE_NODE_VNI", "all", word;
+    /// Which jobs get an additional VNI, shared by all their steps.
+    JOB_VNI: Allowed = "controller.job-vni", "CXI_JOB_VNI", "user", word;
+    /// How much of each resource for each unit of size.
+    POLICY: Policy = "job.policy", "CXI_POLICY", "hpe", word;
+    /// What to do if not enough is available.
+    MODE: ModeArg = "job.mode", "CXI_MODE", "strict", word;
+    /// The smallest size that a job is scaled back to.
+    FLOOR: u32 = "job.floor", "CXI_FLOOR", "1", number;
+    /// Whether jobs get TLEs unless they say otherwise.
+    TLES: bool = "job.tles", "CXI_TLES", "true", yes_or_no;
+    /// The traffic classes of a job that does not name any.
+    TRAFFIC_CLASSES: TrafficClasses = "job.traffic-classes", "CXI_TRAFFIC_CLASSES", "low-latency,best-effort", parsed;
+    /// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
+    NIC_DISTRIBUTION_COUNT: Option<u32> = "job.nic-distribution-count", "CXI_NIC_DISTRIBUTION_COUNT", "", distribution;
+    /// Multicast trees that a job may have at a time; none for 0.
+    COLLECTIVES_TREES: u32 = "collectives.trees", "CXI_COLLECTIVES_TREES", "0", number;
+    /// The nodes of the smallest job that gets them.
+    COLLECTIVES_MIN_NODES: u32 = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2", number;
+    /// Whether a job fails that cannot have them.
+    COLLECTIVES_REQUIRED: bool = "collectives.required", "CXI_COLLECTIVES_REQUIRED", "false", yes_or_no;
+    /// The address of the fabric manager.
+    FABRIC_URL: Option<String> = "fabric-manager.url", "CXI_FABRIC_MANAGER", "", optional;
+    /// What stands in front of this cluster's reservations.
+    FABRIC_CLUSTER: Option<ClusterName> = "fabric-manager.cluster", "CXI_CLUSTER", "", optional;
+    /// How the fabric manager knows this workload manager.
+    FABRIC_AUTH: Auth = "fabric-manager.auth", "CXI_FABRIC_MANAGER_AUTH", "oauth", word;
+    /// Where the secrets for that are.
+    FABRIC_AUTH_DIR: Option<PathBuf> = "fabric-manager.auth-dir", "CXI_FABRIC_CREDENTIALS", "", optional;
+    /// How the fabric manager's certificate is verified.
+    FABRIC_CERTIFICATE: Certificate = "fabric-manager.certificate", "CXI_FABRIC_MANAGER_CERTIFICATE", "system", certificate;
+    /// What it is shown, if it wants to know who asks.
+    FABRIC_IDENTITY: Option<PathBuf> = "fabric-manager.client-certificate", "CXI_FABRIC_MANAGER_CLIENT_CERTIFICATE", "", optional;
+    /// The key of that.
+    FABRIC_KEY: Option<PathBuf> = "fabric-manager.client-key", "CXI_FABRIC_MANAGER_CLIENT_KEY", "", optional;
+    /// How long a request to it is tried.
+    FABRIC_DEADLINE: Duration = "fabric-manager.deadline", "CXI_FABRIC_MANAGER_DEADLINE", "20s", duration;
+}
 
 /// Which jobs get something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -253,41 +103,22 @@ pub(crate) enum Allowed {
     None,
 }
 
-/// All of them, with their places in the file.
-pub(super) static KEYS: [&dyn AnyKey; 28] = [
-    &WAIT,
-    &NODE_LOCK,
-    &NODE_RECORDS,
-    &RETRY_BUSY,
-    &POOL_FILE,
-    &POOL_LOG,
-    &POOL_VNIS,
-    &CONTROLLER_RECORDS,
-    &CONTROLLER_WAIT,
-    &SINGLE_NODE_VNI,
-    &JOB_VNI,
-    &POLICY,
-    &MODE,
-    &FLOOR,
-    &TLES,
-    &TRAFFIC_CLASSES,
-    &NIC_DISTRIBUTION_COUNT,
-    &COLLECTIVES_TREES,
-    &COLLECTIVES_MIN_NODES,
-    &COLLECTIVES_REQUIRED,
-    &FABRIC_URL,
-    &FABRIC_CLUSTER,
-    &FABRIC_AUTH,
-    &FABRIC_AUTH_DIR,
-    &FABRIC_CERTIFICATE,
-    &FABRIC_IDENTITY,
-    &FABRIC_KEY,
-    &FABRIC_DEADLINE,
-];
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
 
-#[allow(clippy::unnecessary_wraps, reason = "one of the parsers")]
-fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
-    Ok((!text.is_empty()).then(|| text.into()))
+/// An empty text is `None`.
+fn optional<T: FromStr<Err: Display>>(text: &str) -> Result<Option<T>, String> {
+    (!text.is_empty()).then(|| parsed(text)).transpose()
+}
+
+fn vnis(text: &str) -> Result<IdSet, String> {
+    parsed(text).map_err(|error| format!("'{text}': {error}"))
+}
+
+fn distribution(text: &str) -> Result<Option<u32>, String> {
+    let count = optional(text).ok().filter(|count| *count != Some(0));
+    count.ok_or_else(|| format!("invalid value '{text}': expected 1 or more, or nothing"))
 }
 
 fn yes_or_no(text: &str) -> Result<bool, String> {

@@ -24,7 +24,7 @@ pub(crate) enum ConfigCommand {
 /// Reads the named file, or that of this machine, which need not exist.
 pub(crate) fn load(named: Option<&Path>) -> Result<Settings, Failure> {
     let settings = Settings::load(named)?;
-    settings.check(&KEYS)?;
+    settings.check(KEYS)?;
     Ok(settings)
 }
 
@@ -53,7 +53,11 @@ impl From<SettingsError> for Failure {
             if name.starts_with("job.collectives") {
                 return failure.hint(COLLECTIVES_MOVED);
             }
-            let names = KEYS.map(cxi_job::settings::AnyKey::name).join(", ");
+            let names = KEYS
+                .iter()
+                .map(|key| key.name())
+                .collect::<Vec<_>>()
+                .join(", ");
             return failure.hint(format!("Expected one of {names}."));
         }
         failure

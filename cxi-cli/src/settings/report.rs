@@ -34,7 +34,7 @@ pub(crate) fn run(command: &ConfigCommand, settings: &Settings) -> Result<Report
         settings: Vec::new(),
     };
     let mut table = Columns::new(&["SETTING", "VALUE", "FROM"]);
-    for key in KEYS {
+    for key in KEYS.iter().copied() {
         settings.valid(key)?;
         let (value, from) = settings.text(key);
         let place = match from {

@@ -23,8 +23,8 @@ use cxi_mock::{Credentials, MockNode, NicConfig};
 pub type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(10);
-const VNI: u16 = 1024;
+pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const VNI: u16 = 1024;
 
 /// A node with a NIC. A real one works by itself; this one has a thread for that.
 pub struct Node {
@@ -57,7 +57,7 @@ impl Node {
 
     /// A process with everything that it needs to communicate.
     pub fn process(&self) -> Result<Process, Problem> {
-        Process::new(&device(&self.nics)?, self.service)
+        Process::new(&device(&self.nics)?, self.service, VNI)
     }
 }
 
@@ -97,8 +97,8 @@ pub struct Process {
 }
 
 impl Process {
-    pub fn new(device: &Device, service: ServiceId) -> Result<Self, Problem> {
-        let (info, vni) = (device.info()?, Vni::new(VNI)?);
+    pub fn new(device: &Device, service: ServiceId, vni: u16) -> Result<Self, Problem> {
+        let (info, vni) = (device.info()?, Vni::new(vni)?);
         let lni = device.alloc_lni(service)?;
         let events = Events::new(lni.alloc_eq(&EventQueueOptions::new(1 << 16))?, &info)?;
         let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;

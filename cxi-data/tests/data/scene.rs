@@ -6,7 +6,7 @@ use cxi_data::{
 };
 use cxi_mock::{MockNode, Nic, NicConfig};
 
-use crate::common::{Process, device, service};
+use crate::common::{Process, VNI, device, service};
 
 /// Takes puts and gets.
 pub(crate) const OPEN: TargetFlags = TargetFlags::OP_PUT.union(TargetFlags::OP_GET);
@@ -23,7 +23,7 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let node = MockNode::with_nics(1, &NicConfig::new()).unwrap();
         let service = service(&device(&node).unwrap()).unwrap();
-        let process = || Process::new(&device(&node).unwrap(), service).unwrap();
+        let process = || Process::new(&device(&node).unwrap(), service, VNI).unwrap();
         let (one, two) = (process(), process());
         Self { node, one, two }
     }

@@ -11,7 +11,7 @@ use cxi_ioctl::Errno;
 /// How long undoing waits for a busy service: at most a reader of its usage is holding it.
 const UNDO: Duration = Duration::from_millis(500);
 
-/// How a service that appeared meanwhile compares with the one requested.
+/// How a service that appeared in the meantime compares with the one requested.
 enum Likeness {
     /// It is the requested one.
     Same,

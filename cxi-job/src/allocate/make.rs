@@ -11,7 +11,7 @@ use cxi::{Limit, Limits, Resource, ServiceId};
 use cxi_ioctl::Errno;
 
 /// How often a refused request is scaled back. Each attempt asks for less: there are eight
-/// resources and two kinds of pools, and other processes may take something meanwhile.
+/// resources and two kinds of pools, and other processes may take something in the meantime.
 const ATTEMPTS: usize = 16;
 
 /// An existing service, made or adopted.

@@ -22,7 +22,7 @@ impl Node {
     /// parallel. If one fails, the others are destroyed again, and the error names what could not
     /// be destroyed. A service whose id was lost with the driver's answer is recognized by its
     /// contents. On a node with a [lock](Node::with_lock) the lock is held throughout, so that no
-    /// other holder of that lock makes or destroys services meanwhile.
+    /// other holder of that lock makes or destroys services in the meantime.
     ///
     /// Running this again after an interruption adopts what the interrupted run made: services with
     /// the same members, VNIs, traffic classes and limits. If the allocation fails, adopted

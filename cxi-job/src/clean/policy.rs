@@ -54,7 +54,7 @@ impl<'a> CleanPolicy<'a> {
     /// after the services are listed, and again before each attempt to destroy any, possibly from
     /// several threads.
     ///
-    /// A job that starts meanwhile is recorded before it gets a service, so this function finds
+    /// A job that starts in the meantime is recorded before it gets a service, so this function finds
     /// it. The fixed set of [`keep_vnis`](Self::keep_vnis) would not have it.
     #[must_use]
     pub fn live(mut self, live: &'a (dyn Fn() -> io::Result<IdSet> + Sync)) -> Self {
@@ -63,7 +63,7 @@ impl<'a> CleanPolicy<'a> {
     }
 
     /// Keeps services with any of these VNIs: those of live jobs. Only for nodes where no job
-    /// starts meanwhile; otherwise use [`live`](Self::live).
+    /// starts in the meantime; otherwise use [`live`](Self::live).
     #[must_use]
     pub fn keep_vnis(mut self, vnis: &IdSet) -> Self {
         self.live_vnis = self.live_vnis.union(vnis);

@@ -98,7 +98,7 @@ pub enum HttpError {
     /// The answer is incomplete, or is not HTTP.
     #[error("the answer is broken: {0}")]
     Broken(String),
-    /// The certificates do not vouch for the server, or cannot be read. Trying again does not help.
+    /// The server's certificate cannot be verified, or a file of certificates cannot be read. Trying again does not help.
     #[error("{0}")]
     Untrusted(String),
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::proc::Users;
 use cxi::{Backoff, Clock, DeviceId, Members, ServiceId, SystemClock, VniAccess};
 
-/// How long to try, and how to report progress meanwhile.
+/// How long to try, and how to report progress.
 #[derive(Clone)]
 pub struct ReleaseOptions<'a> {
     pub(super) deadline: Duration,

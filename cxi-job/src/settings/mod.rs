@@ -141,7 +141,7 @@ struct InFile {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// The file cannot be read, or is no text of at most 1 MiB.
+    /// The file cannot be read, or is not text of at most 1 MiB.
     #[error("{}: cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.

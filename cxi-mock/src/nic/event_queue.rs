@@ -224,7 +224,7 @@ impl Device {
         }
     }
 
-    /// EINVAL for an event buffer that is none.
+    /// EINVAL for an invalid event buffer.
     fn check_buffer(&self, file: u32, buffer: Buffer, queue: u64, len: u64) -> Result<(), Errno> {
         let pages = |value: u64| value != 0 && value.is_multiple_of(PAGE);
         if !pages(queue) || !pages(len) || len > MAX_BUFFER_BYTES {

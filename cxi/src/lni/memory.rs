@@ -186,7 +186,7 @@ impl Md {
     }
 
     /// Faults in the pages of a part of the memory (ATU_UPDATE_MD), for memory registered with
-    /// [`MapFlags::ALLOC_MD`] that has no translation yet or has been unmapped meanwhile.
+    /// [`MapFlags::ALLOC_MD`] that has no translation yet or has been unmapped since.
     ///
     /// # Errors
     ///

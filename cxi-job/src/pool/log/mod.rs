@@ -95,7 +95,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum AppendError {
     /// The log ends elsewhere: another writer has appended in the meantime.
-    #[error("the log of the pool has changed meanwhile")]
+    #[error("the log of the pool has changed since it was read")]
     Moved,
     /// A later leader has written: this one must stop.
     #[error("a leader of epoch {epoch} has taken the log of the pool over")]

@@ -1,37 +1,28 @@
-//! Processes of several nodes add numbers up in the fabric, each waiting for the sum before the next.
-#![allow(clippy::print_stdout)]
+//! A process in a multicast tree, whose switches add up what processes put into it.
 
-mod common;
-
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use common::{PATIENCE, Problem, Process, device, service};
 use cxi::lni::{LeList, PtOptions, Pte, PteMapping};
 use cxi_data::{
     Append, Buffer, Event, Reduce, ReduceOp, ReductionPacket, Sequence, SetState, TargetFlags,
 };
-use cxi_mock::{MockCluster, MulticastTree, NicConfig};
 
-/// A fabric manager gives numbers to trees.
-const TREE: u16 = 100;
-const ROUNDS: u64 = 20;
+use super::common::{PATIENCE, Problem, Process};
 
-/// A process in the tree.
-struct Participant {
+/// A process in the tree; rank 0 is on the root's NIC.
+pub(crate) struct Participant {
     process: Process,
     inbox: Buffer,
+    tree: u16,
     rank: u32,
     _pte: (PteMapping, Pte),
 }
 
 impl Participant {
-    fn new(mut process: Process, rank: u32) -> Result<Self, Problem> {
+    pub(crate) fn new(mut process: Process, tree: u16, rank: u32) -> Result<Self, Problem> {
         // Long events say where in the buffer a packet is.
         let options = PtOptions::USE_LONG_EVENT;
         let events = process.events.queue();
         let pte = process.lni.alloc_pte(options, Some(events))?;
-        let mapping = pte.map_multicast(&process.domain, TREE.into())?;
+        let mapping = pte.map_multicast(&process.domain, tree.into())?;
         let inbox = Buffer::new(&process.lni, 1 << 16)?;
         let entry = Append::new(&pte, LeList::Priority, inbox.whole());
         process.target.post(&SetState::enable(&pte))?;
@@ -42,13 +33,32 @@ impl Participant {
         Ok(Self {
             process,
             inbox,
+            tree,
             rank,
             _pte: (mapping, pte),
         })
     }
 
+    /// Adds up with the others, round by round. All others must be there before the root starts.
+    pub(crate) fn run(&mut self, participants: u32, rounds: u64) -> Result<(), Problem> {
+        let sums = match self.rank {
+            0 => self.root(participants, rounds)?,
+            _ => self.leaf(rounds)?,
+        };
+        let n = u64::from(participants);
+        let expected = (0..rounds).map(|round| [round * n, n * (n - 1) / 2, n, 0]);
+        if sums.into_iter().eq(expected) {
+            Ok(())
+        } else {
+            Err("a sum is wrong".into())
+        }
+    }
+
     fn send(&mut self, packet: &ReductionPacket) -> Result<(), Problem> {
-        Ok(self.process.transmit.post(&Reduce::new(packet, TREE, 0))?)
+        Ok(self
+            .process
+            .transmit
+            .post(&Reduce::new(packet, self.tree, 0))?)
     }
 
     fn receive(&mut self) -> Result<ReductionPacket, Problem> {
@@ -78,7 +88,7 @@ impl Participant {
 
     /// Collects what the others send, and tells them the result, which arms the switches for the next
     /// round. A program on a real fabric also asks again for what was lost.
-    fn root(&mut self, participants: u32) -> Result<Vec<[u64; 4]>, Problem> {
+    fn root(&mut self, participants: u32, rounds: u64) -> Result<Vec<[u64; 4]>, Problem> {
         let mut sequence = Sequence::default();
         self.send(&ReductionPacket {
             sequence,
@@ -87,7 +97,7 @@ impl Participant {
             ..ReductionPacket::default()
         })?;
         let mut sums = Vec::new();
-        for round in 0..ROUNDS {
+        for round in 0..rounds {
             let mut all = self.contribution(round, sequence);
             while all.count < participants {
                 let packet = self.receive()?;
@@ -106,10 +116,10 @@ impl Participant {
         Ok(sums)
     }
 
-    fn leaf(&mut self) -> Result<Vec<[u64; 4]>, Problem> {
+    fn leaf(&mut self, rounds: u64) -> Result<Vec<[u64; 4]>, Problem> {
         let mut sequence = self.receive()?.sequence;
         let mut sums = Vec::new();
-        for round in 0..ROUNDS {
+        for round in 0..rounds {
             self.send(&self.contribution(round, sequence))?;
             let result = self.receive()?;
             sequence = result.sequence;
@@ -117,61 +127,4 @@ impl Participant {
         }
         Ok(sums)
     }
-}
-
-fn allreduce(nodes: u16) -> Result<(), Problem> {
-    let cluster = MockCluster::with_nodes(nodes, 1, &NicConfig::new())?;
-    let places: Vec<_> = (0..cluster.len())
-        .filter_map(|node| cluster.node(node))
-        .collect();
-    let nids: Vec<_> = places.iter().flat_map(|node| node.addresses()).collect();
-    let tree = MulticastTree::new(nids[0], nids.iter().copied());
-    cluster.fabric().set_tree(TREE, &tree);
-
-    let ended = AtomicBool::new(false);
-    thread::scope(|scope| {
-        // Real NICs work by themselves.
-        scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                cluster.run_until_idle();
-                thread::yield_now();
-            }
-        });
-        let all = || {
-            let mut participants = Vec::new();
-            for (rank, node) in (0..).zip(&places) {
-                let device = device(node)?;
-                let process = Process::new(&device, service(&device)?)?;
-                participants.push(Participant::new(process, rank)?);
-            }
-            let run = |mut it: Participant| {
-                scope.spawn(move || match it.rank {
-                    0 => it.root(nodes.into()),
-                    _ => it.leaf(),
-                })
-            };
-            let running: Vec<_> = participants.into_iter().map(run).collect();
-            let n = u64::from(nodes);
-            for participant in running {
-                let sums = participant.join().map_err(|_| "a process has failed")??;
-                let expected = (0..ROUNDS).map(|round| [round * n, n * (n - 1) / 2, n, 0]);
-                assert!(sums.into_iter().eq(expected));
-            }
-            println!("{ROUNDS} sums of {nodes} nodes");
-            Ok(())
-        };
-        let result = all();
-        ended.store(true, Ordering::Relaxed);
-        result
-    })
-}
-
-fn main() -> Result<(), Problem> {
-    allreduce(2)?;
-    allreduce(4)
-}
-
-#[test]
-fn it_runs() {
-    main().unwrap();
 }
