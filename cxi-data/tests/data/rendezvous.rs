@@ -13,7 +13,7 @@ const TAG: u64 = 0xaaaa_0000_0000_0005;
 const EAGER: u32 = 100;
 /// Bytes of the message.
 pub(crate) const WHOLE: usize = 20_000;
-const BYTES: [u8; WHOLE] = {
+static BYTES: [u8; WHOLE] = {
     let mut bytes = [1; WHOLE];
     bytes[EAGER as usize] = 2;
     bytes[WHOLE - 1] = 3;
