@@ -33,10 +33,11 @@ fn busy(release: DriverRelease) -> std::sync::Arc<Nic> {
     let mut set = SvcSetVniRangeCmd::new();
     (set.svc_id, set.vni_min, set.vni_max) = (ranged, 64, 127);
     // Older drivers have no ranges.
-    let _ = send(&root, &set);
+    let has_ranges = send(&root, &set).is_ok();
+    assert_eq!(has_ranges, release >= DriverRelease::Shs13_1, "{release}");
     let mut enable = SvcEnableCmd::new();
     (enable.svc_id, enable.enable) = (ranged, 1);
-    let _ = send(&root, &enable);
+    assert_eq!(send(&root, &enable).is_ok(), has_ranges, "{release}");
     nic
 }
 

@@ -325,15 +325,18 @@ fn a_redirection_is_not_followed() {
     let there = elsewhere.mock.url();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let mut request = [0; 4096];
+        let length = stream.read(&mut request).unwrap();
         let head = format!("HTTP/1.1 302 Found\r\nLocation: {there}\r\nContent-Length: 0\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
+        String::from_utf8_lossy(&request[..length]).to_ascii_lowercase()
     });
     let client = elsewhere.client_at(&here);
     assert_eq!(
         in_time(|| client.find(&job("1"))),
         "cannot look for the reservation of job 1: the answer is 302"
     );
-    server.join().unwrap();
+    let asked = server.join().unwrap();
+    assert!(asked.contains("\r\nauthorization: basic "), "{asked}");
     assert_eq!(elsewhere.mock.journal(), []);
 }

@@ -30,12 +30,12 @@ fn an_id_that_is_another_jobs_after_the_list_is_left_alone() {
         transport.after = Mutex::new(Some(taken_over(&mock)));
         let node = node_of(transport);
         let once = ReleaseOptions::once();
-        if clean {
-            let _ = node.clean(&policy, &once).unwrap();
+        let release = if clean {
+            node.clean(&policy, &once).unwrap().release.unwrap()
         } else {
-            let release = node.release(&Filter::vnis([vni(1024)]), &once);
-            assert_eq!(release.services[0].outcome, Outcome::AlreadyGone);
-        }
+            node.release(&Filter::vnis([vni(1024)]), &once)
+        };
+        assert_eq!(release.services[0].outcome, Outcome::AlreadyGone);
         let left = user_services(&mock);
         assert_eq!(left.len(), 1, "clean: {clean}");
         assert_eq!(left[0].1.vnis().to_string(), "2000");

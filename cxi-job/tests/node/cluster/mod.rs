@@ -75,6 +75,7 @@ struct Scene {
     deaths: u32,
     restarts: u32,
     trees: u32,
+    swept: u32,
 }
 
 impl Scene {
@@ -96,6 +97,7 @@ impl Scene {
             deaths: 0,
             restarts: 0,
             trees: 0,
+            swept: 0,
         }
     }
 
@@ -322,7 +324,7 @@ fn step() -> StepId {
     StepId::new("0").unwrap()
 }
 
-fn play(seed: u64) -> [u32; 3] {
+fn play(seed: u64) -> [u32; 4] {
     let mut scene = Scene::new(seed);
     while scene.started < JOBS {
         scene.step();
@@ -360,18 +362,21 @@ fn play(seed: u64) -> [u32; 3] {
     let pool: &VniPool = scene.controller.pool();
     let metrics = pool.metrics(Timestamp::from_millis(scene.now));
     assert_eq!((metrics.free, metrics.total), (16, 16));
-    [scene.deaths, scene.restarts, scene.trees]
+    [scene.deaths, scene.restarts, scene.trees, scene.swept]
 }
 
 #[test]
 fn nothing_is_left_and_nothing_used_twice() {
     let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     for seed in 1..if full { 400 } else { 9 } {
         for (all, more) in seen.iter_mut().zip(play(seed)) {
             *all += more;
         }
     }
-    let [deaths, restarts, trees] = seen;
-    assert!(deaths > 20 && restarts > 20 && trees > 100, "{seen:?}");
+    let [deaths, restarts, trees, swept] = seen;
+    assert!(
+        deaths > 20 && restarts > 20 && trees > 100 && swept > 0,
+        "{seen:?}"
+    );
 }

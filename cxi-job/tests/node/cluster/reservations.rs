@@ -79,6 +79,7 @@ impl Scene {
         if let Ok(swept) = self.client.sweep(|job| self.jobs.contains_key(job)) {
             let lost = |job: &JobId| job.as_str().starts_with("lost");
             assert!(swept.released.iter().all(lost), "{swept:?}");
+            self.swept += u32::try_from(swept.released.len()).unwrap();
         }
     }
 }
