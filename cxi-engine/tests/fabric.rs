@@ -234,6 +234,11 @@ fn faults_are_mended() {
         assert_eq!(there.memory.word(BUFFER), ROUNDS);
         assert_eq!(here.events(EQ).len() as u64, ROUNDS);
         assert_eq!(there.events(TARGET_EQ).len() as u64, ROUNDS);
+        let (sent, came) = (here.engine.telemetry(), there.engine.telemetry());
+        assert_eq!((came.requests, sent.retries), (ROUNDS, sent.timeouts));
+        assert_eq!(sent.retries > 0, faults.loss > 0, "{faults:?}");
+        let comes_again = faults.loss > 0 || faults.duplication > 0;
+        assert_eq!(came.repetitions > 0, comes_again, "{faults:?}");
     }
 }
 
@@ -275,6 +280,9 @@ fn what_is_always_lost_is_given_up() {
         here.events(EQ),
         [(EventType::ACK, ReturnCode::UNDELIVERABLE); 2]
     );
+    // Each was sent 32 times.
+    let counted = here.engine.telemetry();
+    assert_eq!((counted.timeouts, counted.retries), (2 * 32, 2 * 31));
 }
 
 /// What comes back late reaches neither memory nor objects that have changed hands.
