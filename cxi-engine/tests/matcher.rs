@@ -10,16 +10,7 @@ use rig::{BUFFER, EQ, PORTAL, Rig, TARGET_EQ, With, entry, overflow, put, search
 /// What a program does. Numbers are small, so that they meet.
 #[derive(Clone, Debug)]
 enum Act {
-    Append {
-        list: List,
-        buffer_id: u16,
-        bits: u64,
-        ignore: u64,
-        from: Option<u32>,
-        once: bool,
-        managed: bool,
-        length: u64,
-    },
+    Append(List, Entry),
     Put {
         bits: u64,
         from: u32,
@@ -54,15 +45,18 @@ fn append() -> impl Strategy<Value = Act> {
         ),
     );
     append.prop_map(
-        |((list, buffer_id, bits, ignore), (from, once, managed, length))| Act::Append {
-            list,
-            buffer_id,
-            bits,
-            ignore,
-            from,
-            once,
-            managed,
-            length,
+        |((list, buffer_id, bits, ignore), (from, once, managed, length))| {
+            let entry = Entry {
+                buffer_id,
+                bits,
+                ignore,
+                from,
+                once,
+                managed: managed || list == List::OVERFLOW,
+                length,
+                offset: 0,
+            };
+            Act::Append(list, entry)
         },
     )
 }
@@ -125,7 +119,7 @@ impl Model {
 
     fn act(&mut self, act: &Act) {
         match act {
-            Act::Append { list, .. } => self.append(*list, &entry_of(act)),
+            Act::Append(list, entry) => self.append(*list, entry),
             Act::Put { bits, from, len } => self.put(*bits, *from, *len),
             Act::Unlink { list, buffer_id } => {
                 let entries = &mut self.lists[usize::from(list.0)];
@@ -252,41 +246,13 @@ impl Model {
     }
 }
 
-fn entry_of(act: &Act) -> Entry {
-    let Act::Append {
-        list,
-        buffer_id,
-        bits,
-        ignore,
-        from,
-        once,
-        managed,
-        length,
-    } = *act
-    else {
-        panic!("no entry");
-    };
-    let overflow = list == List::OVERFLOW;
-    Entry {
-        buffer_id,
-        bits,
-        ignore,
-        from,
-        once,
-        managed: managed || overflow,
-        length,
-        offset: 0,
-    }
-}
-
 fn sender(number: u32) -> MatchId {
     MatchId::new(number, rig::NID, 9)
 }
 
 fn send(rig: &mut Rig, act: &Act) {
     match act {
-        Act::Append { list, .. } => {
-            let it = entry_of(act);
+        Act::Append(list, it) => {
             let template = if *list == List::OVERFLOW {
                 overflow
             } else {

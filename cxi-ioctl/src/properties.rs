@@ -75,46 +75,34 @@ pub fn dev_properties(transport: &dyn Transport) -> Result<DevProperties, Comman
     })
 }
 
-impl From<PropertiesInfo> for DevProperties {
-    fn from(info: PropertiesInfo) -> Self {
-        Self {
-            nid: info.nid,
-            nid_configured: Some(info.nid_configured != 0),
-            pid_bits: info.pid_bits,
-            pid_count: info.pid_count,
-            pid_granule: info.pid_granule,
-            min_free_shift: info.min_free_shift,
-            rdzv_get_idx: info.rdzv_get_idx,
-            rsrcs: info.rsrcs,
-            device_rev: info.device_rev,
-            device_proto: info.device_proto,
-            device_platform: info.device_platform,
-            cassini_version: info.cassini_version,
-            rdzv_get_en: info.rdzv_get_en != 0,
-            amo_remap_to_pcie_fadd: info.amo_remap_to_pcie_fadd,
+macro_rules! from_infos {
+    ($($Info:ty: |$info:ident| $nid_configured:expr;)*) => {$(
+        impl From<$Info> for DevProperties {
+            fn from($info: $Info) -> Self {
+                Self {
+                    nid: $info.nid,
+                    nid_configured: $nid_configured,
+                    pid_bits: $info.pid_bits,
+                    pid_count: $info.pid_count,
+                    pid_granule: $info.pid_granule,
+                    min_free_shift: $info.min_free_shift,
+                    rdzv_get_idx: $info.rdzv_get_idx,
+                    rsrcs: $info.rsrcs,
+                    device_rev: $info.device_rev,
+                    device_proto: $info.device_proto,
+                    device_platform: $info.device_platform,
+                    cassini_version: $info.cassini_version,
+                    rdzv_get_en: $info.rdzv_get_en != 0,
+                    amo_remap_to_pcie_fadd: $info.amo_remap_to_pcie_fadd,
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<PropertiesInfoV1> for DevProperties {
-    fn from(info: PropertiesInfoV1) -> Self {
-        Self {
-            nid: info.nid,
-            nid_configured: None,
-            pid_bits: info.pid_bits,
-            pid_count: info.pid_count,
-            pid_granule: info.pid_granule,
-            min_free_shift: info.min_free_shift,
-            rdzv_get_idx: info.rdzv_get_idx,
-            rsrcs: info.rsrcs,
-            device_rev: info.device_rev,
-            device_proto: info.device_proto,
-            device_platform: info.device_platform,
-            cassini_version: info.cassini_version,
-            rdzv_get_en: info.rdzv_get_en != 0,
-            amo_remap_to_pcie_fadd: info.amo_remap_to_pcie_fadd,
-        }
-    }
+from_infos! {
+    PropertiesInfo: |info| Some(info.nid_configured != 0);
+    PropertiesInfoV1: |info| None;
 }
 
 #[cfg(test)]

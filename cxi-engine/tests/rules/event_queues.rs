@@ -5,22 +5,10 @@ use std::sync::Arc;
 use cxi_engine::{Effect, EventBuffer, EventFlags, PortalOptions, Thresholds};
 use cxi_hw::{
     DmaFlags, EqStatus, EventSize, EventType, FullDma, PtlteState, ReturnCode, StateReason,
-    TargetCommand, TargetFlags,
 };
 
+use crate::quiet;
 use crate::rig::*;
-
-/// A portal that takes restricted puts and says nothing, so that only the initiator reports.
-fn quiet() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
-    rig.append(&TargetCommand {
-        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
-        ..entry(7, BUFFER + 4096, 4096)
-    });
-    rig.event(TARGET_EQ);
-    rig
-}
 
 fn status(rig: &Rig, eq: u16) -> EqStatus {
     EqStatus::decode(

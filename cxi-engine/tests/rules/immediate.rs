@@ -1,17 +1,9 @@
 //! 2.10 and 2.11: immediate commands.
 
-use cxi_engine::PortalOptions;
 use cxi_hw::{CState, DmaFlags, EventType, ReturnCode};
 
+use crate::matching;
 use crate::rig::*;
-
-fn matching() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig.append(&entry(7, BUFFER + 4096, 4096));
-    rig.event(TARGET_EQ);
-    rig
-}
 
 /// The state of a queue is zero at first and stays as it was set.
 #[test]

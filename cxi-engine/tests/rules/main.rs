@@ -22,6 +22,31 @@ mod software;
 mod states;
 mod triggered;
 
+use cxi_engine::PortalOptions;
+use cxi_hw::{TargetCommand, TargetFlags};
+use rig::{BUFFER, PORTAL, Rig, TARGET_EQ, entry};
+
+/// A portal that takes restricted puts and says nothing, so that only the initiator reports.
+fn quiet() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::empty());
+    rig.append(&TargetCommand {
+        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
+        ..entry(7, BUFFER + 4096, 4096)
+    });
+    rig.event(TARGET_EQ);
+    rig
+}
+
+/// A portal with an entry that takes everything.
+fn matching() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.append(&entry(7, BUFFER + 4096, 4096));
+    rig.event(TARGET_EQ);
+    rig
+}
+
 /// How many rules each section has.
 const RULES: [u32; 15] = [5, 15, 12, 8, 5, 7, 13, 12, 8, 9, 7, 5, 8, 5, 5];
 /// Rules of front ends and of the control plane, see docs/DATA-PATH.md.

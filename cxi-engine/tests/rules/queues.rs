@@ -8,15 +8,8 @@ use cxi_hw::{
     NomatchDma, ReturnCode, SLOT_BYTES, TargetFlags, TargetOp, launch_page,
 };
 
+use crate::matching;
 use crate::rig::*;
-
-fn matching() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig.append(&entry(7, BUFFER + 4096, 4096));
-    rig.event(TARGET_EQ);
-    rig
-}
 
 /// Commands start behind the status area, and the ring wraps to there.
 #[test]

@@ -2,22 +2,11 @@
 
 use std::sync::Arc;
 
-use cxi_engine::{EventBuffer, EventFlags, PortalOptions};
-use cxi_hw::{EqState, EventType, FullDma, TargetCommand, TargetFlags};
+use cxi_engine::{EventBuffer, EventFlags};
+use cxi_hw::{EqState, EventType, FullDma};
 
+use crate::quiet;
 use crate::rig::*;
-
-/// A portal that takes restricted puts and says nothing, so that only the initiator reports.
-fn quiet() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
-    rig.append(&TargetCommand {
-        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
-        ..entry(7, BUFFER + 4096, 4096)
-    });
-    rig.event(TARGET_EQ);
-    rig
-}
 
 #[test]
 fn rule_3_11_a_resize_switches_buffers() {

@@ -1,23 +1,10 @@
 //! 14: triggered commands.
 
-use cxi_engine::{CounterDoorbell, PoolLimits, PortalOptions};
-use cxi_hw::{
-    Class, CommandByte, CtCommand, CtOp, EventType, FullDma, ReturnCode, TargetCommand,
-    TargetFlags, TriggeredShort,
-};
+use cxi_engine::{CounterDoorbell, PoolLimits};
+use cxi_hw::{Class, CommandByte, CtCommand, CtOp, EventType, FullDma, ReturnCode, TriggeredShort};
 
+use crate::quiet;
 use crate::rig::*;
-
-fn rig() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
-    rig.append(&TargetCommand {
-        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
-        ..entry(7, BUFFER + 4096, 4096)
-    });
-    rig.event(TARGET_EQ);
-    rig
-}
 
 fn trig(op: CtOp, ct: u16, threshold: u64) -> CtCommand {
     CtCommand {
@@ -38,7 +25,7 @@ fn trig_dma(threshold: u64, dma: &[u8]) -> Vec<u8> {
 
 #[test]
 fn rule_14_1_failures_count_as_well() {
-    let mut rig = rig();
+    let mut rig = quiet();
     rig.submit(TRIGQ, &[&trig_dma(3, &put(1).encode())]);
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 2);
     assert_eq!(rig.events(EQ), []);
@@ -51,7 +38,7 @@ fn rule_14_1_failures_count_as_well() {
 
 #[test]
 fn rule_14_1_what_is_ready_fires_in_order_of_arrival() {
-    let mut rig = rig();
+    let mut rig = quiet();
     for (user_ptr, threshold) in [(1, 9), (2, 5), (3, 20), (4, 7)] {
         rig.submit(
             TRIGQ,
@@ -74,7 +61,7 @@ fn rule_14_1_what_is_ready_fires_in_order_of_arrival() {
 #[test]
 fn rule_14_2_triggered_commands_of_all_sizes() {
     use cxi_hw::{AtomicOp, AtomicType, DmaAtomic, DmaOp, NomatchDma};
-    let mut rig = rig();
+    let mut rig = quiet();
     let base = put(8);
     let nomatch = NomatchDma {
         command: CommandByte::new(Class::DMA, 0, DmaOp::NOMATCH_PUT.0),
@@ -109,7 +96,7 @@ fn rule_14_2_triggered_commands_of_all_sizes() {
 
 #[test]
 fn rule_14_3_trig_event() {
-    let mut rig = rig();
+    let mut rig = quiet();
     let wb = rig.add_ct(CT);
     let event = CtCommand {
         eq: EQ,
@@ -134,7 +121,7 @@ fn rule_14_3_trig_event() {
 
 #[test]
 fn rule_14_4_trig_set_and_trig_inc() {
-    let mut rig = rig();
+    let mut rig = quiet();
     let wb = rig.add_ct(2);
     let inc = CtCommand {
         ct_success: 3,
@@ -159,7 +146,7 @@ fn rule_14_4_trig_set_and_trig_inc() {
 
 #[test]
 fn rule_14_5_waiting_commands_take_entries_of_a_pool() {
-    let mut rig = rig();
+    let mut rig = quiet();
     rig.engine.set_triggered_pool(
         0,
         PoolLimits {
@@ -185,7 +172,7 @@ fn rule_14_5_waiting_commands_take_entries_of_a_pool() {
 /// Triggered commands are for queues that were made for them, on counters that exist.
 #[test]
 fn triggered_commands_elsewhere_are_refused() {
-    let mut rig = rig();
+    let mut rig = quiet();
     rig.submit(TXQ, &[&trig_dma(1, &put(1).encode())]);
     assert_eq!(rig.event(EQ).code(), ReturnCode::ILLEGAL_OP);
     let nowhere = CtCommand {
@@ -199,7 +186,7 @@ fn triggered_commands_elsewhere_are_refused() {
 /// A counter that goes takes with it what waited for it.
 #[test]
 fn a_freed_counter_forgets_what_waited() {
-    let mut rig = rig();
+    let mut rig = quiet();
     rig.submit(TRIGQ, &[&trig_dma(5, &put(1).encode())]);
     rig.engine.remove_counter(CT);
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);

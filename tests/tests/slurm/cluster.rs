@@ -241,6 +241,15 @@ impl Cluster {
         processes.collect()
     }
 
+    /// Runs a job whose service on n2 stays busy, until that node is drained.
+    pub(crate) fn drain_with_a_busy_service(&self) {
+        self.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
+        self.printed("srun", &["-N2", "true"]);
+        eventually("the node is drained", || {
+            self.nodes() == "n1:idle n2:drain "
+        });
+    }
+
     pub(crate) fn control(&self, node: &str, arguments: &[&str]) {
         let node = self.directory.join(node);
         self.printed(SERVER, &[&["ctl", "--dir", &node], arguments].concat());

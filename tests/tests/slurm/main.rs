@@ -159,11 +159,7 @@ fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
     let Some(cluster) = Cluster::start("1024") else {
         return;
     };
-    cluster.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
-    cluster.printed("srun", &["-N2", "true"]);
-    eventually("the node is drained", || {
-        cluster.nodes() == "n1:idle n2:drain "
-    });
+    cluster.drain_with_a_busy_service();
     assert_eq!(
         (
             cluster.services("n1"),

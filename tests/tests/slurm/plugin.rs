@@ -128,11 +128,7 @@ fn a_service_that_stays_busy_drains_its_node() {
     let Some(cluster) = Cluster::of_site("1024-1039") else {
         return;
     };
-    cluster.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
-    cluster.printed("srun", &["-N2", "true"]);
-    eventually("the node is drained", || {
-        cluster.nodes() == "n1:idle n2:drain "
-    });
+    cluster.drain_with_a_busy_service();
     assert_eq!((cluster.services("n1"), cluster.services("n2")), (0, 1));
     cluster.control("n2", &["clear-faults"]);
     clean(&cluster, "n2");
