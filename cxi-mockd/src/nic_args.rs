@@ -48,11 +48,11 @@ pub(crate) struct NicArguments {
 }
 
 impl NicArguments {
-    /// What the configuration says, with the other arguments on top.
-    pub(crate) fn setup(&self) -> Result<Setup, ServeError> {
+    /// What the configuration says over `base`, with the other arguments on top.
+    pub(crate) fn setup(&self, base: NicConfig) -> Result<Setup, ServeError> {
         let mut setup = match &self.config {
-            Some(path) => setup::read(path)?,
-            None => Setup::Alike(NicConfig::new()),
+            Some(path) => setup::read(path, &base)?,
+            None => Setup::Alike(base),
         };
         match &mut setup {
             Setup::Alike(config) => self.adjust(config)?,

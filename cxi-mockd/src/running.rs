@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use cxi_mock::MockNode;
+use cxi_mock::{MockNode, NicConfig};
 
 use super::control::{Control, ControlGuard};
 use super::data_path;
@@ -104,7 +104,7 @@ impl NodeArguments {
     }
 
     fn fresh_node(&self) -> Result<MockNode, ServeError> {
-        let node = match self.nics.setup()? {
+        let node = match self.nics.setup(NicConfig::new())? {
             Setup::Alike(config) => MockNode::with_nics(self.nics.nics.unwrap_or(1), &config),
             Setup::Each(configs) => MockNode::new(configs),
             Setup::Nodes(_) => {

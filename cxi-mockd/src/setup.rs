@@ -21,43 +21,43 @@ pub(crate) enum Setup {
 }
 
 /// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
-/// lists. What is left out has its default.
-pub(crate) fn read(path: &Path) -> Result<Setup, ServeError> {
+/// lists. What is left out is as in `base`.
+pub(crate) fn read(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
     let text = input::read(path)?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
     parsed
-        .and_then(from_value)
+        .and_then(|value| from_value(value, base))
         .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))
 }
 
-fn from_value(value: Value) -> Result<Setup, String> {
+fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
     match value {
         Value::Array(all) if all.first().is_some_and(Value::is_array) => all
             .into_iter()
             .enumerate()
             .map(|(index, node)| {
                 match node {
-                    Value::Array(nics) => list(nics),
+                    Value::Array(nics) => list(nics, base),
                     other => Err(format!("{other}: expected a list of NICs")),
                 }
                 .map_err(|error| format!("node {index}: {error}"))
             })
             .collect::<Result<_, _>>()
             .map(Setup::Nodes),
-        Value::Array(nics) => list(nics).map(Setup::Each),
-        value => one(value).map(Setup::Alike),
+        Value::Array(nics) => list(nics, base).map(Setup::Each),
+        value => one(value, base).map(Setup::Alike),
     }
 }
 
-fn list(nics: Vec<Value>) -> Result<Vec<NicConfig>, String> {
+fn list(nics: Vec<Value>, base: &NicConfig) -> Result<Vec<NicConfig>, String> {
     nics.into_iter()
         .enumerate()
-        .map(|(index, nic)| one(nic).map_err(|error| format!("NIC {index}: {error}")))
+        .map(|(index, nic)| one(nic, base).map_err(|error| format!("NIC {index}: {error}")))
         .collect()
 }
 
-fn one(value: Value) -> Result<NicConfig, String> {
-    let mut config = serde_json::to_value(NicConfig::new()).map_err(|error| error.to_string())?;
+fn one(value: Value, base: &NicConfig) -> Result<NicConfig, String> {
+    let mut config = serde_json::to_value(base).map_err(|error| error.to_string())?;
     merge(&mut config, value, "")?;
     serde_json::from_value(config).map_err(|error| error.to_string())
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Result<Setup, String> {
-        from_value(serde_json::from_str(text).unwrap())
+        from_value(serde_json::from_str(text).unwrap(), &NicConfig::new())
     }
 
     #[test]

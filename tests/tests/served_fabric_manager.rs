@@ -83,6 +83,29 @@ fn a_job_has_a_reservation_as_long_as_it_runs() {
     eventually("the reservation is left", || state(&cluster) == quiet());
 }
 
+/// libfabric refuses hardware collectives on NETSIM, and wants a retry handler on an ASIC.
+#[test]
+fn nics_beside_a_fabric_manager_are_no_netsim_unless_configured() {
+    need_node!();
+    let directory = Directory::new();
+    let config = directory.join("nic.json");
+    std::fs::write(&config, r#"{"identity": {"device_platform": 1}}"#).unwrap();
+    let configured = ["--fabric-manager", "--config", &config];
+    for (options, platform) in [
+        (&[] as &[&str], "1"),
+        (&["--fabric-manager"], "2"),
+        (&configured, "1"),
+    ] {
+        let cluster = Served::cluster(&[&["--nodes", "1"], options].concat());
+        let file = "/sys/class/cxi/cxi0/device/properties/platform";
+        assert_eq!(
+            printed(&cluster.on("n1", &["cat", file])),
+            platform,
+            "{options:?}"
+        );
+    }
+}
+
 /// Software does the same: the program runs, and somebody is told why it is slower.
 #[test]
 fn a_job_without_a_reservation_runs() {

@@ -8,6 +8,8 @@ use crate::layout::{abi, commands, constants};
 pub const PLATFORM_ASIC: u32 = 0;
 /// Platform: the NETSIM simulator.
 pub const PLATFORM_NETSIM: u32 = 1;
+/// Platform: the Z1 emulator.
+pub const PLATFORM_Z1: u32 = 2;
 
 constants! {
     /// Cassini 1, any stepping.

@@ -10,6 +10,7 @@ mod orders;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cxi_ioctl::abi::device::PLATFORM_Z1;
 use cxi_mock::{ClusterError, MockCluster, NicConfig};
 
 pub(crate) use args::ClusterArguments;
@@ -162,10 +163,20 @@ impl ClusterArguments {
         Ok(restored)
     }
 
+    /// What a NIC is unless its configuration says so.
+    fn base(&self) -> NicConfig {
+        let mut base = NicConfig::new();
+        if self.fabric_manager.is_some() {
+            // With NETSIM, libfabric takes for granted that there are no switches.
+            base.identity.device_platform = PLATFORM_Z1;
+        }
+        base
+    }
+
     fn fresh(&self) -> Result<MockCluster, ServeError> {
         let (nodes, nics) = (self.nodes, &self.nics);
         let refused = |error: ClusterError| ServeError::Input(error.to_string());
-        match nics.setup()? {
+        match nics.setup(self.base())? {
             Setup::Alike(config) => {
                 MockCluster::with_nodes(nodes.unwrap_or(2), nics.nics.unwrap_or(1), &config)
                     .map_err(refused)
