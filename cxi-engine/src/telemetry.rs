@@ -69,7 +69,7 @@ pub struct Telemetry {
     pub refusals: Counts<CODES>,
     /// Requests to PtlTEs that do not match: `LPE_PLEC_HITS`.
     pub fast_path_hits: u64,
-    /// Changes of states by the NIC, by number of the [`StateReason`]:
+    /// Changes of states by the NIC, by number of the [`StateReason`](cxi_hw::StateReason):
     /// `LPE_ERR_PT_DISABLED_EQ_FULL`.
     pub state_changes: Counts<REASONS>,
     /// Requests refused with ENTRY_NOT_FOUND because the event queue was full:
