@@ -214,19 +214,6 @@ impl Queues {
             self.transmit.push_back(number);
         }
     }
-
-    /// The next queue with work: target queues come first, so that a buffer is there before what
-    /// the same thread sends.
-    fn next(&mut self) -> Option<u16> {
-        let number = self
-            .target
-            .pop_front()
-            .or_else(|| self.transmit.pop_front())?;
-        if let Some(queue) = self.table.get_mut(number) {
-            queue.listed = false;
-        }
-        Some(number)
-    }
 }
 
 impl Engine {
@@ -327,11 +314,29 @@ impl Engine {
         }
     }
 
-    /// Executes a command of the next queue that has one.
+    /// Executes a command of the next target queue that has one, before all other work. Says
+    /// whether there was any.
+    pub fn step_target(&mut self) -> bool {
+        let next = self.queues.target.pop_front();
+        self.step_queue(next)
+    }
+
+    /// Executes a command of the next queue that has one: target queues come first, so that a buffer
+    /// is there before what the same thread sends.
     pub(crate) fn step_queues(&mut self) -> bool {
-        let Some(number) = self.queues.next() else {
+        self.step_target() || {
+            let next = self.queues.transmit.pop_front();
+            self.step_queue(next)
+        }
+    }
+
+    fn step_queue(&mut self, next: Option<u16>) -> bool {
+        let Some(number) = next else {
             return false;
         };
+        if let Some(queue) = self.queues.table.get_mut(number) {
+            queue.listed = false;
+        }
         self.execute(number);
         self.queues.list(number);
         true

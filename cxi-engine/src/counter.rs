@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use cxi_hw::{CtCommand, CtOp, CtWriteback, EventType};
 
 use crate::event_queue::Events;
+use crate::staged::Staged;
 use crate::table::Table;
 use crate::telemetry::{Counts, EVENT_TYPES};
 use crate::{Counter, CounterDoorbell, Effect, Observer};
@@ -45,6 +46,7 @@ pub(crate) struct Signals {
     pub(crate) events: Table<Events>,
     pub(crate) counters: Table<Count>,
     pub(crate) effects: Vec<Effect>,
+    pub(crate) staged: Option<Staged>,
     pub(crate) observer: Option<Box<dyn Observer>>,
     /// Events that were written, by type.
     pub(crate) written: Counts<EVENT_TYPES>,
@@ -110,12 +112,15 @@ impl Signals {
                 .is_some_and(|it| it.config.rgid == rgid)
     }
 
-    /// Writes an event; to no queue if the number is 0 or the queue is gone.
+    /// Writes an event, with the bytes that wait for it; to no queue if the number is 0 or the queue
+    /// is gone. If there is no memory for the bytes, they still wait, and there is no event.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
         let Some(events) = self.events.get_mut(eq) else {
             return;
         };
-        let stored = events.post(event, &mut self.effects);
+        let Ok(stored) = events.post(event, &mut self.staged, &mut self.effects) else {
+            return;
+        };
         if stored {
             self.written.add(event_type(event).0);
         }

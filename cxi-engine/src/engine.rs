@@ -323,6 +323,12 @@ impl Engine {
     pub fn has_effects(&self) -> bool {
         !self.signals.effects.is_empty()
     }
+
+    /// Events that were written so far.
+    #[must_use]
+    pub fn events_written(&self) -> u64 {
+        self.signals.written.total()
+    }
 }
 
 impl Drop for Engine {

@@ -4,20 +4,17 @@ use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
 
 use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK, RESERVED_BLOCKS};
 
-use crate::{Effect, EventBuffer, EventQueue};
+use crate::staged::Staged;
+use crate::{Effect, EventBuffer, EventQueue, MemoryFault};
 
-/// NULL events that fill a block behind an event of 16 or 32 bytes.
-const NULL_16: [u8; 16] = {
-    let mut event = [0; 16];
-    event[14] = EventSize::BYTES_16.0 | EventType::NULL_EVENT.0 << 2;
-    event[15] = ReturnCode::OK.0;
-    event
-};
-const NULL_32: [u8; 32] = {
-    let mut event = [0; 32];
-    event[14] = EventSize::BYTES_32.0 | EventType::NULL_EVENT.0 << 2;
-    event[31] = ReturnCode::OK.0;
-    event
+/// A block of NULL events of 16, 16 and 32 bytes: what of it is behind an event fills the block.
+const NULLS: [u8; 64] = {
+    let mut block = [0; 64];
+    block[16 + 14] = EventSize::BYTES_16.0 | EventType::NULL_EVENT.0 << 2;
+    block[16 + 15] = ReturnCode::OK.0;
+    block[32 + 14] = EventSize::BYTES_32.0 | EventType::NULL_EVENT.0 << 2;
+    block[32 + 31] = ReturnCode::OK.0;
+    block
 };
 
 /// An event queue and where it is.
@@ -107,36 +104,56 @@ impl Events {
         self.free(self.state()) == 0
     }
 
-    /// Writes an event of 16, 32 or 64 bytes; records that it is lost if there is no room. Returns
-    /// whether there was.
-    pub(crate) fn post(&mut self, event: &[u8], effects: &mut Vec<Effect>) -> bool {
+    /// Writes an event of 16, 32 or 64 bytes, after bytes that are for the same process; records
+    /// that it is lost if there is no room. Returns whether there was. Without memory for the bytes
+    /// nothing happens.
+    pub(crate) fn post(
+        &mut self,
+        event: &[u8],
+        staged: &mut Option<Staged>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<bool, MemoryFault> {
         self.switch(effects);
         let state = self.state();
         self.note_acknowledged(state);
         if self.free(state) == 0 {
             self.lose(effects);
-            return false;
+            return Ok(false);
         }
-        self.store(event, effects);
+        self.store(event, staged, effects)?;
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {
             Effect::wake(effects, wait);
         }
         self.check_thresholds(state, effects);
-        true
+        Ok(true)
     }
 
-    fn store(&mut self, event: &[u8], effects: &mut Vec<Effect>) {
+    /// Stores the whole block without the last word of the event, then that.
+    fn store(
+        &mut self,
+        event: &[u8],
+        staged: &mut Option<Staged>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), MemoryFault> {
         let va = self.config.buffer.va + u64::from(self.write) * BLOCK_BYTES;
         let (body, last) = event.split_at(event.len() - 8);
-        let event = [(va, body), (va + body.len() as u64, last)];
+        let mut block = NULLS;
+        block[..body.len()].copy_from_slice(body);
+        block[body.len()..event.len()].fill(0);
+        let parts = [(va, &block[..]), (va + body.len() as u64, last)];
         let memory = &self.config.buffer.memory;
-        let stored = match body.len() + last.len() {
-            16 => memory.write(&[(va + 32, &NULL_32), (va + 16, &NULL_16), event[0], event[1]]),
-            32 => memory.write(&[(va + 32, &NULL_32), event[0], event[1]]),
-            _ => memory.write(&event),
-        };
+        let first = staged.as_ref().filter(|bytes| bytes.is_for(memory));
+        let mut stored = first.map_or(Err(MemoryFault), |bytes| {
+            memory.write(&[bytes.part(), parts[0], parts[1]])
+        });
+        if stored.is_err() {
+            // There are none, they are for another process, or either has no memory.
+            staged.as_ref().map_or(Ok(()), Staged::write)?;
+            stored = memory.write(&parts);
+        }
+        *staged = None;
         if stored.is_err() {
             Effect::fault(effects, self.config.rgid, va);
         }
@@ -144,6 +161,7 @@ impl Events {
         if self.write >= self.blocks {
             self.write = FIRST_BLOCK;
         }
+        Ok(())
     }
 
     fn lose(&mut self, effects: &mut Vec<Effect>) {
@@ -260,7 +278,8 @@ impl Events {
             event_type: EventType::EQ_SWITCH,
             return_code: ReturnCode::OK,
         };
-        self.store(&event.encode(), effects);
+        // Nothing waits for this event.
+        let _ = self.store(&event.encode(), &mut None, effects);
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {

@@ -150,9 +150,14 @@ impl Engine {
         }
         match data {
             Data::Inline(bytes, len) => {
-                let len = len.min(landing.mlength as usize);
-                let at = landing.header.into();
-                Some(to.write(at, &bytes[..len]).map_err(gone))
+                let bytes = &bytes[..len.min(landing.mlength as usize)];
+                match to.single() {
+                    Some(segment) if landing.header == 0 && !landing.keeps_header() => {
+                        self.signals.stage(segment, bytes);
+                        Some(Ok(()))
+                    }
+                    _ => Some(to.write(landing.header.into(), bytes).map_err(gone)),
+                }
             }
             Data::Memory(from) if landing.mlength > 0 => {
                 self.start_transfer(Transfer::put(*landing, from))
@@ -177,7 +182,7 @@ impl Engine {
         }
     }
 
-    /// Reports a request whose data has moved, and answers it.
+    /// Reports a request whose data has moved, or is stored with its event, and answers it.
     pub(crate) fn land(
         &mut self,
         landing: &Landing,
@@ -185,7 +190,10 @@ impl Engine {
         fetched: [u8; 16],
     ) {
         let code = moved.err().unwrap_or(ReturnCode::OK);
-        self.signal(landing, code);
+        let moved = match self.signal(landing, code) {
+            Ok(()) => moved,
+            Err(code) => self.signal(landing, code).and(Err(code)),
+        };
         let reply = match moved {
             Err(code) => {
                 self.telemetry.refusals.add(code.0);
@@ -231,7 +239,9 @@ impl Engine {
         portal.unexpected.push(key, header);
     }
 
-    fn signal(&mut self, landing: &Landing, code: ReturnCode) {
+    /// Reports how a request has ended: an event, then a counter. Without memory for bytes that are
+    /// stored with the event, neither.
+    fn signal(&mut self, landing: &Landing, code: ReturnCode) -> Result<(), ReturnCode> {
         let success = code == ReturnCode::OK;
         let entry = &landing.entry;
         let current = self.is_current(landing);
@@ -242,20 +252,18 @@ impl Engine {
                 self.pools.give(landing.pool, 1);
             }
         }
-        if !current {
-            return;
-        }
-        let Some(portal) = self.portals.table.get(landing.number) else {
-            return;
-        };
+        let portal = self.portals.table.get(landing.number);
         let told = landing.request.multicast.is_some()
-            || portal.has(PortalOptions::EN_RESTRICTED_UNICAST_LM);
+            || portal.is_some_and(|it| it.has(PortalOptions::EN_RESTRICTED_UNICAST_LM));
         let quiet = landing.request.is_restricted() && !(entry.managed() && told);
-        if quiet && success {
-            return;
-        }
-        if landing.reports(success) {
+        let nobody = !current || (quiet && success);
+        if !nobody && landing.reports(success) {
             self.post_target(landing, landing.event_type(), code);
+        }
+        let stored = self.signals.flush();
+        stored.map_err(|_| ReturnCode::NO_TRANSLATION)?;
+        if nobody {
+            return Ok(());
         }
         // A rendezvous counts when the rest has come.
         let rest = landing.is_rendezvous() && landing.list == List::PRIORITY;
@@ -264,6 +272,7 @@ impl Engine {
         } else if !rest && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
             self.count_success(entry, landing.mlength);
         }
+        Ok(())
     }
 
     pub(crate) fn count_success(&mut self, entry: &Entry, bytes: u32) {

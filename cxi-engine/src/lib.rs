@@ -28,6 +28,7 @@ mod seam;
 mod search;
 mod sequence;
 mod snapshot;
+mod staged;
 mod step;
 mod table;
 mod target;

@@ -28,7 +28,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// The memory, while the region exists: packets outlive it.
-    fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
+    pub(crate) fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
         if self.live.load(Ordering::Acquire) {
             Ok(&*self.memory)
         } else {

@@ -115,8 +115,8 @@ impl Client {
         self.nic.map(self.file, offset, len)
     }
 
-    /// The memory behind the windows of this file: a memfd that grows and never shrinks, with the
-    /// offsets from the responses. It is created at the first call.
+    /// The memory behind the windows of this file: a memfd that never shrinks to less than its
+    /// windows, with the offsets from the responses. It is created at the first call.
     ///
     /// # Errors
     ///
@@ -135,7 +135,11 @@ impl Client {
     /// A store to a window, at an offset in the windows of this file, by a program that was
     /// stopped at it: eight bytes, or `None` for what is not known. The NIC executes what it
     /// rings. Low-latency windows are rung by any store, others by eight bytes. Returns the word that
-    /// was there before, which says that nobody has rung, or `None` if nothing was rung.
+    /// was there before, which says that nobody has rung, or `None` if nothing was rung. Wake-ups
+    /// are for the caller to take.
+    ///
+    /// If stores to the doorbells of target queues follow each other closely and cause no events, these
+    /// are in front of the end of the memory until [`Nic::tend_doorbells`] moves it back.
     #[must_use]
     pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
         self.nic.store(self.file, offset, value)

@@ -72,7 +72,7 @@ impl RemoteBuffers {
 
 impl CallerMemory for RemoteBuffers {
     fn process_memory(&self) -> Arc<dyn ClientMemory> {
-        Arc::new(ProcessMemory::of(self.pid))
+        ProcessMemory::of(self.pid)
     }
 
     fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {

@@ -1,8 +1,10 @@
 //! The memory of a process, for as long as the NIC uses it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
@@ -19,15 +21,27 @@ pub(crate) struct ProcessMemory {
     alive: Option<OwnedFd>,
 }
 
+/// The processes whose memory is in use: one object for each, so that what goes to one process can
+/// go together.
+static IN_USE: Mutex<BTreeMap<Pid, Weak<ProcessMemory>>> = Mutex::new(BTreeMap::new());
+
 impl ProcessMemory {
     /// The process of a thread that waits for an answer.
-    pub(crate) fn of(thread: Pid) -> Self {
+    pub(crate) fn of(thread: Pid) -> Arc<Self> {
         let pid = process_of(thread).unwrap_or(Pid::from_raw(0));
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = in_use.get(&pid).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.pid().is_ok()) {
+            return known;
+        }
         let alive = rustix::process::Pid::from_raw(pid.as_raw());
-        Self {
+        let memory = Arc::new(Self {
             pid,
             alive: alive.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
-        }
+        });
+        in_use.retain(|_, memory| memory.strong_count() > 0);
+        in_use.insert(pid, Arc::downgrade(&memory));
+        memory
     }
 
     /// The number, if the process has not ended.
@@ -74,7 +88,7 @@ impl ClientMemory for ProcessMemory {
 
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
         let parts = parts.iter().filter(|(_, part)| !part.is_empty());
-        let (mut from, mut to, mut len) = (Vec::new(), Vec::new(), 0);
+        let (mut from, mut to, mut len) = (Vec::with_capacity(4), Vec::with_capacity(4), 0);
         for (va, part) in parts {
             from.push(IoSlice::new(part));
             to.push(remote(*va, part.len())?);
@@ -98,6 +112,7 @@ mod tests {
     #[test]
     fn parts_arrive_and_bad_addresses_are_faults() {
         let memory = ProcessMemory::of(nix::unistd::gettid());
+        assert!(Arc::ptr_eq(&memory, &ProcessMemory::of(Pid::this())));
         let own = DeviceMemory::new(4096).unwrap();
         let va = own.address();
         memory.write(&[(va + 8, &[1; 8]), (va, &[2; 8])]).unwrap();

@@ -172,6 +172,28 @@ impl Endpoint {
         )
     }
 
+    /// Rings the target queue for a command without effect and without an event.
+    ///
+    /// # Errors
+    ///
+    /// Windows cannot be mapped.
+    pub fn ring_target(&mut self) -> Result<(), Problem> {
+        let mut command = [0; 64];
+        command[0] = CommandByte::new(Class::CQ, 1, 0).0;
+        self.target(&command)
+    }
+
+    /// Whether the NIC has executed all commands of the target queue.
+    ///
+    /// # Errors
+    ///
+    /// Windows cannot be mapped.
+    pub fn target_is_idle(&self) -> Result<bool, Problem> {
+        let status = self.target.commands()?.read_u64(0)?.to_le_bytes();
+        let unit = CqStatus::decode(&status).rd_ptr;
+        Ok(u32::from(unit) * command_ring::UNIT_SLOTS == self.target_slot)
+    }
+
     /// Sends an operation.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ pub mod scenario;
 pub mod sequence;
 mod step;
 pub mod suite;
+pub mod targets;
 pub mod traffic;
 pub mod uapi;
 pub mod windows;

@@ -105,3 +105,15 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
     assert_eq!(counted, "4\n2\n0");
     assert!(is_clean(&node), "{:?}", node.state());
 }
+
+/// Doorbells of target queues are opened and closed while a program stores to them: each store
+/// arrives, trapped or not, and with two programs as with one.
+#[test]
+fn no_store_is_lost_where_doorbells_open_and_close() {
+    need_node!();
+    let Some(node) = node("trap") else { return };
+    let script = "$0 ring cxi0 3 1500 & $0 ring cxi0 4 1500; wait";
+    let told = printed(&node.enter(&["sh", "-c", script, CLIENT]));
+    assert_eq!(told, "ok\nok");
+    assert!(is_clean(&node), "{:?}", node.state());
+}

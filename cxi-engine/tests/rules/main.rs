@@ -19,6 +19,7 @@ mod rendezvous;
 mod resize;
 mod search;
 mod software;
+mod staged;
 mod states;
 mod triggered;
 

@@ -1,6 +1,7 @@
 //! The data path of a NIC: an engine, and what the control plane tells it.
 
 mod events;
+mod gate;
 mod memory;
 mod pages;
 mod portals;
@@ -8,7 +9,7 @@ mod queues;
 mod traffic;
 mod wire;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,10 +17,12 @@ use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
-pub(crate) use pages::NOT_RUNG;
+pub(crate) use pages::{NOT_RUNG, take};
 pub(crate) use portals::NewPortal;
 pub(crate) use queues::{NewQueue, Ring};
 pub(crate) use wire::Wire;
+
+use gate::Gate;
 
 use cxi_hw::launch_page::WRITE_POINTER;
 
@@ -47,6 +50,10 @@ pub(crate) struct State {
     link_up: bool,
     /// Doorbells that have to be polled.
     polled: BTreeSet<Doorbell>,
+    /// Doorbells of target queues that are or may be open, by file.
+    gates: BTreeMap<u32, Gate>,
+    /// A thread waits for work.
+    asleep: bool,
 }
 
 impl DataPath {
@@ -69,6 +76,8 @@ impl DataPath {
             plugged: true,
             link_up: identity.link_up,
             polled: BTreeSet::new(),
+            gates: BTreeMap::new(),
+            asleep: false,
         };
         let path = Arc::new(Self {
             state: Mutex::new(state),
@@ -101,7 +110,7 @@ impl DataPath {
         let mut state = self.state();
         state.plugged = plugged;
         state.show_link();
-        self.busy.notify_all();
+        self.rouse(&mut state);
     }
 
     /// Whether operations wait for an answer that may have been lost.
@@ -118,34 +127,57 @@ impl DataPath {
         state.show_link();
     }
 
+    /// Takes the lock, and notices what was stored to doorbells that are open.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        state.look(false);
+        state
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at the doorbells and does some of what there is to do, and what it makes other NICs
     /// do. Says whether there was anything.
     pub(crate) fn step(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.lock();
+        state.look(true);
         state.engine.poll();
         Self::work(state)
     }
 
-    /// The same after a doorbell that was trapped. What is left is for the thread that waits for
-    /// work.
+    /// The same after a doorbell that was trapped, whose wake-ups the caller takes. What else is
+    /// left is for the thread that waits for work.
     pub(crate) fn run(&self) {
         Self::work(self.state());
-        self.leave_rest();
+        let mut state = self.lock();
+        if state.asleep && state.has_steps() {
+            self.rouse(&mut state);
+        }
     }
 
     /// Leaves work and notifications to the thread that waits for work.
     fn leave_rest(&self) {
-        if self.state().has_work() {
-            self.busy.notify_all();
+        let mut state = self.lock();
+        if state.asleep && state.has_work() {
+            self.rouse(&mut state);
         }
     }
 
-    /// A store to a doorbell, at a place in its page. Says whether it rang.
-    pub(crate) fn ring(&self, doorbell: Doorbell, place: usize, value: Option<u64>) -> bool {
+    /// Ends the sleep of the thread that waits for work.
+    fn rouse(&self, state: &mut State) {
+        state.asleep = false;
+        self.busy.notify_all();
+    }
+
+    /// A store to a doorbell of a file, at a place in its page. Says whether it rang.
+    pub(crate) fn ring(
+        &self,
+        file: u32,
+        (doorbell, place): (Doorbell, usize),
+        value: Option<u64>,
+    ) -> bool {
         let mut state = self.state();
         let engine = &mut state.engine;
         let counter_doorbell = || {
@@ -153,9 +185,11 @@ impl DataPath {
             all.find(|doorbell| doorbell.offset() == place)
         };
         match (doorbell, value) {
+            (Doorbell::Target(_), _) if place != WRITE_POINTER => return false,
             (Doorbell::Queue(id), _) if place != WRITE_POINTER => {
                 engine.ring_window(small(id), place);
             }
+            (Doorbell::Target(id), Some(value)) => state.ring_target(file, small(id), value),
             (Doorbell::Queue(id), Some(value)) => engine.ring_queue(small(id), value),
             (Doorbell::Counter(id), Some(value)) => match counter_doorbell() {
                 Some(doorbell) => engine.ring_counter(small(id), doorbell, value),
@@ -190,14 +224,15 @@ impl DataPath {
 
     /// Whether there are doorbells that only [`step`](Self::step) sees.
     pub(crate) fn is_polled(&self) -> bool {
-        !self.state().polled.is_empty()
+        !self.lock().polled.is_empty()
     }
 
     /// Waits until there is something to look at, or for that long. Says whether it had to.
     pub(crate) fn wait_for_work(&self, most: Duration) -> bool {
-        let state = self.state();
+        let mut state = self.lock();
         let waits = !state.has_work();
         if waits {
+            state.asleep = true;
             let waited = self.busy.wait_timeout(state, most);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
@@ -206,7 +241,7 @@ impl DataPath {
 
     /// Wait objects to wake, as the numbers that event queues were added with.
     pub(crate) fn take_wakes(&self) -> Vec<u64> {
-        let effects = self.state().engine.take_effects();
+        let effects = self.lock().engine.take_effects();
         let wakes = effects.into_iter().filter_map(|effect| match effect {
             Effect::Wake(wait) => Some(wait),
             _ => None,
@@ -216,16 +251,21 @@ impl DataPath {
 
     fn add_polled(&self, state: &mut State, doorbell: Doorbell) {
         state.polled.insert(doorbell);
-        self.busy.notify_all();
+        self.rouse(state);
     }
 }
 
 impl State {
     /// Whether there is work without a notification.
     fn has_work(&self) -> bool {
+        self.engine.has_effects() || self.has_steps()
+    }
+
+    /// The same, wake-ups aside.
+    fn has_steps(&self) -> bool {
         !self.polled.is_empty()
+            || self.has_open()
             || self.engine.has_work()
-            || self.engine.has_effects()
             || self.engine.awaits_registers()
     }
 

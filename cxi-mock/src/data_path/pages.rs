@@ -14,7 +14,7 @@ pub(crate) const NOT_RUNG: u64 = u64::MAX;
 const WORD: usize = size_of::<u64>();
 
 /// Takes what was stored to a doorbell. A store is a word, of which the last one counts.
-fn take(page: &Mapping, offset: usize) -> Option<u64> {
+pub(crate) fn take(page: &Mapping, offset: usize) -> Option<u64> {
     let unrung = |value: &u64| *value != NOT_RUNG;
     page.read_u64(offset).ok().filter(unrung)?;
     let value = page.swap_u64(offset, NOT_RUNG).ok().filter(unrung)?;

@@ -82,6 +82,7 @@ impl DataPath {
         let mut state = self.state();
         state.engine.poll();
         state.engine.remove_queue(small(id));
+        state.forget_doorbell(small(id));
         state.polled.remove(&Doorbell::Queue(id));
     }
 

@@ -56,7 +56,7 @@ impl Device {
         self.charge(svc, Slot::Ct)?;
         let doorbell = self
             .file_mut(caller.file)
-            .and_then(|file| file.windows.alloc_doorbell(caller.traps_stores));
+            .and_then(|file| file.windows.alloc_doorbell(caller.traps_stores, false));
         let id = doorbell.is_ok().then(|| self.cts.ids.alloc()).flatten();
         let (Ok(doorbell), Some(id)) = (doorbell, id) else {
             self.refund(svc, Slot::Ct);

@@ -168,6 +168,7 @@ impl Device {
         for lni in file.lnis {
             let _ = self.lni_free(id, lni);
         }
+        self.data_path.forget_doorbells(id);
         self.files.remove(id);
     }
 }

@@ -36,6 +36,7 @@ mod table;
 mod vni_index;
 mod wait;
 mod window;
+mod window_memory;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,6 +70,8 @@ use registers::Registers;
 use rgid::Rgids;
 use table::Table;
 pub(crate) use window::Doorbell;
+use window::Windows;
+pub(crate) use window_memory::WindowMemory;
 
 /// A mock NIC with its driver loaded.
 ///
@@ -189,7 +192,8 @@ impl Nic {
 
     pub(crate) fn window_memory(&self, file: u32) -> Result<Arc<OwnedFd>, Errno> {
         let mut device = self.device();
-        device.file_mut(file)?.windows.memory().cloned()
+        let memory = device.file_mut(file)?.windows.memory()?;
+        Ok(Arc::clone(memory.file()))
     }
 
     pub(crate) fn has_doorbell(&self, file: u32, offset: u64) -> bool {
@@ -201,9 +205,15 @@ impl Nic {
     /// A store that was trapped. No number changes hands between finding the doorbell and ringing.
     pub(crate) fn store(&self, file: u32, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.device();
-        let file = device.file_mut(file).ok();
-        let found = file.and_then(|file| file.windows.doorbell_at(offset));
-        let rang = found.is_some_and(|(bell, place)| self.data_path.ring(bell, place, value));
+        let windows = device.file_mut(file).ok().map(|file| &mut file.windows);
+        let found = windows.as_ref().and_then(|it| it.doorbell_at(offset));
+        let rang = found.is_some_and(|at| self.data_path.ring(file, at, value));
+        // If it cannot be, each store is trapped.
+        if self.data_path.wants_open(file)
+            && let Some(Ok((memory, queues))) = windows.map(Windows::open_targets)
+        {
+            self.data_path.opened(file, memory, &queues);
+        }
         drop(device);
         self.data_path.run();
         rang.then_some(NOT_RUNG)
@@ -295,6 +305,14 @@ impl Nic {
     #[must_use]
     pub fn portals(&self) -> Vec<PortalSnapshot> {
         self.data_path.state().engine.portals()
+    }
+
+    /// Closes the doorbells of target queues that were opened by trapped stores and need not or must
+    /// not be open any more; call this between sleeps while it says that some are open. Without
+    /// these calls they stay open, and a store is noticed by [`step`](Self::step) and with all
+    /// other work.
+    pub fn tend_doorbells(&self) -> bool {
+        self.data_path.tend_doorbells()
     }
 
     /// Whether there are queues or counters whose doorbells only [`step`](Self::step) sees.

@@ -130,11 +130,18 @@ impl Device {
             return Err(Errno::EPERM);
         }
         check_buffer(buffer)?;
+        // Its doorbell is none of those that are open.
+        if !transmit && !self.data_path.close_doorbells(caller.file) {
+            return Err(Errno::ENOMEM);
+        }
         let id = self.take_cq(lni, svc, transmit)?;
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
         let windows = self.file_mut(caller.file).and_then(|file| {
             let cmds = file.windows.alloc(u64::from(count) * COMMAND_BYTES)?;
-            Ok((cmds, file.windows.alloc_doorbell(caller.traps_stores)?))
+            let wp_addr = file
+                .windows
+                .alloc_doorbell(caller.traps_stores, !transmit)?;
+            Ok((cmds, wp_addr))
         });
         let (cmds, wp_addr) = match windows {
             Ok(windows) => windows,
@@ -189,8 +196,13 @@ impl Device {
         } else {
             Ring::Client(Arc::clone(caller.memory), buffer.buf)
         };
-        let launch = windows.map_doorbell(new.wp_addr, Doorbell::Queue(new.id))?;
         let opts = &buffer.opts;
+        let doorbell = if opts.flags & CQ_IS_TX == 0 {
+            Doorbell::Target(new.id)
+        } else {
+            Doorbell::Queue(new.id)
+        };
+        let launch = windows.map_doorbell(new.wp_addr, doorbell)?;
         let triggered = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
         self.data_path.add_queue(NewQueue {
             id: new.id,

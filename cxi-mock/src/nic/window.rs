@@ -1,12 +1,13 @@
 //! Windows of device memory that callers map: one shared memory for each open file.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::{Errno, Mapping};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::FallocateFlags;
+
+use super::window_memory::WindowMemory;
 
 /// Windows start and end on page boundaries.
 pub(crate) const PAGE: u64 = 4096;
@@ -14,15 +15,21 @@ pub(crate) const PAGE: u64 = 4096;
 /// Windows from here on lie behind the end of the memory: a store to them never arrives there, and
 /// whoever has the program caught at it tells the NIC.
 const BEHIND_THE_END: u64 = 1 << 40;
+/// Those of target queues lie in front of all others, so that the end can be between them.
+const NOT_OF_TARGETS: u64 = 1 << 41;
 /// Each file has so many bytes of them of its own, more than there are doorbells, so that an offset
 /// tells the file.
 const BEHIND_THE_END_EACH: u64 = 1 << 24;
+/// Doorbells of target queues that can be in front of the end.
+const MOST_OPEN: u64 = 8;
 
 /// What stores to a window of doorbells are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doorbell {
     /// A command queue.
     Queue(u32),
+    /// A target queue, where the difference counts.
+    Target(u32),
     /// A counter.
     Counter(u32),
 }
@@ -39,11 +46,38 @@ pub(crate) struct Windows {
     freed: BTreeMap<u64, Vec<u64>>,
     /// Offset 0 is left out, so that it never looks like a window.
     next: u64,
-    memory: Option<Arc<OwnedFd>>,
+    memory: Option<Arc<WindowMemory>>,
     /// Doorbells behind the end of the memory, by offset.
     trapped: BTreeMap<u64, Doorbell>,
-    freed_trapped: Vec<u64>,
-    next_trapped: u64,
+    /// Where doorbells of target queues and others go.
+    targets: Offsets,
+    others: Offsets,
+}
+
+/// Offsets of pages behind the end of the memory.
+#[derive(Clone, Debug)]
+struct Offsets {
+    first: u64,
+    next: u64,
+    freed: Vec<u64>,
+}
+
+impl Offsets {
+    /// Those of the file of a number, in the files' part from an offset on.
+    fn new(part: u64, file: u32) -> Self {
+        let first = part + u64::from(file) * BEHIND_THE_END_EACH;
+        Self {
+            first,
+            next: first,
+            freed: Vec::new(),
+        }
+    }
+
+    fn alloc(&mut self) -> u64 {
+        let offset = self.freed.pop().unwrap_or(self.next);
+        self.next = self.next.max(offset + PAGE);
+        offset
+    }
 }
 
 impl Windows {
@@ -55,18 +89,19 @@ impl Windows {
             next: PAGE,
             memory: None,
             trapped: BTreeMap::new(),
-            freed_trapped: Vec::new(),
-            next_trapped: BEHIND_THE_END + u64::from(file) * BEHIND_THE_END_EACH,
+            targets: Offsets::new(BEHIND_THE_END, file),
+            others: Offsets::new(NOT_OF_TARGETS, file),
         }
     }
 
-    /// A window for doorbells. If stores of the caller are `trapped` it has no memory.
-    pub(crate) fn alloc_doorbell(&mut self, trapped: bool) -> Result<Mminfo, Errno> {
-        if !trapped {
-            return self.alloc(PAGE);
-        }
-        let offset = self.freed_trapped.pop().unwrap_or(self.next_trapped);
-        self.next_trapped = self.next_trapped.max(offset + PAGE);
+    /// A window for doorbells, of a `target` queue or not. If stores of the caller are `trapped` it
+    /// has no memory.
+    pub(crate) fn alloc_doorbell(&mut self, trapped: bool, target: bool) -> Result<Mminfo, Errno> {
+        let offset = match (trapped, target) {
+            (false, _) => return self.alloc(PAGE),
+            (true, true) => self.targets.alloc(),
+            (true, false) => self.others.alloc(),
+        };
         self.live.insert(offset, PAGE);
         Ok(Mminfo { offset, size: PAGE })
     }
@@ -82,6 +117,21 @@ impl Windows {
         }
         self.trapped.insert(window.offset, doorbell);
         Ok(None)
+    }
+
+    /// Lets stores to the doorbells of target queues arrive in the memory. Returns it, and the
+    /// queues by the page of their doorbell.
+    pub(crate) fn open_targets(&mut self) -> Result<(Arc<WindowMemory>, Vec<(usize, u32)>), Errno> {
+        let first = self.targets.first;
+        let count = ((self.targets.next - first) / PAGE).min(MOST_OPEN);
+        let memory = Arc::clone(self.memory()?);
+        memory.open(first, usize::try_from(count).map_err(|_| Errno::ENOMEM)?)?;
+        let trapped = self.trapped.range(first..first + count * PAGE);
+        let queues = trapped.filter_map(|(offset, doorbell)| match doorbell {
+            Doorbell::Target(id) => Some((usize::try_from((offset - first) / PAGE).ok()?, *id)),
+            _ => None,
+        });
+        Ok((memory, queues.collect()))
     }
 
     /// The doorbell that a trapped store rings, and where in its window.
@@ -101,7 +151,7 @@ impl Windows {
             let offset = self.next;
             let end = offset.checked_add(size).ok_or(Errno::ENOMEM)?;
             if let Some(memory) = &self.memory {
-                rustix::fs::ftruncate(memory, end).map_err(from_rustix)?;
+                memory.grow(end)?;
             }
             self.next = end;
             offset
@@ -117,12 +167,17 @@ impl Windows {
         };
         if window.offset >= BEHIND_THE_END {
             self.trapped.remove(&window.offset);
-            self.freed_trapped.push(window.offset);
+            let of = if window.offset < NOT_OF_TARGETS {
+                &mut self.targets
+            } else {
+                &mut self.others
+            };
+            of.freed.push(window.offset);
             return;
         }
         if let Some(memory) = &self.memory {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            if rustix::fs::fallocate(memory, flags, window.offset, size).is_err() {
+            if rustix::fs::fallocate(memory.file(), flags, window.offset, size).is_err() {
                 // Never hand out what another client wrote.
                 return;
             }
@@ -130,14 +185,10 @@ impl Windows {
         self.freed.entry(size).or_default().push(window.offset);
     }
 
-    /// The memory behind the windows. It grows and never shrinks.
-    pub(crate) fn memory(&mut self) -> Result<&Arc<OwnedFd>, Errno> {
+    /// The memory behind the windows, which never shrinks to less than these.
+    pub(crate) fn memory(&mut self) -> Result<&Arc<WindowMemory>, Errno> {
         if self.memory.is_none() {
-            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-            let memory = rustix::fs::memfd_create("cxi-windows", flags).map_err(from_rustix)?;
-            rustix::fs::ftruncate(&memory, self.next).map_err(from_rustix)?;
-            rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK).map_err(from_rustix)?;
-            self.memory = Some(Arc::new(memory));
+            self.memory = Some(Arc::new(WindowMemory::new(self.next)?));
         }
         self.memory.as_ref().ok_or(Errno::ENOMEM)
     }
@@ -160,12 +211,8 @@ impl Windows {
         if !inside || !offset.is_multiple_of(PAGE) {
             return Err(Errno::EINVAL);
         }
-        Mapping::from_file(self.memory()?, offset, len)
+        Mapping::from_file(&**self.memory()?.file(), offset, len)
     }
-}
-
-fn from_rustix(errno: rustix::io::Errno) -> Errno {
-    Errno::from_raw(errno.raw_os_error())
 }
 
 #[cfg(test)]
@@ -201,11 +248,13 @@ mod tests {
     #[test]
     fn trapped_doorbells_have_no_memory() {
         let mut windows = Windows::new(1);
-        let one = windows.alloc_doorbell(true).unwrap();
-        let two = windows.alloc_doorbell(true).unwrap();
+        let one = windows.alloc_doorbell(true, false).unwrap();
+        let two = windows.alloc_doorbell(true, false).unwrap();
         assert_eq!(two.offset, one.offset + PAGE);
-        let other = Windows::new(2).alloc_doorbell(true).unwrap();
+        let other = Windows::new(2).alloc_doorbell(true, false).unwrap();
         assert!(other.offset > two.offset);
+        let target = Windows::new(9).alloc_doorbell(true, true).unwrap();
+        assert!(target.offset < one.offset);
         assert_eq!(windows.doorbell_at(one.offset), None);
         let page = windows.map_doorbell(two, Doorbell::Queue(7));
         assert!(page.unwrap().is_none());
@@ -213,8 +262,11 @@ mod tests {
         assert_eq!(windows.doorbell_at(two.offset + 64), rung);
         windows.free(two);
         assert_eq!(windows.doorbell_at(two.offset), None);
-        assert_eq!(windows.alloc_doorbell(true).unwrap().offset, two.offset);
-        let polled = windows.alloc_doorbell(false).unwrap();
+        assert_eq!(
+            windows.alloc_doorbell(true, false).unwrap().offset,
+            two.offset
+        );
+        let polled = windows.alloc_doorbell(false, true).unwrap();
         let page = windows.map_doorbell(polled, Doorbell::Counter(1));
         assert!(page.unwrap().is_some());
         assert_eq!(windows.doorbell_at(polled.offset), None);

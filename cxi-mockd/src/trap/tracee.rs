@@ -36,6 +36,16 @@ fn request(request: libc::c_uint, thread: Pid, signal: i32) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
+/// Lets a stopped thread go on at another instruction.
+pub(super) fn jump(thread: Pid, to: u64) -> nix::Result<()> {
+    let rip = std::mem::offset_of!(libc::user_regs_struct, rip);
+    ptrace::write_user(
+        thread,
+        null_mut::<libc::c_void>().wrapping_byte_add(rip),
+        to.cast_signed(),
+    )
+}
+
 /// The address that a thread could not reach, if that is why it was stopped.
 pub(super) fn unreachable_address(thread: Pid) -> Option<u64> {
     let info = ptrace::getsiginfo(thread).ok()?;

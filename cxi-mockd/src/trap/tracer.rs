@@ -137,12 +137,13 @@ impl Tracer {
                 registers.rip
             ));
         }
-        if let (Some(held), Some(number)) = (held, store.exchanges) {
-            *numbered(&mut registers)[number] = held;
-        }
         data_path::wake_all(&self.server);
         registers.rip += store.len;
-        ptrace::setregs(thread, registers).ok()
+        if let (Some(held), Some(number)) = (held, store.exchanges) {
+            *numbered(&mut registers)[number] = held;
+            return ptrace::setregs(thread, registers).ok();
+        }
+        tracee::jump(thread, registers.rip).ok()
     }
 
     /// The file and the offset that an address of a thread's process belongs to.

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use cxi_tests::client::{self, Problem};
-use cxi_tests::{allreduce, roam, traffic, windows};
+use cxi_tests::{allreduce, roam, targets, traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
@@ -26,6 +26,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS
        mock-client allreduce cxiN TREE RANK SIZE ROUNDS
        mock-client hold cxiN PID
+       mock-client ring cxiN PID ROUNDS
        mock-client intrude cxiN PID VICTIM_NID VICTIM_PID
        mock-client roam cxiN NID,... PLACE PLACES MILLISECONDS
        mock-client nid cxiN
@@ -86,6 +87,9 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
             allreduce::allreduce(&open(device)?, tree, place, number(rounds)?).map_err(said)
         }
         ["hold", device, pid] => traffic::hold(&open(device)?, number(pid)?).map_err(said),
+        ["ring", device, pid, rounds] => {
+            targets::ring(&open(device)?, number(pid)?, number(rounds)?).map_err(said)
+        }
         ["intrude", device, pid, nid, victim] => {
             let victim = (number(nid)?, number(victim)?);
             traffic::intrude(&open(device)?, number(pid)?, victim).map_err(said)
