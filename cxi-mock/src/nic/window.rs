@@ -10,7 +10,8 @@ use rustix::fs::FallocateFlags;
 use super::window_memory::WindowMemory;
 
 /// Windows start and end on page boundaries.
-pub(crate) const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
+pub(super) const PAGE_BYTES: usize = 4096;
 
 /// Windows from here on lie behind the end of the memory: a store to them never arrives there, and
 /// whoever has the program caught at it tells the NIC.
@@ -33,6 +34,10 @@ pub(crate) enum Doorbell {
     /// A counter.
     Counter(u32),
 }
+
+/// A memory in which stores to doorbells of target queues arrive, and the queues by the page of
+/// their doorbell.
+pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
 
 /// The windows of an open file, in an offset space and a memory of its own: whoever maps them
 /// reaches nothing of another file.
@@ -119,9 +124,8 @@ impl Windows {
         Ok(None)
     }
 
-    /// Lets stores to the doorbells of target queues arrive in the memory. Returns it, and the
-    /// queues by the page of their doorbell.
-    pub(crate) fn open_targets(&mut self) -> Result<(Arc<WindowMemory>, Vec<(usize, u32)>), Errno> {
+    /// Lets stores to the doorbells of target queues arrive in the memory.
+    pub(crate) fn open_targets(&mut self) -> Result<OpenTargets, Errno> {
         let first = self.targets.first;
         let count = ((self.targets.next - first) / PAGE).min(MOST_OPEN);
         let memory = Arc::clone(self.memory()?);

@@ -8,7 +8,7 @@ use cxi_ioctl::{Errno, Mapping};
 use rustix::fs::MemfdFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
-use super::window::PAGE;
+use super::window::{PAGE, PAGE_BYTES};
 use crate::data_path::{NOT_RUNG, take};
 
 /// A memory whose end moves: with its windows, which only grow, and to where pages of doorbells are
@@ -37,7 +37,7 @@ struct Open {
 
 impl Open {
     fn count(&self) -> usize {
-        self.pages.len() / PAGE as usize
+        self.pages.len() / PAGE_BYTES
     }
 
     /// Puts the word of each page into the pipe: not what it holds, but the page. Says whether all
@@ -103,7 +103,7 @@ impl WindowMemory {
                 rustix::io::pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), offset + page * PAGE);
             written.map_err(errno).map_err(undo)?;
         }
-        let pages = Mapping::from_file(&*self.file, offset, count * PAGE as usize);
+        let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
         state.open = Some(Open {
             offset,
             pages: pages.map_err(undo)?,
@@ -118,7 +118,7 @@ impl WindowMemory {
         let Some(open) = &state.open else {
             return Vec::new();
         };
-        let word = |page| Some((page, take(&open.pages, page * PAGE as usize)?));
+        let word = |page| Some((page, take(&open.pages, page * PAGE_BYTES)?));
         (0..open.count()).filter_map(word).collect()
     }
 
