@@ -6,10 +6,14 @@ use std::sync::Mutex;
 use cxi::{Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder};
 use cxi_ioctl::{DriverRelease, Errno, Fault, Mapping, Opcode, Request, Transport};
 use cxi_job::allocate::LeftBehindReason;
+use cxi_job::limits::{CutReason, Mode};
 use cxi_job::{AllocateError, JobLimits, JobRequest, Node};
 use cxi_mock::{InProcess, MockNode, NicConfig};
 
-use crate::support::{cxi, devices, faulty, ids, job, mock, open, user_services, vni};
+use crate::around::{around, node_of};
+use crate::support::{
+    allocate, cxi, devices, faulty, ids, job, mock, open, planned, user_services, vni,
+};
 
 /// Makes another service at the moment of SVC_ALLOC, whose answer gets lost.
 #[derive(Debug)]
@@ -176,5 +180,39 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
             let listed = faults[0].injected() > 1;
             assert_eq!(unknown, may_be && sent && listed, "{skip} {errno}: {error}");
         }
+    }
+}
+
+/// Pools are all or nothing, whatever the floor.
+#[test]
+fn pools_that_others_take_after_the_plan_are_done_without() {
+    for (resource, pools) in [(Resource::Tles, 3), (Resource::Les, 15)] {
+        let mock = mock(1);
+        let other = devices(&mock).remove(0);
+        let mut transport = around(&mock, Opcode::SVC_ALLOC);
+        let mut limits = Limits::default();
+        limits[resource] = Limit::exactly(8);
+        transport.before = Mutex::new(Some(Box::new(move || {
+            for number in 0..pools {
+                let spec = like(UID).vni(vni(100 + number)).limits(limits);
+                other.services().create(&spec.build().unwrap()).unwrap();
+            }
+        })));
+        let request = job(1000, 1024).limits(planned(4, Mode::ScaleBack { floor: 1 }));
+        let grant = allocate(&node_of(transport), request);
+        let cuts: Vec<_> = grant.cuts().collect();
+        let [cut] = cuts[..] else {
+            panic!("{cuts:?}");
+        };
+        assert_eq!((cut.resource, cut.available), (resource, 0));
+        assert!(cut.wanted > 0, "{cut}");
+        let held = match &cut.reason {
+            CutReason::NoTlePool(held) | CutReason::NoLePool(held) => held.len(),
+            reason => panic!("{reason:?}"),
+        };
+        assert!(held >= usize::from(pools), "{cut}");
+        let limits = grant.services[0].granted.unwrap();
+        assert_eq!(limits[resource].reserved(), 0);
+        assert!(limits[Resource::Txqs].reserved() > 0);
     }
 }
