@@ -7,7 +7,7 @@ use cxi::{Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, Servi
 use cxi_ioctl::{DriverRelease, Errno, Fault, Mapping, Opcode, Request, Transport};
 use cxi_job::allocate::LeftBehindReason;
 use cxi_job::limits::{CutReason, Mode};
-use cxi_job::{AllocateError, JobLimits, JobRequest, Node};
+use cxi_job::{AllocateError, Grant, JobLimits, JobRequest, Node};
 use cxi_mock::{InProcess, MockNode, NicConfig};
 
 use crate::around::{around, node_of};
@@ -183,36 +183,57 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
     }
 }
 
+/// What a job of so many cores gets on a NIC where others take so much after the plan is made.
+fn taken_meanwhile(cores: u32, resource: Resource, services: u16, each: u16) -> Grant {
+    let mock = mock(1);
+    let other = devices(&mock).remove(0);
+    let mut transport = around(&mock, Opcode::SVC_ALLOC);
+    let mut limits = Limits::default();
+    limits[resource] = Limit::exactly(each);
+    transport.before = Mutex::new(Some(Box::new(move || {
+        for number in 0..services {
+            let spec = like(UID).vni(vni(100 + number)).limits(limits);
+            other.services().create(&spec.build().unwrap()).unwrap();
+        }
+    })));
+    let request = job(1000, 1024).limits(planned(cores, Mode::ScaleBack { floor: 1 }));
+    allocate(&node_of(transport), request)
+}
+
 /// Pools are all or nothing, whatever the floor.
 #[test]
 fn pools_that_others_take_after_the_plan_are_done_without() {
     for (resource, pools) in [(Resource::Tles, 3), (Resource::Les, 15)] {
-        let mock = mock(1);
-        let other = devices(&mock).remove(0);
-        let mut transport = around(&mock, Opcode::SVC_ALLOC);
-        let mut limits = Limits::default();
-        limits[resource] = Limit::exactly(8);
-        transport.before = Mutex::new(Some(Box::new(move || {
-            for number in 0..pools {
-                let spec = like(UID).vni(vni(100 + number)).limits(limits);
-                other.services().create(&spec.build().unwrap()).unwrap();
-            }
-        })));
-        let request = job(1000, 1024).limits(planned(4, Mode::ScaleBack { floor: 1 }));
-        let grant = allocate(&node_of(transport), request);
+        let grant = taken_meanwhile(4, resource, pools, 8);
         let cuts: Vec<_> = grant.cuts().collect();
         let [cut] = cuts[..] else {
             panic!("{cuts:?}");
         };
         assert_eq!((cut.resource, cut.available), (resource, 0));
         assert!(cut.wanted > 0, "{cut}");
-        let held = match &cut.reason {
-            CutReason::NoTlePool(held) | CutReason::NoLePool(held) => held.len(),
-            reason => panic!("{reason:?}"),
+        let held = match (resource, &cut.reason) {
+            (Resource::Tles, CutReason::NoTlePool(held)) => held.len(),
+            (Resource::Les, CutReason::NoLePool(held)) => held.len(),
+            (_, reason) => panic!("{reason:?}"),
         };
         assert!(held >= usize::from(pools), "{cut}");
         let limits = grant.services[0].granted.unwrap();
         assert_eq!(limits[resource].reserved(), 0);
         assert!(limits[Resource::Txqs].reserved() > 0);
+    }
+}
+
+/// The default service has 512 of 2,048, and the driver gives nobody fewer than 8.
+#[test]
+fn tles_that_others_take_after_the_plan_are_done_without() {
+    for (taken, left) in [(1500, 36), (1528, 8), (1529, 0)] {
+        let grant = taken_meanwhile(100, Resource::Tles, 1, taken);
+        let limits = grant.services[0].granted.unwrap();
+        assert_eq!(limits[Resource::Tles], Limit::exactly(left));
+        let cuts: Vec<_> = grant.cuts().collect();
+        assert!(
+            matches!(cuts[..], [cut] if cut.available == u32::from(left) && cut.wanted == 100),
+            "{cuts:?}"
+        );
     }
 }
