@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cxi_fabric_manager::api::Body;
 use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, Fault};
-use cxi_job::fabric::{FabricError, Http, TreeRequest};
+use cxi_job::fabric::{FabricError, Http, Patience, TreeRequest};
 use serde_json::json;
 
 use super::support::{PATIENCE, Site, job, session, step};
@@ -76,7 +76,8 @@ fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
     let client = site.client();
     site.mock
         .inject(Fault::status(409).on(Endpoint::DeleteJob).times(3));
-    assert!(!client.release(&job("1")).unwrap());
+    let patient = site.client().patience(Patience::default());
+    assert!(!patient.release(&job("1")).unwrap());
     site.mock.inject(Fault::status(409).on(Endpoint::DeleteJob));
     assert_eq!(
         in_time(|| client.release(&job("1"))),
