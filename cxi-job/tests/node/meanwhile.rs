@@ -212,8 +212,8 @@ fn pools_that_others_take_after_the_plan_are_done_without() {
         assert_eq!((cut.resource, cut.available), (resource, 0));
         assert!(cut.wanted > 0, "{cut}");
         let held = match (resource, &cut.reason) {
-            (Resource::Tles, CutReason::NoTlePool(held)) => held.len(),
-            (Resource::Les, CutReason::NoLePool(held)) => held.len(),
+            (Resource::Tles, CutReason::NoTlePool(held))
+            | (Resource::Les, CutReason::NoLePool(held)) => held.len(),
             (_, reason) => panic!("{reason:?}"),
         };
         assert!(held >= usize::from(pools), "{cut}");
