@@ -21,7 +21,7 @@ const YIELD: u32 = 1024;
 /// The shortest and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
 /// How often doorbells are looked at whose stores are not trapped for the moment.
-const LOOK: Duration = Duration::from_micros(200);
+const LOOK: Duration = Duration::from_micros(500);
 /// How long a thread waits to be notified of work before it looks for itself.
 const PARKED: Duration = Duration::from_secs(60);
 /// A tick of the fabric's time: after two seconds a NIC gives up what is not answered.
