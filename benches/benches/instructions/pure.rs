@@ -13,7 +13,7 @@ use cxi_mock::{Credentials, MockNode, NicConfig};
 
 use crate::series::{Act, Series};
 
-pub(crate) fn all() -> [Series; 12] {
+pub(crate) fn all() -> [Series; 13] {
     [
         Series::new("pool/reserve + release + confirm, half full", pool),
         Series::new("id set/parse", || {
