@@ -22,6 +22,7 @@ mod packet;
 mod pools;
 mod portal;
 pub mod reduction;
+mod region_tree;
 mod rendezvous;
 mod request_header;
 mod seam;

@@ -1,20 +1,16 @@
 //! Translation: what an RGID may reach in memory, by address context.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cxi_hw::ReturnCode;
 
+use crate::region_tree::{Key, Regions};
 use crate::{ClientMemory, MemoryFault, Region};
 
-/// The kind of access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
-    Both,
-}
+pub(crate) use crate::region_tree::Access;
 
 /// Contiguous memory of a process.
 #[derive(Clone, Debug)]
@@ -93,109 +89,35 @@ impl Scatter {
     }
 }
 
-/// A region under its number.
-#[derive(Debug)]
-struct Known {
-    number: u32,
-    region: Region,
-    live: Arc<AtomicBool>,
-}
-
-impl Drop for Known {
-    fn drop(&mut self) {
-        self.live.store(false, Ordering::Release);
-    }
-}
-
-impl Known {
-    fn end(&self) -> u64 {
-        self.region.iova.saturating_add(self.region.len)
-    }
-
-    fn allows(&self, access: Access) -> bool {
-        match access {
-            Access::Read => self.region.readable,
-            Access::Write => self.region.writable,
-            Access::Both => self.region.readable && self.region.writable,
-        }
-    }
-}
-
-/// The regions of an address context, in order of their first addresses.
-#[derive(Debug, Default)]
-struct Context {
-    regions: Vec<Known>,
-    /// The highest end of each region and all before it.
-    reach: Vec<u64>,
-}
-
-impl Context {
-    fn update(&mut self) {
-        self.regions.sort_by_key(|known| known.region.iova);
-        let mut reach = 0;
-        self.reach.clear();
-        self.reach.extend(self.regions.iter().map(|known| {
-            reach = u64::max(reach, known.end());
-            reach
-        }));
-    }
-
-    /// The region with an address that reaches furthest, of those with the permission if there is
-    /// one.
-    fn find(&self, iova: u64, access: Access) -> Result<&Known, ReturnCode> {
-        let end = self.regions.partition_point(|it| it.region.iova <= iova);
-        let mut error = ReturnCode::NO_TRANSLATION;
-        let mut best: Option<&Known> = None;
-        for (known, reach) in self.regions[..end].iter().zip(&self.reach[..end]).rev() {
-            if *reach <= iova {
-                break;
-            }
-            if known.end() <= iova {
-                continue;
-            }
-            if !known.allows(access) {
-                error = ReturnCode::PAGE_PERM_ERROR;
-            } else if best.is_none_or(|best| best.end() < known.end()) {
-                best = Some(known);
-            }
-        }
-        best.ok_or(error)
-    }
-}
-
 /// All regions.
 #[derive(Debug, Default)]
 pub(crate) struct Translation {
-    contexts: BTreeMap<(u16, u8), Context>,
-    /// The context of each region.
-    regions: BTreeMap<u32, (u16, u8)>,
+    contexts: BTreeMap<(u16, u8), Regions>,
+    /// The context of each region, and its key there.
+    places: BTreeMap<u32, ((u16, u8), Key)>,
+    arrivals: u64,
 }
 
 impl Translation {
     pub(crate) fn add(&mut self, number: u32, region: Region) {
         self.remove(number);
-        let key = (region.rgid, region.lac);
-        self.regions.insert(number, key);
-        let context = self.contexts.entry(key).or_default();
-        context.regions.push(Known {
-            number,
-            region,
-            live: Arc::new(AtomicBool::new(true)),
-        });
-        context.update();
+        self.arrivals += 1;
+        let context = (region.rgid, region.lac);
+        let key = (region.iova, self.arrivals);
+        self.places.insert(number, (context, key));
+        self.contexts.entry(context).or_default().add(key, region);
     }
 
     pub(crate) fn remove(&mut self, number: u32) {
-        let Some(key) = self.regions.remove(&number) else {
+        let Some((context, key)) = self.places.remove(&number) else {
             return;
         };
-        let Some(context) = self.contexts.get_mut(&key) else {
+        let Entry::Occupied(mut regions) = self.contexts.entry(context) else {
             return;
         };
-        context.regions.retain(|known| known.number != number);
-        context.update();
-        if context.regions.is_empty() {
-            self.contexts.remove(&key);
+        regions.get_mut().remove(key);
+        if regions.get().is_empty() {
+            regions.remove();
         }
     }
 
@@ -203,7 +125,7 @@ impl Translation {
     /// region.
     pub(crate) fn translate(
         &self,
-        (rgid, lac): (u16, u8),
+        context: (u16, u8),
         iova: u64,
         len: u64,
         access: Access,
@@ -212,12 +134,16 @@ impl Translation {
         if len == 0 {
             return Ok(scatter);
         }
-        let context = self.contexts.get(&(rgid, lac));
-        let context = context.ok_or(ReturnCode::NO_TRANSLATION)?;
+        let regions = self.contexts.get(&context);
+        let regions = regions.ok_or(ReturnCode::NO_TRANSLATION)?;
         let end = iova.checked_add(len).ok_or(ReturnCode::NO_TRANSLATION)?;
         let mut at = iova;
         while at < end {
-            let known = context.find(at, access)?;
+            let known = regions.find(at, access);
+            let known = known.ok_or_else(|| match regions.find(at, Access::Any) {
+                Some(_) => ReturnCode::PAGE_PERM_ERROR,
+                None => ReturnCode::NO_TRANSLATION,
+            })?;
             let region = &known.region;
             let offset = at - region.iova;
             let part = (region.len - offset).min(end - at);
