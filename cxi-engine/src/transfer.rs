@@ -94,21 +94,22 @@ impl Engine {
         let entry = self
             .translation
             .translate(context, iova, len as u64, access)?;
-        self.bounce
-            .resize(self.bounce.len().max(len.min(BOUNCE)), 0);
-        for at in (0..len).step_by(BOUNCE) {
-            let part = &mut self.bounce[..BOUNCE.min(len - at)];
-            let (here, there) = (at as u64, transfer.done + at as u64);
-            if transfer.put {
-                let read = transfer.remote.read(there, part);
-                read.map_err(|_| ReturnCode::SRC_ERROR)?;
-                let written = entry.write(here, part);
-                written.map_err(|_| ReturnCode::NO_TRANSLATION)?;
-            } else {
-                let read = entry.read(here, part);
-                read.map_err(|_| ReturnCode::NO_TRANSLATION)?;
-                let written = transfer.remote.write(there, part);
-                written.map_err(|_| ReturnCode::SRC_ERROR)?;
+        let (remote, local) = ((&transfer.remote, transfer.done), (&entry, 0));
+        let (source_error, missing) = (ReturnCode::SRC_ERROR, ReturnCode::NO_TRANSLATION);
+        let (from, to, unread, unwritten) = if transfer.put {
+            (remote, local, source_error, missing)
+        } else {
+            (local, remote, missing, source_error)
+        };
+        if !from.0.copy(from.1, to, len) {
+            self.bounce
+                .resize(self.bounce.len().max(len.min(BOUNCE)), 0);
+            for at in (0..len).step_by(BOUNCE) {
+                let part = &mut self.bounce[..BOUNCE.min(len - at)];
+                let read = from.0.read(from.1 + at as u64, part);
+                read.map_err(|_| unread)?;
+                let written = to.0.write(to.1 + at as u64, part);
+                written.map_err(|_| unwritten)?;
             }
         }
         transfer.done += len as u64;

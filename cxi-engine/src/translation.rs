@@ -83,6 +83,17 @@ impl Scatter {
             .try_for_each(|(segment, va, part)| segment.memory()?.write(&[(va, &from[part])]))
     }
 
+    /// Copies to other memory without the engine's own in between. Says whether it has.
+    pub(crate) fn copy(&self, offset: u64, (to, there): (&Self, u64), len: usize) -> bool {
+        let (Some(from), Some(to)) = (self.single(), to.single()) else {
+            return false;
+        };
+        let (Ok(source), Ok(target)) = (from.memory(), to.memory()) else {
+            return false;
+        };
+        source.copy(from.va + offset, (target, to.va + there), len)
+    }
+
     /// The only segment, unless there are several.
     pub(crate) fn single(&self) -> Option<&Segment> {
         self.first.as_ref().filter(|_| self.rest.is_empty())

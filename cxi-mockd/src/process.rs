@@ -1,10 +1,12 @@
 //! The memory of a process, for as long as the NIC uses it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
@@ -13,12 +15,28 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use cxi_mock::{ClientMemory, MemoryFault};
 
+use super::trap;
+
+/// Bytes from which on it pays that a stopped program copies them.
+const LENT: usize = 1 << 16;
+
 /// A process. Its number may outlive it.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
     pid: Pid,
     /// Readable once the process has ended; `None` if it had ended before.
     alive: Option<OwnedFd>,
+    inside: OnceLock<Option<(u64, i32)>>,
+}
+
+/// Memory of a process that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) process: Pid,
+    /// Its PID namespace, and its number there.
+    pub(crate) namespace: u64,
+    pub(crate) number: i32,
+    pub(crate) va: u64,
 }
 
 /// The processes whose memory is in use: one object for each, so that what goes to one process can
@@ -38,6 +56,7 @@ impl ProcessMemory {
         let memory = Arc::new(Self {
             pid,
             alive: alive.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
+            inside: OnceLock::new(),
         });
         in_use.retain(|_, memory| memory.strong_count() > 0);
         in_use.insert(pid, Arc::downgrade(&memory));
@@ -53,13 +72,38 @@ impl ProcessMemory {
             _ => Err(MemoryFault),
         }
     }
+
+    /// An address of the process, unless it has ended.
+    pub(crate) fn place(&self, va: u64) -> Option<Place> {
+        let process = self.pid().ok()?;
+        let (namespace, number) = (*self.inside.get_or_init(|| inside(process)))?;
+        Some(Place {
+            process,
+            namespace,
+            number,
+            va,
+        })
+    }
+}
+
+/// The PID namespace of a process, and its number there.
+fn inside(process: Pid) -> Option<(u64, i32)> {
+    let namespace = fs::metadata(format!("/proc/{process}/ns/pid")).ok()?;
+    let numbers = status(process, "NSpid:")?;
+    let number = numbers.split_whitespace().next_back()?;
+    Some((namespace.ino(), number.parse().ok()?))
 }
 
 /// The process of a thread, unless it has ended.
 pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
+    status(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
+}
+
+/// What the kernel says of a thread under a name.
+fn status(thread: Pid, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    process.trim().parse().ok().map(Pid::from_raw)
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().to_owned())
 }
 
 fn remote(va: u64, len: usize) -> Result<RemoteIoVec, MemoryFault> {
@@ -98,6 +142,15 @@ impl ClientMemory for ProcessMemory {
             return Ok(());
         }
         complete(process_vm_writev(self.pid()?, &from, &to), len)
+    }
+
+    fn copy(&self, va: u64, (to, there): (&dyn ClientMemory, u64), len: usize) -> bool {
+        let to: &dyn Any = to;
+        let Some(to) = to.downcast_ref::<Self>().filter(|_| len >= LENT) else {
+            return false;
+        };
+        let places = self.place(va).zip(to.place(there));
+        places.is_some_and(|(from, to)| trap::copy(from, to, len))
     }
 }
 

@@ -13,8 +13,8 @@ use crate::endpoint::{BUFFER_BYTES, Endpoint, Operation, Problem};
 const VNI: u16 = 10;
 /// Another one, where nobody listens.
 const OTHER_VNI: u16 = 1;
-/// Bytes of a message.
-const MESSAGE: usize = 512;
+/// Bytes of a message, if nobody says how many.
+pub const MESSAGE: usize = 512;
 /// Looks for an event before each of the next ones waits.
 const SPINS: u32 = 2000;
 const PAUSE: Duration = Duration::from_micros(100);
@@ -28,8 +28,9 @@ fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
     Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, nid, pid)
 }
 
-/// Sends a peer messages and gets as many from it, each an answer to the one before. Says `ok` or
-/// that the peer is gone, with the NIC's reason.
+/// Sends a peer messages of some bytes, a multiple of 8 up to [`BUFFER_BYTES`], and gets as many
+/// from it, each an answer to the one before. Says `ok` or that the peer is gone, with the NIC's
+/// reason.
 ///
 /// # Errors
 ///
@@ -39,10 +40,12 @@ pub fn exchange(
     pid: u32,
     peer: (u32, u32),
     rounds: u64,
+    bytes: usize,
 ) -> Result<String, Problem> {
     let mut exchange = Exchange {
         end: endpoint(device, VNI, pid)?,
         peer,
+        bytes,
         received: 0,
         unanswered: 0,
         heard: Instant::now(),
@@ -84,6 +87,7 @@ pub fn exchange(
 struct Exchange {
     end: Endpoint,
     peer: (u32, u32),
+    bytes: usize,
     received: u64,
     unanswered: u32,
     heard: Instant,
@@ -92,11 +96,11 @@ struct Exchange {
 
 impl Exchange {
     fn send(&mut self, round: u64) -> Result<(), Problem> {
-        for at in (0..MESSAGE).step_by(8) {
+        for at in (0..self.bytes).step_by(8) {
             self.end.local.write_u64(at, round)?;
         }
         self.unanswered += 1;
-        self.operation(DmaOp::PUT, MESSAGE)
+        self.operation(DmaOp::PUT, self.bytes)
     }
 
     fn operation(&mut self, op: DmaOp, len: usize) -> Result<(), Problem> {
@@ -131,7 +135,7 @@ impl Exchange {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        for at in (0..MESSAGE).step_by(8) {
+        for at in (0..self.bytes).step_by(8) {
             let word = self.end.buffer.read_u64(at)?;
             if word != self.received {
                 let round = self.received;

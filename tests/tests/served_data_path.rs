@@ -49,6 +49,24 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
     }
 }
 
+/// Long messages are copied by programs that are stopped: those arrive whole as well, and signals
+/// that come meanwhile reach the programs.
+#[test]
+fn long_messages_arrive_among_signals() {
+    need_node!();
+    let Some(node) = node("trap") else { return };
+    let [nid, _] = nids(&node);
+    let script = "$0 exchange cxi0 3 $1 4 400 65536 & one=$!
+        $0 exchange cxi0 4 $1 3 400 65536 & other=$!
+        while kill -CONT $one $other 2>/dev/null; do
+            kill -STOP $one; kill -CONT $one; kill -WINCH $other
+        done
+        wait $one && wait $other";
+    let told = printed(&node.enter(&["sh", "-c", script, CLIENT, &nid]));
+    assert_eq!(told, "ok\nok");
+    assert!(is_clean(&node), "{:?}", node.state());
+}
+
 /// A process is killed while it sends: its peer hears of it, two others do not, and nothing of it
 /// is left.
 #[test]

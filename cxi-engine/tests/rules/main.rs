@@ -5,6 +5,7 @@ mod rig;
 
 mod addresses;
 mod atomics;
+mod copies;
 mod counters;
 mod entries;
 mod event_queues;

@@ -6,6 +6,8 @@
 //! look. A process that is traced already, or may not be traced, has polled doorbells instead.
 
 #[cfg(target_arch = "x86_64")]
+mod loan;
+#[cfg(target_arch = "x86_64")]
 mod store;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
@@ -19,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use clap::ValueEnum;
 use nix::unistd::Pid;
 
+#[cfg(not(target_arch = "x86_64"))]
+use super::process::Place;
 use super::process::process_of;
 use super::server::{OpenFile, Server};
 
@@ -99,7 +103,14 @@ impl Traced {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) use loan::copy;
+#[cfg(target_arch = "x86_64")]
 use tracer::start;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn copy(_from: Place, _to: Place, _len: usize) -> bool {
+    false
+}
 
 /// The instructions of other processors are not known here.
 #[cfg(not(target_arch = "x86_64"))]

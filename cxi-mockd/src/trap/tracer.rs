@@ -12,7 +12,7 @@ use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
 use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
-use rustix::process::{WaitOptions, wait};
+use rustix::process::{WaitOptions, WaitStatus, wait};
 
 use super::super::place::Place;
 use super::super::process::process_of;
@@ -20,15 +20,16 @@ use super::super::server::{OpenFile, Server};
 use super::super::{children, data_path, memory, pages, say};
 use super::Traced;
 use super::store::{MAX_BYTES, Store, numbered};
-use super::tracee;
+use super::{loan, tracee};
 
 const PAGE: u64 = 4096;
 
 /// New threads and forked processes are traced as well; a program that is executed is not.
-const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
+pub(super) const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEFORK)
     .union(Options::PTRACE_O_TRACEVFORK)
-    .union(Options::PTRACE_O_TRACEEXEC);
+    .union(Options::PTRACE_O_TRACEEXEC)
+    .union(Options::PTRACE_O_TRACESYSGOOD);
 
 /// Traces a process from now on, with a thread of its own. Says whether that can be.
 pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
@@ -73,22 +74,25 @@ impl Tracer {
     }
 
     fn run(&mut self) {
-        let of_this_thread = WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned());
         loop {
-            match wait(of_this_thread) {
+            match wait(of_this_thread()) {
                 Ok(Some((thread, status))) => {
-                    let thread = Pid::from_raw(thread.as_raw_pid());
-                    match status.stopping_signal() {
-                        // A thread that was killed meanwhile says so next.
-                        Some(signal) => {
-                            let _ = self.stopped(thread, signal, status.as_raw() >> 16);
-                        }
-                        None => self.forget(thread),
-                    }
+                    self.changed(Pid::from_raw(thread.as_raw_pid()), status);
                 }
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return,
             }
+        }
+    }
+
+    /// Handles a thread that has stopped or ended.
+    fn changed(&mut self, thread: Pid, status: WaitStatus) {
+        match status.stopping_signal() {
+            // Of a thread that was killed, the end comes next.
+            Some(signal) => {
+                let _ = self.stopped(thread, signal, status.as_raw() >> 16);
+            }
+            None => self.forget(thread),
         }
     }
 
@@ -111,6 +115,7 @@ impl Tracer {
                 ptrace::detach(thread, None)
             }
             0 if signal != SIGBUS || self.rang(thread).is_none() => tracee::go_on(thread, signal),
+            0 => Ok(()),
             _ => tracee::go_on(thread, 0),
         }
     }
@@ -118,10 +123,11 @@ impl Tracer {
     fn forget(&mut self, thread: Pid) {
         self.server.traps.traced().remove(&thread);
         self.windows.retain(|(of, _), _| *of != thread);
+        loan::forget(thread);
     }
 
-    /// If a thread was stopped at a store to a doorbell, does what the store does. `None` for
-    /// another cause.
+    /// If a thread was stopped at a store to a doorbell, does what the store does and lets it go
+    /// on. `None` for another cause.
     fn rang(&mut self, thread: Pid) -> Option<()> {
         let address = tracee::unreachable_address(thread)?;
         let (file, offset) = self.window_at(thread, address)?;
@@ -129,7 +135,8 @@ impl Tracer {
         let mut code = [0; MAX_BYTES];
         let code = memory::read_some(thread, registers.rip, &mut code);
         let store = Store::decode(code, &numbered(&mut registers).map(|register| *register))?;
-        let held = file.client.store(offset, store.word);
+        let ring = || file.client.store(offset, store.word);
+        let (held, since) = loan::lend(thread, registers, ring);
         if held.is_none() {
             say(format_args!(
                 "the instruction of thread {thread} at {:#x} stores to no doorbell, or not eight \
@@ -139,11 +146,18 @@ impl Tracer {
         }
         data_path::wake_all(&self.server);
         registers.rip += store.len;
-        if let (Some(held), Some(number)) = (held, store.exchanges) {
+        let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {
             *numbered(&mut registers)[number] = held;
-            return ptrace::setregs(thread, registers).ok();
+            ptrace::setregs(thread, registers)
+        } else {
+            tracee::jump(thread, registers.rip)
+        };
+        if let Some(since) = since {
+            self.changed(thread, since);
+        } else {
+            let _ = tracee::go_on(thread, 0);
         }
-        tracee::jump(thread, registers.rip).ok()
+        Some(())
     }
 
     /// The file and the offset that an address of a thread's process belongs to.
@@ -174,6 +188,11 @@ impl Tracer {
         self.windows.insert(key, window);
         Some((file, offset + place))
     }
+}
+
+/// Waits for what this thread traces.
+pub(super) fn of_this_thread() -> WaitOptions {
+    WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned())
 }
 
 /// Traces all threads of a process.

@@ -23,7 +23,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client library cxiN
        mock-client wait cxiN WAKE ARGUMENT...
-       mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS
+       mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS [BYTES]
        mock-client allreduce cxiN TREE RANK SIZE ROUNDS
        mock-client hold cxiN PID
        mock-client ring cxiN PID ROUNDS
@@ -78,9 +78,14 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
             Ok("ok".to_owned())
         }
         ["nid", device] => Ok(open(device)?.info().map_err(said)?.nid.to_string()),
-        ["exchange", device, pid, nid, peer, rounds] => {
+        ["exchange", device, pid, nid, peer, rounds, bytes @ ..] => {
             let peer = (number(nid)?, number(peer)?);
-            traffic::exchange(&open(device)?, number(pid)?, peer, number(rounds)?).map_err(said)
+            let (rounds, bytes) = match bytes {
+                [] => (number(rounds)?, traffic::MESSAGE),
+                [bytes] => (number(rounds)?, number(bytes)?),
+                _ => return Err(USAGE.to_owned()),
+            };
+            traffic::exchange(&open(device)?, number(pid)?, peer, rounds, bytes).map_err(said)
         }
         ["allreduce", device, tree, rank, size, rounds] => {
             let (tree, place) = (number(tree)?, (number(rank)?, number(size)?));

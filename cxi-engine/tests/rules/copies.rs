@@ -1,0 +1,85 @@
+//! Long messages, which the memory of a process may copy itself.
+
+use std::sync::{Arc, Mutex};
+
+use cxi_engine::{ClientMemory, MemoryFault, PortalOptions, Region};
+use cxi_hw::{DmaFlags, FullDma, ReturnCode, TargetCommand, TargetFlags};
+
+use crate::rig::memory::Memory;
+use crate::rig::{get as get_of, *};
+
+const FROM: u64 = 0x200_0000;
+const TO: u64 = 0x300_0000;
+const LEN: u32 = 8192;
+
+/// Memory that copies, or says that it cannot, and notes what it was asked for.
+#[derive(Debug)]
+struct Copying {
+    memory: Arc<Memory>,
+    copies: bool,
+    asked: Mutex<Vec<(u64, u64, usize)>>,
+}
+
+impl ClientMemory for Copying {
+    fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        assert!(!self.copies || into.len() < LEN as usize);
+        self.memory.read(va, into)
+    }
+
+    fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
+        self.memory.write(parts)
+    }
+
+    fn copy(&self, va: u64, (to, there): (&dyn ClientMemory, u64), len: usize) -> bool {
+        self.asked.lock().unwrap().push((va, there, len));
+        self.copies && to.write(&[(there, &self.memory.bytes(va, len))]).is_ok()
+    }
+}
+
+#[test]
+fn rule_15_4_memory_copies_what_it_can() {
+    for (copies, get) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut rig = Rig::new();
+        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        let memory = Arc::new(Copying {
+            memory: Arc::clone(&rig.memory),
+            copies,
+            asked: Mutex::default(),
+        });
+        for (number, va) in [(2, FROM), (3, TO)] {
+            rig.memory.map(va, LEN as usize);
+            rig.engine.add_region(
+                number,
+                Region {
+                    rgid: RGID,
+                    lac: LAC,
+                    iova: va,
+                    len: LEN.into(),
+                    va,
+                    readable: true,
+                    writable: true,
+                    memory: Arc::clone(&memory) as _,
+                },
+            );
+        }
+        rig.memory.put(FROM, &[7; LEN as usize]);
+        let (remote, local, command) = if get {
+            (FROM, TO, get_of(LEN))
+        } else {
+            (TO, FROM, put(LEN))
+        };
+        rig.append(&TargetCommand {
+            flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
+            ..entry(1, remote, LEN.into())
+        });
+        rig.put(&FullDma {
+            local_addr: local,
+            flags: command.flags | DmaFlags::EVENT_SEND_DISABLE,
+            ..command
+        });
+        assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+        assert_eq!(rig.memory.bytes(TO, LEN as usize), [7; LEN as usize]);
+        let asked = std::mem::take(&mut *memory.asked.lock().unwrap());
+        assert_eq!(asked, [(FROM, TO, LEN as usize)]);
+    }
+}
