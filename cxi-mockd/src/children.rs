@@ -10,6 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 
+use super::procfs;
+
 /// How long killed processes may take to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -75,18 +77,18 @@ fn of_this_process() -> impl Iterator<Item = Pid> {
     processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| parent_of(*pid) == Some(getpid().as_raw()))
         .map(Pid::from_raw)
+        .filter(|pid| parent_of(*pid) == Some(getpid().as_raw()))
 }
 
 fn is_zombie(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = procfs::text(pid, "stat").unwrap_or_default();
     stat.rsplit_once(')')
         .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
-fn parent_of(pid: i32) -> Option<i32> {
-    parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+fn parent_of(pid: Pid) -> Option<i32> {
+    parent_in(&procfs::text(pid, "stat")?)
 }
 
 /// The parent in a `/proc/PID/stat`. The name in front of it may hold anything.
@@ -109,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_own_parent_is_found() {
-        let own = parent_of(getpid().as_raw());
+        let own = parent_of(getpid());
         assert_eq!(own, Some(nix::unistd::getppid().as_raw()));
     }
 

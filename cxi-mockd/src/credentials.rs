@@ -7,6 +7,7 @@ use rustix::thread::CapabilitySet;
 
 use cxi_ioctl::{DriverRelease, Opcode, Privilege};
 
+use super::procfs::Status;
 use cxi_mock::Credentials;
 
 /// Inode of the initial user namespace, the same on every Linux.
@@ -92,8 +93,8 @@ pub(crate) fn of_caller(
         }
     }
     if wanted.network_namespace && release == DriverRelease::Shs12_0 {
-        let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-        credentials.groups = supplementary_groups(&status);
+        let status = Status::whole(pid).unwrap_or_default();
+        credentials.groups = numbers(&status, "Groups").collect();
     }
     if wanted.network_namespace
         && let Some(netns) = namespace(&task, "net")
@@ -112,17 +113,17 @@ fn capabilities_of_request(thread: Pid, uid: u32) -> CapabilitySet {
     if held.is_empty() {
         return held;
     }
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    let file_system_uid = field("Uid:").and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());
+    let status = Status::head(thread).unwrap_or_default();
+    let file_system_uid = numbers(&status, "Uid").nth(3);
     if file_system_uid != Some(uid) {
         return CapabilitySet::empty();
     }
-    if !field("Name:").is_some_and(|name| name.trim().starts_with("iou-")) {
+    let mut name = status.words("Name");
+    if !name.next().is_some_and(|name| name.starts_with("iou-")) {
         return held;
     }
-    let process = field("Tgid:").and_then(|process| process.trim().parse().ok());
-    held & effective_capabilities(Pid::from_raw(process.unwrap_or_default()))
+    let process = status.process().unwrap_or(Pid::from_raw(0));
+    held & effective_capabilities(process)
 }
 
 /// The inode number of a namespace of a task.
@@ -143,16 +144,9 @@ pub(crate) fn effective_capabilities(thread: Pid) -> CapabilitySet {
         .map_or(CapabilitySet::empty(), |sets| sets.effective)
 }
 
-/// The groups in the text of a `/proc/PID/status`.
-fn supplementary_groups(status: &str) -> Vec<u32> {
-    let groups = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Groups:"))
-        .unwrap_or_default();
-    groups
-        .split_whitespace()
-        .filter_map(|gid| gid.parse().ok())
-        .collect()
+/// The identifiers on a line of users or groups.
+fn numbers(status: &Status, name: &str) -> impl Iterator<Item = u32> {
+    status.words(name).filter_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]
@@ -174,15 +168,6 @@ mod tests {
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         let bits = u64::from_str_radix(effective.expect("a set").trim(), 16).expect("a number");
         assert_eq!(effective_capabilities(nix::unistd::gettid()).bits(), bits);
-    }
-
-    #[test]
-    fn groups_are_numbers() {
-        assert_eq!(
-            supplementary_groups("Name:\tsh\nGroups:\t4 24 1000 \nCapEff:\t0\n"),
-            [4, 24, 1000]
-        );
-        assert_eq!(supplementary_groups("Groups:\t\n"), [0_u32; 0]);
     }
 
     #[test]

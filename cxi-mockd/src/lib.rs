@@ -40,6 +40,7 @@ mod portals;
 mod preset;
 mod privileges;
 mod process;
+mod procfs;
 mod running;
 mod server;
 mod setup;

@@ -1,6 +1,5 @@
 //! The memory of a caller: where responses go.
 
-use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 
 use nix::errno::Errno as SysErrno;
@@ -9,6 +8,8 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
 use cxi_ioctl::Errno;
+
+use super::procfs;
 
 /// Writes into the memory of a thread's process; all of it, or an error.
 ///
@@ -58,7 +59,7 @@ pub(crate) fn read_some(pid: Pid, address: u64, bytes: &mut [u8]) -> &[u8] {
 /// The file system gets the bytes of a write, not their address: that is among the arguments
 /// of the system call that the thread waits in. Where that cannot be seen, yes.
 pub(crate) fn check_written_from(pid: Pid, len: usize) -> Result<(), Errno> {
-    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let call = procfs::text(pid, "syscall").unwrap_or_default();
     match address_of_write(&call) {
         Some(address) => read(pid, address, &mut vec![0; len]),
         None => Ok(()),

@@ -1,17 +1,17 @@
 //! What is behind a caller's addresses, as far as `/proc` tells.
 
-use std::fs;
 use std::ops::Range;
 
 use cxi_mock::Backing;
 use nix::unistd::Pid;
 
+use super::procfs;
+
 /// What a thread's process has behind a range. Where that cannot be seen, the best is assumed.
 pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
-    match fs::read_to_string(format!("/proc/{pid}/maps")) {
-        Ok(maps) => backing_in(&maps, va, va.saturating_add(len)),
-        Err(_) => Backing::Writable,
-    }
+    procfs::text(pid, "maps").map_or(Backing::Writable, |maps| {
+        backing_in(&maps, va, va.saturating_add(len))
+    })
 }
 
 fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
@@ -36,7 +36,7 @@ fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
 ///
 /// Pages that follow each other by chance count as scattered: a program cannot rely on that.
 pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
-    let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/smaps")) else {
+    let Some(maps) = procfs::text(pid, "smaps") else {
         return true;
     };
     let page = page_size(&maps, va).unwrap_or(1);
@@ -45,7 +45,7 @@ pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
 
 /// The inode and the offset in its file of what a thread's process has mapped at an address.
 pub(crate) fn mapped_at(pid: Pid, va: u64) -> Option<(u64, u64)> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let maps = procfs::text(pid, "maps")?;
     file_at(&maps, va)
 }
 

@@ -15,6 +15,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use cxi_mock::{ClientMemory, MemoryFault};
 
+use super::procfs::Status;
 use super::trap;
 
 /// Bytes from which on it pays that a stopped program copies them.
@@ -89,21 +90,14 @@ impl ProcessMemory {
 /// The PID namespace of a process, and its number there.
 fn inside(process: Pid) -> Option<(u64, i32)> {
     let namespace = fs::metadata(format!("/proc/{process}/ns/pid")).ok()?;
-    let numbers = status(process, "NSpid:")?;
-    let number = numbers.split_whitespace().next_back()?;
-    Some((namespace.ino(), number.parse().ok()?))
+    let status = Status::whole(process)?;
+    let number = status.words("NSpid").last()?.parse().ok()?;
+    Some((namespace.ino(), number))
 }
 
 /// The process of a thread, unless it has ended.
 pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
-    status(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
-}
-
-/// What the kernel says of a thread under a name.
-fn status(thread: Pid, name: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(value.trim().to_owned())
+    Status::head(thread)?.process()
 }
 
 fn remote(va: u64, len: usize) -> Result<RemoteIoVec, MemoryFault> {

@@ -31,11 +31,13 @@ impl Workers {
     pub(crate) fn run(&self, job: Job) {
         let mut state = self.state();
         state.jobs.push_back(job);
-        if state.jobs.len() <= state.idle {
+        let is_awaited = state.jobs.len() <= state.idle;
+        // Whoever is woken takes the lock at once.
+        drop(state);
+        if is_awaited {
             self.shared.1.notify_one();
             return;
         }
-        drop(state);
         let workers = self.clone();
         let started = thread::Builder::new()
             .name("command".to_owned())

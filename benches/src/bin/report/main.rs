@@ -5,6 +5,8 @@
 //! cargo run -p cxi-benches --bin report
 //! cargo run -p cxi-benches --bin report -- --keep     # with the figures of the last run
 //! ```
+//!
+//! Benchmarks are optimised whether this program is or not.
 
 mod document;
 mod format;
@@ -48,11 +50,12 @@ fn report(keep: bool) -> Result<(), String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let docs = workspace.join("docs");
     let home = target(&workspace).join("performance");
+    // First, as building the benchmarks may replace this program's file.
+    let counts = measure::system_calls()?;
     if !keep {
         measure::all(&home)?;
     }
     let results = Results::read(&home)?;
-    let counts = measure::system_calls();
     let text = tables::renew(&read(&docs.join("PERFORMANCE.md"))?, &results, &counts)?;
     let picture = plot::draw(&results).map_err(|error| format!("the picture: {error}"))?;
     for (name, content) in [("PERFORMANCE.md", text), ("performance.svg", picture)] {

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use cxi_tests::counted::{self, Call, Place};
+use cxi_tests::counted::{self, Place, Uncounted};
+
+use super::tables::Counts;
 
 /// The benchmarks, in the order of the document.
 const BENCHES: [&str; 11] = [
@@ -59,11 +61,14 @@ fn bench(arguments: &[&str], home: &Path) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// The system calls of each counted call, or why they could not be counted.
-pub(crate) fn system_calls() -> Result<Vec<Vec<Call>>, String> {
+/// The system calls of each counted call, or why this machine lets nobody count them.
+pub(crate) fn system_calls() -> Result<Counts, String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program);
     child.arg(super::ACT);
-    counted::count(child, Place::Files(directory.path())).map_err(|error| error.to_string())
+    match counted::count(child, Place::Files(directory.path())) {
+        Err(Uncounted::Failed(why)) => Err(format!("system calls were not counted: {why}")),
+        counts => Ok(counts),
+    }
 }

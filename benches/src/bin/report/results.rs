@@ -83,13 +83,16 @@ impl Results {
         functions
     }
 
-    /// The parameters of a function, in alphabetical order.
+    /// The parameters of a function: names in alphabetical order, then numbers, smallest first.
     pub(crate) fn parameters(&self, group: &str, function: &str) -> Vec<&str> {
-        self.figures
+        let mut parameters: Vec<&str> = self
+            .figures
             .keys()
             .filter(|(g, f, _)| g == group && f == function)
             .map(|(.., parameter)| parameter.as_str())
-            .collect()
+            .collect();
+        parameters.sort_by_key(|parameter| parameter.parse::<u64>().ok());
+        parameters
     }
 
     /// By how much the median is above the fastest sample, in the middle of all functions.
@@ -129,4 +132,28 @@ fn figure(directory: &Path) -> Result<(Name, Figure), String> {
         median: median.ok_or_else(|| missing("median"))?,
     };
     Ok((name, figure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_in_order() {
+        let figure = Figure {
+            fastest: 1.0,
+            median: 1.0,
+        };
+        let ordered = |parameters: [&str; 3]| {
+            let name = |parameter: &&str| ("g".to_owned(), "f".to_owned(), (*parameter).to_owned());
+            let figures = parameters.iter().map(|it| (name(it), figure)).collect();
+            let results = Results { figures };
+            results.parameters("g", "f").join(" ")
+        };
+        assert_eq!(ordered(["1048576", "64", "8"]), "8 64 1048576");
+        assert_eq!(
+            ordered(["SVC_GET", "LNI_FREE", "ATU_MAP"]),
+            "ATU_MAP LNI_FREE SVC_GET"
+        );
+    }
 }

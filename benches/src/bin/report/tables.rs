@@ -1,7 +1,7 @@
 //! The parts of the document.
 
 use cxi_ioctl::{Opcode, OpcodeInfo, Privilege};
-use cxi_tests::counted::{Call, OPERATIONS};
+use cxi_tests::counted::{Call, OPERATIONS, Uncounted};
 
 use super::format::{count, ratio, table, time};
 use super::results::Results;
@@ -10,7 +10,8 @@ use super::{document, machine};
 /// What stands in the place of figures that a machine cannot give.
 const NONE: &str = "Not measured on this machine.";
 
-type Counts = Result<Vec<Vec<Call>>, String>;
+/// The system calls of each operation.
+pub(crate) type Counts = Result<Vec<Vec<Call>>, Uncounted>;
 
 /// Renews every part.
 pub(crate) fn renew(text: &str, results: &Results, counts: &Counts) -> Result<String, String> {
@@ -79,7 +80,9 @@ fn pairs(results: &Results, group: &str, baseline: &str, ours: &str) -> Vec<Vec<
         let baseline = results.time(group, baseline, parameter)?;
         let ours = results.time(group, ours, parameter)?;
         Some(vec![
-            parameter.to_owned(),
+            parameter
+                .parse()
+                .map_or_else(|_| parameter.to_owned(), count),
             time(baseline),
             time(ours),
             ratio(ours, baseline),
