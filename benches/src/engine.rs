@@ -70,6 +70,8 @@ impl CommandPages for Bytes {
 #[derive(Debug)]
 pub struct Program {
     engine: Engine,
+    memory: Arc<dyn ClientMemory>,
+    regions: u32,
     ring: Bytes,
     slot: u32,
     put: [u8; 64],
@@ -98,18 +100,8 @@ impl Program {
         };
         engine.set_profile(RGID, 0, Some(profile));
         engine.add_receive_profile(1, VNI..=VNI);
-        let memory = Bytes::new(2 * HALF);
-        let region = Region {
-            rgid: RGID,
-            lac: 0,
-            iova: 0,
-            len: 2 * HALF as u64,
-            va: 0,
-            readable: true,
-            writable: true,
-            memory: Arc::new(memory),
-        };
-        engine.add_region(1, region);
+        let memory: Arc<dyn ClientMemory> = Arc::new(Bytes::new(2 * HALF));
+        engine.add_region(0, region(&memory, 0));
         let options = if entries > 1 {
             PortalOptions::IS_MATCHING
         } else {
@@ -138,10 +130,34 @@ impl Program {
         expose(&mut engine, entries, ignored);
         Self {
             engine,
+            memory,
+            regions: 1,
             ring,
             slot: command_ring::FIRST_SLOT,
             put: put(bytes, u64::from(entries) - 1),
         }
+    }
+
+    /// The same with that many regions, one behind the other.
+    #[must_use]
+    pub fn with_regions(mut self, count: u32) -> Self {
+        while self.regions < count {
+            self.add_region();
+        }
+        self
+    }
+
+    fn add_region(&mut self) {
+        let region = region(&self.memory, self.regions);
+        self.engine.add_region(self.regions, region);
+        self.regions += 1;
+    }
+
+    /// Adds one more region, and removes it.
+    pub fn add_and_remove_region(&mut self) {
+        self.add_region();
+        self.regions -= 1;
+        self.engine.remove_region(self.regions);
     }
 
     /// Puts once.
@@ -164,6 +180,21 @@ impl Drop for Program {
             refused == 0 || std::thread::panicking(),
             "a put was refused"
         );
+    }
+}
+
+/// One of the regions of the program's memory.
+fn region(memory: &Arc<dyn ClientMemory>, number: u32) -> Region {
+    let len = 2 * HALF as u64;
+    Region {
+        rgid: RGID,
+        lac: 0,
+        iova: u64::from(number) * len,
+        len,
+        va: 0,
+        readable: true,
+        writable: true,
+        memory: Arc::clone(memory),
     }
 }
 

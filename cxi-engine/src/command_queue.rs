@@ -45,7 +45,7 @@ pub(crate) struct Queue {
     /// Slots read since the pointer was written back.
     unreported: u32,
     policy: UpdatePolicy,
-    pages: Box<dyn CommandPages>,
+    pub(crate) pages: Box<dyn CommandPages>,
     stopped: bool,
     /// A command has not ended.
     pub(crate) busy: bool,

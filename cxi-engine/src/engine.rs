@@ -190,12 +190,18 @@ impl Engine {
     /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
     /// still wait. What has not been answered by then is no longer reported.
     pub fn remove_queue(&mut self, number: u16) {
-        let Some(generation) = self.queues.table.get(number).map(|queue| queue.generation) else {
+        let queue = self.queues.table.get(number);
+        if let Some(value) = queue.and_then(|queue| queue.pages.take_doorbell()) {
+            self.ring_queue(number, value);
+            // What was rung before that comes before it.
+            self.poll();
+        }
+        while self.queues.has_work(number) && self.step() {}
+        let queue = self.queues.table.remove(number);
+        let Some(queue) = queue.filter(|queue| queue.pending > 0) else {
             return;
         };
-        while self.queues.has_work(number) && self.step() {}
-        self.queues.table.remove(number);
-        for triggered in self.signals.cancel_of_queue(number, generation) {
+        for triggered in self.signals.cancel_of_queue(number, queue.generation) {
             self.pools.give_triggered(triggered.pool);
         }
     }

@@ -29,6 +29,7 @@ pub(crate) type Key = (u64, u64);
 pub(crate) struct Known {
     pub(crate) region: Region,
     pub(crate) live: Arc<AtomicBool>,
+    reach: Reach,
 }
 
 impl Drop for Known {
@@ -38,13 +39,20 @@ impl Drop for Known {
 }
 
 impl Known {
-    fn reach(&self, access: Access) -> u64 {
-        let region = &self.region;
+    fn new(region: Region) -> Self {
         let permissions = u8::from(region.readable) | u8::from(region.writable) << 1;
-        if permissions & access as u8 == access as u8 {
-            region.iova.saturating_add(region.len)
-        } else {
-            0
+        let end = region.iova.saturating_add(region.len);
+        let reach = |access| {
+            if permissions & access == access {
+                end
+            } else {
+                0
+            }
+        };
+        Self {
+            reach: [0, 1, 2, 3].map(reach),
+            region,
+            live: Arc::new(AtomicBool::new(true)),
         }
     }
 }
@@ -65,8 +73,7 @@ struct Node {
 
 impl Node {
     fn update(&mut self) {
-        use Access::{Any, Both, Read, Write};
-        self.reach = [Any, Read, Write, Both].map(|access| self.known.reach(access));
+        self.reach = self.known.reach;
         for below in self.below.iter().flatten() {
             self.reach = further(self.reach, below.reach);
         }
@@ -155,18 +162,15 @@ impl Regions {
 
     /// Adds a region under a key that is free, of its first address.
     pub(crate) fn add(&mut self, key: Key, region: Region) {
-        let mut node = Box::new(Node {
+        let known = Known::new(region);
+        let node = Node {
             key,
-            known: Known {
-                region,
-                live: Arc::new(AtomicBool::new(true)),
-            },
             priority: BuildHasherDefault::<DefaultHasher>::default().hash_one(key),
-            reach: Reach::default(),
+            reach: known.reach,
+            known,
             below: [None, None],
-        });
-        node.update();
-        insert(&mut self.0, node);
+        };
+        insert(&mut self.0, Box::new(node));
     }
 
     pub(crate) fn remove(&mut self, key: Key) {
@@ -183,7 +187,8 @@ impl Regions {
         let mut at = &self.0;
         while let Some(node) = at {
             let starts = node.key.0 <= iova;
-            let far = node.known.reach(access).max(reach(&node.below[0], access));
+            let own = node.known.reach[access as usize];
+            let far = own.max(reach(&node.below[0], access));
             if starts && far >= furthest {
                 (furthest, top) = (far, Some(node));
             }
@@ -195,7 +200,7 @@ impl Regions {
         loop {
             node = if behind && reach(&node.below[1], access) == furthest {
                 node.below[1].as_ref()?
-            } else if node.known.reach(access) == furthest {
+            } else if node.known.reach[access as usize] == furthest {
                 return Some(&node.known);
             } else {
                 node.below[0].as_ref()?

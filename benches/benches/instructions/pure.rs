@@ -13,7 +13,7 @@ use cxi_mock::{Credentials, MockNode, NicConfig};
 
 use crate::series::{Act, Series};
 
-pub(crate) fn all() -> [Series; 13] {
+pub(crate) fn all() -> [Series; 16] {
     [
         Series::new("pool/reserve + release + confirm, half full", pool),
         Series::new("id set/parse", || {
@@ -36,6 +36,13 @@ pub(crate) fn all() -> [Series; 13] {
         }),
         Series::new("service/to specification", specification),
         Series::new("engine/put of 8 bytes", || put(8, 1)),
+        Series::new("engine/put of 8 bytes, 10,000 regions", || {
+            again(Program::new(8, 1).with_regions(MANY))
+        }),
+        Series::new("engine/region add + remove, 10 regions", || region(10)),
+        Series::new("engine/region add + remove, 10,000 regions", || {
+            region(MANY)
+        }),
         Series::new("engine/message of 64 bytes, 2 entries", || put(64, 2)),
         Series::new("engine/message of 64 bytes, 100 entries", || put(64, 100)),
         Series::new("engine/message of 64 bytes, 10,000 entries", || {
@@ -59,6 +66,16 @@ fn put(bytes: u32, entries: u16) -> Result<Act> {
 fn again(mut program: Program) -> Result<Act> {
     Ok(Box::new(move || program.put()))
 }
+
+/// Adds a region beside others.
+#[allow(clippy::unnecessary_wraps)]
+fn region(others: u32) -> Result<Act> {
+    let mut program = Program::new(8, 1).with_regions(others);
+    Ok(Box::new(move || program.add_and_remove_region()))
+}
+
+/// Regions that a program with much memory has.
+const MANY: u32 = 10_000;
 
 const IDS: &str = "1024-2047,3000,4000-5000,60000-65535";
 

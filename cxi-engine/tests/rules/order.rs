@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cxi_engine::{
-    CommandPages, Counter, CounterDoorbell, CounterPages, EntryPool, MemoryFault, PoolLimits,
-    PortalOptions, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack,
+    CommandPages, Counter, CounterDoorbell, CounterPages, Engine, EntryPool, MemoryFault,
+    PoolLimits, PortalOptions, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack,
 };
 use cxi_hw::{CtCommand, CtOp, EventType, ReturnCode, TargetFlags};
 
@@ -51,25 +51,33 @@ fn page() -> Shared {
     Shared(Arc::new(page))
 }
 
+fn transmit_queue(page: &Shared) -> TransmitQueue {
+    TransmitQueue {
+        rgid: RGID,
+        lcid: 0,
+        triggered: false,
+        eq: EQ,
+        count: 64,
+        policy: UpdatePolicy::Always,
+        pages: Box::new(page.clone()),
+        tle_pool: 0,
+    }
+}
+
 #[test]
 fn rule_12_1_what_was_stored_before_is_seen_by_what_comes_after() {
+    let looks: [fn(&mut Engine); 2] = [Engine::poll, |engine| engine.remove_queue(3)];
+    for look in looks {
+        sees_in_order(look);
+    }
+}
+
+fn sees_in_order(look: fn(&mut Engine)) {
     let mut rig = Rig::new();
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
     let (transmit, target, counter_page) = (page(), page(), page());
     let wb = rig.private(8);
-    rig.engine.add_transmit_queue(
-        3,
-        TransmitQueue {
-            rgid: RGID,
-            lcid: 0,
-            triggered: false,
-            eq: EQ,
-            count: 64,
-            policy: UpdatePolicy::Always,
-            pages: Box::new(transmit.clone()),
-            tle_pool: 0,
-        },
-    );
+    rig.engine.add_transmit_queue(3, transmit_queue(&transmit));
     rig.engine.add_target_queue(
         1030,
         TargetQueue {
@@ -100,7 +108,7 @@ fn rule_12_1_what_was_stored_before_is_seen_by_what_comes_after() {
     *counter_page.0.doorbell.lock().unwrap() = Some(55);
     *target.0.doorbell.lock().unwrap() = Some(5);
     *transmit.0.doorbell.lock().unwrap() = Some(6);
-    rig.engine.poll();
+    look(&mut rig.engine);
     rig.engine.run_until_idle();
     // The receive was there before the message, and the count before its GET.
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
@@ -142,6 +150,18 @@ fn rule_12_4_a_freed_queue_executes_what_was_rung() {
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
     rig.engine.ring_queue(TXQ, 9);
     assert!(!rig.engine.run_until_idle());
+}
+
+/// However many queues there are, one that was not rung costs the same.
+#[test]
+fn rule_12_4_a_freed_queue_that_was_not_rung_is_the_only_one_that_is_looked_at() {
+    let mut rig = Rig::new();
+    let (freed, other) = (page(), page());
+    rig.engine.add_transmit_queue(3, transmit_queue(&freed));
+    rig.engine.add_transmit_queue(4, transmit_queue(&other));
+    *other.0.doorbell.lock().unwrap() = Some(5);
+    rig.engine.remove_queue(3);
+    assert_eq!(*other.0.doorbell.lock().unwrap(), Some(5));
 }
 
 /// As many receives as a pool has, one after the other, and as many messages.

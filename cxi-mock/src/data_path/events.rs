@@ -5,12 +5,11 @@ use std::sync::Arc;
 use cxi_engine::{
     ClientMemory, Counter, EventBuffer, EventFlags, EventQueue, Thresholds, WriteBack,
 };
-use cxi_ioctl::Mapping;
 use cxi_ioctl::abi::queue::EqAttr;
 
 use super::pages::{CounterPage, EventPage};
 use super::{DataPath, small};
-use crate::nic::Doorbell;
+use crate::nic::{Doorbell, Page};
 
 /// An event queue that EQ_ALLOC has made.
 #[derive(Debug)]
@@ -21,7 +20,7 @@ pub(crate) struct NewEvents<'a> {
     /// Wait objects of events and of the status, as [`DataPath::take_wakes`] gives them.
     pub(crate) waits: [Option<u64>; 2],
     pub(crate) memory: Arc<dyn ClientMemory>,
-    pub(crate) page: Mapping,
+    pub(crate) page: Page,
 }
 
 fn write_back(memory: &Arc<dyn ClientMemory>, va: u64) -> Option<WriteBack> {
@@ -89,13 +88,13 @@ impl DataPath {
         (id, rgid): (u32, u32),
         memory: &Arc<dyn ClientMemory>,
         va: u64,
-        page: Option<Mapping>,
+        page: Option<Page>,
     ) {
         let polled = page.is_some();
         let counter = Counter {
             rgid: small(rgid),
             write_back: write_back(memory, va),
-            page: page.map(|page| Box::new(CounterPage::new(page)) as _),
+            page: page.map(|page| Box::new(CounterPage(page)) as _),
         };
         let mut state = self.state();
         state.engine.add_counter(small(id), counter);

@@ -17,7 +17,7 @@ use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
-pub(crate) use pages::{NOT_RUNG, take};
+pub(crate) use pages::{NOT_RUNG, arm, take};
 pub(crate) use portals::NewPortal;
 pub(crate) use queues::{NewQueue, Ring};
 pub(crate) use wire::Wire;
@@ -167,8 +167,9 @@ impl DataPath {
 
     /// Ends the sleep of the thread that waits for work.
     fn rouse(&self, state: &mut State) {
-        state.asleep = false;
-        self.busy.notify_all();
+        if std::mem::take(&mut state.asleep) {
+            self.busy.notify_all();
+        }
     }
 
     /// A store to a doorbell of a file, at a place in its page. Says whether it rang.

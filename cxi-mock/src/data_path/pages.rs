@@ -9,6 +9,8 @@ use cxi_engine::{
 use cxi_hw::launch_page::WRITE_POINTER;
 use cxi_ioctl::Mapping;
 
+use crate::nic::{Doorbell, Page};
+
 /// The value of a doorbell that has not been rung: no write pointer, and no number to add.
 pub(crate) const NOT_RUNG: u64 = u64::MAX;
 const WORD: usize = size_of::<u64>();
@@ -23,17 +25,23 @@ pub(crate) fn take(page: &Mapping, offset: usize) -> Option<u64> {
     Some(value)
 }
 
-/// Makes a doorbell that has not been rung.
-fn arm(page: &Mapping, offset: usize) {
-    // It is inside a page.
-    let _ = page.write_u64(offset, NOT_RUNG);
+/// Makes a page of a doorbell that has not been rung.
+pub(crate) fn arm(page: &Mapping, doorbell: Doorbell) {
+    let offsets: &[usize] = match doorbell {
+        Doorbell::Queue(_) | Doorbell::Target(_) => &[WRITE_POINTER],
+        Doorbell::Counter(_) => &CounterDoorbell::ALL.map(CounterDoorbell::offset),
+    };
+    for offset in offsets {
+        // It is inside the page.
+        let _ = page.write_u64(*offset, NOT_RUNG);
+    }
 }
 
 /// Where the commands of a queue are.
 #[derive(Debug)]
 pub(super) enum Commands {
     /// In a window.
-    Window(Mapping),
+    Window(Page),
     /// In memory that the client brought.
     Client(Arc<dyn ClientMemory>, u64),
 }
@@ -41,24 +49,16 @@ pub(super) enum Commands {
 /// A ring of commands and its launch page.
 #[derive(Debug)]
 pub(super) struct QueuePages {
-    commands: Commands,
+    pub(super) commands: Commands,
     /// None if stores to it are trapped.
-    launch: Option<Mapping>,
-}
-
-impl QueuePages {
-    pub(super) fn new(commands: Commands, launch: Option<Mapping>) -> Self {
-        if let Some(launch) = &launch {
-            arm(launch, WRITE_POINTER);
-        }
-        Self { commands, launch }
-    }
+    pub(super) launch: Option<Page>,
 }
 
 impl CommandPages for QueuePages {
     fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
         match &self.commands {
             Commands::Window(ring) => {
+                let ring = ring.get().ok_or(MemoryFault)?;
                 for (at, word) in (offset..).step_by(WORD).zip(into.as_chunks_mut::<WORD>().0) {
                     *word = ring.read_u64(at).map_err(|_| MemoryFault)?.to_ne_bytes();
                 }
@@ -71,41 +71,35 @@ impl CommandPages for QueuePages {
     fn write_status(&self, status: u64) {
         // A client without its ring is on its way out.
         let _ = match &self.commands {
-            Commands::Window(ring) => ring.write_u64(0, status).map_err(|_| MemoryFault),
+            Commands::Window(ring) => ring.get().map_or(Err(MemoryFault), |ring| {
+                ring.write_u64(0, status).map_err(|_| MemoryFault)
+            }),
             Commands::Client(memory, va) => memory.write(&[(*va, &status.to_ne_bytes())]),
         };
     }
 
     fn take_doorbell(&self) -> Option<u64> {
-        take(self.launch.as_ref()?, WRITE_POINTER)
+        take(self.launch.as_ref()?.get()?, WRITE_POINTER)
     }
 }
 
 /// The page with the register word of an event queue.
 #[derive(Debug)]
-pub(super) struct EventPage(pub(super) Mapping);
+pub(super) struct EventPage(pub(super) Page);
 
 impl EventPages for EventPage {
     fn state(&self) -> u64 {
-        self.0.read_u64(0).unwrap_or(0)
+        let page = self.0.get();
+        page.map_or(0, |page| page.read_u64(0).unwrap_or(0))
     }
 }
 
 /// The page with the doorbells of a counter.
 #[derive(Debug)]
-pub(super) struct CounterPage(Mapping);
-
-impl CounterPage {
-    pub(super) fn new(page: Mapping) -> Self {
-        for doorbell in CounterDoorbell::ALL {
-            arm(&page, doorbell.offset());
-        }
-        Self(page)
-    }
-}
+pub(super) struct CounterPage(pub(super) Page);
 
 impl CounterPages for CounterPage {
     fn take_doorbell(&self, doorbell: CounterDoorbell) -> Option<u64> {
-        take(&self.0, doorbell.offset())
+        take(self.0.get()?, doorbell.offset())
     }
 }

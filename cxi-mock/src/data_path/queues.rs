@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use cxi_engine::{ClientMemory, TargetQueue, TransmitQueue, UpdatePolicy};
-use cxi_ioctl::Mapping;
 use cxi_ioctl::abi::queue::CQ_UPDATE_ALWAYS;
 
 use super::pages::{Commands, QueuePages};
 use super::{DataPath, small};
-use crate::nic::Doorbell;
+use crate::nic::{Doorbell, Page};
 
 /// Where the commands of a new queue are.
 #[derive(Debug)]
 pub(crate) enum Ring {
     /// In a window of the file.
-    Window(Mapping),
+    Window(Page),
     /// At an address in the memory of the caller.
     Client(Arc<dyn ClientMemory>, u64),
 }
@@ -31,7 +30,7 @@ pub(crate) struct NewQueue {
     pub(crate) transmit: Option<(u32, bool, u8)>,
     pub(crate) ring: Ring,
     /// The page of the doorbell, if it is polled.
-    pub(crate) launch: Option<Mapping>,
+    pub(crate) launch: Option<Page>,
 }
 
 impl DataPath {
@@ -42,7 +41,8 @@ impl DataPath {
             Ring::Client(memory, va) => Commands::Client(memory, va),
         };
         let polled = new.launch.is_some();
-        let pages = Box::new(QueuePages::new(commands, new.launch));
+        let launch = new.launch;
+        let pages = Box::new(QueuePages { commands, launch });
         let policy = if new.policy == CQ_UPDATE_ALWAYS {
             UpdatePolicy::Always
         } else {
@@ -80,7 +80,6 @@ impl DataPath {
     /// CQ_FREE. What was rung is looked at for a last time.
     pub(crate) fn remove_queue(&self, id: u32) {
         let mut state = self.state();
-        state.engine.poll();
         state.engine.remove_queue(small(id));
         state.forget_doorbell(small(id));
         state.polled.remove(&Doorbell::Queue(id));

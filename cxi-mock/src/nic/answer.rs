@@ -3,7 +3,7 @@
 //!
 //! A write to the memory of a caller may block, and for ever if the caller wants it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cxi_ioctl::abi::counter::CtAllocResp;
 use cxi_ioctl::abi::domain::DomainAllocResp;
@@ -154,9 +154,16 @@ impl Device {
     }
 }
 
+/// The memory of other commands, which do not look at it.
+pub(super) static NOT_HANDED_OVER: LazyLock<Arc<dyn ClientMemory>> =
+    LazyLock::new(|| Arc::new(OwnMemory));
+
 /// The memory of the caller's process, for the commands that hand some of it over: to find it
 /// costs more than most commands.
-pub(super) fn handed_over(command: &[u8], memory: &dyn CallerMemory) -> Arc<dyn ClientMemory> {
+pub(super) fn handed_over(
+    command: &[u8],
+    memory: &dyn CallerMemory,
+) -> Option<Arc<dyn ClientMemory>> {
     let number = u32::read_from_prefix(command).map_or(0, |(number, _)| number);
     match Opcode::from_number(number) {
         Opcode::ATU_MAP
@@ -164,8 +171,8 @@ pub(super) fn handed_over(command: &[u8], memory: &dyn CallerMemory) -> Arc<dyn 
         | Opcode::CT_ALLOC
         | Opcode::CT_WB_UPDATE
         | Opcode::EQ_ALLOC
-        | Opcode::EQ_RESIZE => memory.process_memory(),
-        _ => Arc::new(OwnMemory),
+        | Opcode::EQ_RESIZE => Some(memory.process_memory()),
+        _ => None,
     }
 }
 

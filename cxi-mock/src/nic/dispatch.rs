@@ -16,7 +16,7 @@ use cxi_ioctl::abi::service::{
 use cxi_ioctl::{Errno, Opcode, Privilege, RequestLen};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use super::answer::{Answer, handed_over};
+use super::answer::{Answer, NOT_HANDED_OVER, handed_over};
 use super::cp::{CpKind, CpRequest};
 use super::{Caller, Device, Nic};
 use crate::rules::Rules;
@@ -93,7 +93,7 @@ pub(super) fn write(
         caller: Caller {
             file,
             credentials,
-            memory: &process,
+            memory: process.as_ref().unwrap_or(&NOT_HANDED_OVER),
             traps_stores: memory.traps_stores(),
         },
         command,

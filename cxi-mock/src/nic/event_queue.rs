@@ -184,7 +184,7 @@ impl Device {
         (id, csr): (u32, Mminfo),
     ) -> Result<(), Errno> {
         let rgid = self.lni_of(caller.file, new.lni)?.rgid;
-        let page = self.file_mut(caller.file)?.windows.map_all(csr)?;
+        let page = self.file_mut(caller.file)?.windows.map_for_nic(csr, None)?;
         let wait = |wait: u32| u64::from(caller.file) << 32 | u64::from(wait);
         self.data_path.add_event_queue(NewEvents {
             id,

@@ -69,8 +69,8 @@ use queue::Cqs;
 use registers::Registers;
 use rgid::Rgids;
 use table::Table;
-pub(crate) use window::Doorbell;
 use window::Windows;
+pub(crate) use window::{Doorbell, Page};
 pub(crate) use window_memory::WindowMemory;
 
 /// A mock NIC with its driver loaded.

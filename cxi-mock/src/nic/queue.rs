@@ -192,7 +192,7 @@ impl Device {
         let pool = self.groups.get(svc).and_then(|group| group.tle_pool);
         let windows = &mut self.file_mut(caller.file)?.windows;
         let ring = if buffer.buf == 0 {
-            Ring::Window(windows.map_all(new.cmds)?)
+            Ring::Window(windows.map_for_nic(new.cmds, None)?)
         } else {
             Ring::Client(Arc::clone(caller.memory), buffer.buf)
         };

@@ -1,13 +1,14 @@
 //! Windows of device memory that callers map: one shared memory for each open file.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::{Errno, Mapping};
 use rustix::fs::FallocateFlags;
 
 use super::window_memory::WindowMemory;
+use crate::data_path::arm;
 
 /// Windows start and end on page boundaries.
 pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
@@ -39,10 +40,14 @@ pub(crate) enum Doorbell {
 /// their doorbell.
 pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
 
+/// A window as the NIC maps it: when somebody else can.
+pub(crate) type Page = Arc<OnceLock<Mapping>>;
+
 /// The windows of an open file, in an offset space and a memory of its own: whoever maps them
 /// reaches nothing of another file.
 ///
-/// The memory behind them is made when it is first asked for: most tests never map a window.
+/// The memory behind them is made when it is first asked for: most tests never map a window. The
+/// NIC does not ask, as nobody has stored anything by then.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
     /// Length by offset.
@@ -52,6 +57,8 @@ pub(crate) struct Windows {
     /// Offset 0 is left out, so that it never looks like a window.
     next: u64,
     memory: Option<Arc<WindowMemory>>,
+    /// What the NIC maps when there is a memory, by offset: what for, and the page.
+    unmapped: BTreeMap<u64, (Option<Doorbell>, Page)>,
     /// Doorbells behind the end of the memory, by offset.
     trapped: BTreeMap<u64, Doorbell>,
     /// Where doorbells of target queues and others go.
@@ -93,6 +100,7 @@ impl Windows {
             freed: BTreeMap::new(),
             next: PAGE,
             memory: None,
+            unmapped: BTreeMap::new(),
             trapped: BTreeMap::new(),
             targets: Offsets::new(BEHIND_THE_END, file),
             others: Offsets::new(NOT_OF_TARGETS, file),
@@ -116,10 +124,11 @@ impl Windows {
         &mut self,
         window: Mminfo,
         doorbell: Doorbell,
-    ) -> Result<Option<Mapping>, Errno> {
+    ) -> Result<Option<Page>, Errno> {
         if window.offset < BEHIND_THE_END {
-            return self.map_all(window).map(Some);
+            return self.map_for_nic(window, Some(doorbell)).map(Some);
         }
+        self.memory()?;
         self.trapped.insert(window.offset, doorbell);
         Ok(None)
     }
@@ -179,6 +188,7 @@ impl Windows {
             of.freed.push(window.offset);
             return;
         }
+        self.unmapped.remove(&window.offset);
         if let Some(memory) = &self.memory {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             if rustix::fs::fallocate(memory.file(), flags, window.offset, size).is_err() {
@@ -194,13 +204,33 @@ impl Windows {
         if self.memory.is_none() {
             self.memory = Some(Arc::new(WindowMemory::new(self.next)?));
         }
-        self.memory.as_ref().ok_or(Errno::ENOMEM)
+        let memory = self.memory.as_ref().ok_or(Errno::ENOMEM)?;
+        while let Some(entry) = self.unmapped.first_entry() {
+            let size = self.live.get(entry.key()).copied().unwrap_or_default();
+            let len = usize::try_from(size).map_err(|_| Errno::ENOMEM)?;
+            let mapping = Mapping::from_file(&**memory.file(), *entry.key(), len)?;
+            let (doorbell, page) = entry.remove();
+            if let Some(doorbell) = doorbell {
+                arm(&mapping, doorbell);
+            }
+            page.get_or_init(|| mapping);
+        }
+        Ok(memory)
     }
 
-    /// Maps a window for the NIC.
-    pub(crate) fn map_all(&mut self, window: Mminfo) -> Result<Mapping, Errno> {
-        let len = usize::try_from(window.size).map_err(|_| Errno::ENOMEM)?;
-        self.map(window.offset, len)
+    /// Maps a window for the NIC, as one of a doorbell that nobody has rung if it is one.
+    pub(crate) fn map_for_nic(
+        &mut self,
+        window: Mminfo,
+        doorbell: Option<Doorbell>,
+    ) -> Result<Page, Errno> {
+        let page = Page::default();
+        self.unmapped
+            .insert(window.offset, (doorbell, Arc::clone(&page)));
+        if self.memory.is_some() {
+            self.memory()?;
+        }
+        Ok(page)
     }
 
     /// Maps a window, or a part of one.
@@ -274,6 +304,26 @@ mod tests {
         let page = windows.map_doorbell(polled, Doorbell::Counter(1));
         assert!(page.unwrap().is_some());
         assert_eq!(windows.doorbell_at(polled.offset), None);
+    }
+
+    #[test]
+    fn the_nic_maps_windows_when_somebody_else_can() {
+        let mut windows = Windows::new(1);
+        let doorbell = windows.alloc_doorbell(false, false).unwrap();
+        let page = windows.map_doorbell(doorbell, Doorbell::Queue(1));
+        let page = page.unwrap().unwrap();
+        let freed = windows.alloc(PAGE).unwrap();
+        let gone = windows.map_for_nic(freed, None).unwrap();
+        windows.free(freed);
+        assert!(windows.memory.is_none() && page.get().is_none());
+        // No store finds a doorbell that nobody waits at.
+        let client = windows.map(doorbell.offset, PAGE_BYTES).unwrap();
+        assert_eq!(client.read_u64(0), Ok(u64::MAX));
+        client.write_u64(0, 7).unwrap();
+        assert_eq!(page.get().unwrap().read_u64(0), Ok(7));
+        assert!(gone.get().is_none());
+        let late = windows.alloc(PAGE).unwrap();
+        assert!(windows.map_for_nic(late, None).unwrap().get().is_some());
     }
 
     #[test]
