@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// How long a thread waits for work before it ends.
@@ -17,13 +17,14 @@ type Job = Box<dyn FnOnce() + Send>;
 /// As many threads as there are jobs at a time.
 #[derive(Clone, Default)]
 pub(crate) struct Workers {
-    shared: Arc<(Mutex<State>, Condvar)>,
+    shared: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    idle: usize,
+    /// Who waited longest is first.
+    idle: Vec<Thread>,
 }
 
 impl Workers {
@@ -31,11 +32,12 @@ impl Workers {
     pub(crate) fn run(&self, job: Job) {
         let mut state = self.state();
         state.jobs.push_back(job);
-        let is_awaited = state.jobs.len() <= state.idle;
+        // The last one, so that threads end that are not needed any more.
+        let worker = state.idle.pop();
         // Whoever is woken takes the lock at once.
         drop(state);
-        if is_awaited {
-            self.shared.1.notify_one();
+        if let Some(worker) = worker {
+            worker.unpark();
             return;
         }
         let workers = self.clone();
@@ -48,6 +50,7 @@ impl Workers {
     }
 
     fn work(&self) {
+        let this = thread::current();
         let mut state = self.state();
         loop {
             if let Some(job) = state.jobs.pop_front() {
@@ -56,26 +59,27 @@ impl Workers {
                 state = self.state();
                 continue;
             }
-            state.idle += 1;
-            let waited = self.shared.1.wait_timeout(state, PATIENCE);
-            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            state.idle -= 1;
-            if timeout.timed_out() && state.jobs.is_empty() {
+            state.idle.push(this.clone());
+            drop(state);
+            thread::park_timeout(PATIENCE);
+            state = self.state();
+            // Still there: nobody has woken it.
+            if let Some(at) = state.idle.iter().position(|idle| idle.id() == this.id()) {
+                state.idle.remove(at);
                 return;
             }
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workers")
-            .field("idle", &self.state().idle)
+            .field("idle", &self.state().idle.len())
             .finish()
     }
 }
