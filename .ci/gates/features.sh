@@ -9,7 +9,7 @@ combinations() {
 }
 
 aarch64() {
-    cargo check --quiet --target aarch64-unknown-linux-gnu --all-features "${packages_published[@]}"
+    RUSTFLAGS="-D warnings" cargo check --quiet --target aarch64-unknown-linux-gnu --all-features "${packages_published[@]}"
 }
 
 if cargo_has hack; then
