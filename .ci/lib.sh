@@ -34,6 +34,9 @@ skip() {
     skipped+=("$1: $2")
 }
 
+# discard DIRECTORY...: removes what no later gate uses, where the disk is small.
+discard() { [ -z "${CI:-}" ] || rm -rf "$@"; }
+
 # long_step NAME COMMAND...: a step that takes too long for every change.
 long_step() {
     if [ "${CXI_CI_LONG:-}" = 1 ]; then

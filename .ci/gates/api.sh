@@ -20,3 +20,4 @@ if cargo_has public-api; then
 else
     skip "public API" "cargo-public-api is not installed (cargo install --locked cargo-public-api)"
 fi
+discard target/ci/docs

@@ -61,3 +61,4 @@ elif ! has_llvm_tools; then
 else
     step "coverage" coverage
 fi
+discard target/llvm-cov-target

@@ -23,3 +23,4 @@ if has_target aarch64-unknown-linux-gnu; then
 else
     skip "aarch64" "the target is not installed (rustup target add aarch64-unknown-linux-gnu)"
 fi
+discard target/aarch64-unknown-linux-gnu

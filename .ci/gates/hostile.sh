@@ -7,3 +7,4 @@ fuzz() {
 step "format of the fuzz targets" cargo fmt --manifest-path fuzz/Cargo.toml --check
 step "lints of the fuzz targets" cargo clippy --quiet --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings
 step "hostile input" fuzz
+discard fuzz/target

@@ -40,3 +40,4 @@ if RUSTUP_AUTO_INSTALL=0 cargo +nightly miri --version >/dev/null 2>&1; then
 else
     skip "memory, under Miri" "no Miri (rustup component add miri --toolchain nightly)"
 fi
+discard target/race target/address

@@ -59,3 +59,4 @@ readme_promise() {
 
 step "promised compiler" readme_promise
 compiler "$(promised_rust Cargo.toml)" "${packages_published[@]}"
+discard "$oldest" target/ci/rust-*
