@@ -214,6 +214,7 @@ fn clean_up_regularly(server: Arc<Server>, home: Arc<Home>) -> Result<(), ServeE
             let _ = home.enter();
             while !server.has_ended() {
                 thread::sleep(CLEANUP_INTERVAL);
+                server.settle();
                 for function in &server.functions {
                     if function.vf.is_none() {
                         function.nic.tick();

@@ -235,7 +235,7 @@ impl Server {
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
     ///
     /// Nothing reports that a window is unmapped, so this comes before everything that could show
-    /// it. The kernel lets go of the memory behind a window only after it asked for the release,
+    /// it, and regularly, for peers. The kernel lets go of the memory behind a window only after it asked for the release,
     /// but before `close(2)` returns.
     pub(crate) fn settle(&self) {
         let closed: Vec<_> = self
