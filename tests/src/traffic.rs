@@ -28,6 +28,9 @@ fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
     Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, nid, pid)
 }
 
+/// What [`exchange`] prints to the standard error when the first message has come.
+pub const EXCHANGING: &str = "exchanging";
+
 /// Sends a peer messages of some bytes, a multiple of 8 up to [`BUFFER_BYTES`], and gets as many
 /// from it, each an answer to the one before. Says `ok` or that the peer is gone, with the NIC's
 /// reason.
@@ -61,6 +64,9 @@ pub fn exchange(
             (EventType::PUT, ReturnCode::OK) => {
                 exchange.received += 1;
                 exchange.check()?;
+                if exchange.received == 1 {
+                    writeln!(std::io::stderr(), "{EXCHANGING}")?;
+                }
                 let next = exchange.received + u64::from(starts);
                 if next <= rounds {
                     exchange.send(next)?;

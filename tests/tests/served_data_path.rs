@@ -5,6 +5,7 @@ mod node;
 
 use std::process::Stdio;
 
+use cxi_tests::traffic::EXCHANGING;
 use node::{CLIENT, Served, eventually, printed};
 
 /// The default service is for everybody.
@@ -67,6 +68,20 @@ fn long_messages_arrive_among_signals() {
     assert!(is_clean(&node), "{:?}", node.state());
 }
 
+/// Kills a process that exchanges messages of some bytes with another, which hears of it.
+fn kill_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str) {
+    let script = "$0 $2 cxi0 3 $1 4 100000000 $3 2> $4/said & victim=$!
+        $0 $2 cxi0 4 $1 3 100000000 $3 & peer=$!
+        until grep -q $5 $4/said; do sleep 0.01; done
+        kill -9 $victim; wait $peer";
+    let directory = node::Directory::new();
+    let place = directory.path().display().to_string();
+    let mut arguments = vec!["timeout", "120", "sh", "-c", script, CLIENT];
+    arguments.extend([nid, exchange, bytes, &place, EXCHANGING]);
+    let told = printed(&node.enter(&arguments));
+    assert!(told.starts_with("the peer is gone"), "{told}");
+}
+
 /// A process is killed while it sends: its peer hears of it, two others do not, and nothing of it
 /// is left.
 #[test]
@@ -85,16 +100,24 @@ fn a_process_that_is_killed_leaves_nothing() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the program runs");
-        let script = "$0 exchange cxi0 3 $1 4 100000000 & victim=$!
-            $0 exchange cxi0 4 $1 3 100000000 & peer=$!
-            sleep 0.5; kill -9 $victim; wait $peer";
-        let output = node.enter(&["sh", "-c", script, CLIENT, &nid]);
-        let told = printed(&output);
-        assert!(told.starts_with("the peer is gone"), "{doorbells}: {told}");
+        kill_one_of_two(&node, &nid, "exchange", "512");
         let others = others.wait_with_output().expect("the program ends");
         assert_eq!(printed(&others), "ok\nok", "{doorbells}");
         eventually("nothing is left", || is_clean(&node));
     }
+}
+
+/// A process with two threads is killed while it sends long messages, again and again: its end is
+/// told after that of both, for which the NIC does not wait.
+#[test]
+fn a_process_with_threads_that_is_killed_leaves_the_nic_to_others() {
+    need_node!();
+    let Some(node) = node("trap") else { return };
+    let [nid, _] = nids(&node);
+    for _ in 0..8 {
+        kill_one_of_two(&node, &nid, "threaded exchange", "65536");
+    }
+    eventually("nothing is left", || is_clean(&node));
 }
 
 #[test]

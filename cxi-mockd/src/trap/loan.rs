@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::libc::{SIGTRAP, SYS_process_vm_readv, SYS_process_vm_writev, user_regs_struct};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
+use rustix::io::retry_on_intr;
 use rustix::process::{WaitStatus, waitpid};
 
 use super::super::memory;
@@ -47,6 +48,8 @@ struct Loans {
 /// A thread that can copy.
 struct Lender {
     process: Pid,
+    /// Whether it is the first of its process.
+    is_leader: bool,
     /// Where its process makes a system call.
     syscall: u64,
     /// What the kernel says about it.
@@ -86,7 +89,7 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
         };
         let lender = loans.threads.entry(thread);
         let lender = lender.or_insert_with(|| Lender::of(thread));
-        let Some(known) = lender.as_ref().filter(|it| is_unfiltered(&it.status)) else {
+        let Some(known) = lender.as_ref().filter(|it| it.is_free()) else {
             return false;
         };
         let (call, other, own) = if known.process == from.process {
@@ -142,7 +145,8 @@ fn execute(
     // In front of the call, and behind it.
     for _ in 0..2 {
         ptrace::syscall(thread, None).map_err(|_| None)?;
-        let Ok(Some((_, status))) = waitpid(rustix_pid(thread), of_this_thread()) else {
+        let stopped = retry_on_intr(|| waitpid(rustix_pid(thread), of_this_thread()));
+        let Ok(Some((_, status))) = stopped else {
             return Err(None);
         };
         if status.stopping_signal() != Some(AT_CALL) {
@@ -169,20 +173,25 @@ impl Lender {
         let mut code = [0; VDSO_BYTES];
         memory::read(thread, vdso, &mut code).ok()?;
         let at = code.windows(2).position(|bytes| bytes == SYSCALL)?;
+        let process = process_of(thread)?;
         Some(Self {
-            process: process_of(thread)?,
+            process,
+            is_leader: thread == process,
             syscall: vdso + at as u64,
             status: File::open(format!("/proc/{thread}/status")).ok()?,
         })
     }
-}
 
-/// Whether a thread with that status may make any system call: a filter may end the process.
-fn is_unfiltered(status: &File) -> bool {
-    let mut text = [0; 4096];
-    let len = status.read_at(&mut text, 0).unwrap_or(0);
-    let free = b"\nSeccomp:\t0\n";
-    text[..len].windows(free.len()).any(|line| line == free)
+    /// Whether it may make any system call, and its end is told at once. A filter may end the
+    /// process. The first thread of a process ends last: were it killed with the others, or did one
+    /// of them execute a program, this thread would wait for it, and it for this thread to be told
+    /// of the others.
+    fn is_free(&self) -> bool {
+        let mut text = [0; 4096];
+        let len = self.status.read_at(&mut text, 0).unwrap_or(0);
+        let says = |line: &[u8]| text[..len].windows(line.len()).any(|at| at == line);
+        says(b"\nSeccomp:\t0\n") && (!self.is_leader || says(b"\nThreads:\t1\n"))
+    }
 }
 
 #[cfg(test)]
@@ -225,12 +234,25 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_seen() {
-        for (line, unfiltered) in [("Seccomp:\t0", true), ("Seccomp:\t2", false), ("", false)] {
+    fn filters_and_other_threads_are_seen() {
+        for (is_leader, text, is_free) in [
+            (true, "\nThreads:\t1\nSeccomp:\t0\n", true),
+            (true, "\nThreads:\t1\nSeccomp:\t2\n", false),
+            (true, "\nThreads:\t1\n", false),
+            (true, "\nThreads:\t12\nSeccomp:\t0\n", false),
+            (false, "\nThreads:\t12\nSeccomp:\t0\n", true),
+            (false, "\nThreads:\t12\nSeccomp:\t1\n", false),
+        ] {
             let memory = memfd_create("status", MFdFlags::empty()).unwrap();
             let mut status = File::from(memory);
-            write!(status, "Name:\tx\n{line}\nThreads:\t1\n").unwrap();
-            assert_eq!(is_unfiltered(&status), unfiltered, "{line}");
+            status.write_all(text.as_bytes()).unwrap();
+            let lender = Lender {
+                process: Pid::this(),
+                is_leader,
+                syscall: 0,
+                status,
+            };
+            assert_eq!(lender.is_free(), is_free, "{is_leader}, {text}");
         }
     }
 }

@@ -32,7 +32,8 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client nid cxiN
        mock-client packets cxiN [PROGRAM ARGUMENT...]
        mock-client actor
-       mock-client as UID PROGRAM ARGUMENT...";
+       mock-client as UID PROGRAM ARGUMENT...
+       mock-client threaded ARGUMENT...";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,6 +61,11 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
                 .gid(uid)
                 .exec();
             Err(format!("{program}: {error}"))
+        }
+        // As a program with another thread, which does nothing.
+        ["threaded", _, ..] => {
+            std::thread::spawn(std::thread::park);
+            run(&arguments[1..])
         }
         ["library", device] => {
             let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
