@@ -68,18 +68,28 @@ fn long_messages_arrive_among_signals() {
     assert!(is_clean(&node), "{:?}", node.state());
 }
 
-/// Kills a process that exchanges messages of some bytes with another, which hears of it.
-fn kill_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str) {
-    let script = "$0 $2 cxi0 3 $1 4 100000000 $3 2> $4/said & victim=$!
+/// How a process ends, and its exit status.
+type End = (&'static str, &'static str);
+
+const KILL: End = ("kill -9 $victim", "137");
+/// By its other thread.
+const EXECUTE: End = ("echo >&3", "0");
+
+/// Ends a process that exchanges messages of some bytes with another, which hears of it.
+fn end_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str, end: End) {
+    let script = "mkfifo $4/in; exec 3<> $4/in
+        $0 $2 cxi0 3 $1 4 100000000 $3 < $4/in 2> $4/said & victim=$!
         $0 $2 cxi0 4 $1 3 100000000 $3 & peer=$!
         until grep -q $5 $4/said; do sleep 0.01; done
-        kill -9 $victim; wait $peer";
+        eval $6; wait $peer; wait $victim; echo $?";
     let directory = node::Directory::new();
     let place = directory.path().display().to_string();
     let mut arguments = vec!["timeout", "120", "sh", "-c", script, CLIENT];
-    arguments.extend([nid, exchange, bytes, &place, EXCHANGING]);
+    arguments.extend([nid, exchange, bytes, &place, EXCHANGING, end.0]);
     let told = printed(&node.enter(&arguments));
-    assert!(told.starts_with("the peer is gone"), "{told}");
+    let (peer, status) = told.split_once('\n').expect("two lines");
+    assert!(peer.starts_with("the peer is gone"), "{told}");
+    assert_eq!(status, end.1);
 }
 
 /// A process is killed while it sends: its peer hears of it, two others do not, and nothing of it
@@ -100,22 +110,24 @@ fn a_process_that_is_killed_leaves_nothing() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the program runs");
-        kill_one_of_two(&node, &nid, "exchange", "512");
+        end_one_of_two(&node, &nid, "exchange", "512", KILL);
         let others = others.wait_with_output().expect("the program ends");
         assert_eq!(printed(&others), "ok\nok", "{doorbells}");
         eventually("nothing is left", || is_clean(&node));
     }
 }
 
-/// A process with two threads is killed while it sends long messages, again and again: its end is
-/// told after that of both, for which the NIC does not wait.
+/// A process with two threads is killed while it sends long messages, or the other thread executes
+/// a program, again and again: the kernel tells of the first thread last.
 #[test]
-fn a_process_with_threads_that_is_killed_leaves_the_nic_to_others() {
+fn a_process_with_threads_that_ends_leaves_the_nic_to_others() {
     need_node!();
     let Some(node) = node("trap") else { return };
     let [nid, _] = nids(&node);
     for _ in 0..8 {
-        kill_one_of_two(&node, &nid, "threaded exchange", "65536");
+        for end in [KILL, EXECUTE] {
+            end_one_of_two(&node, &nid, "threaded exchange", "65536", end);
+        }
     }
     eventually("nothing is left", || is_clean(&node));
 }

@@ -5,20 +5,20 @@
 //! `process_vm_readv(2)` before it goes on.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
-use nix::libc::{SIGTRAP, SYS_process_vm_readv, SYS_process_vm_writev, user_regs_struct};
+use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, SIGTRAP};
+use nix::libc::{SYS_process_vm_readv, SYS_process_vm_writev, user_regs_struct};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 use rustix::io::retry_on_intr;
-use rustix::process::{WaitStatus, waitpid};
+use rustix::process::{WaitOptions, WaitStatus, wait};
 
 use super::super::memory;
 use super::super::process::{Place, process_of};
-use super::tracer::of_this_thread;
 
 /// Bytes below the stack pointer that a function may use without a signal handler in between.
 const RED_ZONE: u64 = 128;
@@ -43,13 +43,13 @@ struct Loans {
     stopped: Option<(Pid, user_regs_struct)>,
     /// Why it has stopped since, or ended.
     since: Option<WaitStatus>,
+    /// Others that have stopped meanwhile, or ended.
+    others: VecDeque<(Pid, WaitStatus)>,
 }
 
 /// A thread that can copy.
 struct Lender {
     process: Pid,
-    /// Whether it is the first of its process.
-    is_leader: bool,
     /// Where its process makes a system call.
     syscall: u64,
     /// What the kernel says about it.
@@ -77,6 +77,12 @@ pub(super) fn forget(thread: Pid) {
     LOANS.with_borrow_mut(|loans| loans.threads.remove(&thread));
 }
 
+/// The next thread that has stopped or ended, as if it did now; `None` if none is traced any more.
+pub(super) fn next() -> Option<(Pid, WaitStatus)> {
+    let before = LOANS.with_borrow_mut(|loans| loans.others.pop_front());
+    before.or_else(wait_for_any)
+}
+
 /// Copies from one process to another if a thread of one of them is stopped for this one. Says
 /// whether it has; else some may have been copied.
 pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
@@ -89,7 +95,7 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
         };
         let lender = loans.threads.entry(thread);
         let lender = lender.or_insert_with(|| Lender::of(thread));
-        let Some(known) = lender.as_ref().filter(|it| it.is_free()) else {
+        let Some(known) = lender.as_ref().filter(|it| is_unfiltered(&it.status)) else {
             return false;
         };
         let (call, other, own) = if known.process == from.process {
@@ -118,7 +124,7 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
             r9: 0,
             ..registers
         };
-        match execute(thread, registers, changed) {
+        match execute(thread, registers, changed, &mut loans.others) {
             Ok(done) => {
                 // It may not, and will not be allowed to later.
                 if done == -i64::from(Errno::EPERM as i32) {
@@ -136,21 +142,29 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
 
 /// Makes a stopped thread execute a system call, and restores its registers. An error is what has
 /// happened to the thread instead, if something has.
+///
+/// It waits for all threads: the end of the first one of a process is told only after those of the
+/// others.
 fn execute(
     thread: Pid,
     registers: user_regs_struct,
     changed: user_regs_struct,
+    others: &mut VecDeque<(Pid, WaitStatus)>,
 ) -> Result<i64, Option<WaitStatus>> {
     ptrace::setregs(thread, changed).map_err(|_| None)?;
     // In front of the call, and behind it.
     for _ in 0..2 {
         ptrace::syscall(thread, None).map_err(|_| None)?;
-        let stopped = retry_on_intr(|| waitpid(rustix_pid(thread), of_this_thread()));
-        let Ok(Some((_, status))) = stopped else {
-            return Err(None);
+        let status = loop {
+            match wait_for_any().ok_or(None)? {
+                (this, status) if this == thread => break status,
+                other => others.push_back(other),
+            }
         };
         if status.stopping_signal() != Some(AT_CALL) {
-            let _ = ptrace::setregs(thread, registers);
+            if !is_another_program(status) {
+                let _ = ptrace::setregs(thread, registers);
+            }
             return Err(Some(status));
         }
     }
@@ -159,8 +173,15 @@ fn execute(
     Ok(result.cast_signed())
 }
 
-fn rustix_pid(thread: Pid) -> Option<rustix::process::Pid> {
-    rustix::process::Pid::from_raw(thread.as_raw())
+fn wait_for_any() -> Option<(Pid, WaitStatus)> {
+    let of_this_thread = WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned());
+    let (thread, status) = retry_on_intr(|| wait(of_this_thread)).ok()??;
+    Some((Pid::from_raw(thread.as_raw_pid()), status))
+}
+
+/// Whether a thread executes another program, whose registers are not those that it had.
+pub(super) fn is_another_program(status: WaitStatus) -> bool {
+    status.as_raw() >> 16 == PTRACE_EVENT_EXEC
 }
 
 impl Lender {
@@ -173,25 +194,20 @@ impl Lender {
         let mut code = [0; VDSO_BYTES];
         memory::read(thread, vdso, &mut code).ok()?;
         let at = code.windows(2).position(|bytes| bytes == SYSCALL)?;
-        let process = process_of(thread)?;
         Some(Self {
-            process,
-            is_leader: thread == process,
+            process: process_of(thread)?,
             syscall: vdso + at as u64,
             status: File::open(format!("/proc/{thread}/status")).ok()?,
         })
     }
+}
 
-    /// Whether it may make any system call, and its end is told at once. A filter may end the
-    /// process. The first thread of a process ends last: were it killed with the others, or did one
-    /// of them execute a program, this thread would wait for it, and it for this thread to be told
-    /// of the others.
-    fn is_free(&self) -> bool {
-        let mut text = [0; 4096];
-        let len = self.status.read_at(&mut text, 0).unwrap_or(0);
-        let says = |line: &[u8]| text[..len].windows(line.len()).any(|at| at == line);
-        says(b"\nSeccomp:\t0\n") && (!self.is_leader || says(b"\nThreads:\t1\n"))
-    }
+/// Whether a thread with that status may make any system call: a filter may end the process.
+fn is_unfiltered(status: &File) -> bool {
+    let mut text = [0; 4096];
+    let len = status.read_at(&mut text, 0).unwrap_or(0);
+    let free = b"\nSeccomp:\t0\n";
+    text[..len].windows(free.len()).any(|line| line == free)
 }
 
 #[cfg(test)]
@@ -210,7 +226,7 @@ mod tests {
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         ptrace::seize(pid, super::super::tracer::OPTIONS).unwrap();
         ptrace::interrupt(pid).unwrap();
-        waitpid(rustix_pid(pid), of_this_thread()).unwrap().unwrap();
+        assert_eq!(wait_for_any().unwrap().0, pid);
         let registers = ptrace::getregs(pid).unwrap();
         let (mut there, mut here) = ([0; 64], [0_u8; 64]);
         memory::read(pid, registers.rsp, &mut there).unwrap();
@@ -234,25 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn filters_and_other_threads_are_seen() {
-        for (is_leader, text, is_free) in [
-            (true, "\nThreads:\t1\nSeccomp:\t0\n", true),
-            (true, "\nThreads:\t1\nSeccomp:\t2\n", false),
-            (true, "\nThreads:\t1\n", false),
-            (true, "\nThreads:\t12\nSeccomp:\t0\n", false),
-            (false, "\nThreads:\t12\nSeccomp:\t0\n", true),
-            (false, "\nThreads:\t12\nSeccomp:\t1\n", false),
-        ] {
+    fn a_filter_is_seen() {
+        for (line, unfiltered) in [("Seccomp:\t0", true), ("Seccomp:\t2", false), ("", false)] {
             let memory = memfd_create("status", MFdFlags::empty()).unwrap();
             let mut status = File::from(memory);
-            status.write_all(text.as_bytes()).unwrap();
-            let lender = Lender {
-                process: Pid::this(),
-                is_leader,
-                syscall: 0,
-                status,
-            };
-            assert_eq!(lender.is_free(), is_free, "{is_leader}, {text}");
+            write!(status, "Name:\tx\n{line}\nThreads:\t1\n").unwrap();
+            assert_eq!(is_unfiltered(&status), unfiltered, "{line}");
         }
     }
 }

@@ -8,11 +8,11 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use fuser::INodeNo;
-use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
+use nix::libc::{PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
 use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
-use rustix::process::{WaitOptions, WaitStatus, wait};
+use rustix::process::WaitStatus;
 
 use super::super::place::Place;
 use super::super::process::process_of;
@@ -74,14 +74,8 @@ impl Tracer {
     }
 
     fn run(&mut self) {
-        loop {
-            match wait(of_this_thread()) {
-                Ok(Some((thread, status))) => {
-                    self.changed(Pid::from_raw(thread.as_raw_pid()), status);
-                }
-                Ok(None) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return,
-            }
+        while let Some((thread, status)) = loan::next() {
+            self.changed(thread, status);
         }
     }
 
@@ -145,6 +139,10 @@ impl Tracer {
             ));
         }
         data_path::wake_all(&self.server);
+        if let Some(since) = since.filter(|since| loan::is_another_program(*since)) {
+            self.changed(thread, since);
+            return Some(());
+        }
         registers.rip += store.len;
         let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {
             *numbered(&mut registers)[number] = held;
@@ -188,11 +186,6 @@ impl Tracer {
         self.windows.insert(key, window);
         Some((file, offset + place))
     }
-}
-
-/// Waits for what this thread traces.
-pub(super) fn of_this_thread() -> WaitOptions {
-    WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned())
 }
 
 /// Traces all threads of a process.

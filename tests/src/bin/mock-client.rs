@@ -62,9 +62,12 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
                 .exec();
             Err(format!("{program}: {error}"))
         }
-        // As a program with another thread, which does nothing.
+        // As a program with another thread, which executes `true` when a line comes.
         ["threaded", _, ..] => {
-            std::thread::spawn(std::thread::park);
+            std::thread::spawn(|| {
+                let line = std::io::stdin().lines().next();
+                line.map(|_| Command::new("true").exec())
+            });
             run(&arguments[1..])
         }
         ["library", device] => {
