@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -27,6 +28,8 @@ pub(crate) struct ProcessMemory {
     pid: Pid,
     /// Readable once the process has ended; `None` if it had ended before.
     alive: Option<OwnedFd>,
+    /// Whether it has executed another program since.
+    replaced: AtomicBool,
     inside: OnceLock<Option<(u64, i32)>>,
 }
 
@@ -57,6 +60,7 @@ impl ProcessMemory {
         let memory = Arc::new(Self {
             pid,
             alive: alive.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
+            replaced: AtomicBool::new(false),
             inside: OnceLock::new(),
         });
         in_use.retain(|_, memory| memory.strong_count() > 0);
@@ -64,9 +68,19 @@ impl ProcessMemory {
         memory
     }
 
+    /// A process executes another program, whose memory the NIC was not given: to the NIC the
+    /// process has ended.
+    pub(crate) fn replaced(process: Pid) {
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = in_use.remove(&process).and_then(|it| it.upgrade()) {
+            memory.replaced.store(true, Ordering::Release);
+        }
+    }
+
     /// The number, if the process has not ended.
     fn pid(&self) -> Result<Pid, MemoryFault> {
-        let alive = self.alive.as_ref().ok_or(MemoryFault)?;
+        let same = !self.replaced.load(Ordering::Acquire);
+        let alive = self.alive.as_ref().filter(|_| same).ok_or(MemoryFault)?;
         let mut ended = [PollFd::new(alive.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ended, PollTimeout::ZERO) {
             Ok(0) => Ok(self.pid),

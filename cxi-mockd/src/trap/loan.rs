@@ -18,7 +18,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{WaitOptions, WaitStatus, wait};
 
 use super::super::memory;
-use super::super::process::{Place, process_of};
+use super::super::process::{Place, ProcessMemory, process_of};
 
 /// Bytes below the stack pointer that a function may use without a signal handler in between.
 const RED_ZONE: u64 = 128;
@@ -176,7 +176,11 @@ fn execute(
 fn wait_for_any() -> Option<(Pid, WaitStatus)> {
     let of_this_thread = WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned());
     let (thread, status) = retry_on_intr(|| wait(of_this_thread)).ok()??;
-    Some((Pid::from_raw(thread.as_raw_pid()), status))
+    let thread = Pid::from_raw(thread.as_raw_pid());
+    if is_another_program(status) {
+        ProcessMemory::replaced(thread);
+    }
+    Some((thread, status))
 }
 
 /// Whether a thread executes another program, whose registers are not those that it had.
@@ -213,11 +217,10 @@ fn is_unfiltered(status: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
-    use super::super::super::process::ProcessMemory;
     use super::*;
 
     #[test]
@@ -246,6 +249,24 @@ mod tests {
         ptrace::detach(pid, None).unwrap();
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_program_that_is_executed_has_other_memory() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "read line; exec sleep 60"]);
+        let mut child = shell.stdin(Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_raw(child.id().try_into().unwrap());
+        ptrace::seize(pid, super::super::tracer::OPTIONS).unwrap();
+        let before = ProcessMemory::of(pid);
+        let reached = before.place(4096).is_some();
+        writeln!(child.stdin.take().unwrap()).unwrap();
+        let (thread, status) = wait_for_any().unwrap();
+        let places = [before, ProcessMemory::of(pid)].map(|memory| memory.place(4096).is_some());
+        child.kill().unwrap();
+        assert!(reached && thread == pid && is_another_program(status));
+        assert_eq!(places, [false, true]);
         child.wait().unwrap();
     }
 
