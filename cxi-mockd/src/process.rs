@@ -68,8 +68,8 @@ impl ProcessMemory {
         memory
     }
 
-    /// A process executes another program, whose memory the NIC was not given: to the NIC the
-    /// process has ended.
+    /// A process has executed another program, whose memory the NIC was never given: for the NIC,
+    /// the process has ended.
     pub(crate) fn replaced(process: Pid) {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(memory) = in_use.remove(&process).and_then(|it| it.upgrade()) {

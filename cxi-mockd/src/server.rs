@@ -234,15 +234,14 @@ impl Server {
 
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
     ///
-    /// Nothing reports that a window is unmapped, so this comes before everything that could show
-    /// it, and regularly, for peers. The kernel lets go of the memory behind a window only after it asked for the release,
-    /// but before `close(2)` returns.
+    /// Nothing reports that a window is unmapped, so this runs before everything that could show
+    /// it, and once a second, so that the peers of a program that is gone hear of it. The kernel
+    /// lets go of the memory behind a window only after it asked for the release, but before
+    /// `close(2)` returns.
     pub(crate) fn settle(&self) {
-        let closed: Vec<_> = self
-            .closing()
-            .extract_if(.., |file| !file.is_mapped())
-            .collect();
-        for file in closed {
+        // Nobody goes on until they are closed.
+        let mut closing = self.closing();
+        for file in closing.extract_if(.., |file| !file.is_mapped()) {
             self.interrupts.forget(file.function, file.client.number());
         }
     }

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
+use cxi::lni::EventQueueOptions;
 use cxi::{Device, DeviceMemory, ServiceId, Vni};
 use cxi_hw::{DmaOp, EventType, ReturnCode};
 
@@ -88,6 +89,18 @@ pub fn exchange(
         }
     }
     Ok("ok".to_owned())
+}
+
+/// Makes event queues and frees them, until one cannot be made.
+///
+/// # Errors
+///
+/// That one's.
+pub fn make_queues(device: &Device) -> cxi::Result<()> {
+    let lni = device.alloc_lni(ServiceId::DEFAULT)?;
+    loop {
+        drop(lni.alloc_eq(&EventQueueOptions::new(1 << 16))?);
+    }
 }
 
 struct Exchange {

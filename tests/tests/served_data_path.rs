@@ -117,8 +117,8 @@ fn a_process_that_is_killed_leaves_nothing() {
     }
 }
 
-/// A process with two threads is killed while it sends long messages, or the other thread executes
-/// a program, again and again: the kernel tells of the first thread last.
+/// A process with several threads is killed, or one of them executes another program, while it
+/// sends long messages and commands; repeatedly, as the kernel reports the end of the first last.
 #[test]
 fn a_process_with_threads_that_ends_leaves_the_nic_to_others() {
     need_node!();

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
-use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, SIGTRAP};
+use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, PTRACE_EVENT_EXIT, SIGTRAP};
 use nix::libc::{SYS_process_vm_readv, SYS_process_vm_writev, user_regs_struct};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
@@ -43,7 +43,7 @@ struct Loans {
     stopped: Option<(Pid, user_regs_struct)>,
     /// Why it has stopped since, or ended.
     since: Option<WaitStatus>,
-    /// Others that have stopped meanwhile, or ended.
+    /// Statuses of other threads that came during a loan.
     others: VecDeque<(Pid, WaitStatus)>,
 }
 
@@ -77,7 +77,8 @@ pub(super) fn forget(thread: Pid) {
     LOANS.with_borrow_mut(|loans| loans.threads.remove(&thread));
 }
 
-/// The next thread that has stopped or ended, as if it did now; `None` if none is traced any more.
+/// The next status of a traced thread: first those that came during a loan. `None` once no thread
+/// is traced any more.
 pub(super) fn next() -> Option<(Pid, WaitStatus)> {
     let before = LOANS.with_borrow_mut(|loans| loans.others.pop_front());
     before.or_else(wait_for_any)
@@ -143,14 +144,19 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
 /// Makes a stopped thread execute a system call, and restores its registers. An error is what has
 /// happened to the thread instead, if something has.
 ///
-/// It waits for all threads: the end of the first one of a process is told only after those of the
-/// others.
+/// Waits for all threads: where the end of a thread-group leader is not announced (`PTRACE_EVENT_EXIT`),
+/// the kernel reports it only after the other threads have been reaped.
 fn execute(
     thread: Pid,
     registers: user_regs_struct,
     changed: user_regs_struct,
     others: &mut VecDeque<(Pid, WaitStatus)>,
 ) -> Result<i64, Option<WaitStatus>> {
+    // One that was killed since is at its last stop, from which it must not go on unseen.
+    let stop = ptrace::getsiginfo(thread).map_err(|_| None)?;
+    if stop.si_code >> 8 == PTRACE_EVENT_EXIT {
+        return Err(None);
+    }
     ptrace::setregs(thread, changed).map_err(|_| None)?;
     // In front of the call, and behind it.
     for _ in 0..2 {
@@ -158,7 +164,11 @@ fn execute(
         let status = loop {
             match wait_for_any().ok_or(None)? {
                 (this, status) if this == thread => break status,
-                other => others.push_back(other),
+                other => {
+                    // Nobody has let it go on: what it was before does not count any more.
+                    others.retain(|(before, _)| *before != other.0);
+                    others.push_back(other);
+                }
             }
         };
         if status.stopping_signal() != Some(AT_CALL) {
@@ -183,7 +193,7 @@ fn wait_for_any() -> Option<(Pid, WaitStatus)> {
     Some((thread, status))
 }
 
-/// Whether a thread executes another program, whose registers are not those that it had.
+/// Whether a thread has executed another program: its registers are the new program's.
 pub(super) fn is_another_program(status: WaitStatus) -> bool {
     status.as_raw() >> 16 == PTRACE_EVENT_EXEC
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use fuser::INodeNo;
 use nix::libc::{PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
@@ -23,12 +24,18 @@ use super::store::{MAX_BYTES, Store, numbered};
 use super::{loan, tracee};
 
 const PAGE: u64 = 4096;
+/// How long a process may take to be traced: one that executes another program cannot be, until the
+/// thread that waits here for an answer has ended.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// New threads and forked processes are traced as well; a program that is executed is not.
+/// New threads and forked processes are traced as well; a program that is executed is not. A thread
+/// that is killed stops once more, whichever other threads its process has: nobody waits for a copy
+/// that it will not make.
 pub(super) const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEFORK)
     .union(Options::PTRACE_O_TRACEVFORK)
     .union(Options::PTRACE_O_TRACEEXEC)
+    .union(Options::PTRACE_O_TRACEEXIT)
     .union(Options::PTRACE_O_TRACESYSGOOD);
 
 /// Traces a process from now on, with a thread of its own. Says whether that can be.
@@ -44,7 +51,7 @@ pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) ->
     let thread = thread::Builder::new()
         .name("doorbells".to_owned())
         .spawn(move || watcher.trace(process, &sender));
-    thread.is_ok() && seized.recv().unwrap_or(false)
+    thread.is_ok() && seized.recv_timeout(PATIENCE).unwrap_or(false)
 }
 
 /// Where a page of a process belongs to.
@@ -115,7 +122,15 @@ impl Tracer {
     }
 
     fn forget(&mut self, thread: Pid) {
-        self.server.traps.traced().remove(&thread);
+        let mut all = self.server.traps.traced();
+        // A program that was executed may have another tracer.
+        if all
+            .get(&thread)
+            .is_some_and(|it| Arc::ptr_eq(it, &self.traced))
+        {
+            all.remove(&thread);
+        }
+        drop(all);
         self.windows.retain(|(of, _), _| *of != thread);
         loan::forget(thread);
     }

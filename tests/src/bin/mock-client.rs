@@ -62,8 +62,11 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
                 .exec();
             Err(format!("{program}: {error}"))
         }
-        // As a program with another thread, which executes `true` when a line comes.
-        ["threaded", _, ..] => {
+        // Runs the arguments beside a thread that sends commands and one that executes `true` once
+        // a line arrives on the standard input.
+        ["threaded", _, device, ..] => {
+            let busy = open(device)?;
+            std::thread::spawn(move || traffic::make_queues(&busy).map_err(said));
             std::thread::spawn(|| {
                 let line = std::io::stdin().lines().next();
                 line.map(|_| Command::new("true").exec())
