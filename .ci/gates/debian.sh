@@ -7,4 +7,3 @@ elif ! command -v dpkg-shlibdeps > /dev/null; then
 else
     step "Debian packages" .ci/deb dev
 fi
-discard target/deb target/debian

@@ -5,20 +5,20 @@
 //! `process_vm_readv(2)` before it goes on.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
-use nix::libc::{__WALL, __WNOTHREAD, PTRACE_EVENT_EXEC, PTRACE_EVENT_EXIT, SIGTRAP};
+use nix::libc::{PTRACE_EVENT_EXIT, SIGTRAP};
 use nix::libc::{SYS_process_vm_readv, SYS_process_vm_writev, user_regs_struct};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
-use rustix::io::retry_on_intr;
-use rustix::process::{WaitOptions, WaitStatus, wait};
+use rustix::process::WaitStatus;
 
 use super::super::memory;
-use super::super::process::{Place, ProcessMemory, process_of};
+use super::super::process::{Place, process_of};
+use super::reports;
 
 /// Bytes below the stack pointer that a function may use without a signal handler in between.
 const RED_ZONE: u64 = 128;
@@ -43,8 +43,6 @@ struct Loans {
     stopped: Option<(Pid, user_regs_struct)>,
     /// Why it has stopped since, or ended.
     since: Option<WaitStatus>,
-    /// Statuses of other threads that came during a loan.
-    others: VecDeque<(Pid, WaitStatus)>,
 }
 
 /// A thread that can copy.
@@ -75,13 +73,6 @@ pub(super) fn lend<T>(
 /// A thread has ended, or executes another program.
 pub(super) fn forget(thread: Pid) {
     LOANS.with_borrow_mut(|loans| loans.threads.remove(&thread));
-}
-
-/// The next status of a traced thread: first those that came during a loan. `None` once no thread
-/// is traced any more.
-pub(super) fn next() -> Option<(Pid, WaitStatus)> {
-    let before = LOANS.with_borrow_mut(|loans| loans.others.pop_front());
-    before.or_else(wait_for_any)
 }
 
 /// Copies from one process to another if a thread of one of them is stopped for this one. Says
@@ -125,7 +116,7 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
             r9: 0,
             ..registers
         };
-        match execute(thread, registers, changed, &mut loans.others) {
+        match execute(thread, registers, changed) {
             Ok(done) => {
                 // It may not, and will not be allowed to later.
                 if done == -i64::from(Errno::EPERM as i32) {
@@ -143,14 +134,10 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
 
 /// Makes a stopped thread execute a system call, and restores its registers. An error is what has
 /// happened to the thread instead, if something has.
-///
-/// Waits for all threads: where the end of a thread-group leader is not announced (`PTRACE_EVENT_EXIT`),
-/// the kernel reports it only after the other threads have been reaped.
 fn execute(
     thread: Pid,
     registers: user_regs_struct,
     changed: user_regs_struct,
-    others: &mut VecDeque<(Pid, WaitStatus)>,
 ) -> Result<i64, Option<WaitStatus>> {
     // One that was killed since is at its last stop, from which it must not go on unseen.
     let stop = ptrace::getsiginfo(thread).map_err(|_| None)?;
@@ -161,18 +148,9 @@ fn execute(
     // In front of the call, and behind it.
     for _ in 0..2 {
         ptrace::syscall(thread, None).map_err(|_| None)?;
-        let status = loop {
-            match wait_for_any().ok_or(None)? {
-                (this, status) if this == thread => break status,
-                other => {
-                    // Nobody has let it go on: what it was before does not count any more.
-                    others.retain(|(before, _)| *before != other.0);
-                    others.push_back(other);
-                }
-            }
-        };
+        let status = reports::next_of(thread).ok_or(None)?;
         if status.stopping_signal() != Some(AT_CALL) {
-            if !is_another_program(status) {
+            if !reports::is_another_program(status) {
                 let _ = ptrace::setregs(thread, registers);
             }
             return Err(Some(status));
@@ -181,21 +159,6 @@ fn execute(
     let result = ptrace::getregs(thread).map_err(|_| None)?.rax;
     ptrace::setregs(thread, registers).map_err(|_| None)?;
     Ok(result.cast_signed())
-}
-
-fn wait_for_any() -> Option<(Pid, WaitStatus)> {
-    let of_this_thread = WaitOptions::from_bits_retain((__WALL | __WNOTHREAD).cast_unsigned());
-    let (thread, status) = retry_on_intr(|| wait(of_this_thread)).ok()??;
-    let thread = Pid::from_raw(thread.as_raw_pid());
-    if is_another_program(status) {
-        ProcessMemory::replaced(thread);
-    }
-    Some((thread, status))
-}
-
-/// Whether a thread has executed another program: its registers are the new program's.
-pub(super) fn is_another_program(status: WaitStatus) -> bool {
-    status.as_raw() >> 16 == PTRACE_EVENT_EXEC
 }
 
 impl Lender {
@@ -227,10 +190,11 @@ fn is_unfiltered(status: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
 
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
+    use super::super::super::process::ProcessMemory;
     use super::*;
 
     #[test]
@@ -239,7 +203,7 @@ mod tests {
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         ptrace::seize(pid, super::super::tracer::OPTIONS).unwrap();
         ptrace::interrupt(pid).unwrap();
-        assert_eq!(wait_for_any().unwrap().0, pid);
+        reports::next_of(pid).unwrap();
         let registers = ptrace::getregs(pid).unwrap();
         let (mut there, mut here) = ([0; 64], [0_u8; 64]);
         memory::read(pid, registers.rsp, &mut there).unwrap();
@@ -259,24 +223,6 @@ mod tests {
         ptrace::detach(pid, None).unwrap();
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_program_that_is_executed_has_other_memory() {
-        let mut shell = Command::new("sh");
-        let shell = shell.args(["-c", "read line; exec sleep 60"]);
-        let mut child = shell.stdin(Stdio::piped()).spawn().unwrap();
-        let pid = Pid::from_raw(child.id().try_into().unwrap());
-        ptrace::seize(pid, super::super::tracer::OPTIONS).unwrap();
-        let before = ProcessMemory::of(pid);
-        let reached = before.place(4096).is_some();
-        writeln!(child.stdin.take().unwrap()).unwrap();
-        let (thread, status) = wait_for_any().unwrap();
-        let places = [before, ProcessMemory::of(pid)].map(|memory| memory.place(4096).is_some());
-        child.kill().unwrap();
-        assert!(reached && thread == pid && is_another_program(status));
-        assert_eq!(places, [false, true]);
         child.wait().unwrap();
     }
 

@@ -21,12 +21,12 @@ use super::super::server::{OpenFile, Server};
 use super::super::{children, data_path, memory, pages, say};
 use super::Traced;
 use super::store::{MAX_BYTES, Store, numbered};
-use super::{loan, tracee};
+use super::{loan, reports, tracee};
 
 const PAGE: u64 = 4096;
 /// How long a process may take to be traced: one that executes another program cannot be, until the
 /// thread that waits here for an answer has ended.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// New threads and forked processes are traced as well; a program that is executed is not. A thread
 /// that is killed stops once more, whichever other threads its process has: nobody waits for a copy
@@ -81,7 +81,7 @@ impl Tracer {
     }
 
     fn run(&mut self) {
-        while let Some((thread, status)) = loan::next() {
+        while let Some((thread, status)) = reports::next() {
             self.changed(thread, status);
         }
     }
@@ -154,17 +154,15 @@ impl Tracer {
             ));
         }
         data_path::wake_all(&self.server);
-        if let Some(since) = since.filter(|since| loan::is_another_program(*since)) {
-            self.changed(thread, since);
-            return Some(());
+        if !since.is_some_and(reports::is_another_program) {
+            registers.rip += store.len;
+            let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {
+                *numbered(&mut registers)[number] = held;
+                ptrace::setregs(thread, registers)
+            } else {
+                tracee::jump(thread, registers.rip)
+            };
         }
-        registers.rip += store.len;
-        let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {
-            *numbered(&mut registers)[number] = held;
-            ptrace::setregs(thread, registers)
-        } else {
-            tracee::jump(thread, registers.rip)
-        };
         if let Some(since) = since {
             self.changed(thread, since);
         } else {
