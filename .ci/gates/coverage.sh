@@ -5,9 +5,8 @@ coverage_table() {
     awk -v least=95 '
         function group_of(file) {
             if (file ~ /\/tests\.rs$/ ) return ""
-            if (match(file, /\/(cxi-ioctl|cxi|cxi-job|cxi-mock)\/src\//)) {
-                split(substr(file, RSTART + 1), parts, "/")
-                return parts[1]
+            if (match(file, /\/(cxi-ioctl|cxi|cxi\/job|cxi-mock)\/src\//)) {
+                return substr(file, RSTART + 1, RLENGTH - length("//src/"))
             }
             return ""
         }
@@ -29,7 +28,7 @@ coverage_table() {
         }
         END {
             printf "    %-10s %7s %7s %8s\n", "crate", "lines", "run", "percent"
-            count = split("cxi-ioctl cxi cxi-job cxi-mock", order, " ")
+            count = split("cxi-ioctl cxi cxi/job cxi-mock", order, " ")
             for (at = 1; at <= count; at++) {
                 group = order[at]
                 share = lines[group] ? 100 * run[group] / lines[group] : 0

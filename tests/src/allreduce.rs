@@ -1,8 +1,8 @@
 //! Processes of several nodes add numbers up in the fabric, as in the example of `cxi-data`.
 
-#[path = "../../cxi-data/examples/common/mod.rs"]
+#[path = "../../cxi/data/examples/common/mod.rs"]
 mod common;
-#[path = "../../cxi-data/examples/allreduce/participant.rs"]
+#[path = "../../cxi/data/examples/allreduce/participant.rs"]
 mod participant;
 
 use std::io::Write;

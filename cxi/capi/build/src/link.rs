@@ -17,8 +17,10 @@ pub struct Product {
     pub name: &'static str,
     /// The soname, by which programs ask the loader for it.
     pub soname: &'static str,
-    /// The package, in whose directory the version script is.
+    /// The package whose archive is linked.
     pub package: &'static str,
+    /// Where that package is, next to this library's; it has the version script.
+    pub(crate) directory: &'static str,
     pub(crate) file: &'static str,
     pub(crate) description: &'static str,
     /// The version for pkg-config.
@@ -30,6 +32,7 @@ pub const LIBCXI: Product = Product {
     name: "cxi",
     soname: SONAME,
     package: "cxi-capi",
+    directory: "capi",
     file: "libcxi.so.1.7.0",
     description: "User space CXI interface library",
     version: "1.9.0",
@@ -40,6 +43,7 @@ pub const LIBCXI_JOB: Product = Product {
     name: "cxi_job",
     soname: "libcxi_job.so.0",
     package: "cxi-job-capi",
+    directory: "job-capi",
     file: concat!("libcxi_job.so.", env!("CARGO_PKG_VERSION")),
     description: "Services of jobs on Slingshot NICs",
     version: env!("CARGO_PKG_VERSION"),
@@ -54,7 +58,7 @@ impl Product {
 
     fn version_script(&self) -> String {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        format!("{root}/{}/lib{}.map", self.package, self.name)
+        format!("{root}/{}/lib{}.map", self.directory, self.name)
     }
 
     /// The names of the API: those that the version script exports.

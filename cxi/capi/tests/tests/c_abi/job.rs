@@ -22,8 +22,8 @@ const TYPES: [(&str, &str); 8] = [
     ("*const c_char", "const char *"),
 ];
 
-const API: &str = include_str!("../../../../cxi-job-capi/src/api.rs");
-const HEADER: &str = include_str!("../../../../cxi-job-capi/include/cxi_job.h");
+const API: &str = include_str!("../../../../job-capi/src/api.rs");
+const HEADER: &str = include_str!("../../../../job-capi/include/cxi_job.h");
 
 fn in_c(rust: &str) -> &'static str {
     let known = TYPES.iter().find(|(name, _)| *name == rust.trim());
@@ -139,7 +139,7 @@ fn jobs_get_all_nics_or_none() {
 
 /// Compiles an example as a plugin, without a warning.
 fn plugin(bench: &Bench, name: &str) -> PathBuf {
-    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cxi-job-capi/examples");
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/examples");
     let source = format!("{examples}/{name}.c");
     let lines = fs::read_to_string(&source)
         .expect("an example")

@@ -12,7 +12,7 @@ use crate::tool::Result;
 const OURS: &str = "cxi-capi";
 
 const HPES: &str = include_str!("../../include/libcxi/libcxi.h");
-const JOB: &str = include_str!("../../../cxi-job-capi/include/cxi_job.h");
+const JOB: &str = include_str!("../../../job-capi/include/cxi_job.h");
 const OWN: &str = include_str!("../../include/libcxi/cxi_rs.h");
 
 /// Numbers and names of the counters, one a line.

@@ -8,7 +8,7 @@ use cxi_data::{
 use crate::scene::{LEN, Scene};
 
 /// All counters of a NIC.
-const COUNTERS: &str = include_str!("../../../cxi-mockd/src/sysfs/telemetry.txt");
+const COUNTERS: &str = include_str!("../../../../cxi-mock/serve/src/sysfs/telemetry.txt");
 
 /// The counters that something moves, without those of events and of commands by their operation.
 fn moved(scene: &mut Scene, act: impl FnOnce(&mut Scene)) -> Vec<(&'static str, u64)> {
