@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use cxi::ErrorKind;
 use cxi_ioctl::Errno;
+use cxi_job::ErrorCode;
 use serde::Serialize;
 
 /// Exit codes. The numbers are documented in `--help` and do not change.
@@ -119,21 +119,20 @@ impl fmt::Display for Failure {
 
 /// The failure for an error of a device or of a library.
 pub(crate) fn of_device(error: &cxi::Error) -> Failure {
-    Failure::new(exit_of(error), error.to_string()).errno(error.errno())
+    Failure::new(ErrorCode::of(error).into(), error.to_string()).errno(error.errno())
 }
 
-fn exit_of(error: &cxi::Error) -> Exit {
-    match error.kind() {
-        ErrorKind::InvalidSpec(_) | ErrorKind::InvalidInput(_) => Exit::BadInput,
-        ErrorKind::NotEnough(_) => Exit::NotEnough,
-        ErrorKind::NotPermitted(_) => Exit::NotPermitted,
-        ErrorKind::NoSuchService { .. } => Exit::NotFound,
-        ErrorKind::Busy { .. } => Exit::Busy,
-        ErrorKind::Removed => Exit::NoDevice,
-        ErrorKind::Open { .. } => match error.errno() {
-            Errno::EACCES | Errno::EPERM => Exit::NotPermitted,
-            _ => Exit::NoDevice,
-        },
-        _ => Exit::Failed,
+/// The one place where a kind of failure becomes an exit code.
+impl From<ErrorCode> for Exit {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::BadInput => Self::BadInput,
+            ErrorCode::NoDevice => Self::NoDevice,
+            ErrorCode::Busy => Self::Busy,
+            ErrorCode::NotFound => Self::NotFound,
+            ErrorCode::NotPermitted => Self::NotPermitted,
+            ErrorCode::NotEnough => Self::NotEnough,
+            _ => Self::Failed,
+        }
     }
 }

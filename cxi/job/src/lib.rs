@@ -134,6 +134,7 @@ pub mod clean;
 pub mod collectives;
 mod describe;
 pub mod environment;
+mod error_code;
 pub mod explain;
 #[cfg(feature = "fabric")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric")))]
@@ -164,6 +165,7 @@ pub use audit::AuditOptions;
 pub use clean::CleanPolicy;
 #[doc(inline)]
 pub use environment::SlingshotEnv;
+pub use error_code::ErrorCode;
 #[doc(inline)]
 pub use explain::Explanation;
 pub use grant::{Grant, GrantedService, LeftOut};
