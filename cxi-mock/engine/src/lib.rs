@@ -22,7 +22,6 @@ mod packet;
 mod pools;
 mod portal;
 pub mod reduction;
-mod region_tree;
 mod rendezvous;
 mod request_header;
 mod seam;

@@ -1,16 +1,33 @@
 //! Translation: what an RGID may reach in memory, by address context.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cxi_hw::ReturnCode;
 
-use crate::region_tree::{Key, Regions};
 use crate::{ClientMemory, MemoryFault, Region};
 
-pub(crate) use crate::region_tree::Access;
+/// The kind of access: the permissions that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// None.
+    Any,
+    Read,
+    Write,
+    Both,
+}
+
+impl Access {
+    fn is_allowed(self, region: &Region) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Read => region.readable,
+            Self::Write => region.writable,
+            Self::Both => region.readable && region.writable,
+        }
+    }
+}
 
 /// Contiguous memory of a process.
 #[derive(Clone, Debug)]
@@ -100,12 +117,84 @@ impl Scatter {
     }
 }
 
+/// A region that exists. Packets that are under way see when it goes.
+#[derive(Debug)]
+struct Known {
+    region: Region,
+    live: Arc<AtomicBool>,
+}
+
+impl Known {
+    /// The address behind the last one.
+    fn end(&self) -> u64 {
+        self.region.iova.saturating_add(self.region.len)
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.live.store(false, Ordering::Release);
+    }
+}
+
+/// First address, then order of arrival.
+type Key = (u64, u64);
+
+/// The regions of an address context, by the binary logarithm of their lengths.
+///
+/// A region that has an address starts no further before it than the longest region reaches. In
+/// one map for all lengths a single huge region would make each search a walk through all others.
+/// In a map for each power of two, a region is at most twice as long as another one.
+#[derive(Debug, Default)]
+struct Regions(BTreeMap<u32, BTreeMap<Key, Known>>);
+
+impl Regions {
+    fn class(len: u64) -> u32 {
+        len.checked_ilog2().unwrap_or(0)
+    }
+
+    fn add(&mut self, key: Key, region: Region) {
+        let live = Arc::new(AtomicBool::new(true));
+        let class = self.0.entry(Self::class(region.len)).or_default();
+        class.insert(key, Known { region, live });
+    }
+
+    fn remove(&mut self, len: u64, key: Key) {
+        if let Some(class) = self.0.get_mut(&Self::class(len)) {
+            class.remove(&key);
+        }
+        self.0.retain(|_, class| !class.is_empty());
+    }
+
+    /// A region with the permission that has all addresses from `at` to `end`; without such a
+    /// region, the one that reaches furthest from `at`.
+    fn find(&self, at: u64, end: u64, access: Access) -> Option<&Known> {
+        let mut furthest: Option<&Known> = None;
+        for (class, regions) in &self.0 {
+            let longest = u64::MAX >> (63 - class);
+            let near = (at.saturating_sub(longest), 0)..=(at, u64::MAX);
+            for (_, known) in regions.range(near).rev() {
+                if known.end() <= at || !access.is_allowed(&known.region) {
+                    continue;
+                }
+                if known.end() >= end {
+                    return Some(known);
+                }
+                if furthest.is_none_or(|other| other.end() < known.end()) {
+                    furthest = Some(known);
+                }
+            }
+        }
+        furthest
+    }
+}
+
 /// All regions.
 #[derive(Debug, Default)]
 pub(crate) struct Translation {
     contexts: BTreeMap<(u16, u8), Regions>,
-    /// The context of each region, and its key there.
-    places: BTreeMap<u32, ((u16, u8), Key)>,
+    /// The context of each region, its length, and its key there.
+    places: BTreeMap<u32, ((u16, u8), u64, Key)>,
     arrivals: u64,
 }
 
@@ -115,20 +204,18 @@ impl Translation {
         self.arrivals += 1;
         let context = (region.rgid, region.lac);
         let key = (region.iova, self.arrivals);
-        self.places.insert(number, (context, key));
+        self.places.insert(number, (context, region.len, key));
         self.contexts.entry(context).or_default().add(key, region);
     }
 
     pub(crate) fn remove(&mut self, number: u32) {
-        let Some((context, key)) = self.places.remove(&number) else {
-            return;
-        };
-        let Entry::Occupied(mut regions) = self.contexts.entry(context) else {
-            return;
-        };
-        regions.get_mut().remove(key);
-        if regions.get().is_empty() {
-            regions.remove();
+        if let Some((context, len, key)) = self.places.remove(&number)
+            && let Some(regions) = self.contexts.get_mut(&context)
+        {
+            regions.remove(len, key);
+            if regions.0.is_empty() {
+                self.contexts.remove(&context);
+            }
         }
     }
 
@@ -150,8 +237,10 @@ impl Translation {
         let end = iova.checked_add(len).ok_or(ReturnCode::NO_TRANSLATION)?;
         let mut at = iova;
         while at < end {
-            let known = regions.find(at, access);
-            let known = known.ok_or_else(|| match regions.find(at, Access::Any) {
+            // Rule 15.1: Memory is looked up among the regions of RGID and LAC, for reading or
+            // writing, at each access.
+            let known = regions.find(at, end, access);
+            let known = known.ok_or_else(|| match regions.find(at, end, Access::Any) {
                 Some(_) => ReturnCode::PAGE_PERM_ERROR,
                 None => ReturnCode::NO_TRANSLATION,
             })?;
@@ -170,5 +259,87 @@ impl Translation {
             at += part;
         }
         Ok(scatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl ClientMemory for Nowhere {
+        fn read(&self, _va: u64, _into: &mut [u8]) -> Result<(), MemoryFault> {
+            Err(MemoryFault)
+        }
+
+        fn write(&self, _parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
+            Err(MemoryFault)
+        }
+    }
+
+    /// What a walk through all regions finds: whether one has it all, and how far one reaches.
+    fn walked(all: &[(u64, Region)], at: u64, end: u64, access: Access) -> Option<u64> {
+        let has = |it: &Region| it.iova <= at && at - it.iova < it.len;
+        let fitting = all.iter().map(|(_, it)| it);
+        let fitting = fitting.filter(|it| has(it) && access.is_allowed(it));
+        fitting.map(|it| (it.iova + it.len).min(end)).max()
+    }
+
+    #[test]
+    fn a_search_finds_what_a_walk_finds() {
+        let mut random = 1_u64;
+        let mut next = |below: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % below
+        };
+        let mut regions = Regions::default();
+        let mut all: Vec<(u64, Region)> = Vec::new();
+        let mut found = 0;
+        for order in 0..4000 {
+            // More are added than removed, and then the other way around.
+            if next(8) < if order < 2000 { 5 } else { 3 } {
+                let permissions = next(4);
+                let region = Region {
+                    rgid: 1,
+                    lac: 0,
+                    iova: next(64),
+                    len: next(2) * next(16) + next(3),
+                    va: order,
+                    readable: permissions & 1 != 0,
+                    writable: permissions & 2 != 0,
+                    memory: Arc::new(Nowhere),
+                };
+                regions.add((region.iova, order), region.clone());
+                all.push((order, region));
+            } else if !all.is_empty() {
+                let at = usize::try_from(next(all.len() as u64)).unwrap();
+                let (order, region) = all.swap_remove(at);
+                regions.remove(region.len, (region.iova, order));
+            }
+            for access in [Access::Any, Access::Read, Access::Write, Access::Both] {
+                let at = next(80);
+                let end = at + 1 + next(20);
+                let known = regions.find(at, end, access);
+                let reach = known.map(|it| {
+                    assert!(it.region.iova <= at && access.is_allowed(&it.region));
+                    it.end().min(end)
+                });
+                assert_eq!(
+                    reach,
+                    walked(&all, at, end, access),
+                    "{at} {end} {access:?}"
+                );
+                found += usize::from(known.is_some());
+            }
+        }
+        assert!(found > 4000, "{found}");
+        for (order, region) in all {
+            regions.remove(region.len, (region.iova, order));
+        }
+        assert!(regions.0.is_empty());
     }
 }
