@@ -15,3 +15,4 @@ docs_rs() {
 step "docs" docs
 step "docs with no feature" docs_of_libraries "" --no-default-features
 step "docs as on docs.rs" docs_rs
+discard target/ci/docs

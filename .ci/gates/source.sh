@@ -2,7 +2,7 @@
 
 shell_scripts() {
     local script
-    for script in .ci/run .ci/api .ci/mutation .ci/tools .ci/lib.sh .ci/gates/*.sh cxi/cli/integration/*/*.sh tests/slurm/cluster; do
+    for script in .ci/run .ci/mutation .ci/tools .ci/lib.sh .ci/gates/*.sh cxi/cli/integration/*/*.sh tests/slurm/cluster; do
         bash -n "$script" || return 1
     done
 }
