@@ -1,14 +1,15 @@
-# Instructions a call of the hot paths, against those that are stored.
-instruction_counts() {
-    local report status
-    report=$(cargo bench --quiet --package cxi-benches --bench instructions)
-    status=$?
-    printf '%s\n' "$report" | grep -v '^ .*[+-]0\.[0-9] %'
-    # Without valgrind, or with another compiler, there is nothing to compare.
-    if grep -q '^skipped: ' <<< "$report"; then
-        skipped+=("instruction counts: ${report#skipped: }")
-    fi
-    return $status
-}
+# Instructions of the hot paths, each with a limit.
 
-step "instruction counts" instruction_counts
+# The runner has to be of the version that Cargo.lock names.
+gungraun=$(sed -n '/^name = "gungraun"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
+install="cargo install --locked gungraun-runner --version $gungraun"
+
+instruction_counts() { cargo bench --quiet --package cxi-benches --features instructions --bench instructions; }
+
+if ! command -v valgrind > /dev/null; then
+    skip "instruction counts" "valgrind is not installed"
+elif [ "$(gungraun-runner --version 2>/dev/null)" != "gungraun-runner $gungraun" ]; then
+    skip "instruction counts" "their runner is not installed ($install)"
+else
+    long_step "instruction counts" instruction_counts
+fi

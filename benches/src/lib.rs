@@ -6,7 +6,6 @@
 
 pub mod bare;
 pub mod engine;
-pub mod instructions;
 pub mod mock;
 pub mod nic;
 pub mod run;

@@ -12,7 +12,6 @@ use crate::nic;
 #[must_use]
 pub fn criterion() -> Criterion {
     Criterion::default()
-        .without_plots()
         .sample_size(30)
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(700))
