@@ -1,8 +1,10 @@
 //! Files that a user names.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
+
+use cxi::kernel_file::read_bounded;
 
 use super::error::{Doing, ServeError};
 
@@ -17,10 +19,5 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ServeError> {
 
 /// Reads a file that is open, unless it is too long.
 pub(crate) fn bounded(file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if file.take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
-        let message = format!("too long: expected at most {LONGEST} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    Ok(bytes)
+    read_bounded(file, LONGEST)
 }

@@ -1,13 +1,12 @@
 //! A file that keeps the services of nodes.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use cxi_job::durable::{self, LockError, LockGuard, Owner, open_regular};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,32 +18,22 @@ use cxi_mock::{MockCluster, MockNode, NodeSnapshot, SnapshotHeader};
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
-    _lock: Flock<File>,
+    _lock: LockGuard,
 }
 
 impl StateFile {
-    /// Takes the file. The lock is a file beside it, as the file itself is replaced as a whole.
+    /// Takes the file, or refuses one that another node has.
     pub(crate) fn take(path: &Path) -> Result<Self, ServeError> {
-        let beside = beside(path, "lock");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            // Neither waits for whoever reads a pipe, nor follows a link of somebody else's.
-            .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW).bits())
-            .open(&beside)
-            .and_then(regular)
-            .doing(|| format!("open the lock {}", beside.display()))?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match durable::lock(path, Duration::ZERO) {
             Ok(lock) => Ok(Self {
                 path: path.to_owned(),
                 _lock: lock,
             }),
-            Err((_, nix::errno::Errno::EAGAIN)) => Err(ServeError::Input(format!(
+            Err(LockError::Busy { .. }) => Err(ServeError::Input(format!(
                 "another node has its state in {}: end it, or take another file",
                 path.display()
             ))),
-            Err((_, errno)) => Err(errno).doing(|| format!("lock {}", beside.display())),
+            Err(error) => Err(ServeError::Input(error.to_string())),
         }
     }
 
@@ -76,11 +65,7 @@ impl StateFile {
         restore: impl FnOnce(Value) -> Result<T, String>,
     ) -> Result<Option<T>, ServeError> {
         let path = self.path.display();
-        let open = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(&self.path);
-        let text = match open.and_then(regular).and_then(input::bounded) {
+        let text = match open_regular(&self.path).and_then(input::bounded) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.doing(|| format!("read {path}"))?,
         };
@@ -119,7 +104,7 @@ impl Saver {
         let mut text = (self.render)().map_err(io::Error::from).doing(what)?;
         text.push(b'\n');
         if text != *written {
-            replace(&self.file.path, &text).doing(what)?;
+            durable::replace(&self.file.path, &text, Owner::Kept).doing(what)?;
             *written = text;
         }
         Ok(())
@@ -134,32 +119,6 @@ impl fmt::Debug for Saver {
     }
 }
 
-/// Replaces a file, which stays its owner's. What a killed writer left behind is removed.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let part = beside(path, "new");
-    let make = || OpenOptions::new().write(true).create_new(true).open(&part);
-    let mut file = make().or_else(|_| fs::remove_file(&part).and_then(|()| make()))?;
-    if let Ok(before) = fs::metadata(path) {
-        file.set_permissions(before.permissions())?;
-        // Only root may give a file away, and nobody else replaces one of another user.
-        let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
-    }
-    let written = file
-        .write_all(text)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
-}
-
-fn beside(path: &Path, extension: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{extension}"));
-    path.with_file_name(name)
-}
-
 /// The error where arguments contradict the file.
 pub(crate) fn another_configuration(what: &str) -> ServeError {
     ServeError::Input(format!(
@@ -172,15 +131,4 @@ fn snapshot(value: Value) -> Result<NodeSnapshot, String> {
     let header = SnapshotHeader::deserialize(&value).map_err(|error| error.to_string())?;
     header.check().map_err(|error| error.to_string())?;
     serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-/// A file that is one, and not a pipe or a device.
-fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "not a regular file",
-    ))
 }

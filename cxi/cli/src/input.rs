@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use cxi::kernel_file::read_bounded;
+
 use crate::exit::Failure;
 
 /// A file that was read, with its name for messages.
@@ -14,12 +16,12 @@ pub(crate) struct Input {
 
 /// Reads a file, or standard input for `-`. Anything longer than `longest` bytes, such as
 /// `/dev/zero`, is an error.
-pub(crate) fn read(path: &Path, what: &str, longest: u64) -> Result<Input, Failure> {
+pub(crate) fn read(path: &Path, longest: u64) -> Result<Input, Failure> {
     let (name, text) = if path.as_os_str() == "-" {
-        let text = bounded(io::stdin().lock(), what, longest);
+        let text = bounded(io::stdin().lock(), longest);
         ("standard input".to_owned(), text)
     } else {
-        let text = File::open(path).and_then(|file| bounded(file, what, longest));
+        let text = File::open(path).and_then(|file| bounded(file, longest));
         (path.display().to_string(), text)
     };
     match text {
@@ -31,12 +33,8 @@ pub(crate) fn read(path: &Path, what: &str, longest: u64) -> Result<Input, Failu
 }
 
 /// Reads text of at most `longest` bytes.
-pub(crate) fn bounded(reader: impl Read, what: &str, longest: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    if reader.take(longest + 1).read_to_end(&mut bytes)? as u64 > longest {
-        let message = format!("expected {what}, at most {longest} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
+pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
+    let bytes = read_bounded(reader, longest)?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = error.as_bytes().iter().take(valid);
@@ -52,13 +50,10 @@ mod tests {
 
     #[test]
     fn only_a_text_of_sane_length_is_read() {
-        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..], "a specification", 99).unwrap_err();
+        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..], 99).unwrap_err();
         assert_eq!(no_text.to_string(), "line 2: expected text in UTF-8");
-        let endless = bounded(io::repeat(b' '), "a specification", 1024).unwrap_err();
-        assert_eq!(
-            endless.to_string(),
-            "expected a specification, at most 1024 bytes"
-        );
-        assert_eq!(bounded(&b"1234"[..], "four", 4).unwrap(), "1234");
+        let endless = bounded(io::repeat(b' '), 1024).unwrap_err();
+        assert_eq!(endless.to_string(), "too long: expected at most 1024 bytes");
+        assert_eq!(bounded(&b"1234"[..], 4).unwrap(), "1234");
     }
 }

@@ -13,7 +13,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
-    let input = input::read(path, "a specification", LONGEST)?;
+    let input = input::read(path, LONGEST)?;
     parse(&input.name, &input.text)
 }
 

@@ -107,7 +107,7 @@ fn a_missing_folder_and_a_folder_are_no_state_files() {
             let mock = format!("--mock={other}");
             cxi(&[&[&*mock], command].concat()).refused(
                 2,
-                &format!("error: {other}: cannot be used as state file: it is not a regular file"),
+                &format!("error: {other}: the state file cannot be read: not a regular file"),
             );
         }
     }
@@ -122,15 +122,14 @@ fn only_a_file_of_sane_length_is_read() {
     assert!(made.unwrap().success());
     cxi(&[&format!("--mock={pipe}"), "service", "list"]).refused(
         2,
-        &format!("error: {pipe}: cannot be used as state file: it is not a regular file"),
+        &format!("error: {pipe}: the state file cannot be read: not a regular file"),
     );
     let long = fs::File::create(node.file()).unwrap();
     long.set_len((64 << 20) + 1).unwrap();
     node.cxi(&["service", "list"]).refused(
         2,
         &format!(
-            "error: {}: the state file cannot be read: expected the state of a mock node, at \
-             most 67108864 bytes",
+            "error: {}: the state file cannot be read: too long: expected at most 67108864 bytes",
             node.file().display()
         ),
     );

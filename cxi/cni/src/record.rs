@@ -1,13 +1,13 @@
 //! What attachments have: a file for each, written before anything is allocated.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::lock::LockGuard;
+use cxi_job::durable::{self, LockGuard, Owner};
 use cxi_job::{FileLock, Grant};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
@@ -196,15 +196,13 @@ impl Records {
     /// Writes a record; when this returns, it survives a crash. Needs the lock.
     pub(crate) fn write(&self, record: &Record) -> Result<(), Error> {
         let path = self.path(&record.attachment);
-        let write = || {
-            let new = self.directory.join("new");
-            let mut file = File::create(&new)?;
-            file.write_all(serde_json::to_string(record)?.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(&self.directory)?.sync_all()
+        let owner = Owner::Set {
+            uid: None,
+            mode: 0o600,
         };
-        write().map_err(|error| io_error(&path, "written", &error))
+        let text = serde_json::to_vec(record).map_err(io::Error::from);
+        text.and_then(|text| durable::replace(&path, &text, owner))
+            .map_err(|error| io_error(&path, "written", &error))
     }
 
     /// Removes a record, if there is one.

@@ -16,7 +16,7 @@
 //!                       Node::clean: what ended jobs left behind
 //! ```
 //!
-//! Prolog, epilog and clean-up of one node share a [`lock`]. A refusal is an [`Explanation`]: what
+//! Prolog, epilog and clean-up of one node share a [`FileLock`]. A refusal is an [`Explanation`]: what
 //! is missing, which services hold it, and what to do. [`Node::audit`] finds problems before a job
 //! does.
 //!
@@ -133,6 +133,7 @@ pub mod check;
 pub mod clean;
 pub mod collectives;
 mod describe;
+pub mod durable;
 pub mod environment;
 mod error_code;
 pub mod explain;
@@ -143,7 +144,6 @@ mod grant;
 pub mod idset;
 mod job_request;
 pub mod limits;
-pub mod lock;
 pub mod na;
 mod name;
 pub mod node;
@@ -163,6 +163,7 @@ pub use allocate::AllocateError;
 pub use audit::AuditOptions;
 #[doc(inline)]
 pub use clean::CleanPolicy;
+pub use durable::FileLock;
 #[doc(inline)]
 pub use environment::SlingshotEnv;
 pub use error_code::ErrorCode;
@@ -172,8 +173,6 @@ pub use grant::{Grant, GrantedService, LeftOut};
 #[doc(inline)]
 pub use idset::{IdSet, ParseIdSetError, ParseIdSetErrorKind};
 pub use job_request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
-#[doc(inline)]
-pub use lock::FileLock;
 pub use name::{JobId, NameError, NodeName, StepId, TenantName};
 #[doc(inline)]
 pub use node::{NicProblem, Node, NodeNic};

@@ -83,7 +83,7 @@ pub(super) fn run(
 }
 
 fn read(path: &Path) -> Result<BTreeSet<JobId>, Failure> {
-    let input = input::read(path, "a list of jobs", LONGEST_LIST)?;
+    let input = input::read(path, LONGEST_LIST)?;
     let lines = input.text.lines().enumerate();
     let jobs = lines.filter(|(_, line)| !line.trim().is_empty());
     jobs.map(|(index, line)| {

@@ -296,7 +296,7 @@ fn end(
 
 /// The jobs that the scheduler still has.
 fn read_queue(path: &Path) -> Result<Vec<JobId>, Failure> {
-    let input::Input { name, text } = input::read(path, "ids of jobs", LONGEST_QUEUE)?;
+    let input::Input { name, text } = input::read(path, LONGEST_QUEUE)?;
     let wrong = |error| Failure::bad_input(format!("{name}: {error}"));
     text.split_whitespace()
         .map(|id| JobId::new(id).map_err(wrong))

@@ -38,7 +38,7 @@ fn of_who(who: &WhoArgs) -> Result<Filter, Failure> {
 
 /// Parses what `cxi --json job prolog` printed.
 pub(super) fn read_grant(path: &Path) -> Result<Grant, Failure> {
-    let input::Input { name, text } = input::read(path, "a grant", LONGEST_GRANT)?;
+    let input::Input { name, text } = input::read(path, LONGEST_GRANT)?;
     parse_grant(&name, &text)
 }
 

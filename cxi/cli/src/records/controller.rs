@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::lock::{FileLock, LockGuard};
+use cxi_job::durable::{FileLock, LockGuard};
 use cxi_job::{JobId, NodeName};
 use serde::{Deserialize, Serialize};
 

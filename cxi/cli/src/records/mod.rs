@@ -81,8 +81,7 @@ fn read<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failu
             path.display()
         )));
     }
-    let text = input::bounded(file, kind.name, LONGEST)
-        .map_err(|error| cannot(path, "be read", &error))?;
+    let text = input::bounded(file, LONGEST).map_err(|error| cannot(path, "be read", &error))?;
     parse(kind, &text)
         .map(Some)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))

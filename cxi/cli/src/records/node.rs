@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::{Member, VniAccess, VniList};
-use cxi_job::lock::{FileLock, LockGuard};
+use cxi_job::durable::{FileLock, LockGuard};
 use cxi_job::{Filter, Grant, IdSet, JobId};
 use serde::{Deserialize, Serialize};
 

@@ -2,16 +2,12 @@
 
 mod format;
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cxi_job::lock::{FileLock, LockError, LockGuard};
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use nix::sys::stat::{Mode, fchmod};
-use nix::unistd::{Gid, Uid, fchown};
+use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -35,17 +31,7 @@ pub(crate) const WAIT: Duration = Duration::from_secs(60);
 pub(crate) struct StateFile {
     kind: Kind,
     path: PathBuf,
-    /// The file that is replaced, if there is one: the new one has its mode and owner.
-    before: Option<Metadata>,
-    lock: LockGuard,
-}
-
-/// A new state that is on the disk, but not yet in place.
-#[derive(Debug)]
-#[must_use = "it takes effect when it replaces the file"]
-pub(crate) struct Staged<'a> {
-    file: &'a StateFile,
-    path: PathBuf,
+    _lock: LockGuard,
 }
 
 impl StateFile {
@@ -54,28 +40,14 @@ impl StateFile {
     pub(crate) fn lock(kind: Kind, path: &Path, wait: Duration) -> Result<Self, Failure> {
         let path = real_path(kind, path)?;
         replaceable(kind, &path)?;
-        let lock = FileLock::new(beside(&path, ".lock")).wait(wait);
-        let guard = lock
-            .acquire()
-            .map_err(|error| of_lock(kind, &path, &error))?;
+        let lock = durable::lock(&path, wait).map_err(|error| of_lock(kind, &path, &error))?;
         // What was there before the wait may have been replaced.
-        let file = Self {
-            before: replaceable(kind, &path)?,
+        replaceable(kind, &path)?;
+        Ok(Self {
             kind,
             path,
-            lock: guard,
-        };
-        file.share_lock();
-        Ok(file)
-    }
-
-    /// Gives access to the lock to everyone who may change the file, and to nobody else.
-    fn share_lock(&self) {
-        let Some(like) = &self.before else { return };
-        let writers = like.mode() & 0o222;
-        // Only the owner of the lock file can do this, and only has to do it once.
-        let _ = fchmod(&self.lock, Mode::from_bits_truncate(writers | writers << 1));
-        let _ = owned_like(&self.lock, like);
+            _lock: lock,
+        })
     }
 
     /// Where the file is, with symbolic links resolved.
@@ -83,90 +55,17 @@ impl StateFile {
         &self.path
     }
 
-    /// Replaces the file.
+    /// Replaces the file, which keeps its owner and mode.
     pub(crate) fn save<T: Serialize>(&self, kept: &T) -> Result<(), Failure> {
-        self.stage(kept)?.put_in_force()
-    }
-
-    /// Writes a new state beside the file: from here on a full disk does no harm.
-    pub(crate) fn stage<T: Serialize>(&self, kept: &T) -> Result<Staged<'_>, Failure> {
         let text = text_of(self.kind, kept)?;
-        // Under the lock the name is ours; what a killed command left under it is removed.
-        let staged = Staged {
-            file: self,
-            path: beside(&self.path, ".new"),
-        };
-        staged
-            .write(text.as_bytes())
-            .map_err(|error| self.unwritten(&error))?;
-        Ok(staged)
+        durable::replace(&self.path, text.as_bytes(), Owner::Kept).map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                format!("{}: cannot be written: {error}", self.path.display()),
+            )
+            .hint("The file is as it was before; what the command changed is lost.")
+        })
     }
-
-    fn unwritten(&self, error: &io::Error) -> Failure {
-        Failure::new(
-            Exit::Failed,
-            format!("{}: cannot be written: {error}", self.path.display()),
-        )
-        .hint("The file is as it was before; what the command changed is lost.")
-    }
-}
-
-impl Staged<'_> {
-    fn write(&self, text: &[u8]) -> io::Result<()> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .custom_flags(O_NOFOLLOW)
-            .open(&self.path)?;
-        file.write_all(text)?;
-        if let Some(before) = &self.file.before {
-            // The owner first: changing it takes the mode's special bits away.
-            owned_like(&file, before)?;
-            file.set_permissions(before.permissions())?;
-        }
-        file.sync_all()
-    }
-
-    /// Replaces the file as a whole.
-    pub(crate) fn put_in_force(self) -> Result<(), Failure> {
-        let path = &self.file.path;
-        fs::rename(&self.path, path).map_err(|error| self.file.unwritten(&error))?;
-        // The new state is in place; only a power failure could bring the old one back.
-        let _ = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
-        Ok(())
-    }
-}
-
-impl Drop for Staged<'_> {
-    fn drop(&mut self) {
-        // Gone already if it replaced the file.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Gives a file to the owner of another one, so that its user can read what root wrote.
-fn owned_like(file: &impl std::os::fd::AsFd, like: &Metadata) -> io::Result<()> {
-    let now = nix::sys::stat::fstat(file)?;
-    if (now.st_uid, now.st_gid) == (like.uid(), like.gid()) {
-        return Ok(());
-    }
-    let owner = Uid::from_raw(like.uid());
-    match fchown(file, Some(owner), Some(Gid::from_raw(like.gid()))) {
-        // Whoever may write another user's file in a directory of their own replaces it with their
-        // own file.
-        Err(nix::Error::EPERM) => Ok(()),
-        result => Ok(result?),
-    }
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
 }
 
 fn of_lock(kind: Kind, path: &Path, error: &LockError) -> Failure {
@@ -181,29 +80,18 @@ fn of_lock(kind: Kind, path: &Path, error: &LockError) -> Failure {
             ),
         ),
         LockError::Open { .. } => Failure::bad_input(error.to_string()).hint(format!(
-            "The {name} is replaced as a whole, and the lock file is beside it: both take the \
-             right to write the directory."
+            "The {name} is replaced as a whole, and the lock file is in its directory: both take \
+             the right to write there."
         )),
-        LockError::NotAFile { .. } => Failure::bad_input(error.to_string()),
         _ => Failure::new(Exit::Failed, error.to_string()),
     }
 }
 
 /// Reads a state file; `None` if there is none.
 pub(crate) fn load<T: DeserializeOwned>(kind: Kind, path: &Path) -> Result<Option<T>, Failure> {
-    // Opening a pipe must not wait for a writer.
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(O_NONBLOCK)
-        .open(path)
-        .and_then(|file| Ok((file.metadata()?.is_file(), file)));
-    let text = opened.and_then(|(regular, file)| {
-        let bounded = || input::bounded(file, kind.holds, LONGEST);
-        regular.then(bounded).transpose()
-    });
+    let text = open_regular(path).and_then(|file| input::bounded(file, LONGEST));
     let text = match text {
-        Ok(Some(text)) => text,
-        Ok(None) => return Err(no_regular_file(kind, path)),
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(Failure::bad_input(format!(
@@ -241,37 +129,25 @@ fn real_path(kind: Kind, path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    }
-}
-
 /// Refuses what a rename would happily replace: a file marked read-only, or no file at all.
-fn replaceable(kind: Kind, path: &Path) -> Result<Option<Metadata>, Failure> {
+fn replaceable(kind: Kind, path: &Path) -> Result<(), Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Err(Failure::bad_input(format!(
+            "{}: the {} cannot be read: {error}",
+            path.display(),
+            kind.name
+        )))
+    };
     match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(no_regular_file(kind, path)),
+        Ok(metadata) if !metadata.is_file() => unreadable(&"not a regular file"),
         Ok(metadata) if metadata.permissions().readonly() => Err(Failure::bad_input(format!(
             "{}: the {} is read-only, and this command changes the state",
             path.display(),
             kind.name
         ))
         .hint("Make it writable, or name another file.")),
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::bad_input(format!(
-            "{}: the {} cannot be read: {error}",
-            path.display(),
-            kind.name
-        ))),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => unreadable(&error),
     }
-}
-
-fn no_regular_file(kind: Kind, path: &Path) -> Failure {
-    Failure::bad_input(format!(
-        "{}: cannot be used as {}: it is not a regular file",
-        path.display(),
-        kind.name
-    ))
 }

@@ -132,13 +132,14 @@ impl Open {
         let Some(event) = event else {
             return Ok(self.pool);
         };
-        let staged = self.file.stage(&self.pool.snapshot())?;
-        let Some(log) = &mut self.log else {
-            staged.put_in_force()?;
-            return Ok(self.pool);
-        };
-        log::append(log, event)?;
-        staged.put_in_force().inspect_err(|_| log.undo())?;
+        if let Some(log) = &mut self.log {
+            log::append(log, event)?;
+        }
+        self.file.save(&self.pool.snapshot()).inspect_err(|_| {
+            if let Some(log) = &self.log {
+                log.undo();
+            }
+        })?;
         Ok(self.pool)
     }
 }

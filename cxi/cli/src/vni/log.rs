@@ -56,7 +56,7 @@ fn unusable(error: &LogError) -> Failure {
 
 /// Reads a whole log, or standard input for `-`.
 pub(super) fn read(path: &Path) -> Result<Vec<Event>, Failure> {
-    let input::Input { name, text } = input::read(path, "a log", LONGEST)?;
+    let input::Input { name, text } = input::read(path, LONGEST)?;
     parse(&name, &text)
 }
 

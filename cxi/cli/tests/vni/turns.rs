@@ -69,7 +69,7 @@ fn a_pipe_as_lock_or_log_is_refused_at_once() {
     assert_eq!(said.code, 2);
     assert!(
         said.err
-            .contains("not a lock file: expected a regular file"),
+            .contains("cannot open the lock file: not a regular file"),
         "{}",
         said.err
     );

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use crate::durable::LockError;
 use crate::explain::Explanation;
 use crate::grant::LeftOut;
 use crate::limits::{PlanError, RgidError};
-use crate::lock::LockError;
 use crate::node::NicProblem;
 use cxi::error::Error;
 use cxi::{DeviceId, ServiceId};

@@ -1,12 +1,12 @@
 //! How a workload manager authenticates to the fabric manager.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cxi::kernel_file::{open_regular, read_bounded};
 
 use super::{FabricError, Problem};
 
@@ -84,12 +84,9 @@ pub(super) fn basic(directory: &Path) -> Result<String, Problem> {
 /// The text of a small file without trailing line ends.
 fn read(path: &Path) -> Result<String, Problem> {
     let of = |error: io::Error| Problem::Credentials(format!("{}: {error}", path.display()));
-    let metadata = fs::metadata(path).map_err(of)?;
-    if !metadata.is_file() || metadata.len() > LONGEST {
-        let message = format!("expected a regular file of at most {LONGEST} bytes");
-        return Err(of(io::Error::other(message)));
-    }
-    let text = fs::read_to_string(path).map_err(of)?;
+    let bytes = open_regular(path).and_then(|file| read_bounded(file, LONGEST));
+    let text =
+        String::from_utf8(bytes.map_err(of)?).map_err(|error| of(io::Error::other(error)))?;
     let text = text.trim_end_matches(['\n', '\r']);
     if text.is_empty() {
         return Err(Problem::Credentials(format!("{} is empty", path.display())));

@@ -22,7 +22,7 @@ mod plan;
 
 use std::fmt;
 
-use crate::lock::{FileLock, LockError, LockGuard};
+use crate::durable::{FileLock, LockError, LockGuard};
 use crate::{IdSet, ProcFs};
 use cxi::error::{Error, Result};
 use cxi::{Device, DeviceId, DeviceInfo, Host, Platform};
@@ -223,7 +223,7 @@ impl Node {
         }
     }
 
-    /// Sets the lock that serializes all changes of services; see [`lock`](crate::lock).
+    /// Sets the lock that serializes all changes of services.
     ///
     /// Everything that makes or destroys services for jobs on this node should use the same lock:
     /// the prolog holds it while it makes them, the epilog and the clean-up for each attempt.

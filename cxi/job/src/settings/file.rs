@@ -1,9 +1,10 @@
 //! The settings file: TOML, with each setting at most once and nothing else.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
+use cxi::kernel_file::read_bounded;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -13,23 +14,14 @@ use super::{InFile, Settings, SettingsError};
 const LONGEST: u64 = 1 << 20;
 
 pub(super) fn read(path: &Path) -> Result<Settings, SettingsError> {
-    let text = bounded(path).map_err(|source| SettingsError::Unreadable {
+    // Which may be a pipe, such as one that a shell makes.
+    let bytes = File::open(path).and_then(|file| read_bounded(file, LONGEST));
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    let text = text.map_err(|source| SettingsError::Unreadable {
         path: path.to_owned(),
         source,
     })?;
     parse(path, &text)
-}
-
-fn bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let read = File::open(path)?
-        .take(LONGEST + 1)
-        .read_to_string(&mut text)?;
-    if read as u64 > LONGEST {
-        let message = format!("expected settings, at most {LONGEST} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    Ok(text)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {

@@ -5,12 +5,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::libc::O_NONBLOCK;
-
 use super::{AppendError, EventLog, LogError, Record};
+use crate::durable::open_regular_with;
 
 /// How much of the log's end is read first: usually only the latest changes are needed.
 const END: u64 = 1 << 14;
@@ -45,8 +43,7 @@ impl FileLog {
     }
 
     fn with(path: &Path, options: &mut OpenOptions) -> Result<Self, LogError> {
-        // Opening a pipe would wait for its other end.
-        let opened = options.read(true).custom_flags(O_NONBLOCK).open(path);
+        let opened = open_regular_with(path, options.read(true), 0);
         let length = |file: File| Ok((whole_lines(&file)?, file));
         let (before, file) = opened
             .and_then(length)
@@ -184,11 +181,7 @@ fn unusable(path: &Path, error: &io::Error) -> LogError {
 
 /// The length of a file up to the end of its last complete line.
 fn whole_lines(mut file: &File) -> io::Result<u64> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("expected a regular file"));
-    }
-    let mut end = metadata.len();
+    let mut end = file.metadata()?.len();
     let mut block = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(END);

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use cxi_job::lock::FileLock;
+//! use cxi_job::FileLock;
 //!
 //! let directory = tempfile::tempdir()?;
 //! // On a node: /run/cxi/node.lock, which only root can open.
@@ -21,15 +21,15 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use cxi::kernel_file::open_regular_with;
 use cxi_ioctl::Errno;
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use nix::libc::O_NOFOLLOW;
 
 /// How long to wait for a lock by default.
 const WAIT: Duration = Duration::from_secs(60);
@@ -55,19 +55,14 @@ pub struct LockGuard {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The lock file cannot be opened or created.
+    /// The lock file cannot be opened or created, or is not a regular file but, for example, a pipe
+    /// or a directory.
     #[error("{}: cannot open the lock file: {source}", path.display())]
     Open {
         /// The lock file.
         path: PathBuf,
         /// Why.
         source: io::Error,
-    },
-    /// The path is not a regular file but, for example, a pipe or a directory.
-    #[error("{}: not a lock file: expected a regular file", path.display())]
-    NotAFile {
-        /// The lock file.
-        path: PathBuf,
     },
     /// Another process held the lock for the whole time.
     #[error("{}: locked by another process; waited {waited:?}", path.display())]
@@ -117,14 +112,24 @@ impl FileLock {
     /// [`LockError`]; [`LockError::Busy`] when the wait times out.
     pub fn acquire(&self) -> Result<LockGuard, LockError> {
         let path = || self.path.clone();
-        let file = self.open()?;
+        let refused = |source| LockError::Lock {
+            path: path(),
+            source,
+        };
+        let busy = || LockError::Busy {
+            path: path(),
+            waited: self.wait,
+        };
+        let opened = self.open();
+        let file = opened.map_err(|source| LockError::Open {
+            path: path(),
+            source,
+        })?;
         match file.try_lock() {
             Ok(()) => return Ok(LockGuard { file }),
+            Err(TryLockError::WouldBlock) if self.wait.is_zero() => return Err(busy()),
             Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(source)) => {
-                let path = path();
-                return Err(LockError::Lock { path, source });
-            }
+            Err(TryLockError::Error(source)) => return Err(refused(source)),
         }
         // The kernel queues the waiters but has no timeout. A thread that gets the lock too late
         // finds the receiver gone; the failed send drops the file, which releases the lock.
@@ -135,35 +140,22 @@ impl FileLock {
             // The receiver has given up.
             let _ = sender.send(locked);
         });
-        let refused = |source| LockError::Lock {
-            path: path(),
-            source,
-        };
         spawned.map_err(refused)?;
         match receiver.recv_timeout(self.wait) {
             Ok(Ok(file)) => Ok(LockGuard { file }),
             Ok(Err(source)) => Err(refused(source)),
-            Err(_) => Err(LockError::Busy {
-                path: path(),
-                waited: self.wait,
-            }),
+            Err(_) => Err(busy()),
         }
     }
 
-    fn open(&self) -> Result<File, LockError> {
-        let path = || self.path.clone();
+    fn open(&self) -> io::Result<File> {
         let open = || {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                // Opening a pipe would block; a link could lead anywhere.
-                .custom_flags(O_NONBLOCK | O_NOFOLLOW)
-                .open(&self.path)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            // A link could lead anywhere.
+            open_regular_with(&self.path, options.mode(0o600), O_NOFOLLOW)
         };
-        let opened = open().or_else(|error| match self.path.parent() {
+        open().or_else(|error| match self.path.parent() {
             Some(directory) if error.kind() == io::ErrorKind::NotFound => {
                 // After a boot there is not even /run/cxi. Another process may make it meanwhile.
                 let made = DirBuilder::new()
@@ -173,25 +165,15 @@ impl FileLock {
                 made.or(Err(error)).and_then(|()| open())
             }
             _ => Err(error),
-        });
-        let file = match opened {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-                return Err(LockError::NotAFile { path: path() });
-            }
-            Err(source) => {
-                let path = path();
-                return Err(LockError::Open { path, source });
-            }
-        };
-        match file.metadata() {
-            Ok(metadata) if metadata.is_file() => Ok(file),
-            Ok(_) => Err(LockError::NotAFile { path: path() }),
-            Err(source) => {
-                let path = path();
-                Err(LockError::Open { path, source })
-            }
-        }
+        })
+    }
+}
+
+impl LockGuard {
+    /// The lock file.
+    #[must_use]
+    pub const fn file(&self) -> &File {
+        &self.file
     }
 }
 
@@ -201,12 +183,6 @@ fn blocking(file: &File) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
-    }
-}
-
-impl AsFd for LockGuard {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
     }
 }
 
@@ -222,7 +198,6 @@ impl LockError {
     pub fn errno(&self) -> Errno {
         match self {
             Self::Busy { .. } => Errno::EAGAIN,
-            Self::NotAFile { .. } => Errno::EINVAL,
             Self::Open { source, .. } | Self::Lock { source, .. } => {
                 source.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
             }
@@ -246,7 +221,7 @@ mod tests {
         std::os::unix::fs::symlink("elsewhere", &link).unwrap();
         for path in [&pipe, directory.path()] {
             let error = FileLock::new(path).acquire().unwrap_err();
-            assert!(matches!(error, LockError::NotAFile { .. }), "{error}");
+            assert!(matches!(error, LockError::Open { .. }), "{error}");
         }
         let error = FileLock::new(&link).acquire().unwrap_err();
         assert!(matches!(error, LockError::Open { .. }), "{error}");

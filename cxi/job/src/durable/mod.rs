@@ -1,0 +1,274 @@
+//! Files that survive a crash: opened without waiting, replaced as a whole, and locked.
+//!
+//! | for | use |
+//! |---|---|
+//! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
+//! | a file that readers must never see half of | [`replace`], with the [`Owner`] that it is to have |
+//! | a file that several processes replace | [`lock`] before reading what is replaced |
+//! | taking turns without a file of their own | [`FileLock`] |
+//!
+//! ```
+//! use std::time::Duration;
+//! use cxi_job::durable::{self, Owner};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("jobs.json");
+//! // Other processes that change the file wait here.
+//! let held = durable::lock(&path, Duration::from_secs(60))?;
+//! // A record that everyone may read; `Owner::Kept` leaves owner and mode as they are.
+//! durable::replace(&path, b"[]\n", Owner::Set { uid: None, mode: 0o644 })?;
+//! durable::replace(&path, b"[17]\n", Owner::Kept)?;
+//! drop(held);
+//! assert_eq!(std::io::read_to_string(durable::open_regular(&path)?)?, "[17]\n");
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod lock;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[doc(inline)]
+pub use cxi::kernel_file::{open_regular, open_regular_with};
+pub use lock::{FileLock, LockError, LockGuard};
+
+/// The end of a new file's name, until it replaces the old one.
+const NEW: &str = ".new";
+
+/// Owner and mode of a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// As the file that is replaced. If there is none, the file belongs to the caller, with the
+    /// mode that the umask leaves.
+    Kept,
+    /// As given.
+    Set {
+        /// The owner; `None` for the caller. Only root can give a file away: for anyone else, the
+        /// file remains the caller's.
+        uid: Option<u32>,
+        /// The permission bits, whatever the umask.
+        mode: u32,
+    },
+}
+
+/// Replaces a file as a whole, or creates it: a reader sees the old content or the new one, and so
+/// does the next boot after a power failure.
+///
+/// The new content is written to a hidden file in the same directory first. A process that is killed
+/// leaves that file behind; the next [`lock`] removes it. A symbolic link is replaced, not followed.
+///
+/// # Errors
+///
+/// Those of creating, writing and renaming the new file. The old file is as it was then.
+pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
+    let before = match owner {
+        Owner::Kept => fs::metadata(path).ok(),
+        Owner::Set { .. } => None,
+    };
+    let directory = directory_of(path);
+    let mut builder = tempfile::Builder::new();
+    let prefix = new_prefix(path);
+    builder.prefix(&prefix).suffix(NEW);
+    if owner == Owner::Kept && before.is_none() {
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    let mut new = builder.tempfile_in(directory)?;
+    // Before anything is written: until now only this user can read the file. The owner first, as
+    // changing it clears the special bits of the mode.
+    match (&before, owner) {
+        (Some(before), _) => own_like(new.as_file(), before)?,
+        (None, Owner::Set { uid, mode }) => {
+            give(new.as_file(), uid, None)?;
+            let mode = Permissions::from_mode(mode);
+            new.as_file().set_permissions(mode)?;
+        }
+        (None, Owner::Kept) => {}
+    }
+    new.write_all(bytes)?;
+    new.as_file().sync_all()?;
+    new.persist(path)?;
+    // The new file is in place, so this cannot fail any more: an error would say that it is not.
+    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    Ok(())
+}
+
+/// Locks a file for those who replace it, by the file `PATH.lock`; the file itself need not exist.
+/// Everyone who may write the file may lock it. What a killed process left of [`replace`] is removed.
+///
+/// # Errors
+///
+/// [`LockError`]; [`LockError::Busy`] when the wait times out.
+pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    let guard = FileLock::new(path.with_file_name(name))
+        .wait(wait)
+        .acquire()?;
+    if let Ok(like) = fs::metadata(path) {
+        // Only the owner of the lock file can do this, and only has to do it once. Locking takes
+        // the right to read and write.
+        let writers = like.mode() & 0o222;
+        let mode = Permissions::from_mode(writers | writers << 1);
+        let _ = give(guard.file(), Some(like.uid()), Some(like.gid()));
+        let _ = guard.file().set_permissions(mode);
+    }
+    for abandoned in abandoned(path) {
+        // At worst it stays until the next time.
+        let _ = fs::remove_file(abandoned);
+    }
+    Ok(guard)
+}
+
+/// The directory of a path, to open it.
+#[must_use]
+pub fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    }
+}
+
+/// Readers of directories ignore hidden files.
+fn new_prefix(path: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push(".");
+    prefix
+}
+
+/// The new files of a path that were not put in place.
+fn abandoned(path: &Path) -> Vec<PathBuf> {
+    let prefix = new_prefix(path);
+    let is_new = |name: &OsStr| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(NEW.as_bytes())
+    };
+    let entries = fs::read_dir(directory_of(path)).into_iter().flatten();
+    let entries = entries.flatten().filter(|entry| is_new(&entry.file_name()));
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn own_like(file: &File, like: &Metadata) -> io::Result<()> {
+    give(file, Some(like.uid()), Some(like.gid()))?;
+    file.set_permissions(like.permissions())
+}
+
+/// Gives a file to a user, so that its owner can read what root wrote.
+fn give(file: &File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    let now = file.metadata()?;
+    if uid.is_none_or(|uid| uid == now.uid()) && gid.is_none_or(|gid| gid == now.gid()) {
+        return Ok(());
+    }
+    match fchown(file, uid, gid) {
+        // Whoever may replace another user's file without being root replaces it with their own.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_or_gets_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        replace(&path, b"1", Owner::Kept).unwrap();
+        assert_eq!(mode(&path) & 0o600, 0o600);
+        for given in [0o640, 0o444] {
+            fs::set_permissions(&path, Permissions::from_mode(given)).unwrap();
+            replace(&path, b"2", Owner::Kept).unwrap();
+            assert_eq!(
+                (mode(&path), fs::read(&path).unwrap()),
+                (given, b"2".to_vec())
+            );
+        }
+        let owner = |mode| Owner::Set { uid: None, mode };
+        for given in [0o644, 0o600] {
+            replace(&path, b"3", owner(given)).unwrap();
+            assert_eq!(
+                (mode(&path), fs::read(&path).unwrap()),
+                (given, b"3".to_vec())
+            );
+        }
+        assert_eq!(names(directory.path()), ["file"]);
+    }
+
+    #[test]
+    fn root_gives_a_file_to_its_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        let uid = Some(4711);
+        replace(&path, b"", Owner::Set { uid, mode: 0o600 }).unwrap();
+        let root = nix::unistd::geteuid().is_root();
+        let written = fs::metadata(&path).unwrap();
+        let own = nix::unistd::geteuid().as_raw();
+        assert_eq!(written.uid(), if root { 4711 } else { own });
+        replace(&path, b"", Owner::Kept).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().uid(), written.uid());
+        let held = lock(&path, Duration::ZERO).unwrap();
+        let lock = held.file().metadata().unwrap();
+        assert_eq!((lock.uid(), lock.mode() & 0o777), (written.uid(), 0o600));
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_stays_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("full/file")).unwrap();
+        let error = replace(&directory.path().join("full"), b"", Owner::Kept).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(names(directory.path()), ["full"]);
+        let missing = directory.path().join("none/file");
+        let error = replace(&missing, b"", Owner::Kept).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        // What a link leads to is not written.
+        symlink("full/file", directory.path().join("link")).unwrap();
+        let link = directory.path().join("link");
+        replace(
+            &link,
+            b"1",
+            Owner::Set {
+                uid: None,
+                mode: 0o600,
+            },
+        )
+        .unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_lock_removes_what_killed_writers_left_of_this_file() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in [
+            ".pool.json.aB3dE6.new",
+            ".other.json.aB3dE6.new",
+            "pool.json.new",
+        ] {
+            fs::write(directory.path().join(name), "half").unwrap();
+        }
+        let held = lock(&directory.path().join("pool.json"), Duration::ZERO).unwrap();
+        let left = [".other.json.aB3dE6.new", "pool.json.lock", "pool.json.new"];
+        assert_eq!(names(directory.path()), left);
+        let busy = lock(&directory.path().join("pool.json"), Duration::ZERO);
+        assert!(busy.unwrap_err().is_busy());
+        drop(held);
+    }
+}
