@@ -40,8 +40,7 @@ impl Transport for Answering {
         self.0.submit(request.reborrow())?;
         let len = request
             .opcode()
-            .info()
-            .and_then(|info| info.handler)
+            .handler()
             .map_or(0, |handler| handler.response_len);
         let response = request.response().get_mut(..len).ok_or(Errno::EINVAL)?;
         // An empty buffer is at no address. Filling nothing there costs a processor that masks

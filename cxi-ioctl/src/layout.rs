@@ -34,6 +34,15 @@ pub struct StructLayout {
     pub fields: &'static [FieldLayout],
 }
 
+impl StructLayout {
+    /// Whether a release has this layout.
+    #[must_use]
+    pub fn applies_to(&self, release: DriverRelease) -> bool {
+        self.since.is_none_or(|since| since <= release)
+            && self.until.is_none_or(|until| release <= until)
+    }
+}
+
 /// A constant of the kernel interface as this crate defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

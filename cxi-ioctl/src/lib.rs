@@ -51,7 +51,7 @@ pub use lni_form::{LniAllocForm, LniForm, eq_adjust_reserved_fc};
 pub use lpr::svc_get_lpr;
 pub use mapping::Mapping;
 pub use memory::DeviceMemory;
-pub use opcode::{Handler, Opcode, OpcodeInfo, Privilege, RequestLen};
+pub use opcode::{Effect, Family, Handler, Object, Opcode, OpcodeInfo, Privilege, RequestLen};
 pub use owned::{atu_map, atu_update_md, ct_alloc, ct_wb_update, eq_alloc, eq_resize};
 pub use pci::{InvalidPciAddress, PciAddress};
 pub use properties::{DevProperties, dev_properties};

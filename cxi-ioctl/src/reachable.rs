@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{DeviceMemory, Errno, Opcode, Request};
+use crate::{DeviceMemory, Effect, Errno, Family, Object, Opcode, Request};
 
-/// The command that takes memory away from the NIC, and the number of the object in it.
-type Key = (Opcode, u32);
+/// The object through which the NIC reaches memory.
+type Key = (Object, u32);
 
 type Held = BTreeMap<Key, Vec<Arc<DeviceMemory>>>;
 
@@ -20,15 +20,13 @@ pub(crate) struct Reachable(ManuallyDrop<Mutex<Held>>);
 impl Reachable {
     /// Whether a command gives memory to the NIC or takes it away.
     pub(crate) fn concerns(opcode: Opcode) -> bool {
-        matches!(
-            opcode,
-            Opcode::ATU_MAP
-                | Opcode::ATU_UPDATE_MD
-                | Opcode::ATU_UNMAP
-                | Opcode::CT_ALLOC
-                | Opcode::CT_WB_UPDATE
-                | Opcode::CT_FREE
-        )
+        opcode.handler().is_some_and(|handler| {
+            handler.memory
+                || matches!(
+                    handler.effect,
+                    Effect::Frees(Object::Memory | Object::Counter)
+                )
+        })
     }
 
     /// Writes a command, and holds what it gave to the NIC or lets go of what it took away.
@@ -42,8 +40,9 @@ impl Reachable {
         write: impl FnOnce() -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let (opcode, command, memory) = (request.opcode(), request.command(), request.memory());
-        if let Opcode::ATU_UNMAP | Opcode::CT_FREE = opcode {
-            let key = (opcode, number(command.get(4..)));
+        let effect = opcode.effect();
+        if let Some(Effect::Frees(object)) = effect {
+            let key = (object, number(command.get(4..)));
             let taken = self.held(|held| held.remove(&key));
             let result = write();
             if result != Ok(command.len()) {
@@ -54,11 +53,10 @@ impl Reachable {
         let result = write();
         // A partially written command may have been carried out.
         if let (Ok(_), Some(memory)) = (result, memory) {
-            let key = match opcode {
-                Opcode::ATU_MAP => (Opcode::ATU_UNMAP, number(Some(request.response()))),
-                Opcode::CT_ALLOC => (Opcode::CT_FREE, number(Some(request.response()))),
-                Opcode::CT_WB_UPDATE => (Opcode::CT_FREE, number(command.get(4..))),
-                _ => (Opcode::ATU_UNMAP, number(command.get(4..))),
+            let key = match (effect, opcode.handler().map(|handler| handler.family)) {
+                (Some(Effect::Makes(object)), _) => (object, number(Some(request.response()))),
+                (_, Some(Family::Counter)) => (Object::Counter, number(command.get(4..))),
+                _ => (Object::Memory, number(command.get(4..))),
             };
             self.hold(key, [Arc::clone(memory)]);
         }

@@ -22,6 +22,7 @@ pub mod service;
 pub mod wait;
 
 use crate::layout::{CommandLayout, Constant, StructLayout};
+use crate::{DriverRelease, Opcode, Pointers};
 
 /// The layout of every struct of this module, as this crate defines it.
 ///
@@ -79,4 +80,16 @@ pub fn commands() -> impl Iterator<Item = &'static CommandLayout> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// Where a release looks for the addresses of a command's buffers; `None` for a command that has no
+/// struct here.
+#[must_use]
+pub fn pointers(opcode: Opcode, release: DriverRelease) -> Option<Pointers> {
+    let applies = |command: &&CommandLayout| {
+        let mut layouts = layouts().filter(|layout| layout.name == command.request);
+        layouts.any(|layout| layout.applies_to(release))
+    };
+    let mut forms = commands().filter(|command| command.opcode == opcode);
+    Some(forms.find(applies)?.pointers)
 }

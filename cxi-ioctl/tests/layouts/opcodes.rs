@@ -2,13 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::abi::device::PropertiesInfoV1;
 use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
-use cxi_ioctl::abi::{commands, layouts};
+use cxi_ioctl::abi::{commands, layouts, pointers};
 use cxi_ioctl::layout::{CommandLayout, StructLayout};
 use cxi_ioctl::{DriverRelease, ListCommand, Opcode, OpcodeInfo, Privilege, RequestLen};
 use serde_json::{Map, Value};
 
 use crate::recorded::{self, Recorded, objects, size};
-use crate::{applies, report};
+use crate::report;
 
 /// Opcodes with a handler that have no typed command, with the reason.
 const UNTYPED: &[(&str, &str)] = &[
@@ -159,7 +159,7 @@ fn every_typed_command_is_as_in_each_release() {
             }
             let typed: Vec<_> = commands()
                 .filter(|command| command.opcode.name() == Some(name))
-                .filter(|command| applies(layout_of(command), release))
+                .filter(|command| layout_of(command).applies_to(release))
                 .collect();
             let reason = UNTYPED.iter().find(|(prefix, _)| {
                 name == *prefix || (prefix.ends_with('_') && name.starts_with(prefix))
@@ -215,6 +215,12 @@ fn check(
         "response pointer",
         format!("{here:?}"),
         format!("{pointer:?}"),
+    );
+
+    same(
+        "pointers of the release",
+        format!("{:?}", pointers(command.opcode, release)),
+        format!("{:?}", Some(command.pointers)),
     );
 
     let response = optional(opcode, "response_len").unwrap_or(0);

@@ -10,7 +10,7 @@ use cxi_ioctl::layout::StructLayout;
 use serde_json::{Map, Value};
 
 use crate::recorded::{self, Recorded, objects, size};
-use crate::{applies, report};
+use crate::report;
 
 /// Fields whose name here is not the kernel's: struct here, field here, field there.
 const RENAMED: &[(&str, &str, &str)] = &[
@@ -241,7 +241,7 @@ fn every_struct_is_as_in_each_release_that_has_it() {
     let mut problems = Vec::new();
     let mut checked = BTreeMap::new();
     for recorded in recorded::all() {
-        for layout in layouts().filter(|layout| applies(layout, recorded.release)) {
+        for layout in layouts().filter(|layout| layout.applies_to(recorded.release)) {
             let outer = layout.c_name.split('.').next().unwrap_or_default();
             // A struct that came with a later release needs no mark: it must only not go again.
             let later = !recorded.section("structs").contains_key(outer)
@@ -267,8 +267,8 @@ fn every_struct_of_the_kernel_is_here_or_has_a_reason() {
     for recorded in recorded::all() {
         let structs = recorded.section("structs");
         for name in structs.keys() {
-            let here =
-                layouts().any(|layout| layout.c_name == name && applies(layout, recorded.release));
+            let here = layouts()
+                .any(|layout| layout.c_name == name && layout.applies_to(recorded.release));
             let reason = LEFT_OUT.iter().find(|(prefix, _)| {
                 name == prefix || (prefix.ends_with('_') && name.starts_with(prefix))
             });

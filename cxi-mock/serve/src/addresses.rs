@@ -4,35 +4,19 @@ use std::sync::Arc;
 
 use nix::unistd::Pid;
 
-use cxi_ioctl::abi::portal::PteStatusCmd;
-use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
-use cxi_ioctl::abi::service::{SvcListGetCmd, SvcRsrcListGetCmd};
-use cxi_ioctl::{Command, DriverRelease, Errno, Opcode, Pointers};
+use cxi_ioctl::abi::pointers;
+use cxi_ioctl::{DriverRelease, Errno, Opcode, Pointers};
 
 use super::process::ProcessMemory;
 use super::{memory, pages};
 use cxi_mock::{Backing, CallerMemory, ClientMemory};
 
-/// Where most commands have the address of their response.
+/// Where commands that only kernels send have the address of their response.
 const RESPONSE: Pointers = Pointers {
     response: Some(8),
     list: None,
     list_in_response: None,
 };
-
-/// Where a command has its addresses.
-fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
-    match opcode {
-        Opcode::SVC_LIST_GET => SvcListGetCmd::POINTERS,
-        Opcode::SVC_RSRC_LIST_GET => SvcRsrcListGetCmd::POINTERS,
-        Opcode::PTE_STATUS => PteStatusCmd::POINTERS,
-        Opcode::EQ_ADJUST_RESERVED_FC if release < DriverRelease::Main => {
-            EqAdjustReservedFcCmdV1::POINTERS
-        }
-        Opcode::EQ_ADJUST_RESERVED_FC => EqAdjustReservedFcCmd::POINTERS,
-        _ => RESPONSE,
-    }
-}
 
 /// The buffers of a command in the process of a caller.
 #[derive(Debug)]
@@ -48,7 +32,7 @@ pub(crate) struct RemoteBuffers {
 impl RemoteBuffers {
     /// Finds the buffers of a command.
     pub(crate) fn of(pid: Pid, command: &[u8], opcode: Opcode, release: DriverRelease) -> Self {
-        let pointers = pointers(opcode, release);
+        let pointers = pointers(opcode, release).unwrap_or(RESPONSE);
         let address = |at: Option<usize>| at.and_then(|at| address_in(command, at));
         Self {
             pid,
@@ -140,15 +124,5 @@ mod tests {
         assert_eq!(buffers.read_response(&mut bytes), Ok(()));
         assert_eq!(bytes, *response);
         assert_eq!(buffers.list, Some(address));
-    }
-
-    #[test]
-    fn the_address_moved_on_the_development_branch() {
-        let opcode = Opcode::EQ_ADJUST_RESERVED_FC;
-        assert_eq!(pointers(opcode, DriverRelease::Main).response, Some(8));
-        assert_eq!(
-            pointers(opcode, DriverRelease::Shs14_0_1).response,
-            Some(16)
-        );
     }
 }

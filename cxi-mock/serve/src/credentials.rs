@@ -40,39 +40,13 @@ impl Authority {
     }
 }
 
-/// What the driver checks of a caller, by command: reading `/proc` costs more than the command.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wanted {
-    capabilities: bool,
-    network_namespace: bool,
-}
-
-fn wanted(opcode: Opcode) -> Wanted {
-    let admin = opcode
-        .info()
-        .and_then(|info| info.handler)
-        .is_some_and(|handler| handler.privilege == Privilege::Admin);
-    Wanted {
-        capabilities: admin
-            || matches!(
-                opcode,
-                Opcode::CP_ALLOC
-                    | Opcode::TRIG_CP_ALLOC
-                    | Opcode::CQ_ALLOC
-                    | Opcode::CQ_ALLOC_BUF
-                    | Opcode::EQ_ALLOC
-                    | Opcode::PTE_ALLOC
-            ),
-        network_namespace: matches!(
-            opcode,
-            Opcode::LNI_ALLOC
-                | Opcode::CP_ALLOC
-                | Opcode::TRIG_CP_ALLOC
-                | Opcode::CP_MODIFY
-                | Opcode::DOMAIN_ALLOC
-                | Opcode::DOMAIN_RESERVE
-        ),
-    }
+/// Whether the driver looks at the capabilities of a command's caller, and whether at its groups
+/// and namespaces: reading `/proc` costs more than most commands.
+fn wanted(opcode: Opcode) -> (bool, bool) {
+    opcode.handler().map_or((false, false), |handler| {
+        let capability = handler.capability || handler.privilege == Privilege::Admin;
+        (capability, handler.membership)
+    })
 }
 
 /// The credentials of a calling thread, as far as the command needs them.
@@ -82,23 +56,21 @@ pub(crate) fn of_caller(
     release: DriverRelease,
     authority: Authority,
 ) -> Credentials {
-    let wanted = wanted(opcode);
+    let (capabilities, membership) = wanted(opcode);
     let mut credentials = Credentials::user(uid, gid);
     let task = pid.to_string();
-    if wanted.capabilities {
+    if capabilities {
         let held = capabilities_of_request(pid, uid);
         if !held.is_empty() && namespace(&task, "user").is_some_and(|user| authority.covers(user)) {
             credentials.sys_admin = held.contains(CapabilitySet::SYS_ADMIN);
             credentials.net_raw = held.contains(CapabilitySet::NET_RAW);
         }
     }
-    if wanted.network_namespace && release == DriverRelease::Shs12_0 {
+    if membership && release == DriverRelease::Shs12_0 {
         let status = Status::whole(pid).unwrap_or_default();
         credentials.groups = numbers(&status, "Groups").collect();
     }
-    if wanted.network_namespace
-        && let Some(netns) = namespace(&task, "net")
-    {
+    if membership && let Some(netns) = namespace(&task, "net") {
         credentials.netns = netns;
     }
     credentials
@@ -172,10 +144,10 @@ mod tests {
 
     #[test]
     fn only_privileged_commands_cost_a_look_at_capabilities() {
-        assert!(wanted(Opcode::SVC_ALLOC).capabilities);
-        assert!(wanted(Opcode::LNI_ALLOC).network_namespace);
-        assert_eq!(wanted(Opcode::DEV_INFO_GET), Wanted::default());
-        assert_eq!(wanted(Opcode::from_number(4711)), Wanted::default());
+        assert_eq!(wanted(Opcode::SVC_ALLOC), (true, false));
+        assert_eq!(wanted(Opcode::LNI_ALLOC), (false, true));
+        assert_eq!(wanted(Opcode::DEV_INFO_GET), (false, false));
+        assert_eq!(wanted(Opcode::from_number(4711)), (false, false));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
 
-use cxi_ioctl::{DriverRelease, Errno, Opcode, Privilege};
+use cxi_ioctl::{DriverRelease, Effect, Errno, Family, Object, Opcode};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
@@ -132,8 +132,8 @@ impl Call {
         let credentials =
             credentials::of_caller((pid, uid, gid), opcode, release, server.authority);
         let gets_doorbell = matches!(
-            opcode,
-            Opcode::CQ_ALLOC | Opcode::CQ_ALLOC_BUF | Opcode::CT_ALLOC
+            opcode.effect(),
+            Some(Effect::Makes(Object::CommandQueue | Object::Counter))
         );
         let trapped = gets_doorbell
             && self.file.backing.is_some()
@@ -145,8 +145,9 @@ impl Call {
     }
 
     fn changes_services(&self) -> bool {
-        let handler = self.opcode().info().and_then(|info| info.handler);
-        handler.is_some_and(|handler| handler.privilege == Privilege::Admin)
+        self.opcode().handler().is_some_and(|handler| {
+            handler.family == Family::Service && handler.effect != Effect::Reads
+        })
     }
 
     /// A command that is too short for an opcode counts as one with an unused number.

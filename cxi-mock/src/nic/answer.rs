@@ -5,24 +5,16 @@
 
 use std::sync::{Arc, LazyLock};
 
-use cxi_ioctl::abi::counter::CtAllocResp;
-use cxi_ioctl::abi::domain::DomainAllocResp;
-use cxi_ioctl::abi::lni::LniAllocResp;
-use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, MapFlags};
-use cxi_ioctl::abi::portal::{PteAllocResp, PteMapResp, PteStatus};
-use cxi_ioctl::abi::profile::CpAllocResp;
-use cxi_ioctl::abi::queue::{CqAllocResp, EQ_PASSTHROUGH, EqAllocCmd, EqAllocResp, EqAttr};
-use cxi_ioctl::abi::wait::WaitAllocResp;
-use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags};
+use cxi_ioctl::abi::portal::PteStatus;
+use cxi_ioctl::abi::queue::{EQ_PASSTHROUGH, EqAllocCmd, EqAttr};
+use cxi_ioctl::{Effect, Errno, Object, Opcode};
 use zerocopy::FromBytes;
 
 use super::Device;
 use super::window::PAGE;
 use crate::data_path::OwnMemory;
 use crate::{Backing, CallerMemory, ClientMemory};
-
-/// Frees what a file has by its handle.
-type Free = fn(&mut Device, u32, u32) -> Result<(), Errno>;
 
 /// The answer of one command.
 #[derive(Debug)]
@@ -32,6 +24,8 @@ pub(super) struct Answer {
     /// What the memory is that the command pins, and whether it is in one piece.
     backing: Backing,
     is_contiguous: bool,
+    /// Handle of the object that was made.
+    made: Option<u32>,
     response: Option<Vec<u8>>,
     list: Option<Vec<u8>>,
 }
@@ -53,6 +47,7 @@ impl Answer {
             backing: pinned.map_or(Backing::Writable, |(va, len)| memory.backing(va, len)),
             is_contiguous: opcode != Some(Opcode::EQ_ALLOC)
                 || pinned.is_none_or(|(va, len)| len <= PAGE || memory.is_contiguous(va, len)),
+            made: None,
             response: None,
             list: None,
         }
@@ -64,6 +59,10 @@ impl Answer {
 
     pub(super) fn is_contiguous(&self) -> bool {
         self.is_contiguous
+    }
+
+    pub(super) fn made(&mut self, handle: u32) {
+        self.made = Some(handle);
     }
 
     pub(super) fn respond(&mut self, response: &[u8]) {
@@ -91,11 +90,6 @@ impl Answer {
             None => Ok(()),
         }
     }
-
-    fn handle<R: FromBytes>(&self, handle: impl FnOnce(R) -> u32) -> Option<u32> {
-        let response = R::read_from_bytes(self.response.as_deref()?).ok()?;
-        Some(handle(response))
-    }
 }
 
 impl Device {
@@ -108,49 +102,31 @@ impl Device {
         answer: &Answer,
         errno: Errno,
     ) -> Result<(), Errno> {
-        let (handle, free): (_, Free) = match opcode {
-            Opcode::DEV_INFO_GET => return Err(Errno::EOPNOTSUPP),
-            Opcode::MAP_CSRS => (Some(0), |device, file, _| device.unmap_csrs(file)),
-            Opcode::LNI_ALLOC => (answer.handle(|made: LniAllocResp| made.lni), Self::lni_free),
-            Opcode::CP_ALLOC | Opcode::TRIG_CP_ALLOC => (
-                answer.handle(|made: CpAllocResp| made.cp_hndl),
-                Self::cp_free,
-            ),
-            Opcode::DOMAIN_ALLOC => (
-                answer.handle(|made: DomainAllocResp| made.domain),
-                Self::domain_free,
-            ),
-            Opcode::CQ_ALLOC | Opcode::CQ_ALLOC_BUF => {
-                (answer.handle(|made: CqAllocResp| made.cq), Self::cq_free)
-            }
-            Opcode::CT_ALLOC => (answer.handle(|made: CtAllocResp| made.ctn), Self::ct_free),
-            Opcode::WAIT_ALLOC => (
-                answer.handle(|made: WaitAllocResp| made.wait),
-                Self::wait_free,
-            ),
-            Opcode::EQ_ALLOC => (answer.handle(|made: EqAllocResp| made.eq), Self::eq_free),
-            Opcode::PTE_ALLOC => (
-                answer.handle(|made: PteAllocResp| made.pte_number),
-                Self::pte_free,
-            ),
-            Opcode::PTE_MAP => (
-                answer.handle(|made: PteMapResp| made.pte_index),
-                Self::pte_unmap,
-            ),
-            Opcode::ATU_MAP => (answer.handle(|made: AtuMapResp| made.id), Self::atu_unmap),
+        let object = match opcode.effect() {
+            Some(Effect::Makes(object)) => object,
+            _ if opcode == Opcode::DEV_INFO_GET => return Err(Errno::EOPNOTSUPP),
             _ => return Err(errno),
         };
-        let _ = handle.map(|handle| free(self, file, handle));
-        let success = opcode == Opcode::ATU_MAP && self.rules.undelivered_md_is_success;
+        let Some(handle) = answer.made else {
+            return Err(errno);
+        };
+        let _ = match object {
+            Object::Lni => self.lni_free(file, handle),
+            Object::Profile => self.cp_free(file, handle),
+            Object::Domain => self.domain_free(file, handle),
+            Object::CommandQueue => self.cq_free(file, handle),
+            Object::EventQueue => self.eq_free(file, handle),
+            Object::Portal => self.pte_free(file, handle),
+            Object::PortalMapping => self.pte_unmap(file, handle),
+            Object::Counter => self.ct_free(file, handle),
+            Object::Wait => self.wait_free(file, handle),
+            Object::Memory => self.atu_unmap(file, handle),
+            Object::Registers => self.unmap_csrs(file),
+            // Services.
+            _ => return Err(errno),
+        };
+        let success = object == Object::Memory && self.rules.undelivered_md_is_success;
         success.then_some(()).ok_or(errno)
-    }
-
-    fn unmap_csrs(&mut self, file: u32) -> Result<(), Errno> {
-        let file = self.file_mut(file)?;
-        if let Some(window) = file.csrs.take() {
-            file.windows.free(window);
-        }
-        Ok(())
     }
 }
 
@@ -165,15 +141,8 @@ pub(super) fn handed_over(
     memory: &dyn CallerMemory,
 ) -> Option<Arc<dyn ClientMemory>> {
     let number = u32::read_from_prefix(command).map_or(0, |(number, _)| number);
-    match Opcode::from_number(number) {
-        Opcode::ATU_MAP
-        | Opcode::CQ_ALLOC_BUF
-        | Opcode::CT_ALLOC
-        | Opcode::CT_WB_UPDATE
-        | Opcode::EQ_ALLOC
-        | Opcode::EQ_RESIZE => Some(memory.process_memory()),
-        _ => None,
-    }
+    let handler = Opcode::from_number(number).handler()?;
+    handler.memory.then(|| memory.process_memory())
 }
 
 /// What a command pins of the caller's memory: address and length.

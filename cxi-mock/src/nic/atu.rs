@@ -1,9 +1,12 @@
 //! Memory descriptors and the address contexts that they need.
 
-use cxi_ioctl::Errno;
-use cxi_ioctl::abi::memory::{MapFlags, Md, MdHints};
+use cxi_ioctl::abi::memory::{
+    AtuMapCmd, AtuMapResp, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, Md, MdHints,
+};
+use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
+use super::dispatch::Call;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::mapping::{Kind, Mapping, USER_SPACE};
@@ -70,6 +73,52 @@ pub(super) struct NewMd {
 }
 
 impl Device {
+    /// The commands for memory descriptors.
+    pub(super) fn memory_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::ATU_MAP => {
+                let AtuMapCmd {
+                    lni,
+                    va,
+                    len,
+                    flags,
+                    hints,
+                    ..
+                } = call.command()?;
+                let new = NewMd {
+                    lni,
+                    va,
+                    len,
+                    flags,
+                    hints,
+                };
+                let md = self.atu_map(&call.caller, &new, call.memory.backing())?;
+                let mut response = AtuMapResp::new_zeroed();
+                response.id = md.id;
+                response.md = md;
+                call.made(md.id, &response)
+            }
+            Opcode::ATU_UNMAP => {
+                let command: AtuUnmapCmd = call.command()?;
+                self.atu_unmap(file, command.id)
+            }
+            Opcode::ATU_UPDATE_MD => {
+                let AtuUpdateMdCmd {
+                    id, va, len, flags, ..
+                } = call.command()?;
+                self.atu_update_md(file, id, va, len, flags)
+            }
+            // Traffic that is on its way in has arrived: there is none.
+            Opcode::INBOUND_WAIT => Ok(()),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// ATU_MAP of what may be memory to pin.
     pub(super) fn atu_map(
         &mut self,

@@ -1,8 +1,11 @@
 //! Counting events.
 
-use cxi_ioctl::Errno;
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtFreeCmd, CtWbUpdateCmd};
 use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
 
+use super::dispatch::Call;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::table::Table;
@@ -42,6 +45,34 @@ impl Cts {
 }
 
 impl Device {
+    /// The commands for counters.
+    pub(super) fn counter_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::CT_ALLOC => {
+                let CtAllocCmd { lni, wb, .. } = call.command()?;
+                let (ctn, doorbell) = self.ct_alloc(&call.caller, lni, wb)?;
+                let mut response = CtAllocResp::new_zeroed();
+                response.ctn = ctn;
+                response.doorbell = doorbell;
+                call.made(ctn, &response)
+            }
+            Opcode::CT_FREE => {
+                let command: CtFreeCmd = call.command()?;
+                self.ct_free(file, command.ctn)
+            }
+            Opcode::CT_WB_UPDATE => {
+                let command: CtWbUpdateCmd = call.command()?;
+                self.ct_wb_update(&call.caller, command.ctn, command.wb)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// CT_ALLOC: the number and the window of the doorbell.
     pub(super) fn ct_alloc(
         &mut self,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::profile::{
-    LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT, TC_BULK_DATA, TC_COUNT, TC_DEDICATED_ACCESS,
-    TC_LOW_LATENCY, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED,
+    CpAllocCmd, CpAllocResp, CpFreeCmd, CpModifyCmd, LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT,
+    TC_BULK_DATA, TC_COUNT, TC_DEDICATED_ACCESS, TC_LOW_LATENCY, TC_TYPE_COLL_LEAF,
+    TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
 };
+use cxi_ioctl::{Errno, Opcode};
 
 use super::cp_table::{Cp, Traffic};
+use super::dispatch::Call;
 use super::profile::{Lookup, Profile, Tx};
 use super::rgid::{LCIDS, Lcid};
 use super::{Caller, Device, descriptor};
@@ -74,6 +76,70 @@ pub(super) struct CpRequest {
 }
 
 impl Device {
+    /// The commands for communication profiles.
+    pub(super) fn profile_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::CP_ALLOC => {
+                let CpAllocCmd {
+                    lni,
+                    vni,
+                    tc,
+                    tc_type,
+                    ..
+                } = call.command()?;
+                self.handle_cp_alloc(
+                    call,
+                    CpRequest {
+                        lni,
+                        vni,
+                        tc,
+                        tc_type,
+                        kind: CpKind::Any,
+                    },
+                )
+            }
+            Opcode::TRIG_CP_ALLOC => {
+                let TrigCpAllocCmd {
+                    lni,
+                    vni,
+                    tc,
+                    tc_type,
+                    cp_type,
+                    ..
+                } = call.command()?;
+                self.handle_cp_alloc(
+                    call,
+                    CpRequest {
+                        lni,
+                        vni,
+                        tc,
+                        tc_type,
+                        kind: CpKind::of(cp_type),
+                    },
+                )
+            }
+            Opcode::CP_FREE => {
+                let command: CpFreeCmd = call.command()?;
+                self.cp_free(file, command.cp_hndl)
+            }
+            Opcode::CP_MODIFY => {
+                let command: CpModifyCmd = call.command()?;
+                self.cp_modify(&call.caller, command.cp_hndl, command.vni)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn handle_cp_alloc(&mut self, call: &mut Call<'_>, request: CpRequest) -> Result<(), Errno> {
+        let (cp_hndl, lcid) = self.cp_alloc(&call.caller, request)?;
+        call.made(cp_hndl, &CpAllocResp { cp_hndl, lcid })
+    }
+
     /// CP_ALLOC and TRIG_CP_ALLOC: a handle and an LCID.
     pub(super) fn cp_alloc(
         &mut self,

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use cxi_ioctl::Errno;
-use cxi_ioctl::abi::domain::PID_ANY;
+use cxi_ioctl::abi::domain::{
+    DomainAllocCmd, DomainAllocResp, DomainFreeCmd, DomainReserveCmd, DomainReserveResp, PID_ANY,
+};
+use cxi_ioctl::{Errno, Opcode};
 
 use super::cp::valid_vni;
+use super::dispatch::Call;
 use super::ids::Ids;
 use super::pid::{PidTable, Used};
 use super::profile::{Lookup, Profile, Rx};
@@ -107,6 +110,39 @@ impl Domains {
 }
 
 impl Device {
+    /// The commands for domains.
+    pub(super) fn domain_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::DOMAIN_RESERVE => {
+                let command: DomainReserveCmd = call.command()?;
+                let DomainReserveCmd {
+                    lni,
+                    vni,
+                    pid,
+                    count,
+                    ..
+                } = command;
+                let pid = self.domain_reserve(&call.caller, lni, vni, pid, count)?;
+                call.respond(&DomainReserveResp { pid })
+            }
+            Opcode::DOMAIN_ALLOC => {
+                let DomainAllocCmd { lni, vni, pid, .. } = call.command()?;
+                let (domain, pid) = self.domain_alloc(&call.caller, lni, vni, pid)?;
+                call.made(domain, &DomainAllocResp { domain, vni, pid })
+            }
+            Opcode::DOMAIN_FREE => {
+                let command: DomainFreeCmd = call.command()?;
+                self.domain_free(file, command.domain)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// DOMAIN_ALLOC: a handle and a PID.
     pub(super) fn domain_alloc(
         &mut self,

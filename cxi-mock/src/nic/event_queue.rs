@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::abi::queue::{EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAttr};
+use cxi_ioctl::abi::queue::{
+    EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1,
+    EqAdjustReservedFcResp, EqAllocCmd, EqAllocResp, EqAttr, EqFreeCmd, EqResizeCmd,
+    EqResizeCompleteCmd,
+};
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
 
 use super::answer::Answer;
+use super::dispatch::Call;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::table::Table;
@@ -92,6 +98,61 @@ pub(super) struct NewEq {
 }
 
 impl Device {
+    /// The commands for event queues.
+    pub(super) fn event_queue_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::EQ_ALLOC => {
+                let command: EqAllocCmd = call.command()?;
+                let new = NewEq {
+                    lni: command.lni,
+                    md: command.queue_md,
+                    waits: [command.event_wait, command.status_wait],
+                    attr: command.attr,
+                };
+                let (eq, csr) = self.eq_alloc(&call.caller, &new, call.memory)?;
+                let mut response = EqAllocResp::new_zeroed();
+                response.eq = eq;
+                response.csr = csr;
+                call.made(eq, &response)
+            }
+            Opcode::EQ_FREE => {
+                let command: EqFreeCmd = call.command()?;
+                self.eq_free(file, command.eq)
+            }
+            Opcode::EQ_RESIZE => {
+                let EqResizeCmd {
+                    eq_hndl,
+                    queue,
+                    queue_len,
+                    queue_md,
+                    ..
+                } = call.command()?;
+                self.eq_resize(&call.caller, eq_hndl, queue_md, queue, queue_len)
+            }
+            Opcode::EQ_RESIZE_COMPLETE => {
+                let command: EqResizeCompleteCmd = call.command()?;
+                self.eq_resize_complete(file, command.eq_hndl)
+            }
+            Opcode::EQ_ADJUST_RESERVED_FC => {
+                let (eq, change) = if self.rules.eq_adjust_behind {
+                    let command: EqAdjustReservedFcCmd = call.command()?;
+                    (command.eq_hndl, command.value)
+                } else {
+                    let command: EqAdjustReservedFcCmdV1 = call.command()?;
+                    (command.eq_hndl, command.value)
+                };
+                let reserved_fc = self.eq_adjust_reserved(file, eq, change)?;
+                call.respond(&EqAdjustReservedFcResp { reserved_fc })
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// The queue of the retry handler, 0 when there is none.
     pub(super) fn pct_eq(&self) -> u32 {
         self.eqs.pct.unwrap_or(0)

@@ -1,10 +1,10 @@
 //! What the device says about itself.
 
-use cxi_ioctl::Errno;
-use cxi_ioctl::abi::device::{DevInfoUse, PropertiesInfo, PropertiesInfoV1};
+use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo, PropertiesInfoV1};
 use cxi_ioctl::abi::service::{
     RSRC_AC, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
 };
+use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::Device;
@@ -25,6 +25,23 @@ pub(crate) fn rendezvous_index(pid_bits: u32) -> u32 {
 }
 
 impl Device {
+    /// The commands for the device as a whole.
+    pub(super) fn device_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        match opcode {
+            Opcode::DEV_INFO_GET => {
+                let _: DevInfoGetCmd = call.command()?;
+                let info = self.device_info(call.nic.config());
+                call.respond(&info)
+            }
+            Opcode::GET_DEV_PROPERTIES => self.get_dev_properties(call),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// DEV_INFO_GET.
     pub(super) fn device_info(&self, config: &NicConfig) -> DevInfoUse {
         let identity = &config.identity;

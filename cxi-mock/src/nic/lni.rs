@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use cxi_ioctl::Errno;
+use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniAllocResp, LniFreeCmd};
+use cxi_ioctl::{Errno, Opcode};
 
+use super::dispatch::Call;
 use super::{Caller, Device, descriptor};
 use crate::HazardKind;
 use crate::rules::MemberCheck;
@@ -37,6 +39,26 @@ pub(crate) struct Lni {
 }
 
 impl Device {
+    /// The commands for LNIs.
+    pub(super) fn lni_command(&mut self, opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
+        match opcode {
+            Opcode::LNI_ALLOC => {
+                let svc = if self.rules.lni_alloc_long {
+                    call.command::<LniAllocCmd>()?.svc_id
+                } else {
+                    call.command::<LniAllocCmdV1>()?.svc_id
+                };
+                let lni = self.lni_alloc(&call.caller, svc)?;
+                call.made(lni, &LniAllocResp { lni })
+            }
+            Opcode::LNI_FREE => {
+                let command: LniFreeCmd = call.command()?;
+                self.lni_free(call.caller.file, command.lni)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// LNI_ALLOC.
     pub(super) fn lni_alloc(&mut self, caller: &Caller<'_>, svc: u32) -> Result<u32, Errno> {
         let group = self.groups.get(svc).ok_or(Errno::EINVAL)?;

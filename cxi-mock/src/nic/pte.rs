@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use cxi_ioctl::Errno;
-use cxi_ioctl::abi::portal::{PtOptions, PteStatus};
+use cxi_ioctl::abi::portal::{
+    PtOptions, PteAllocCmd, PteAllocResp, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteMapResp,
+    PteStatus, PteStatusCmd, PteTransitionSmCmd, PteUnmapCmd,
+};
 use cxi_ioctl::abi::service::RSRC_LE;
-use zerocopy::FromZeros;
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::{FromZeros, IntoBytes};
 
+use super::dispatch::Call;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::pools::LePools;
@@ -83,6 +87,65 @@ impl Ptes {
 }
 
 impl Device {
+    /// The commands for portal table entries.
+    pub(super) fn portal_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::PTE_ALLOC => {
+                let PteAllocCmd {
+                    lni_hndl,
+                    evtq_hndl,
+                    opts,
+                    ..
+                } = call.command()?;
+                let pte_number = self.pte_alloc(&call.caller, lni_hndl, evtq_hndl, opts.bits)?;
+                call.made(pte_number, &PteAllocResp { pte_number })
+            }
+            Opcode::PTE_FREE => {
+                let command: PteFreeCmd = call.command()?;
+                self.pte_free(file, command.pte_number)
+            }
+            Opcode::PTE_MAP => {
+                let command: PteMapCmd = call.command()?;
+                let pte_index = self.pte_map(
+                    file,
+                    command.pte_number,
+                    command.domain_hndl,
+                    command.pid_offset,
+                    command.is_multicast != 0,
+                )?;
+                call.made(pte_index, &PteMapResp { pte_index })
+            }
+            Opcode::PTE_UNMAP => {
+                let command: PteUnmapCmd = call.command()?;
+                self.pte_unmap(file, command.pte_index)
+            }
+            Opcode::PTE_LE_INVALIDATE => {
+                let command: PteLeInvalidateCmd = call.command()?;
+                self.pte_le_invalidate(file, command.pte_index)
+            }
+            Opcode::PTE_STATUS => {
+                let command: PteStatusCmd = call.command()?;
+                let read =
+                    |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
+                let (status, offsets) = self.pte_status(file, command.pte_index, read)?;
+                if status.ule_offsets != 0 && !offsets.is_empty() {
+                    call.memory.write_list(offsets.as_bytes());
+                }
+                call.respond(&status)
+            }
+            Opcode::PTE_TRANSITION_SM => {
+                let command: PteTransitionSmCmd = call.command()?;
+                self.pte_transition(file, command.pte_index, command.drop_count)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// PTE_ALLOC: the number.
     pub(super) fn pte_alloc(
         &mut self,

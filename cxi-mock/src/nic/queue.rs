@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{
-    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAllocOptsBuf,
+    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAckCounterCmd,
+    CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp, CqFreeCmd,
 };
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
 
+use super::dispatch::Call;
 use super::ids::Ids;
 use super::lni::Lni;
 use super::table::Table;
@@ -93,6 +96,54 @@ const fn slot(transmit: bool) -> Slot {
 }
 
 impl Device {
+    /// The commands for command queues.
+    pub(super) fn command_queue_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::CQ_ALLOC => {
+                let CqAllocCmd { lni, eq, opts, .. } = call.command()?;
+                let mut no_buffer = CqAllocOptsBuf::new_zeroed();
+                no_buffer.opts = opts;
+                self.handle_cq_alloc(call, lni, eq, &no_buffer)
+            }
+            Opcode::CQ_ALLOC_BUF => {
+                let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
+                self.handle_cq_alloc(call, lni, eq, &opts)
+            }
+            Opcode::CQ_FREE => {
+                let command: CqFreeCmd = call.command()?;
+                self.cq_free(file, command.cq)
+            }
+            Opcode::CQ_ACK_COUNTER => {
+                let command: CqAckCounterCmd = call.command()?;
+                let ack_counter = self.cq_ack_counter(file, command.cq)?;
+                call.respond(&CqAckCounterResp { ack_counter })
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn handle_cq_alloc(
+        &mut self,
+        call: &mut Call<'_>,
+        lni: u32,
+        eq: u32,
+        opts: &CqAllocOptsBuf,
+    ) -> Result<(), Errno> {
+        let cq = self.cq_alloc(&call.caller, lni, eq, opts)?;
+        let response = CqAllocResp {
+            cq: cq.id,
+            count: cq.count,
+            cmds: cq.cmds,
+            wp_addr: cq.wp_addr,
+        };
+        call.made(cq.id, &response)
+    }
+
     /// CQ_ALLOC and CQ_ALLOC_BUF, which is the same unless it brings a buffer.
     pub(super) fn cq_alloc(
         &mut self,

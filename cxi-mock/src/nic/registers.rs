@@ -2,6 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use cxi_ioctl::{Errno, Opcode};
+
+use super::Device;
+use super::dispatch::Call;
+
+/// Bytes of the register window that MAP_CSRS hands out.
+const CSR_BYTES: u64 = 640 << 20;
+
 /// What the hardware reports.
 #[derive(Debug, Default)]
 pub(crate) struct Registers {
@@ -19,4 +27,35 @@ pub(crate) struct Registers {
     pub(crate) rdzv_get_en: Option<bool>,
     /// The fetching atomic that is mapped to a PCIe fetch-add, if that was changed.
     pub(crate) amo_remap_to_pcie_fadd: Option<i32>,
+}
+
+impl Device {
+    /// The commands for registers and the link; the mock has no SBUS and no SERDES.
+    pub(super) fn register_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        match opcode {
+            Opcode::MAP_CSRS => {
+                let file = self.file_mut(call.caller.file)?;
+                if file.csrs.is_some() {
+                    return Err(Errno::EALREADY);
+                }
+                let window = file.windows.alloc(CSR_BYTES)?;
+                file.csrs = Some(window);
+                call.made(0, &window)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// Takes back what MAP_CSRS handed out.
+    pub(super) fn unmap_csrs(&mut self, file: u32) -> Result<(), Errno> {
+        let file = self.file_mut(file)?;
+        if let Some(window) = file.csrs.take() {
+            file.windows.free(window);
+        }
+        Ok(())
+    }
 }

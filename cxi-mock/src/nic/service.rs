@@ -1,14 +1,21 @@
 //! Services: allocation and destruction.
 
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{
-    DEFAULT_SVC_ID, Limits, RSRC_LE, RSRC_TLE, RsrcLimits, SVC_MAX_VNIS, SvcDesc, SvcFailInfo,
-    SvcFlags,
+    DEFAULT_SVC_ID, Limits, RSRC_LE, RSRC_TLE, RsrcLimits, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp,
+    SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd,
+    SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd,
+    SvcGetVniRangeResp, SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd,
+    SvcRsrcListGetResp, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
+    SvcUpdateCmd, SvcUpdateResp,
 };
+use cxi_ioctl::{Errno, Opcode};
+
+use zerocopy::{FromZeros, IntoBytes};
 
 use super::Device;
 use super::accounting::{Entries, Slot};
 use super::descriptor;
+use super::dispatch::Call;
 use super::group::{Group, Held, flags};
 use super::pools::LePools;
 use crate::HazardKind;
@@ -22,6 +29,99 @@ struct Reservation {
 }
 
 impl Device {
+    /// The commands for services.
+    pub(super) fn service_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        match opcode {
+            Opcode::SVC_ALLOC => {
+                let command: SvcAllocCmd = call.command()?;
+                let mut fail_info = SvcFailInfo::new_zeroed();
+                let result = self.svc_alloc(&command.svc_desc, &mut fail_info);
+                let svc_id = result.unwrap_or(0);
+                call.respond(&SvcAllocResp { svc_id, fail_info })?;
+                result.map(drop)
+            }
+            Opcode::SVC_UPDATE => {
+                let command: SvcUpdateCmd = call.command()?;
+                let result = self.svc_update(&command.svc_desc);
+                call.respond(&SvcUpdateResp::new_zeroed())?;
+                result
+            }
+            Opcode::SVC_DESTROY => {
+                let command: SvcDestroyCmd = call.command()?;
+                self.svc_destroy(command.svc_id)
+            }
+            Opcode::SVC_ENABLE => {
+                let command: SvcEnableCmd = call.command()?;
+                self.svc_enable(command.svc_id, command.enable != 0)
+            }
+            Opcode::SVC_SET_LPR => {
+                let command: SvcSetLprCmd = call.command()?;
+                self.svc_set_lnis_per_rgid(command.svc_id, command.lnis_per_rgid)
+            }
+            Opcode::SVC_SET_EXCLUSIVE_CP => {
+                let command: SvcSetExclusiveCpCmd = call.command()?;
+                self.svc_set_exclusive_cp(command.svc_id, command.exclusive_cp != 0)
+            }
+            Opcode::SVC_SET_VNI_RANGE => {
+                let command: SvcSetVniRangeCmd = call.command()?;
+                self.svc_set_vni_range(command.svc_id, command.vni_min, command.vni_max)
+            }
+            Opcode::SVC_SET_NETNS => {
+                let command: SvcSetNetnsCmd = call.command()?;
+                self.svc_set_netns(command.svc_id, command.netns)
+            }
+            Opcode::SVC_GET => {
+                let command: SvcGetCmd = call.command()?;
+                call.respond(&self.svc_desc(command.svc_id)?)
+            }
+            Opcode::SVC_RSRC_GET => {
+                let command: SvcRsrcGetCmd = call.command()?;
+                call.respond(&self.svc_usage(command.svc_id)?)
+            }
+            Opcode::SVC_LIST_GET => {
+                let command: SvcListGetCmd = call.command()?;
+                let count = self.groups.count();
+                if command.count >= count {
+                    call.memory.write_list(self.svc_list().as_bytes());
+                }
+                call.respond(&SvcListGetResp { count })
+            }
+            Opcode::SVC_RSRC_LIST_GET => {
+                let command: SvcRsrcListGetCmd = call.command()?;
+                let count = self.groups.count();
+                if command.count >= count {
+                    call.memory.write_list(self.svc_usage_list().as_bytes());
+                }
+                call.respond(&SvcRsrcListGetResp { count })
+            }
+            Opcode::SVC_GET_LPR => {
+                let command: SvcGetLprCmd = call.command()?;
+                let value = self.svc_lnis_per_rgid(command.svc_id);
+                call.respond(&SvcGetValueResp { value })
+            }
+            Opcode::SVC_GET_EXCLUSIVE_CP => {
+                let command: SvcGetExclusiveCpCmd = call.command()?;
+                let exclusive_cp = self.svc_exclusive_cp(command.svc_id)?.into();
+                call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
+            }
+            Opcode::SVC_GET_VNI_RANGE => {
+                let command: SvcGetVniRangeCmd = call.command()?;
+                let (vni_min, vni_max) = self.svc_vni_range(command.svc_id)?;
+                call.respond(&SvcGetVniRangeResp { vni_min, vni_max })
+            }
+            Opcode::SVC_GET_NETNS => {
+                let command: SvcGetNetnsCmd = call.command()?;
+                let value = self.svc_netns(command.svc_id)?;
+                call.respond(&SvcGetValueResp { value })
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// SVC_ALLOC. `info` tells why it failed.
     pub(super) fn svc_alloc(
         &mut self,

@@ -1,7 +1,9 @@
 //! Wait objects.
 
-use cxi_ioctl::Errno;
+use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitAllocResp, WaitFreeCmd};
+use cxi_ioctl::{Errno, Opcode};
 
+use super::dispatch::Call;
 use super::{Caller, Device};
 
 /// A wait object, numbered within its file.
@@ -13,6 +15,31 @@ pub(crate) struct Wait {
 }
 
 impl Device {
+    /// The commands for wait objects.
+    pub(super) fn wait_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::WAIT_ALLOC => {
+                let command: WaitAllocCmd = call.command()?;
+                let wait = self.wait_alloc(&call.caller, command.lni)?;
+                let response = WaitAllocResp {
+                    client_id: self.file_mut(file)?.number,
+                    wait,
+                };
+                call.made(wait, &response)
+            }
+            Opcode::WAIT_FREE => {
+                let command: WaitFreeCmd = call.command()?;
+                self.wait_free(file, command.wait)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
     /// WAIT_ALLOC: the number within the file.
     pub(super) fn wait_alloc(&mut self, caller: &Caller<'_>, lni: u32) -> Result<u32, Errno> {
         self.lni_of(caller.file, lni)?;

@@ -4,25 +4,11 @@ use cxi_ioctl::abi::lni::LniAllocResp;
 use cxi_ioctl::abi::memory::AtuMapResp;
 use cxi_ioctl::abi::profile::CpAllocResp;
 use cxi_ioctl::abi::service::SvcDesc;
-use cxi_ioctl::{CharDev, CommandError, Errno, Mapping, Opcode, Request, Transport};
+use cxi_ioctl::{CharDev, CommandError, Effect, Errno, Mapping, Opcode, Request, Transport};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
 /// Id of the service that was refused: it has none.
 pub(crate) const PRETENDED: u32 = 0x7FFF_FFFE;
-
-/// Commands that change nothing.
-const QUESTIONS: [Opcode; 10] = [
-    Opcode::DEV_INFO_GET,
-    Opcode::GET_DEV_PROPERTIES,
-    Opcode::SVC_GET,
-    Opcode::SVC_LIST_GET,
-    Opcode::SVC_RSRC_GET,
-    Opcode::SVC_RSRC_LIST_GET,
-    Opcode::SVC_GET_LPR,
-    Opcode::SVC_GET_EXCLUSIVE_CP,
-    Opcode::SVC_GET_VNI_RANGE,
-    Opcode::SVC_GET_NETNS,
-];
 
 #[derive(Debug)]
 pub(crate) struct Rehearsal {
@@ -57,13 +43,9 @@ impl Rehearsal {
 
     /// Whether a command is the one that was refused, in any form.
     fn is_refused(&self, opcode: Opcode) -> bool {
-        const FORMS: [[Opcode; 2]; 2] = [
-            [Opcode::CP_ALLOC, Opcode::TRIG_CP_ALLOC],
-            [Opcode::CQ_ALLOC, Opcode::CQ_ALLOC_BUF],
-        ];
-        let of_both =
-            |forms: &[Opcode; 2]| forms.contains(&opcode) && forms.contains(&self.refused);
-        opcode == self.refused || FORMS.iter().any(of_both)
+        let makes_the_same = matches!(opcode.effect(), Some(Effect::Makes(_)))
+            && opcode.effect() == self.refused.effect();
+        opcode == self.refused || makes_the_same
     }
 }
 
@@ -89,7 +71,7 @@ impl Transport for Rehearsal {
             Opcode::CP_ALLOC | Opcode::TRIG_CP_ALLOC => answer_zeros::<CpAllocResp>(request),
             Opcode::ATU_MAP => answer_zeros::<AtuMapResp>(request),
             Opcode::LNI_FREE | Opcode::CP_FREE | Opcode::ATU_UNMAP => {}
-            opcode if QUESTIONS.contains(&opcode) => return self.device.submit(request),
+            _ if opcode.effect() == Some(Effect::Reads) => return self.device.submit(request),
             _ => return Err(Errno::EINVAL),
         }
         Ok(())

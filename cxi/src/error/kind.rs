@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cxi_ioctl::{CommandError, DriverRelease, Errno, Opcode, Privilege};
+use cxi_ioctl::{CommandError, DriverRelease, Errno, Opcode};
 
 use super::{Shortage, VniConflict};
 use crate::ServiceId;
@@ -118,13 +118,9 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// What an errno means regardless of the command.
     pub(super) fn of(opcode: Opcode, errno: Errno) -> Self {
-        let admin = opcode
-            .info()
-            .and_then(|info| info.handler)
-            .is_some_and(|handler| handler.privilege == Privilege::Admin);
         match errno {
             Errno::EIO => Self::Removed,
-            Errno::EPERM if admin => Self::NotPermitted(
+            Errno::EPERM if opcode.needs_admin() => Self::NotPermitted(
                 "it takes CAP_SYS_ADMIN in the initial user namespace, and a physical function"
                     .into(),
             ),

@@ -1,11 +1,12 @@
 //! What all handles of an open file have in common.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::{DeviceMemory, Errno, Mapping, Opcode, SafeCommand};
+use cxi_ioctl::{DeviceMemory, Effect, Errno, Mapping, Opcode, SafeCommand};
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -45,7 +46,7 @@ impl<C: SafeCommand<Response = ()> + fmt::Debug> Object<C> {
         }
         self.device.call(&self.free, |errno| {
             (errno == Errno::EBUSY).then(|| ErrorKind::Busy {
-                what: freed_by(C::OPCODE).into(),
+                what: freed_by(C::OPCODE),
                 waited: None,
             })
         })?;
@@ -62,18 +63,10 @@ impl<C: SafeCommand<Response = ()> + fmt::Debug> Drop for Object<C> {
 }
 
 /// The kind of object that a command frees.
-fn freed_by(opcode: Opcode) -> &'static str {
-    match opcode {
-        Opcode::LNI_FREE => "the LNI",
-        Opcode::CP_FREE => "the communication profile",
-        Opcode::DOMAIN_FREE => "the domain",
-        Opcode::CQ_FREE => "the command queue",
-        Opcode::EQ_FREE => "the event queue",
-        Opcode::CT_FREE => "the counter",
-        Opcode::PTE_FREE => "the PtlTE",
-        Opcode::ATU_UNMAP => "the memory",
-        Opcode::WAIT_FREE => "the wait object",
-        _ => "the object",
+fn freed_by(opcode: Opcode) -> Cow<'static, str> {
+    match opcode.effect() {
+        Some(Effect::Frees(object)) => format!("the {object}").into(),
+        _ => "the object".into(),
     }
 }
 

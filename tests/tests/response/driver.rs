@@ -56,10 +56,7 @@ pub(crate) fn answer(command: &[u8]) -> (Vec<Store>, Result<u32, Errno>) {
         Opcode::SVC_GET_LPR => (vec![(response, pattern(4 + HEADROOM))], taken),
         Opcode::INBOUND_WAIT => (Vec::new(), Ok(4)),
         _ => {
-            let len = opcode
-                .info()
-                .and_then(|info| info.handler)
-                .map_or(0, |handler| handler.response_len);
+            let len = opcode.handler().map_or(0, |handler| handler.response_len);
             (vec![(response, pattern(len))], taken)
         }
     }

@@ -35,7 +35,7 @@ pub(super) use resources::is_idle;
 
 use std::fmt;
 
-use cxi_ioctl::{Errno, Opcode, Privilege};
+use cxi_ioctl::{Errno, Opcode};
 
 use super::describe;
 use super::limits::PlanError;
@@ -242,9 +242,7 @@ impl<'a> Inquiry<'a> {
     }
 
     fn is_admin_command(&self) -> bool {
-        let info = self.command().and_then(Opcode::info);
-        let handler = info.and_then(|info| info.handler);
-        handler.is_some_and(|handler| handler.privilege == Privilege::Admin)
+        self.command().is_some_and(Opcode::needs_admin)
     }
 
     fn view(&self) -> Option<NicView> {
