@@ -1,224 +1,108 @@
-//! Incoming packets: which list entry a request is for.
+//! Requests that arrive: which list entry a request is for, and what of it it uses.
 
-use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
+use cxi_hw::{DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
 use crate::landing::{Landing, keeps_header};
-use crate::packet::{Body, Data, Packet, Reply, Request};
-use crate::portal::{Entry, PortalState};
-use crate::{Engine, PortalOptions, atomic, request_header};
+use crate::packet::{ReplyTo, Request};
+use crate::portal::{Entry, Nic, PortalState, Portals};
+use crate::signals::Signals;
+use crate::{PortalOptions, Settings, atomic, request_header};
 
-/// Where the answer to a request goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Return {
-    pub(crate) to: u32,
-    pub(crate) life: u32,
-    pub(crate) slot: u32,
-    pub(crate) sequence: u32,
-    /// Whether somebody waits for the answer.
-    pub(crate) awaited: bool,
-}
+/// Drop counts have 24 bits.
+const DROP_MASK: u32 = 0xff_ffff;
 
-/// The answer to a request, in case the request comes again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
-    back: Return,
-    reply: Reply,
-}
-
-impl Engine {
-    /// Takes the next packet.
-    pub(crate) fn step_packets(&mut self) -> bool {
-        let packet = self.inbox.pop_front();
-        let Some(packet) = packet.or_else(|| self.fabric.receive(self.settings.nid)) else {
-            return false;
-        };
-        let Packet {
-            from,
-            life,
-            slot,
-            sequence,
-            body,
-            ..
-        } = packet;
-        match body {
-            Body::Reply(_) if life != self.life => {}
-            Body::Reply(reply) => self.answered(slot, sequence, &reply),
-            Body::Request(request, data) => {
-                let back = Return {
-                    to: from,
-                    life,
-                    slot,
-                    sequence,
-                    awaited: request.multicast.is_none(),
-                };
-                if !self.answer_again(back) {
-                    self.arrive(back, &request, data);
-                }
-            }
-        }
-        true
-    }
-
-    /// Answers a request that came before with the same answer. Returns whether it came before.
-    fn answer_again(&mut self, back: Return) -> bool {
-        let Some(Answer { back: last, reply }) = self.answers.get(&(back.to, back.slot)).copied()
-        else {
-            return false;
-        };
-        // Lives of an address and sequences of a slot only grow.
-        let life = back.life.wrapping_sub(last.life).cast_signed();
-        let age = back.sequence.wrapping_sub(last.sequence).cast_signed();
-        if (life, age) == (0, 0) {
-            self.telemetry.repetitions += 1;
-            self.send_reply(back, reply);
-        }
-        (life, age) <= (0, 0)
-    }
-
-    /// Answers a request.
-    pub(crate) fn reply(&mut self, back: Return, reply: Reply) {
-        if self.fabric.is_faulty() {
-            self.answers
-                .insert((back.to, back.slot), Answer { back, reply });
-        } else if !self.answers.is_empty() {
-            self.answers.remove(&(back.to, back.slot));
-        }
-        self.send_reply(back, reply);
-    }
-
-    fn send_reply(&mut self, back: Return, reply: Reply) {
-        if !back.awaited {
-            return;
-        }
-        self.send(Packet {
-            from: self.settings.nid,
-            to: back.to,
-            life: back.life,
-            slot: back.slot,
-            sequence: back.sequence,
-            body: Body::Reply(reply),
-        });
-    }
-
-    fn arrive(&mut self, back: Return, request: &Request, data: Data) {
-        self.telemetry.requests += 1;
-        self.telemetry.restricted_packets += u64::from(request.is_restricted());
-        self.telemetry.small_messages += u64::from(request.small);
-        self.telemetry.flush_requests += u64::from(request.flags.contains(DmaFlags::FLUSH));
-        let accepted = self.accept(back, request);
-        let unknown = [ReturnCode::VNI_NOT_FOUND, ReturnCode::PTLTE_NOT_FOUND];
-        if !accepted.as_ref().is_err_and(|code| unknown.contains(code)) {
-            self.telemetry.commands.add(request.op.0);
-        }
-        match accepted {
-            Ok(landing) => {
-                self.telemetry.accepted.add(request.op.0);
-                self.move_data(landing, data);
-            }
-            Err(code) => {
-                self.telemetry.refusals.add(code.0);
-                let reply = Reply::refusal(code);
-                self.observe((back.to, self.settings.nid), request, &reply);
-                self.reply(back, reply);
-            }
-        }
-    }
-
-    /// Finds the entry that a request is for, and what of it is used.
-    fn accept(&mut self, back: Return, request: &Request) -> Result<Landing, ReturnCode> {
+impl Portals {
+    /// Finds the entry that a request is for, and takes what the request needs of it.
+    pub(crate) fn accept(
+        &mut self,
+        back: ReplyTo,
+        request: &Request,
+        settings: &Settings,
+        signals: &mut Signals,
+    ) -> Result<Landing, ReturnCode> {
         let number = self.directory.find(request)?;
-        let portal = self
-            .portals
-            .table
-            .get_mut(number)
+        let (portal, mut nic) = self
+            .open(number, settings, signals)
             .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
-        let flow_control = portal.has(PortalOptions::EN_FLOWCTRL);
-        match portal.state {
-            PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED => {}
-            state => {
-                if state == PtlteState::DISABLED && request.op != DmaOp::GET {
-                    portal.drops = portal.drops.wrapping_add(1) & 0xff_ffff;
-                }
-                return Err(ReturnCode::PT_DISABLED);
+        portal.accept(back, request, &mut nic)
+    }
+}
+
+impl PortalState {
+    fn accept(
+        &mut self,
+        back: ReplyTo,
+        request: &Request,
+        nic: &mut Nic<'_>,
+    ) -> Result<Landing, ReturnCode> {
+        if !matches!(
+            self.state,
+            PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED
+        ) {
+            // Rule 8.5: A PtlTE that is disabled or reset refuses; disabled, it counts what it drops,
+            // gets aside.
+            if self.state == PtlteState::DISABLED && request.op != DmaOp::GET {
+                self.drops = self.drops.wrapping_add(1) & DROP_MASK;
             }
+            return Err(ReturnCode::PT_DISABLED);
         }
-        if flow_control
-            && self
-                .signals
-                .events
-                .get(portal.config.eq)
-                .is_some_and(|eq| !eq.has_room())
-        {
-            return Err(self.disable(number, StateReason::FC_EQ_FULL));
+        // Room for events comes before matching: a message that matches must be reported.
+        let flow_control = self.has(PortalOptions::EN_FLOWCTRL);
+        if flow_control && !nic.signals.has_room(self.config.eq) {
+            return Err(self.disable(StateReason::FC_EQ_FULL, nic));
         }
-        let pool = portal.config.pool;
-        if portal.has(PortalOptions::IS_MATCHING) {
-            self.telemetry.element(pool).requests += 1;
+        let telemetry = &mut nic.signals.telemetry;
+        if self.has(PortalOptions::IS_MATCHING) {
+            telemetry.element(self.config.pool).requests += 1;
         } else {
-            self.telemetry.fast_path_hits += 1;
+            telemetry.fast_path_hits += 1;
         }
-        let Some((list, place)) = find(portal, request) else {
-            return Err(self.unmatched(number, request));
+        let Some((list, place)) = self.find(request) else {
+            return Err(self.unmatched(request, nic));
         };
-        let config = portal.config;
-        let entry = portal.lists[usize::from(list.0)].get(place);
-        let entry = *entry.ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
-        if !flow_control
-            && !entry.flags.contains(TargetFlags::EVENT_COMM_DISABLE)
-            && !entry.flags.contains(TargetFlags::EVENT_SUCCESS_DISABLE)
-            && self
-                .signals
-                .events
-                .get(config.eq)
-                .is_some_and(super::event_queue::Events::is_full)
-        {
-            self.telemetry.queue_full += 1;
+        let entry = self.list(list).get(place).copied();
+        let entry = entry.ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
+        // Without flow control the initiator is told to try again, so that no event is lost.
+        if !flow_control && entry.reports(true) && nic.signals.is_full(self.config.eq) {
+            nic.signals.telemetry.queue_full += 1;
             return Err(ReturnCode::ENTRY_NOT_FOUND);
         }
-        if let Err(code) = check(&entry, list, config.options, request) {
-            self.count_failure(&entry);
+        if let Err(code) = check(&entry, list, self.config.options, request) {
+            entry.count_failure(nic.signals);
             return Err(code);
         }
-        if keeps_header(list, &entry) && !self.pools.take(pool) {
-            return self.no_header(back, number, request);
+        if keeps_header(list, &entry) && !nic.pools.take(self.config.pool) {
+            return self.no_header(back, request, nic);
         }
-        self.use_entry(back, request, (number, list, place))
+        self.use_entry(back, request, (list, place), nic)
     }
 
     /// Takes what the request needs of the entry.
     fn use_entry(
         &mut self,
-        back: Return,
+        back: ReplyTo,
         request: &Request,
-        (number, list, place): (u16, List, usize),
+        (list, place): (List, usize),
+        nic: &mut Nic<'_>,
     ) -> Result<Landing, ReturnCode> {
-        let portal = self
-            .portals
-            .table
-            .get_mut(number)
-            .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
-        let options = portal.config.options;
-        let (generation, pool) = (portal.generation, portal.config.pool);
-        let entries = &mut portal.lists[usize::from(list.0)];
+        let config = self.config;
+        let (number, generation) = (self.number, self.generation);
+        let entries = self.list(list);
         let entry = entries.get_mut(place).ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
-        let remote_offset = offset(options, request);
+        let remote_offset = offset(config.options, request);
         let header = request_header::len(list, request);
         let room = entry.room(remote_offset).saturating_sub(header.into());
-        let carried = u64::from(carried(request));
-        let moved = carried.min(room);
-        let consumed = if request.op == DmaOp::RENDEZVOUS_PUT && list == List::PRIORITY {
+        // Rule 10.9: A managed entry that truncates takes what it has room for and reports success,
+        // so that software can make a rendezvous of plain puts.
+        let moved = u64::from(request.carried()).min(room);
+        let consumed = if request.is_rendezvous() && list == List::PRIORITY {
             u64::from(request.length).min(room)
         } else {
             moved + u64::from(header)
         };
-        let place_offset = if entry.managed() {
-            entry.offset
-        } else {
-            remote_offset
-        };
-        let counts = self.telemetry.element(pool);
+        let counts = nic.signals.telemetry.element(config.pool);
         counts.truncated += u64::from(room < wanted(list, request).into());
-        if options.contains(PortalOptions::IS_MATCHING) {
+        if config.options.contains(PortalOptions::IS_MATCHING) {
             counts.match_entry(request, list, entry);
         }
         let mut landing = Landing {
@@ -226,87 +110,116 @@ impl Engine {
             request: *request,
             number,
             generation,
-            rgid: portal.config.rgid,
-            pool,
+            rgid: config.rgid,
+            pool: config.pool,
             list,
             entry: *entry,
-            iova: entry.start.wrapping_add(place_offset),
-            // Neither is more than was requested.
+            iova: entry.address(remote_offset),
+            // No more than was requested.
             mlength: u32::try_from(moved).unwrap_or(u32::MAX),
             header,
-            room: u32::try_from(room).unwrap_or(u32::MAX),
+            room,
             auto_unlinked: false,
         };
         let used_up = entry.consume(consumed);
         landing.entry.offset = entry.offset;
         if used_up {
+            // Rule 7.6: An entry that is used once, or has less than min_free left, is unlinked
+            // before the message is reported.
             entries.remove(place);
-            self.pools.give(pool, 1);
+            nic.pools.give(config.pool, 1);
             landing.auto_unlinked = true;
-            self.post_auto_unlink(number, list, &landing.entry);
+            let flags = landing.entry.flags;
+            if !flags.contains(TargetFlags::EVENT_UNLINK_DISABLE) {
+                self.post_unlink(list, &landing.entry, true, nic.signals);
+            }
         }
-        if options.contains(PortalOptions::EN_EVENT_MATCH) && landing.reports(true) {
-            self.post_target(&landing, EventType::MATCH, ReturnCode::OK);
+        if self.has(PortalOptions::EN_EVENT_MATCH) && landing.entry.reports(true) {
+            // Rule 8.10: A MATCH event precedes that of the message if the PtlTE wants it.
+            self.post_target(&landing, EventType::MATCH, ReturnCode::OK, nic.signals);
         }
         Ok(landing)
     }
 
     /// Nothing matched.
-    fn unmatched(&mut self, number: u16, request: &Request) -> ReturnCode {
-        let Some(portal) = self.portals.table.get(number) else {
-            return ReturnCode::PTLTE_NOT_FOUND;
-        };
-        if portal.state == PtlteState::SOFTWARE_MANAGED {
-            return self.disable(number, StateReason::FC_REQUEST_FULL);
+    fn unmatched(&mut self, request: &Request, nic: &mut Nic<'_>) -> ReturnCode {
+        // Rule 8.4: A message without an entry disables a PtlTE with flow control, or one that
+        // software manages; else it is refused, without an event at the target.
+        if self.state == PtlteState::SOFTWARE_MANAGED {
+            return self.disable(StateReason::FC_REQUEST_FULL, nic);
         }
-        if portal.has(PortalOptions::EN_FLOWCTRL) {
-            return self.disable(number, StateReason::FC_NO_MATCH);
+        if self.has(PortalOptions::EN_FLOWCTRL) {
+            return self.disable(StateReason::FC_NO_MATCH, nic);
         }
-        let forbids = !portal.has(PortalOptions::IS_MATCHING)
-            && portal.lists[0]
+        let forbids = !self.has(PortalOptions::IS_MATCHING)
+            && self.lists[0]
                 .find(0, |key| !key.allows(request.op))
                 .is_some();
         if forbids {
             return ReturnCode::OP_VIOLATION;
         }
-        self.telemetry.no_match += 1;
+        nic.signals.telemetry.no_match += 1;
         ReturnCode::ENTRY_NOT_FOUND
     }
 
-    fn disable(&mut self, number: u16, reason: StateReason) -> ReturnCode {
-        self.change_state(number, PtlteState::DISABLED, reason);
+    fn disable(&mut self, reason: StateReason, nic: &mut Nic<'_>) -> ReturnCode {
+        self.change_state(PtlteState::DISABLED, reason, nic);
         ReturnCode::PT_DISABLED
     }
 
     /// No list entry is left for the header of an unexpected message.
     fn no_header(
         &mut self,
-        back: Return,
-        number: u16,
+        back: ReplyTo,
         request: &Request,
+        nic: &mut Nic<'_>,
     ) -> Result<Landing, ReturnCode> {
-        let portal = self
-            .portals
-            .table
-            .get(number)
-            .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
-        if portal.has(PortalOptions::EN_SW_HW_ST_CHNG) {
+        if self.has(PortalOptions::EN_SW_HW_ST_CHNG) {
             let reason = StateReason::SM_UNEXPECTED_FAIL;
-            self.change_state(number, PtlteState::SOFTWARE_MANAGED, reason);
-            return self.accept(back, request);
+            self.change_state(PtlteState::SOFTWARE_MANAGED, reason, nic);
+            // Only once: request lists keep no headers.
+            return self.accept(back, request, nic);
         }
-        if portal.has(PortalOptions::EN_FLOWCTRL) {
-            return Err(self.disable(number, StateReason::FC_UNEXPECTED_FAIL));
+        if self.has(PortalOptions::EN_FLOWCTRL) {
+            return Err(self.disable(StateReason::FC_UNEXPECTED_FAIL, nic));
         }
         Err(ReturnCode::NO_SPACE)
     }
-}
 
-/// Bytes that come with a request, or that it fetches.
-pub(crate) fn carried(request: &Request) -> u32 {
-    match request.op {
-        DmaOp::RENDEZVOUS_PUT => request.eager,
-        _ => request.length,
+    /// The first entry of the lists that count in this state that a request matches.
+    fn find(&self, request: &Request) -> Option<(List, usize)> {
+        // Rule 8.1: The priority list comes first, then the overflow list, or the request list if
+        // software manages the PtlTE; the first entry that matches wins.
+        let second = if self.state == PtlteState::SOFTWARE_MANAGED {
+            List::REQUEST
+        } else {
+            List::OVERFLOW
+        };
+        let matching = self.has(PortalOptions::IS_MATCHING);
+        let label = (request.match_bits, request.initiator.0);
+        let offset = offset(self.config.options, request);
+        [List::PRIORITY, second].into_iter().find_map(|list| {
+            let entries = &self.lists[usize::from(list.0)];
+            let len =
+                u64::from(wanted(list, request)) + u64::from(request_header::len(list, request));
+            let mut from = 0;
+            loop {
+                let place = if matching {
+                    entries.find_labelled(from, label, |key| {
+                        key.matches(request.match_bits, request.initiator) && key.allows(request.op)
+                    })?
+                } else {
+                    entries.find(from, |key| key.allows(request.op))?
+                };
+                if entries
+                    .get(place)
+                    .is_some_and(|entry| entry.fits(offset, len))
+                {
+                    return Some((list, place));
+                }
+                from = place + 1;
+            }
+        })
     }
 }
 
@@ -315,52 +228,17 @@ fn wanted(list: List, request: &Request) -> u32 {
     if list == List::PRIORITY {
         request.length
     } else {
-        carried(request)
+        request.carried()
     }
 }
 
 /// The offset that a request asks for. That of a rendezvous put may be the source's.
 pub(crate) fn offset(options: PortalOptions, request: &Request) -> u64 {
-    let of_source =
-        request.op == DmaOp::RENDEZVOUS_PUT && request.flags.contains(DmaFlags::USE_OFFSET_FOR_GET);
-    if of_source || options.contains(PortalOptions::CLR_REMOTE_OFFSET) {
+    if request.is_offset_of_source() || options.contains(PortalOptions::CLR_REMOTE_OFFSET) {
         0
     } else {
         request.remote_offset
     }
-}
-
-/// The first entry of the lists that count in this state that a request matches.
-fn find(portal: &PortalState, request: &Request) -> Option<(List, usize)> {
-    let second = if portal.state == PtlteState::SOFTWARE_MANAGED {
-        List::REQUEST
-    } else {
-        List::OVERFLOW
-    };
-    let matching = portal.has(PortalOptions::IS_MATCHING);
-    let label = (request.match_bits, request.initiator.0);
-    let offset = offset(portal.config.options, request);
-    [List::PRIORITY, second].into_iter().find_map(|list| {
-        let entries = &portal.lists[usize::from(list.0)];
-        let len = u64::from(wanted(list, request)) + u64::from(request_header::len(list, request));
-        let mut from = 0;
-        loop {
-            let place = if matching {
-                entries.find_labelled(from, label, |key| {
-                    key.matches(request.match_bits, request.initiator) && key.allows(request.op)
-                })?
-            } else {
-                entries.find(from, |key| key.allows(request.op))?
-            };
-            if entries
-                .get(place)
-                .is_some_and(|entry| entry.fits(offset, len))
-            {
-                return Some((list, place));
-            }
-            from = place + 1;
-        }
-    })
 }
 
 /// What an entry that matches may still refuse.
@@ -372,22 +250,18 @@ fn check(
 ) -> Result<(), ReturnCode> {
     let offset = offset(options, request);
     let len = wanted(list, request);
-    if !entry.managed() && u64::from(len) > entry.room(offset) {
-        return Err(ReturnCode::OP_VIOLATION);
-    }
-    if !entry.managed() && len > 0 && offset > entry.length {
+    // Rule 7.11: Bounds are checked whether the PtlTE matches or not.
+    let beyond = u64::from(len) > entry.room(offset);
+    // Rule 7.10: A managed entry truncates, and any other one refuses what reaches beyond it.
+    if !entry.managed() && beyond {
         return Err(ReturnCode::OP_VIOLATION);
     }
     let Some(atomic) = &request.atomic else {
         return Ok(());
     };
     let size = atomic::check(atomic)?;
-    let at = entry.start.wrapping_add(if entry.managed() {
-        entry.offset
-    } else {
-        offset
-    });
-    if !at.is_multiple_of(size.into()) {
+    // Rule 13.7: An atomic is at a multiple of its size.
+    if !entry.address(offset).is_multiple_of(size.into()) {
         return Err(ReturnCode::AMO_ALIGN_ERROR);
     }
     if u64::from(size) > entry.room(offset) {

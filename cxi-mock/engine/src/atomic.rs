@@ -6,6 +6,7 @@ use crate::packet::Atomic;
 
 /// Bytes of an operand; `None` for a type that does not exist.
 pub(crate) fn size(ty: AtomicType) -> Option<u32> {
+    // Rule 13.1: An operand has 1, 2, 4, 8 or 16 bytes by its type; a complex number has two parts.
     Some(match ty {
         AtomicType::INT8_T | AtomicType::UINT8_T => 1,
         AtomicType::INT16_T | AtomicType::UINT16_T => 2,
@@ -27,6 +28,8 @@ pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
         AtomicType::FLOAT_COMPLEX_T | AtomicType::DOUBLE_COMPLEX_T
     );
     let real = matches!(atomic.ty, AtomicType::FLOAT_T | AtomicType::DOUBLE_T);
+    // Rule 13.3: Complex numbers have a sum, a swap and comparisons for equality; bits belong to
+    // integers alone.
     let exists = match atomic.op {
         AtomicOp::SUM | AtomicOp::SWAP => true,
         AtomicOp::MIN | AtomicOp::MAX | AtomicOp::LOR | AtomicOp::LAND | AtomicOp::LXOR => !complex,
@@ -46,6 +49,8 @@ pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
 }
 
 /// Whether a compare-and-swap swaps; the compare value is on the left.
+// Rule 13.6: Reads are sums with 0, and writes are swaps or swaps if not equal, so that a comparison
+// with a NaN is never equal.
 fn compares<T: PartialOrd>(how: CompareOp, compare: &T, value: &T) -> bool {
     match how {
         CompareOp::EQ => compare == value,
@@ -72,6 +77,8 @@ macro_rules! integer {
         let value = <$int>::from_le_bytes(bytes($value));
         let operand = <$int>::from_le_bytes(bytes(&$atomic.operand));
         let second = <$int>::from_le_bytes(bytes(&$atomic.second));
+        // Rule 13.2: The value at the target is changed by the operand: sums wrap, logic gives 0 or
+        // 1, and the second operand is a mask or what is compared, on the left.
         let result = match $atomic.op {
             AtomicOp::MIN => value.min(operand),
             AtomicOp::MAX => value.max(operand),

@@ -2,17 +2,19 @@
 
 use std::collections::VecDeque;
 
+use cxi_hw::command_ring::{FIRST_SLOT, UNIT_SLOTS};
 use cxi_hw::{
     CState, CommandByte, CommandFailure, CqStatus, EventSize, EventType, ReturnCode, SLOT_BYTES,
     launch_page,
 };
 
-use cxi_hw::command_ring::{FIRST_SLOT, UNIT_SLOTS};
-
+use crate::link::Owner;
+use crate::signals::Signals;
 use crate::table::Table;
-use crate::{CommandPages, CounterDoorbell, Engine, UpdatePolicy};
+use crate::{CommandPages, UpdatePolicy};
 
-/// Slots that may be read before the pointer is written back, under the lazy policy.
+/// Slots that may be read before the pointer is written back, under the lazy policy: a program
+/// looks at the pointer when fewer than 16 of its slots seem free.
 const LAZY_SLOTS: u32 = 32;
 /// Number of the first target queue.
 pub(crate) const FIRST_TARGET: u16 = 1024;
@@ -36,8 +38,8 @@ pub(crate) enum Kind {
 /// A command queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    pub(crate) kind: Kind,
-    pub(crate) rgid: u16,
+    kind: Kind,
+    rgid: u16,
     eq: u16,
     slots: u32,
     read: u32,
@@ -45,13 +47,13 @@ pub(crate) struct Queue {
     /// Slots read since the pointer was written back.
     unreported: u32,
     policy: UpdatePolicy,
-    pub(crate) pages: Box<dyn CommandPages>,
+    pages: Box<dyn CommandPages>,
     stopped: bool,
     /// A command has not ended.
-    pub(crate) busy: bool,
+    busy: bool,
     /// Commands that have not ended, triggered ones included.
-    pub(crate) pending: u32,
-    pub(crate) generation: u64,
+    pending: u32,
+    generation: u64,
     /// It is in the list of those with work.
     listed: bool,
 }
@@ -64,6 +66,12 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
+    /// A command of 32 bytes without effect, whatever the rest of its slot says.
+    pub(crate) fn is_noop(&self) -> bool {
+        // Rule 2.3: A slot whose first byte is 0 is skipped; what follows that byte may be old.
+        self.byte.0 == 0
+    }
+
     /// The first bytes, for a layout.
     pub(crate) fn head<const N: usize>(&self) -> [u8; N] {
         std::array::from_fn(|at| self.bytes[at])
@@ -96,12 +104,21 @@ impl Queue {
         }
     }
 
+    /// Where it reads, in units of pointers: a ring is not longer than they can say.
+    #[allow(clippy::cast_possible_truncation)]
+    fn unit(&self) -> u16 {
+        (self.read / UNIT_SLOTS) as u16
+    }
+
     fn has_commands(&self) -> bool {
+        // Rule 2.5: A command of a queue starts when the one before it has ended, so that a fence
+        // has nothing to wait for.
         !self.stopped && !self.busy && self.read != self.write
     }
 
     /// The command at the read pointer.
-    fn fetch(&self) -> Result<Fetched, (CommandByte, ReturnCode)> {
+    pub(crate) fn fetch(&self) -> Result<Fetched, (CommandByte, ReturnCode)> {
+        // Rule 2.15: A ring may lie in memory of the program; if that is gone, the queue stops.
         let gone = |_| (CommandByte(0), ReturnCode::PCIE_UNSUCCESS_CMPL);
         let mut bytes = [0; MAX_BYTES];
         let offset = self.read as usize * SLOT_BYTES;
@@ -116,6 +133,8 @@ impl Queue {
             self.slots
         };
         let room = (end - self.read) as usize;
+        // Rule 2.4: A command starts at a multiple of its size, and reaches neither beyond the write
+        // pointer nor beyond the end of the ring.
         if slots > room || !(self.read as usize).is_multiple_of(slots) {
             return Err((byte, ReturnCode::CMD_ALIGN_ERROR));
         }
@@ -130,9 +149,12 @@ impl Queue {
     fn advance(&mut self, slots: u32) {
         self.read += slots;
         if self.read >= self.slots {
+            // Rule 2.1: The ring wraps to its first slot behind the status.
             self.read = FIRST_SLOT;
         }
         self.unreported += slots;
+        // Rule 2.6: The read pointer is written back after each command or now and then, and always
+        // when the queue is empty.
         let due = match self.policy {
             UpdatePolicy::Always => true,
             UpdatePolicy::WhenEmpty => self.unreported >= LAZY_SLOTS || self.read == self.write,
@@ -148,7 +170,7 @@ impl Queue {
 
     fn write_status(&self, status: CqStatus) {
         let status = CqStatus {
-            rd_ptr: u16::try_from(self.read / UNIT_SLOTS).unwrap_or(0),
+            rd_ptr: self.unit(),
             ..status
         };
         self.pages.write_status(u64::from_le_bytes(status.encode()));
@@ -169,7 +191,7 @@ impl Queue {
 /// All command queues, and those that have work.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    pub(crate) table: Table<Queue>,
+    table: Table<Queue>,
     target: VecDeque<u16>,
     transmit: VecDeque<u16>,
     generations: u64,
@@ -186,6 +208,26 @@ impl Queues {
                 ..queue
             },
         );
+    }
+
+    /// Forgets a queue. Gives back its generation if commands of it have not ended.
+    pub(crate) fn remove(&mut self, number: u16) -> Option<u64> {
+        let queue = self.table.remove(number)?;
+        (queue.pending > 0).then_some(queue.generation)
+    }
+
+    /// Commands of a queue that have not ended.
+    pub(crate) fn pending(&self, number: u16) -> u32 {
+        // Rule 2.14: Triggered commands that wait are in flight.
+        self.table.get(number).map_or(0, |queue| queue.pending)
+    }
+
+    pub(crate) fn kind(&self, number: u16) -> Option<&Kind> {
+        Some(&self.table.get(number)?.kind)
+    }
+
+    pub(crate) fn kind_mut(&mut self, number: u16) -> Option<&mut Kind> {
+        Some(&mut self.table.get_mut(number)?.kind)
     }
 
     pub(crate) fn has_work(&self, number: u16) -> bool {
@@ -214,36 +256,63 @@ impl Queues {
             self.transmit.push_back(number);
         }
     }
-}
 
-impl Engine {
-    /// A store of a write pointer to the doorbell of a command queue.
-    pub fn ring_queue(&mut self, number: u16, value: u64) {
-        let Some(queue) = self.queues.table.get_mut(number) else {
-            return;
-        };
-        let unit = u32::from(u16::from_le_bytes([
-            value.to_le_bytes()[0],
-            value.to_le_bytes()[1],
-        ]));
-        let slot = unit * UNIT_SLOTS;
-        if slot < FIRST_SLOT || slot >= queue.slots {
-            self.fail(number, CommandByte(0), ReturnCode::ADDR_OUT_OF_RANGE);
-            return;
+    fn unlist(&mut self, next: Option<u16>) -> Option<u16> {
+        if let Some(queue) = self.table.get_mut(next?) {
+            queue.listed = false;
         }
-        queue.write = slot;
-        self.queues.list(number);
+        next
     }
 
-    /// A store to a low-latency window, at an offset in the launch page, of a command that is in
-    /// the ring as well. Which part of a window a command goes to follows from where it is in the
-    /// ring; a store anywhere else but to the start of that part does nothing.
-    pub fn ring_window(&mut self, number: u16, offset: usize) {
-        let Some(queue) = self.queues.table.get_mut(number) else {
+    /// Takes the next target queue that can go on.
+    pub(crate) fn next_target(&mut self) -> Option<u16> {
+        let next = self.target.pop_front();
+        self.unlist(next)
+    }
+
+    /// Takes the next transmit queue that can go on.
+    pub(crate) fn next_transmit(&mut self) -> Option<u16> {
+        let next = self.transmit.pop_front();
+        self.unlist(next)
+    }
+
+    /// A queue that can go on, with whom it belongs to and which of its number it is.
+    pub(crate) fn ready(&self, number: u16) -> Option<(&Queue, u16, u64)> {
+        let queue = self.table.get(number).filter(|it| it.has_commands())?;
+        Some((queue, queue.rgid, queue.generation))
+    }
+
+    /// Goes on behind a command.
+    pub(crate) fn advance(&mut self, number: u16, slots: u32) {
+        if let Some(queue) = self.table.get_mut(number) {
+            queue.advance(slots);
+        }
+    }
+
+    /// A store of a write pointer to a doorbell. Says whether the pointer is one of the ring.
+    pub(crate) fn ring(&mut self, number: u16, value: u64) -> bool {
+        let Some(queue) = self.table.get_mut(number) else {
+            return true;
+        };
+        // Rule 2.2: The low 16 bits of a doorbell are the write pointer, in units of 64 bytes.
+        let [low, high, ..] = value.to_le_bytes();
+        let slot = u32::from(u16::from_le_bytes([low, high])) * UNIT_SLOTS;
+        if slot < FIRST_SLOT || slot >= queue.slots {
+            return false;
+        }
+        // Rule 2.8: Of several doorbells the last one counts: it says all that those before said.
+        queue.write = slot;
+        self.list(number);
+        true
+    }
+
+    /// A store to a low-latency window.
+    pub(crate) fn ring_window(&mut self, number: u16, offset: usize) {
+        let Some(queue) = self.table.get_mut(number) else {
             return;
         };
-        let (skipped, units) = match offset / launch_page::WINDOW_BYTES * launch_page::WINDOW_BYTES
-        {
+        let window = offset / launch_page::WINDOW_BYTES * launch_page::WINDOW_BYTES;
+        let (skipped, units) = match window {
             launch_page::WINDOW_64 => (0, 1),
             launch_page::WINDOW_128_ALIGNED => (0, 2),
             launch_page::WINDOW_128_UNALIGNED => (1, 2),
@@ -254,145 +323,93 @@ impl Engine {
             _ => FIRST_SLOT,
         };
         let start = after(queue.write, skipped);
+        // Rule 2.9: A command in a window is in the ring as well, and is executed from there; its
+        // place in the window follows from its place in the ring.
         if offset % launch_page::WINDOW_BYTES == launch_page::window_offset(start) as usize {
             queue.write = after(start, units);
-            self.queues.list(number);
+            self.list(number);
         }
     }
 
-    /// A store to a doorbell of a counter.
-    pub fn ring_counter(&mut self, number: u16, doorbell: CounterDoorbell, value: u64) {
-        self.signals.rung(number, doorbell, value);
+    /// Takes what was stored to a doorbell that is polled.
+    pub(crate) fn take_doorbell(&self, number: u16) -> Option<u64> {
+        self.table.get(number)?.pages.take_doorbell()
     }
 
-    /// A store to the register word of an event queue.
-    pub fn ring_event_queue(&mut self, number: u16) {
-        if let Some(events) = self.signals.events.get_mut(number) {
-            events.rung(&mut self.signals.effects);
-        }
+    /// The same of all queues.
+    pub(crate) fn take_doorbells(&self) -> Vec<(u16, u64)> {
+        let queues = self.table.iter();
+        queues
+            .filter_map(|(number, queue)| Some((number, queue.pages.take_doorbell()?)))
+            .collect()
     }
 
-    /// Polls all pages for doorbells, in an order that keeps the order of a thread's stores:
-    /// transmit queues, target queues, counters. What is polled later is at least as new.
-    pub fn poll(&mut self) {
-        let mut rung = Vec::new();
-        for (number, queue) in self.queues.table.iter_mut() {
-            rung.extend(queue.pages.take_doorbell().map(|value| (number, value)));
-        }
-        self.poll_counters();
-        for (number, value) in rung {
-            self.ring_queue(number, value);
-        }
-        for (_, events) in self.signals.events.iter_mut() {
-            events.polled(&mut self.signals.effects);
-        }
+    /// Whether what waits for an operation is still there: its number may belong to another queue
+    /// by now.
+    pub(crate) fn is_current(&self, number: u16, generation: u64) -> bool {
+        let queue = self.table.get(number);
+        queue.is_some_and(|queue| queue.generation == generation)
     }
 
-    /// Whether an event queue waits for a store to its register word that only
-    /// [`poll`](Self::poll) sees: it has events, and its interrupt is masked.
-    #[must_use]
-    pub fn awaits_registers(&self) -> bool {
-        self.signals
-            .events
-            .iter()
-            .any(|(_, events)| events.awaits_unmask())
-    }
-
-    fn poll_counters(&mut self) {
-        let mut stores = Vec::new();
-        for (number, counter) in self.signals.counters.iter_mut() {
-            let Some(page) = &counter.config.page else {
-                continue;
-            };
-            for doorbell in CounterDoorbell::ALL {
-                let value = page.take_doorbell(doorbell);
-                stores.extend(value.map(|value| (number, doorbell, value)));
+    /// A command has begun that its queue, or its counter, waits for.
+    pub(crate) fn begin(&mut self, owner: Owner) {
+        match owner {
+            Owner::Queue(number, _) => {
+                if let Some(queue) = self.table.get_mut(number) {
+                    queue.busy = true;
+                    queue.pending += 1;
+                }
             }
-        }
-        for (number, doorbell, value) in stores {
-            self.ring_counter(number, doorbell, value);
-        }
-    }
-
-    /// Executes a command of the next target queue that has one, before all other work. Says
-    /// whether there was any.
-    pub fn step_target(&mut self) -> bool {
-        let next = self.queues.target.pop_front();
-        self.step_queue(next)
-    }
-
-    /// Executes a command of the next queue that has one: target queues come first, so that a buffer
-    /// is there before what the same thread sends.
-    pub(crate) fn step_queues(&mut self) -> bool {
-        self.step_target() || {
-            let next = self.queues.transmit.pop_front();
-            self.step_queue(next)
+            Owner::Triggered(number, _) => {
+                if let Some(queue) = self.table.get_mut(number) {
+                    queue.pending += 1;
+                }
+            }
+            Owner::Portal(..) => {}
         }
     }
 
-    fn step_queue(&mut self, next: Option<u16>) -> bool {
-        let Some(number) = next else {
-            return false;
-        };
-        if let Some(queue) = self.queues.table.get_mut(number) {
-            queue.listed = false;
-        }
-        self.execute(number);
-        self.queues.list(number);
-        true
-    }
-
-    fn execute(&mut self, number: u16) {
-        let Some(queue) = self
-            .queues
-            .table
-            .get_mut(number)
-            .filter(|it| it.has_commands())
+    /// It has ended: its queue goes on.
+    pub(crate) fn end(&mut self, owner: Owner) {
+        let (Owner::Queue(number, generation) | Owner::Triggered(number, generation)) = owner
         else {
             return;
         };
-        let fetched = match queue.fetch() {
-            Ok(fetched) => fetched,
-            Err((byte, code)) => return self.fail(number, byte, code),
+        let queue = self.table.get_mut(number);
+        let Some(queue) = queue.filter(|queue| queue.generation == generation) else {
+            return;
         };
-        let byte = fetched.byte;
-        let slots = if byte.0 == 0 { 1 } else { byte.slots() };
-        self.telemetry.command(byte);
-        let done = if byte.0 == 0 {
-            Ok(())
-        } else if number >= FIRST_TARGET {
-            self.execute_target(number, &fetched)
-        } else {
-            self.execute_transmit(number, &fetched)
-        };
-        if let Err(code) = done {
-            return self.fail(number, byte, code);
-        }
-        if byte.0 != 0 {
-            self.telemetry.command_ended(number, ReturnCode::OK);
-        }
-        if let Some(queue) = self.queues.table.get_mut(number) {
-            queue.advance(u32::try_from(slots).unwrap_or(0));
+        queue.pending = queue.pending.saturating_sub(1);
+        if matches!(owner, Owner::Queue(..)) {
+            queue.busy = false;
+            self.list(number);
         }
     }
 
     /// Reports a command that cannot be executed, and stops its queue.
-    pub(crate) fn fail(&mut self, number: u16, byte: CommandByte, code: ReturnCode) {
-        let Some(queue) = self.queues.table.get_mut(number).filter(|it| !it.stopped) else {
+    pub(crate) fn fail(
+        &mut self,
+        number: u16,
+        byte: CommandByte,
+        code: ReturnCode,
+        signals: &mut Signals,
+    ) {
+        let Some(queue) = self.table.get_mut(number).filter(|it| !it.stopped) else {
             return;
         };
-        self.telemetry.command_ended(number, code);
+        signals.telemetry.command_ended(number, code);
         let event = CommandFailure {
             cq_id: number % FIRST_TARGET,
             is_target: number >= FIRST_TARGET,
-            fail_loc: u16::try_from(queue.read / UNIT_SLOTS).unwrap_or(0),
+            fail_loc: queue.unit(),
             fail_command: byte,
             event_size: EventSize::BYTES_16,
             event_type: EventType::COMMAND_FAILURE,
             return_code: code,
         };
+        // Rule 2.13: A command that cannot be executed stops its queue; the status says why, then
+        // an event does.
         queue.stop(byte, code);
-        let eq = queue.eq;
-        self.signals.post(eq, &event.encode());
+        signals.post(queue.eq, &event.encode());
     }
 }

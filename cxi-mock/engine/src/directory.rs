@@ -42,6 +42,7 @@ impl Directory {
     }
 
     pub(crate) fn map(&mut self, profile: u32, place: Place, portal: u16) {
+        // Rule 1.4: A PtlTE may be mapped to several portal indices.
         self.portals.insert((profile, place), portal);
     }
 
@@ -51,6 +52,8 @@ impl Directory {
 
     pub(crate) fn find(&self, request: &Request) -> Result<u16, ReturnCode> {
         let place = Place::of(request);
+        // Rule 5.4: Without a domain that receives the VNI there is VNI_NOT_FOUND, without a PtlTE
+        // there PTLTE_NOT_FOUND, and without a NIC UNDELIVERABLE.
         let mut error = ReturnCode::VNI_NOT_FOUND;
         for (profile, vnis) in &self.profiles {
             if !vnis.contains(&request.vni) {

@@ -1,78 +1,53 @@
 //! The engine and its interface to the control plane.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use cxi_hw::PtlteState;
+use cxi_hw::{CommandByte, ReturnCode};
 
-use crate::arrival::Answer;
 use crate::command_queue::{Kind, Queue, Queues};
-use crate::counter::{Count, Signals};
-use crate::directory::{Directory, Place};
-use crate::event_queue::Events;
-use crate::flight::Flights;
-use crate::packet::Packet;
-use crate::pools::Pools;
-use crate::portal::Portals;
-use crate::transfer::Transfer;
+use crate::directory::Place;
+use crate::link::Link;
+use crate::portal::{PortalState, Portals};
+use crate::signals::Signals;
+use crate::transfer::Transfers;
 use crate::translation::Translation;
 use crate::{
-    CommunicationProfile, Counter, Effect, EntryPool, EventBuffer, EventQueue, Fabric,
-    NoTransition, PoolLimits, Portal, PortalStatus, Region, Settings, TargetQueue, Telemetry,
-    TransmitQueue, WriteBack,
+    CommunicationProfile, Counter, CounterDoorbell, Effect, EntryPool, EventBuffer, EventQueue,
+    Fabric, NoTransition, Observer, PoolLimits, Portal, PortalSnapshot, PortalStatus, Region,
+    Settings, TargetQueue, Telemetry, TransmitQueue, WriteBack,
 };
 
 /// The data path of a NIC.
 ///
 /// Numbers of objects are the driver's. An object that is added under a number in use replaces the
 /// one before it. Removing what is not there does nothing.
+// Rule 12.3: An engine has no lock and no thread; who calls it holds one lock for all of it.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) settings: Settings,
-    pub(crate) fabric: Fabric,
-    /// Which NIC of its address this is.
-    pub(crate) life: u32,
     pub(crate) profiles: BTreeMap<(u16, u8), CommunicationProfile>,
-    pub(crate) directory: Directory,
-    pub(crate) translation: Translation,
-    pub(crate) pools: Pools,
-    pub(crate) portals: Portals,
     pub(crate) queues: Queues,
+    pub(crate) translation: Translation,
+    pub(crate) link: Link,
+    pub(crate) portals: Portals,
+    pub(crate) transfers: Transfers,
     pub(crate) signals: Signals,
-    pub(crate) flights: Flights,
-    /// Packets of this NIC to itself.
-    pub(crate) inbox: VecDeque<Packet>,
-    /// The last answer to each slot of each initiator, while packets may come twice.
-    pub(crate) answers: BTreeMap<(u32, u32), Answer>,
-    /// A copy that is longer than one step.
-    pub(crate) transfer: Option<Transfer>,
-    /// Where bytes are between two processes.
-    pub(crate) bounce: Vec<u8>,
-    pub(crate) telemetry: Telemetry,
 }
 
 impl Engine {
     /// A NIC without objects, attached to a fabric.
     #[must_use]
     pub fn new(settings: Settings, fabric: Fabric) -> Self {
-        let life = fabric.attach(settings.nid);
         Self {
-            pools: Pools::new(&settings),
             settings,
-            fabric,
-            life,
             profiles: BTreeMap::new(),
-            directory: Directory::default(),
-            translation: Translation::default(),
-            portals: Portals::default(),
             queues: Queues::default(),
-            signals: Signals::default(),
-            flights: Flights::default(),
-            inbox: VecDeque::new(),
-            answers: BTreeMap::new(),
-            transfer: None,
-            bounce: Vec::new(),
-            telemetry: Telemetry::default(),
+            translation: Translation::default(),
+            link: Link::new(fabric, settings.nid),
+            portals: Portals::new(&settings),
+            transfers: Transfers::default(),
+            signals: Signals::new(&settings),
         }
     }
 
@@ -86,17 +61,21 @@ impl Engine {
     /// numbers of entries stay as they were built.
     pub fn set_settings(&mut self, settings: Settings) {
         if settings.nid != self.settings.nid {
-            self.fabric.detach(self.settings.nid);
-            self.fabric.attach(settings.nid);
+            self.link.reattach(None, settings.nid);
         }
         self.settings = settings;
     }
 
     /// Takes the NIC from its fabric to another one. Packets that wait for it are lost.
     pub fn set_fabric(&mut self, fabric: Fabric) {
-        self.fabric.detach(self.settings.nid);
-        self.life = fabric.attach(self.settings.nid);
-        self.fabric = fabric;
+        self.link.reattach(Some(fabric), self.settings.nid);
+    }
+
+    /// Whether operations wait for an answer that may have been lost. They go on with
+    /// [`Fabric::tick`].
+    #[must_use]
+    pub fn awaits_answers(&self) -> bool {
+        self.link.awaits_answers()
     }
 
     /// Sets what an LCID of an RGID sends with; `None` removes it.
@@ -110,57 +89,62 @@ impl Engine {
     /// Receives packets of these VNIs for the domains of a receive profile. VNIs may be received
     /// by several.
     pub fn add_receive_profile(&mut self, profile: u32, vnis: RangeInclusive<u16>) {
-        self.directory.add(profile, vnis);
+        self.portals.directory.add(profile, vnis);
     }
 
     /// Stops receiving them.
     pub fn remove_receive_profile(&mut self, profile: u32) {
-        self.directory.remove(profile);
+        self.portals.directory.remove(profile);
     }
 
     /// Maps a PtlTE to a portal index of a PID of a receive profile's domain: PTE_MAP.
     pub fn map_portal(&mut self, profile: u32, pid: u16, index: u16, portal: u16) {
-        self.directory
+        self.portals
+            .directory
             .map(profile, Place::Index(pid, index), portal);
     }
 
     /// Removes the mapping: PTE_UNMAP.
     pub fn unmap_portal(&mut self, profile: u32, pid: u16, index: u16) {
-        self.directory.unmap(profile, Place::Index(pid, index));
+        self.portals
+            .directory
+            .unmap(profile, Place::Index(pid, index));
     }
 
     /// Maps a PtlTE to a multicast address of a receive profile's VNIs: the number of the tree, and
     /// the portal index above its 13 bits.
     pub fn map_multicast(&mut self, profile: u32, address: u32, portal: u16) {
         let place = Place::Multicast(address);
-        self.directory.map(profile, place, portal);
+        self.portals.directory.map(profile, place, portal);
     }
 
     /// Takes the mapping away: PTE_UNMAP.
     pub fn unmap_multicast(&mut self, profile: u32, address: u32) {
-        self.directory.unmap(profile, Place::Multicast(address));
+        self.portals
+            .directory
+            .unmap(profile, Place::Multicast(address));
     }
 
     /// What a pool of list entries may take: all of its processing element if never called.
     pub fn set_entry_pool(&mut self, pool: EntryPool, limits: PoolLimits) {
-        self.pools.limit(pool, limits);
+        self.portals.pools.limit(pool, limits);
     }
 
     /// List entries in use in a pool.
     #[must_use]
     pub fn entries_in_use(&self, pool: EntryPool) -> u16 {
-        self.pools.used(pool)
+        self.portals.pools.used(pool)
     }
 
     /// What a pool of entries for triggered commands may take: 2,048 if never called.
     pub fn set_triggered_pool(&mut self, pool: u8, limits: PoolLimits) {
-        self.pools.limit_triggered(pool, limits);
+        self.signals.limit_triggers(pool, limits);
     }
 
     /// Entries for triggered commands in use in a pool.
     #[must_use]
     pub fn triggered_in_use(&self, pool: u8) -> u16 {
-        self.pools.used_triggered(pool)
+        self.signals.triggers_in_use(pool)
     }
 
     /// CQ_ALLOC of a transmit queue, under its number from 0 on.
@@ -190,98 +174,127 @@ impl Engine {
     /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
     /// still wait. What has not been answered by then is no longer reported.
     pub fn remove_queue(&mut self, number: u16) {
-        let queue = self.queues.table.get(number);
-        if let Some(value) = queue.and_then(|queue| queue.pages.take_doorbell()) {
+        // Rule 12.4: A queue that is freed executes what was rung, and other queues what was rung
+        // before that; if it was not rung, the others are left alone.
+        if let Some(value) = self.queues.take_doorbell(number) {
             self.ring_queue(number, value);
-            // What was rung before that comes before it.
             self.poll();
         }
         while self.queues.has_work(number) && self.step() {}
-        let queue = self.queues.table.remove(number);
-        let Some(queue) = queue.filter(|queue| queue.pending > 0) else {
-            return;
-        };
-        for triggered in self.signals.cancel_of_queue(number, queue.generation) {
-            self.pools.give_triggered(triggered.pool);
+        if let Some(generation) = self.queues.remove(number) {
+            self.signals.cancel_of_queue(number, generation);
         }
     }
 
     /// CQ_ACK_COUNTER: commands of a queue that have not ended, triggered ones that wait included.
     #[must_use]
     pub fn commands_in_flight(&self, number: u16) -> u32 {
-        self.queues
-            .table
-            .get(number)
-            .map_or(0, |queue| queue.pending)
+        self.queues.pending(number)
+    }
+
+    /// A store of a write pointer to the doorbell of a command queue.
+    pub fn ring_queue(&mut self, number: u16, value: u64) {
+        if !self.queues.ring(number, value) {
+            self.fail(number, CommandByte(0), ReturnCode::ADDR_OUT_OF_RANGE);
+        }
+    }
+
+    /// A store to a low-latency window, at an offset in the launch page, of a command that is in
+    /// the ring as well. Which part of a window a command goes to follows from where it is in the
+    /// ring; a store anywhere else but to the start of that part does nothing.
+    pub fn ring_window(&mut self, number: u16, offset: usize) {
+        self.queues.ring_window(number, offset);
+    }
+
+    /// A store to a doorbell of a counter.
+    pub fn ring_counter(&mut self, number: u16, doorbell: CounterDoorbell, value: u64) {
+        self.signals.ring_counter(number, doorbell, value);
+    }
+
+    /// A store to the register word of an event queue.
+    pub fn ring_event_queue(&mut self, number: u16) {
+        self.signals.ring_events(number);
+    }
+
+    /// Polls all pages for doorbells, in an order that keeps the order of a thread's stores:
+    /// transmit queues, target queues, counters. What is polled later is at least as new.
+    pub fn poll(&mut self) {
+        // Rule 12.1: What a thread stored before a doorbell is seen by what the doorbell starts, as
+        // transmit queues are looked at first and executed last.
+        let rung = self.queues.take_doorbells();
+        // Rule 4.6: Counters change before commands run that were rung after them.
+        self.signals.poll_counters();
+        for (number, value) in rung {
+            self.ring_queue(number, value);
+        }
+        self.signals.poll_events();
+    }
+
+    /// Whether an event queue waits for a store to its register word that only
+    /// [`poll`](Self::poll) sees: it has events, and its interrupt is masked.
+    #[must_use]
+    pub fn awaits_registers(&self) -> bool {
+        self.signals.awaits_registers()
     }
 
     /// EQ_ALLOC.
     pub fn add_event_queue(&mut self, number: u16, queue: EventQueue) {
-        self.signals.events.put(number, Events::new(queue));
+        self.signals.add_events(number, queue);
     }
 
     /// EQ_FREE.
     pub fn remove_event_queue(&mut self, number: u16) {
-        self.signals.events.remove(number);
+        self.signals.remove_events(number);
     }
 
     /// EQ_RESIZE: an EQ_SWITCH event, then events go to the other buffer. The old one is not used
     /// any more after EQ_RESIZE_COMPLETE, which needs no call.
     pub fn resize_event_queue(&mut self, number: u16, buffer: EventBuffer) {
-        if let Some(events) = self.signals.events.get_mut(number) {
-            events.resize(buffer, &mut self.signals.effects);
-        }
+        self.signals.resize_events(number, buffer);
     }
 
     /// EQ_ADJUST_RESERVED_FC: sets the slots that are kept for flow control.
     pub fn set_reserved_slots(&mut self, number: u16, reserved: u32) {
-        if let Some(events) = self.signals.events.get_mut(number) {
-            events.config.reserved = reserved;
-        }
+        self.signals.set_reserved(number, reserved);
     }
 
     /// CT_ALLOC.
     pub fn add_counter(&mut self, number: u16, counter: Counter) {
         self.remove_counter(number);
-        self.signals.counters.put(number, Count::new(counter));
+        self.signals.add_counter(number, counter);
     }
 
     /// CT_WB_UPDATE.
     pub fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
-        if let Some(counter) = self.signals.counters.get_mut(number) {
-            counter.config.write_back = write_back;
-        }
+        self.signals.set_write_back(number, write_back);
     }
 
     /// CT_FREE: commands that wait for it never run.
     pub fn remove_counter(&mut self, number: u16) {
-        for triggered in self.signals.cancel(number) {
-            self.forget_triggered(&triggered);
-        }
-        self.signals.counters.remove(number);
+        let cancelled = self.signals.remove_counter(number);
+        self.forget(&cancelled);
     }
 
     /// PTE_ALLOC: disabled, with empty lists.
     pub fn add_portal(&mut self, number: u16, portal: Portal) {
-        self.remove_portal(number);
         self.portals.add(number, portal);
     }
 
     /// PTE_FREE: list entries and unexpected messages go without events.
     pub fn remove_portal(&mut self, number: u16) {
-        if let Some(portal) = self.portals.table.remove(number) {
-            self.pools.give(portal.config.pool, portal.entries());
-        }
+        self.portals.remove(number);
     }
 
     /// PTE_STATUS; `None` for no such PtlTE.
     #[must_use]
     pub fn portal_status(&self, number: u16) -> Option<PortalStatus> {
-        let portal = self.portals.table.get(number)?;
-        Some(PortalStatus {
-            les_allocated: self.pools.used(portal.config.pool),
-            ..portal.status()
-        })
+        self.portals.status(number)
+    }
+
+    /// All PtlTEs with their lists, by number.
+    #[must_use]
+    pub fn portals(&self) -> Vec<PortalSnapshot> {
+        self.portals.iter().map(PortalState::snapshot).collect()
     }
 
     /// PTE_TRANSITION_SM: without an event.
@@ -295,18 +308,7 @@ impl Engine {
         number: u16,
         drop_count: u32,
     ) -> Result<(), NoTransition> {
-        let portal = self.portals.table.get_mut(number);
-        let portal = portal.ok_or(NoTransition::NotDisabled)?;
-        match portal.state {
-            PtlteState::SOFTWARE_MANAGED => Ok(()),
-            PtlteState::DISABLED if portal.drops != drop_count => Err(NoTransition::Drops),
-            PtlteState::DISABLED => {
-                portal.state = PtlteState::SOFTWARE_MANAGED;
-                portal.drops = 0;
-                Ok(())
-            }
-            _ => Err(NoTransition::NotDisabled),
-        }
+        self.portals.transition_to_software(number, drop_count)
     }
 
     /// ATU_MAP and ATU_UPDATE_MD, under the number of the memory descriptor.
@@ -321,24 +323,40 @@ impl Engine {
 
     /// What the front end has to do, oldest first; do it without holding a lock on the engine.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.signals.effects)
+        self.signals.take_effects()
     }
 
     /// Whether the front end has something to do.
     #[must_use]
     pub fn has_effects(&self) -> bool {
-        !self.signals.effects.is_empty()
+        self.signals.has_effects()
     }
 
     /// Events that were written so far.
     #[must_use]
     pub fn events_written(&self) -> u64 {
-        self.signals.written.total()
+        self.signals.telemetry.events.total()
     }
-}
 
-impl Drop for Engine {
-    fn drop(&mut self) {
-        self.fabric.detach(self.settings.nid);
+    /// What happened so far.
+    #[must_use]
+    pub fn telemetry(&self) -> Telemetry {
+        let mut telemetry = self.signals.telemetry;
+        for (element, counts) in telemetry
+            .elements
+            .iter_mut()
+            .zip(self.portals.pools.counts())
+        {
+            element.entries = counts;
+        }
+        for (pool, used) in (0..).zip(&mut telemetry.triggered_in_use) {
+            *used = self.signals.triggers_in_use(pool);
+        }
+        telemetry
+    }
+
+    /// Sets the observer, or removes it.
+    pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.signals.set_observer(observer);
     }
 }

@@ -1,12 +1,51 @@
 //! Event queues: a ring of 64-byte blocks in memory of a client, one event in each.
 
-use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
+use std::sync::Arc;
 
 use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK, RESERVED_BLOCKS};
+use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
 
-use crate::staged::Staged;
-use crate::{Effect, EventBuffer, EventQueue, MemoryFault};
+use crate::packet::INLINE;
+use crate::translation::Segment;
+use crate::{ClientMemory, Effect, EventBuffer, EventFlags, EventQueue, MemoryFault};
 
+/// Bytes of a short message that wait for the event about it, so that one access stores both.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    segment: Segment,
+    bytes: [u8; INLINE],
+    len: usize,
+}
+
+impl Staged {
+    /// Bytes for the start of a segment.
+    pub(crate) fn new(segment: &Segment, from: &[u8]) -> Self {
+        let mut bytes = [0; INLINE];
+        bytes[..from.len()].copy_from_slice(from);
+        Self {
+            segment: segment.clone(),
+            bytes,
+            len: from.len(),
+        }
+    }
+
+    /// Whether they are for that memory.
+    fn is_for(&self, memory: &Arc<dyn ClientMemory>) -> bool {
+        Arc::ptr_eq(&self.segment.memory, memory)
+    }
+
+    /// Their address, and the bytes.
+    fn part(&self) -> (u64, &[u8]) {
+        (self.segment.va, &self.bytes[..self.len])
+    }
+
+    /// Stores them without an event.
+    pub(crate) fn write(&self) -> Result<(), MemoryFault> {
+        self.segment.memory()?.write(&[self.part()])
+    }
+}
+
+// Rule 3.2: An event has a block of 64 bytes for itself, which NULL events fill behind it.
 /// A block of NULL events of 16, 16 and 32 bytes: what of it is behind an event fills the block.
 const NULLS: [u8; 64] = {
     let mut block = [0; 64];
@@ -20,7 +59,7 @@ const NULLS: [u8; 64] = {
 /// An event queue and where it is.
 #[derive(Debug)]
 pub(crate) struct Events {
-    pub(crate) config: EventQueue,
+    config: EventQueue,
     blocks: u32,
     write: u32,
     /// The second buffer is written, or the fourth and so on.
@@ -54,6 +93,18 @@ impl Events {
         }
     }
 
+    pub(crate) fn is_owned_by(&self, rgid: u16) -> bool {
+        self.config.rgid == rgid
+    }
+
+    pub(crate) fn has(&self, flag: EventFlags) -> bool {
+        self.config.flags.contains(flag)
+    }
+
+    pub(crate) fn set_reserved(&mut self, reserved: u32) {
+        self.config.reserved = reserved;
+    }
+
     /// Checks whether the client has stored the register word.
     pub(crate) fn polled(&mut self, effects: &mut Vec<Effect>) {
         let state = self.config.page.state();
@@ -62,7 +113,7 @@ impl Events {
         }
     }
 
-    /// Whether somebody will be woken by a store of the register word.
+    /// Whether a store of the register word will wake the client.
     pub(crate) fn awaits_unmask(&self) -> bool {
         self.config.event_wait.is_some() && {
             let state = self.state();
@@ -71,10 +122,13 @@ impl Events {
     }
 
     fn state(&self) -> EqState {
+        // Rule 3.5: The register word counts as it is when it is looked at.
         EqState::decode(&self.config.page.state().to_le_bytes())
     }
 
     /// Blocks that can hold an event: all but the status and one that stays empty.
+    ///
+    /// The empty one tells a full ring from an empty one, as both pointers may be equal.
     fn capacity(&self) -> u32 {
         self.blocks.saturating_sub(RESERVED_BLOCKS)
     }
@@ -82,6 +136,8 @@ impl Events {
     /// Blocks that the client has not acknowledged.
     fn used(&self, state: EqState) -> u32 {
         let round = self.blocks.saturating_sub(FIRST_BLOCK).max(1);
+        // Rule 3.4: A block is written again after the client has acknowledged it; a read pointer
+        // of 0 stands for the first block.
         let read = if state.reading_buffer_b == self.buffer_b {
             state.rd_ptr.max(FIRST_BLOCK)
         } else {
@@ -96,6 +152,7 @@ impl Events {
 
     /// Whether there is room for a message whose PtlTE may not use the reserved blocks.
     pub(crate) fn has_room(&self) -> bool {
+        // Rule 3.9: Flow control leaves the reserved blocks free, and one more.
         self.free(self.state()) > self.config.reserved
     }
 
@@ -121,13 +178,19 @@ impl Events {
             return Ok(false);
         }
         self.store(event, staged, effects)?;
+        self.wake(state, effects);
+        self.check_thresholds(state, effects);
+        Ok(true)
+    }
+
+    fn wake(&self, state: EqState, effects: &mut Vec<Effect>) {
+        // Rule 3.12: An event wakes the client unless the interrupt is masked; when it is unmasked
+        // while there are events, that wakes too.
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {
             Effect::wake(effects, wait);
         }
-        self.check_thresholds(state, effects);
-        Ok(true)
     }
 
     /// Stores the whole block without the last word of the event, then that.
@@ -139,6 +202,7 @@ impl Events {
     ) -> Result<(), MemoryFault> {
         let va = self.config.buffer.va + u64::from(self.write) * BLOCK_BYTES;
         let (body, last) = event.split_at(event.len() - 8);
+        // Rule 3.3: The word that makes the event visible, with its code, is stored last.
         let mut block = NULLS;
         block[..body.len()].copy_from_slice(body);
         block[body.len()..event.len()].fill(0);
@@ -157,24 +221,24 @@ impl Events {
         if stored.is_err() {
             Effect::fault(effects, self.config.rgid, va);
         }
+        // Rule 3.6: Events lie in the ring in the order in which they happened.
         self.write += 1;
         if self.write >= self.blocks {
+            // Rule 3.1: Events start behind the status block, and the ring wraps to there.
             self.write = FIRST_BLOCK;
         }
         Ok(())
     }
 
     fn lose(&mut self, effects: &mut Vec<Effect>) {
+        // Rule 3.10: The engine never waits for room: an event for a full queue is lost, and the
+        // status says so once until the client acknowledges it.
         if self.dropping {
             return;
         }
         self.dropping = true;
         self.drop_sequence = !self.drop_sequence;
-        if !self
-            .config
-            .flags
-            .contains(crate::EventFlags::DROP_STATUS_DISABLE)
-        {
+        if !self.has(EventFlags::DROP_STATUS_DISABLE) {
             self.write_status(None, effects);
         }
     }
@@ -192,12 +256,9 @@ impl Events {
         self.note_acknowledged(state);
         self.switch(effects);
         self.check_thresholds(state, effects);
-        // Events that came while the interrupt was masked.
-        if let Some(wait) = self.config.event_wait
-            && !state.event_int_disable
-            && self.used(state) > 0
-        {
-            Effect::wake(effects, wait);
+        // Events may have come while the interrupt was masked.
+        if self.used(state) > 0 {
+            self.wake(state, effects);
         }
     }
 
@@ -214,6 +275,7 @@ impl Events {
         };
         let highest = (0..thresholds.count).find(is_reached);
         let reached = highest.map_or(0, |n| thresholds.count - n);
+        // Rule 3.8: The status block is written when the fill level crosses a threshold upwards.
         if reached > self.reached {
             self.write_status(highest, effects);
         }
@@ -278,13 +340,12 @@ impl Events {
             event_type: EventType::EQ_SWITCH,
             return_code: ReturnCode::OK,
         };
-        // Nothing waits for this event.
+        // Rule 3.11: After a resize, EQ_SWITCH is the last event of the old buffer as soon as there
+        // is room for it, and the new one starts at its first block, unread.
+        //
+        // No bytes of a message wait for this event, so that nothing can fail.
         let _ = self.store(&event.encode(), &mut None, effects);
-        if let Some(wait) = self.config.event_wait
-            && !state.event_int_disable
-        {
-            Effect::wake(effects, wait);
-        }
+        self.wake(state, effects);
         self.blocks = blocks(&buffer);
         self.config.buffer = buffer;
         self.write = FIRST_BLOCK;

@@ -1,30 +1,28 @@
-//! A request that has found its list entry: its data moves, then both sides are notified.
+//! A request that has found its list entry, and how its end is reported at the target.
 
 use cxi_hw::{
     DmaOp, EventSize, EventType, List, MatchId, ReturnCode, TargetFlags, TargetLong, TargetShort,
 };
 
-use crate::arrival::Return;
-use crate::packet::{Data, Reply, Request};
-use crate::portal::{self, Entry, Header};
-use crate::transfer::Transfer;
-use crate::translation::Access;
-use crate::{Engine, EntryPool, EventFlags, PortalOptions, atomic, request_header};
+use crate::packet::{Reply, ReplyTo, Request};
+use crate::portal::{Entry, Header, Nic, PortalState, Portals};
+use crate::signals::Signals;
+use crate::{EntryPool, EventFlags, PortalOptions, Settings};
 
-/// Lengths that a short event can hold.
+/// Lengths that a short event can hold: 20 bits.
 const SHORT_BYTES: u32 = 1 << 20;
 
 /// A request, the entry that it matched and what of that it uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Landing {
-    pub(crate) back: Return,
+    pub(crate) back: ReplyTo,
     pub(crate) request: Request,
     pub(crate) number: u16,
     pub(crate) generation: u64,
     pub(crate) rgid: u16,
     pub(crate) pool: EntryPool,
     pub(crate) list: List,
-    /// The offset, as it was before.
+    /// With the offset behind the message.
     pub(crate) entry: Entry,
     /// Where the entry is used.
     pub(crate) iova: u64,
@@ -33,18 +31,11 @@ pub(crate) struct Landing {
     /// Bytes of packet headers before them.
     pub(crate) header: u32,
     /// Bytes that there was room for.
-    pub(crate) room: u32,
+    pub(crate) room: u64,
     pub(crate) auto_unlinked: bool,
 }
 
 impl Landing {
-    /// Whether the entry wants an event at the end, by success or failure.
-    pub(crate) fn reports(&self, success: bool) -> bool {
-        let mut quiet = TargetFlags::EVENT_COMM_DISABLE;
-        quiet.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
-        !self.entry.flags.intersects(quiet)
-    }
-
     fn event_type(&self) -> EventType {
         match self.request.op {
             DmaOp::GET => EventType::GET,
@@ -55,12 +46,25 @@ impl Landing {
     }
 
     /// Whether a list entry was taken for the header of the message.
-    fn keeps_header(&self) -> bool {
+    pub(crate) fn keeps_header(&self) -> bool {
         keeps_header(self.list, &self.entry)
     }
 
-    fn is_rendezvous(&self) -> bool {
-        self.request.op == DmaOp::RENDEZVOUS_PUT
+    /// Whether the rest of a rendezvous put is to be got now: its buffer is known.
+    fn has_rest(&self) -> bool {
+        self.request.is_rendezvous() && self.list == List::PRIORITY
+    }
+
+    /// The answer if the data has moved.
+    pub(crate) fn reply(&self, fetched: [u8; 16]) -> Reply {
+        Reply {
+            code: ReturnCode::OK,
+            mlength: self.mlength,
+            list: self.list,
+            rendezvous: self.request.is_rendezvous(),
+            target_error: false,
+            fetched,
+        }
     }
 }
 
@@ -72,8 +76,10 @@ pub(crate) fn keeps_header(list: List, entry: &Entry) -> bool {
 
 /// What an event says about a request.
 pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
-    let rendezvous = request.op == DmaOp::RENDEZVOUS_PUT;
+    let rendezvous = request.is_rendezvous();
     let atomic = request.atomic.unwrap_or_default();
+    // Rule 9.5: A long event has all of the request; its remote offset is the initiator's even if
+    // the entry is managed locally, as programs send numbers in it.
     TargetLong {
         header_data: request.header_data,
         initiator: request.initiator,
@@ -90,209 +96,108 @@ pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
     }
 }
 
-impl Engine {
-    /// Moves the data of a request, in several steps if there is much of it.
-    pub(crate) fn move_data(&mut self, landing: Landing, data: Data) {
-        let moved = match landing.request.op {
-            DmaOp::ATOMIC | DmaOp::FETCHING_ATOMIC => {
-                let done = self.apply_atomic(&landing);
-                let fetched = done.unwrap_or_default();
-                return self.land(&landing, done.map(drop), fetched);
-            }
-            DmaOp::GET => self.copy_out(&landing, data),
-            _ => self.copy_in(&landing, data),
-        };
-        if let Some(moved) = moved {
-            self.land(&landing, moved, [0; 16]);
-        }
-    }
-
-    fn apply_atomic(&self, landing: &Landing) -> Result<[u8; 16], ReturnCode> {
-        let Some(atomic) = &landing.request.atomic else {
-            return Err(ReturnCode::AMO_INVAL_OP_ERROR);
-        };
-        let context = (landing.rgid, landing.entry.lac);
-        let len = landing.mlength;
-        let at = self
-            .translation
-            .translate(context, landing.iova, len.into(), Access::Both)?;
-        let segment = at.single().ok_or(ReturnCode::NO_TRANSLATION)?;
-        let mut fetched = [0; 16];
-        let mut change = |value: &mut [u8]| {
-            let old = &mut fetched[..value.len()];
-            old.copy_from_slice(value);
-            atomic::apply(atomic, value);
-        };
-        let len = len as usize;
-        let updated = segment.memory.update(segment.va, len, &mut change);
-        updated.map_err(|_| ReturnCode::NO_TRANSLATION)?;
-        Ok(fetched)
-    }
-
-    /// Copies the data of a put; `None` if there is more to do.
-    fn copy_in(&mut self, landing: &Landing, data: Data) -> Option<Result<(), ReturnCode>> {
-        let context = (landing.rgid, landing.entry.lac);
-        let whole = u64::from(landing.header) + u64::from(landing.mlength);
-        let to = match self
-            .translation
-            .translate(context, landing.iova, whole, Access::Write)
-        {
-            Ok(to) => to,
-            Err(code) => return Some(Err(code)),
-        };
-        let gone = |_| ReturnCode::NO_TRANSLATION;
-        if landing.header > 0 {
-            let header = request_header::encode(&landing.request, landing.back.to, &self.settings);
-            let header = &header[..landing.header as usize];
-            if let Err(code) = to.write(0, header).map_err(gone) {
-                return Some(Err(code));
-            }
-        }
-        match data {
-            Data::Inline(bytes, len) => {
-                let bytes = &bytes[..len.min(landing.mlength as usize)];
-                match to.single() {
-                    Some(segment) if landing.header == 0 && !landing.keeps_header() => {
-                        self.signals.stage(segment, bytes);
-                        Some(Ok(()))
-                    }
-                    _ => Some(to.write(landing.header.into(), bytes).map_err(gone)),
-                }
-            }
-            Data::Memory(from) if landing.mlength > 0 => {
-                self.start_transfer(Transfer::put(*landing, from))
-            }
-            _ => Some(Ok(())),
-        }
-    }
-
-    /// Copies the data of a get; `None` if there is more to do.
-    fn copy_out(&mut self, landing: &Landing, data: Data) -> Option<Result<(), ReturnCode>> {
-        let context = (landing.rgid, landing.entry.lac);
-        let len = landing.mlength.into();
-        if let Err(code) = self
-            .translation
-            .translate(context, landing.iova, len, Access::Read)
-        {
-            return Some(Err(code));
-        }
-        match data {
-            Data::Memory(to) if len > 0 => self.start_transfer(Transfer::get(*landing, to)),
-            _ => Some(Ok(())),
-        }
-    }
-
-    /// Reports a request whose data has moved, or is stored with its event, and answers it.
-    pub(crate) fn land(
-        &mut self,
-        landing: &Landing,
-        moved: Result<(), ReturnCode>,
-        fetched: [u8; 16],
-    ) {
-        let code = moved.err().unwrap_or(ReturnCode::OK);
-        let moved = match self.signal(landing, code) {
-            Ok(()) => moved,
-            Err(code) => self.signal(landing, code).and(Err(code)),
-        };
-        let reply = match moved {
-            Err(code) => {
-                self.telemetry.refusals.add(code.0);
-                Reply::refusal(code)
-            }
-            Ok(()) => Reply {
-                code,
-                mlength: landing.mlength,
-                list: landing.list,
-                rendezvous: landing.is_rendezvous(),
-                target_error: false,
-                fetched,
-            },
-        };
-        let route = (landing.back.to, self.settings.nid);
-        self.observe(route, &landing.request, &reply);
-        self.reply(landing.back, reply);
-        let requested = landing.list == List::PRIORITY;
-        if moved.is_ok() && landing.is_rendezvous() && requested && self.is_current(landing) {
-            self.start_rendezvous(landing);
-        }
-    }
-
-    /// Whether the PtlTE is the one that the request came to.
-    fn is_current(&self, landing: &Landing) -> bool {
-        let portal = self.portals.table.get(landing.number);
-        portal.is_some_and(|portal| portal.generation == landing.generation)
-    }
-
-    /// Adds an unexpected message to the list.
-    fn keep_header(&mut self, landing: &Landing) {
-        let Some(portal) = self.portals.table.get_mut(landing.number) else {
-            return;
-        };
-        let header = Header {
-            request: landing.request,
-            from: landing.back.to,
-            start: landing.iova,
-            mlength: landing.mlength,
-        };
-        let key = (landing.request.match_bits, landing.request.initiator);
-        portal.unexpected.tidy();
-        portal.unexpected.push(key, header);
-    }
-
+impl Portals {
     /// Reports how a request has ended: an event, then a counter. Without memory for bytes that are
     /// stored with the event, neither.
-    fn signal(&mut self, landing: &Landing, code: ReturnCode) -> Result<(), ReturnCode> {
+    pub(crate) fn report(
+        &mut self,
+        landing: &Landing,
+        code: ReturnCode,
+        settings: &Settings,
+        signals: &mut Signals,
+    ) -> Result<(), ReturnCode> {
+        let current = (landing.number, landing.generation);
+        if let Some((portal, mut nic)) = self.open_current(current, settings, signals) {
+            return portal.report(landing, code, &mut nic);
+        }
+        // The PtlTE has gone while the data moved: its entries are back already, except the one that
+        // was taken for the header.
+        if landing.keeps_header() {
+            self.pools.give(landing.pool, 1);
+        }
+        Ok(signals.flush()?)
+    }
+
+    /// Goes on with a rendezvous put whose first bytes have come.
+    pub(crate) fn follow_up(
+        &mut self,
+        landing: &Landing,
+        settings: &Settings,
+        signals: &mut Signals,
+    ) {
+        let current = (landing.number, landing.generation);
+        if landing.has_rest()
+            && let Some((portal, mut nic)) = self.open_current(current, settings, signals)
+        {
+            portal.start_rendezvous(landing, &mut nic);
+        }
+    }
+}
+
+impl PortalState {
+    fn report(
+        &mut self,
+        landing: &Landing,
+        code: ReturnCode,
+        nic: &mut Nic<'_>,
+    ) -> Result<(), ReturnCode> {
         let success = code == ReturnCode::OK;
         let entry = &landing.entry;
-        let current = self.is_current(landing);
         if landing.keeps_header() {
-            if current && success {
+            if success {
                 self.keep_header(landing);
             } else {
-                self.pools.give(landing.pool, 1);
+                nic.pools.give(landing.pool, 1);
             }
         }
-        let portal = self.portals.table.get(landing.number);
-        let told = landing.request.multicast.is_some()
-            || portal.is_some_and(|it| it.has(PortalOptions::EN_RESTRICTED_UNICAST_LM));
-        let quiet = landing.request.is_restricted() && !(entry.managed() && told);
-        let nobody = !current || (quiet && success);
-        if !nobody && landing.reports(success) {
-            self.post_target(landing, landing.event_type(), code);
+        // Rule 8.9: A restricted put that succeeds neither reports nor counts at the target, unless
+        // the entry is managed locally and the PtlTE asks for it, or it is a reduction.
+        let reports_to_target = landing.request.multicast.is_some()
+            || self.has(PortalOptions::EN_RESTRICTED_UNICAST_LM);
+        let suppress =
+            success && landing.request.is_restricted() && !(entry.managed() && reports_to_target);
+        if !suppress && entry.reports(success) {
+            self.post_target(landing, landing.event_type(), code, nic.signals);
         }
-        let stored = self.signals.flush();
-        stored.map_err(|_| ReturnCode::NO_TRANSLATION)?;
-        if nobody {
+        nic.signals.flush()?;
+        if suppress {
             return Ok(());
         }
         // A rendezvous counts when the rest has come.
-        let rest = landing.is_rendezvous() && landing.list == List::PRIORITY;
         if !success {
-            self.count_failure(entry);
-        } else if !rest && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
-            self.count_success(entry, landing.mlength);
+            entry.count_failure(nic.signals);
+        } else if !landing.has_rest() && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
+            entry.count_success(landing.mlength, nic.signals);
         }
         Ok(())
     }
 
-    pub(crate) fn count_success(&mut self, entry: &Entry, bytes: u32) {
-        let by_bytes = entry.flags.contains(TargetFlags::EVENT_CT_BYTES);
-        let amount = if by_bytes { bytes.into() } else { 1 };
-        self.signals.count(entry.ct, amount, 0);
-    }
-
-    pub(crate) fn count_failure(&mut self, entry: &Entry) {
-        if entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
-            self.signals.count(entry.ct, 0, 1);
-        }
+    /// Adds an unexpected message to the list.
+    fn keep_header(&mut self, landing: &Landing) {
+        // Rule 8.3: A message on the overflow list leaves its header, however short it is, unless the
+        // entry disables that.
+        let header = Header {
+            request: landing.request,
+            from: landing.back.nid,
+            // Rule 8.7: The address is in the PUT event and again in PUT_OVERFLOW, so that a program
+            // can join the two.
+            start: landing.iova,
+            mlength: landing.mlength,
+        };
+        let key = (landing.request.match_bits, landing.request.initiator);
+        self.unexpected.tidy();
+        self.unexpected.push(key, header);
     }
 
     /// Writes an event about a request, short if that says enough.
-    pub(crate) fn post_target(&mut self, landing: &Landing, kind: EventType, code: ReturnCode) {
-        let Some(portal) = self.portals.table.get(landing.number) else {
-            return;
-        };
-        let eq = portal.config.eq;
+    pub(crate) fn post_target(
+        &self,
+        landing: &Landing,
+        kind: EventType,
+        code: ReturnCode,
+        signals: &mut Signals,
+    ) {
+        let eq = self.config.eq;
         let request = &landing.request;
         let moved = if code == ReturnCode::OK {
             landing.mlength
@@ -300,12 +205,12 @@ impl Engine {
             0
         };
         let mlength = moved + landing.header;
-        let events = self.signals.events.get(eq);
-        let long = events.is_some_and(|it| it.config.flags.contains(EventFlags::TARGET_LONG))
-            || portal.has(PortalOptions::USE_LONG_EVENT)
+        let long = signals.has_flag(eq, EventFlags::TARGET_LONG)
+            || self.has(PortalOptions::USE_LONG_EVENT)
             || landing.list != List::PRIORITY
-            || landing.is_rendezvous()
+            || request.is_rendezvous()
             || kind == EventType::MATCH
+            // Rule 9.8: An event is long if a short one cannot hold the length.
             || mlength >= SHORT_BYTES;
         if long {
             let event = TargetLong {
@@ -314,14 +219,14 @@ impl Engine {
                 mlength,
                 start: landing.iova,
                 return_code: code,
-                ..portal::event(kind, landing.number, landing.list)
+                ..self.event(kind, landing.list)
             };
-            self.signals.post(eq, &describe(request, event).encode());
+            self.post(&describe(request, event), signals);
         } else {
             let event = TargetShort {
                 header_data: request.header_data,
                 initiator: MatchId(request.initiator.0),
-                ptlte_index: landing.number,
+                ptlte_index: self.number,
                 event_size: EventSize::BYTES_32,
                 event_type: kind,
                 ptl_list: landing.list,
@@ -332,7 +237,7 @@ impl Engine {
                 length: mlength,
                 return_code: code,
             };
-            self.signals.post(eq, &event.encode());
+            signals.post(eq, &event.encode());
         }
     }
 }

@@ -4,7 +4,6 @@ use std::fmt;
 
 use cxi_hw::{DmaOp, List, ReturnCode};
 
-use crate::Engine;
 use crate::packet::{Reply, Request};
 
 /// Watches an engine.
@@ -42,19 +41,15 @@ pub struct ObservedOperation {
     pub code: ReturnCode,
 }
 
-impl Engine {
-    /// Sets the observer, or removes it.
-    pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.signals.observer = observer;
-    }
-
-    /// Reports the end of an operation to the observer.
-    pub(crate) fn observe(&mut self, (from, to): (u32, u32), request: &Request, reply: &Reply) {
-        let Some(observer) = &mut self.signals.observer else {
-            return;
-        };
-        let pid = request.initiator.pid(self.settings.pid_bits);
-        observer.operation(&ObservedOperation {
+impl ObservedOperation {
+    pub(crate) fn new(
+        (from, to): (u32, u32),
+        request: &Request,
+        reply: &Reply,
+        pid_bits: u32,
+    ) -> Self {
+        let pid = request.initiator.pid(pid_bits);
+        Self {
             op: request.op,
             // A PID has fewer bits.
             from: (from, u16::try_from(pid).unwrap_or(u16::MAX)),
@@ -65,6 +60,6 @@ impl Engine {
             moved: reply.mlength,
             list: reply.list,
             code: reply.code,
-        });
+        }
     }
 }

@@ -14,10 +14,21 @@ pub(crate) struct Packet {
     pub(crate) from: u32,
     pub(crate) to: u32,
     /// Which NIC the initiator is of all that had its address.
-    pub(crate) life: u32,
+    pub(crate) incarnation: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
     pub(crate) body: Body,
+}
+
+/// Where the answer to a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReplyTo {
+    pub(crate) nid: u32,
+    pub(crate) incarnation: u32,
+    pub(crate) slot: u32,
+    pub(crate) sequence: u32,
+    /// Whether the initiator waits for it.
+    pub(crate) awaited: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +88,7 @@ pub(crate) struct Request {
 pub(crate) struct Multicast {
     pub(crate) id: u32,
     pub(crate) reduction: u8,
-    /// Portal index, beside the id.
+    /// Portal index, next to the id.
     pub(crate) index: u8,
 }
 
@@ -95,6 +106,25 @@ impl Multicast {
 }
 
 impl Request {
+    pub(crate) fn is_rendezvous(&self) -> bool {
+        self.op == DmaOp::RENDEZVOUS_PUT
+    }
+
+    /// Whether the remote offset is one at the source, for the get of a rendezvous.
+    pub(crate) fn is_offset_of_source(&self) -> bool {
+        self.is_rendezvous() && self.flags.contains(DmaFlags::USE_OFFSET_FOR_GET)
+    }
+
+    /// Bytes that come with the request, or that it fetches.
+    pub(crate) fn carried(&self) -> u32 {
+        // Rule 10.1: A rendezvous put carries no more than its eager length.
+        if self.is_rendezvous() {
+            self.eager
+        } else {
+            self.length
+        }
+    }
+
     /// Unordered, and without match bits.
     pub(crate) fn is_restricted(&self) -> bool {
         self.flags.contains(DmaFlags::RESTRICTED)

@@ -13,13 +13,13 @@ struct Pool {
 
 /// Pools of one store of entries: a part of them is reserved, the rest is shared.
 #[derive(Debug)]
-struct Store {
+pub(crate) struct Store {
     total: u16,
     pools: BTreeMap<u8, Pool>,
 }
 
 impl Store {
-    fn new(total: u16) -> Self {
+    pub(crate) fn new(total: u16) -> Self {
         Self {
             total,
             pools: BTreeMap::new(),
@@ -34,7 +34,11 @@ impl Store {
         self.pools.entry(pool).or_insert(Pool { limits, used: 0 })
     }
 
-    fn used(&self, pool: u8) -> u16 {
+    pub(crate) fn limit(&mut self, pool: u8, limits: PoolLimits) {
+        self.pool(pool).limits = limits;
+    }
+
+    pub(crate) fn used(&self, pool: u8) -> u16 {
         self.pools.get(&pool).map_or(0, |pool| pool.used)
     }
 
@@ -52,7 +56,8 @@ impl Store {
         counts
     }
 
-    fn take(&mut self, number: u8) -> bool {
+    /// Takes an entry: of the pool's reserve first, else one that is reserved for no pool.
+    pub(crate) fn take(&mut self, number: u8) -> bool {
         let pool = *self.pool(number);
         let counts = self.counts();
         let of_reserve = pool.used < pool.limits.reserved;
@@ -64,41 +69,35 @@ impl Store {
         granted
     }
 
-    fn give(&mut self, number: u8, count: u16) {
+    pub(crate) fn give(&mut self, number: u8, count: u16) {
         let pool = self.pool(number);
         pool.used = pool.used.saturating_sub(count);
     }
 }
 
-/// All pools of a NIC.
+/// The pools of list entries: 16 on each processing element.
 #[derive(Debug)]
-pub(crate) struct Pools {
-    elements: [Store; 4],
-    triggered: Store,
-}
+pub(crate) struct Pools([Store; 4]);
 
 impl Pools {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self {
-            elements: std::array::from_fn(|_| Store::new(settings.list_entries)),
-            triggered: Store::new(settings.triggered_entries),
-        }
+        Self(std::array::from_fn(|_| Store::new(settings.list_entries)))
     }
 
     fn element(&mut self, pool: EntryPool) -> &mut Store {
-        &mut self.elements[usize::from(pool.element) % 4]
+        &mut self.0[usize::from(pool.element) % 4]
     }
 
     pub(crate) fn limit(&mut self, pool: EntryPool, limits: PoolLimits) {
-        self.element(pool).pool(pool.pool).limits = limits;
+        self.element(pool).limit(pool.pool, limits);
     }
 
-    pub(crate) fn entries(&self, element: usize) -> EntryCounts {
-        self.elements[element % 4].counts()
+    pub(crate) fn counts(&self) -> impl Iterator<Item = EntryCounts> {
+        self.0.iter().map(Store::counts)
     }
 
     pub(crate) fn used(&self, pool: EntryPool) -> u16 {
-        self.elements[usize::from(pool.element) % 4].used(pool.pool)
+        self.0[usize::from(pool.element) % 4].used(pool.pool)
     }
 
     /// Entries that the pool may have.
@@ -112,21 +111,5 @@ impl Pools {
 
     pub(crate) fn give(&mut self, pool: EntryPool, count: u16) {
         self.element(pool).give(pool.pool, count);
-    }
-
-    pub(crate) fn limit_triggered(&mut self, pool: u8, limits: PoolLimits) {
-        self.triggered.pool(pool).limits = limits;
-    }
-
-    pub(crate) fn used_triggered(&self, pool: u8) -> u16 {
-        self.triggered.used(pool)
-    }
-
-    pub(crate) fn take_triggered(&mut self, pool: u8) -> bool {
-        self.triggered.take(pool)
-    }
-
-    pub(crate) fn give_triggered(&mut self, pool: u8) {
-        self.triggered.give(pool, 1);
     }
 }

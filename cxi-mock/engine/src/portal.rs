@@ -1,15 +1,20 @@
 //! Portal table entries (PtlTEs): their state and their lists.
 
+use std::collections::VecDeque;
+
 use cxi_hw::{
     DmaOp, EventSize, EventType, List, MatchId, PtlteState, ReturnCode, StateChange, StateReason,
     TargetCommand, TargetFlags, TargetLong,
 };
 
-use crate::index::{Label, Labelled};
+use crate::directory::Directory;
+use crate::link::Operation;
 use crate::packet::Request;
-use crate::sequence::Sequence;
+use crate::pools::Pools;
+use crate::sequence::{Label, Labelled, Sequence};
+use crate::signals::Signals;
 use crate::table::Table;
-use crate::{Engine, Portal, PortalOptions, PortalStatus};
+use crate::{NoTransition, Portal, PortalOptions, PortalStatus, Settings};
 
 /// What is compared with each entry of a list when a message comes.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +32,8 @@ impl Key {
         let id_bits = u32::MAX >> pid_bits;
         let nid_bits = (1 << cxi_hw::NID_BITS) - 1;
         let id = command.match_id;
+        // Rule 5.2: In the match id of an entry, a PID of all ones is any PID, and a rank or, unless
+        // ranks are used, a NIC address of all ones is any of them.
         let mut id_mask = u32::MAX;
         if id.0 | id_bits == u32::MAX {
             id_mask &= id_bits;
@@ -47,6 +54,8 @@ impl Key {
 
     /// Whether a message fits, by its match bits and who sends it.
     pub(crate) fn matches(&self, match_bits: u64, initiator: MatchId) -> bool {
+        // Rule 8.2: An entry matches if the bits that it does not ignore are equal, and so is the
+        // initiator but for wildcards; without matching, neither counts.
         (self.match_bits ^ match_bits) & !self.ignore_bits == 0
             && (self.id ^ initiator.0) & self.id_mask == 0
     }
@@ -68,6 +77,8 @@ impl Key {
 
     /// Whether the entry accepts that operation.
     pub(crate) fn allows(&self, op: DmaOp) -> bool {
+        // Rule 7.12: Gets need OP_GET, puts and atomics OP_PUT, fetching atomics both; an entry
+        // without the permission does not match.
         self.flags.contains(match op {
             DmaOp::GET => TargetFlags::OP_GET,
             DmaOp::FETCHING_ATOMIC => TargetFlags::OP_GET.union(TargetFlags::OP_PUT),
@@ -130,12 +141,15 @@ impl Entry {
 
     /// Whether bytes fit, as far as that decides about a match.
     pub(crate) fn fits(&self, remote_offset: u64, len: u64) -> bool {
+        // Rule 7.9: An entry that does not truncate does not match what does not fit.
         !self.flags.contains(TargetFlags::NO_TRUNCATE) || len <= self.room(remote_offset)
     }
 
     /// Takes bytes of an entry that is managed locally. Says whether it is used up.
     pub(crate) fn consume(&mut self, len: u64) -> bool {
         if self.managed() {
+            // Rule 7.7: A locally managed entry has an offset of its own, which moves by what a
+            // message uses; for a rendezvous put on the priority list that is all of it.
             self.offset += len;
             if self.length.saturating_sub(self.offset) < self.min_free.into() {
                 return true;
@@ -146,6 +160,39 @@ impl Entry {
 
     pub(crate) fn used_once(&self) -> bool {
         self.flags.contains(TargetFlags::USE_ONCE)
+    }
+
+    /// Where a message goes: at the entry's own offset if it is managed locally.
+    pub(crate) fn address(&self, remote_offset: u64) -> u64 {
+        let offset = if self.managed() {
+            self.offset
+        } else {
+            remote_offset
+        };
+        // Rule 7.8: An access is at the start and an offset, and an entry may be all of memory: its
+        // length has 56 bits, which nothing is added to.
+        self.start.wrapping_add(offset)
+    }
+
+    /// Whether an event is wanted, by success or failure.
+    pub(crate) fn reports(&self, success: bool) -> bool {
+        // Rule 9.6: An entry may have no communication events, or those of failures alone.
+        let mut suppress = TargetFlags::EVENT_COMM_DISABLE;
+        suppress.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
+        !self.flags.intersects(suppress)
+    }
+
+    pub(crate) fn count_success(&self, bytes: u32, signals: &mut Signals) {
+        // Rule 9.4: An entry counts its successes, one or the bytes each, and its failures.
+        let by_bytes = self.flags.contains(TargetFlags::EVENT_CT_BYTES);
+        let amount = if by_bytes { bytes.into() } else { 1 };
+        signals.count(self.ct, amount, 0);
+    }
+
+    pub(crate) fn count_failure(&self, signals: &mut Signals) {
+        if self.flags.contains(TargetFlags::EVENT_CT_COMM) {
+            signals.count(self.ct, 0, 1);
+        }
     }
 }
 
@@ -163,7 +210,9 @@ pub(crate) struct Header {
 impl Header {
     /// What PTE_STATUS says about it.
     fn place(&self) -> u64 {
-        if self.request.op == DmaOp::RENDEZVOUS_PUT {
+        // Rule 10.8: The status has the source's offset of a rendezvous put, so that software can get
+        // a message whose header it has deleted.
+        if self.request.is_rendezvous() {
             self.request.remote_offset
         } else {
             self.start
@@ -188,7 +237,9 @@ impl Labelled for HeaderKey {
 /// A PtlTE.
 #[derive(Debug)]
 pub(crate) struct PortalState {
+    pub(crate) number: u16,
     pub(crate) config: Portal,
+    /// Which PtlTE of its number it is.
     pub(crate) generation: u64,
     pub(crate) state: PtlteState,
     /// Messages dropped since the state was set.
@@ -200,10 +251,44 @@ pub(crate) struct PortalState {
     pub(crate) closed: [bool; 3],
 }
 
+/// The get of the rest of a rendezvous put, to be sent.
+#[derive(Debug)]
+pub(crate) struct RendezvousGet {
+    pub(crate) to: u32,
+    pub(crate) operation: Operation,
+    pub(crate) request: Request,
+    /// Where the bytes go.
+    pub(crate) lac: u8,
+    pub(crate) iova: u64,
+}
+
+/// What PtlTEs use of their NIC.
+pub(crate) struct Nic<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) signals: &'a mut Signals,
+    pub(crate) pools: &'a mut Pools,
+    pub(crate) gets: &'a mut VecDeque<RendezvousGet>,
+}
+
 impl PortalState {
+    fn new(number: u16, config: Portal, generation: u64) -> Self {
+        Self {
+            number,
+            config,
+            generation,
+            // Rule 1.3: A PtlTE starts disabled, with empty lists.
+            state: PtlteState::DISABLED,
+            drops: 0,
+            lists: Default::default(),
+            unexpected: Sequence::default(),
+            closed: [false; 3],
+        }
+    }
+
     /// List entries that it has from its pool.
-    pub(crate) fn entries(&self) -> u16 {
+    fn entries(&self) -> u16 {
         let lists: usize = self.lists.iter().map(Sequence::len).sum();
+        // A processing element has no more than 65,535.
         u16::try_from(lists + self.unexpected.len()).unwrap_or(u16::MAX)
     }
 
@@ -211,105 +296,187 @@ impl PortalState {
         self.config.options.contains(option)
     }
 
-    pub(crate) fn status(&self) -> PortalStatus {
-        PortalStatus {
-            state: self.state.0,
-            drop_count: self.drops,
-            les_allocated: 0,
-            unexpected: self.unexpected.values().map(Header::place).collect(),
+    pub(crate) fn list(&mut self, list: List) -> &mut Sequence<Key, Entry> {
+        &mut self.lists[usize::from(list.0)]
+    }
+
+    /// A 64-byte event about it.
+    pub(crate) fn event(&self, event_type: EventType, list: List) -> TargetLong {
+        TargetLong {
+            ptlte_index: self.number,
+            event_size: EventSize::BYTES_64,
+            event_type,
+            ptl_list: list,
+            return_code: ReturnCode::OK,
+            // Rule 7.13: An event without an entry has buffer 0.
+            ..TargetLong::default()
         }
     }
-}
 
-/// All PtlTEs.
-#[derive(Debug, Default)]
-pub(crate) struct Portals {
-    pub(crate) table: Table<PortalState>,
-    generations: u64,
-}
-
-impl Portals {
-    pub(crate) fn add(&mut self, number: u16, config: Portal) {
-        self.generations += 1;
-        let portal = PortalState {
-            config,
-            generation: self.generations,
-            state: PtlteState::DISABLED,
-            drops: 0,
-            lists: Default::default(),
-            unexpected: Sequence::default(),
-            closed: [false; 3],
-        };
-        self.table.put(number, portal);
+    pub(crate) fn post(&self, event: &TargetLong, signals: &mut Signals) {
+        signals.post(self.config.eq, &event.encode());
     }
-}
 
-/// A 64-byte event about a PtlTE.
-pub(crate) fn event(event_type: EventType, number: u16, list: List) -> TargetLong {
-    TargetLong {
-        ptlte_index: number,
-        event_size: EventSize::BYTES_64,
-        event_type,
-        ptl_list: list,
-        return_code: ReturnCode::OK,
-        ..TargetLong::default()
-    }
-}
-
-impl Engine {
     /// Changes the state because of a message, and reports it.
-    pub(crate) fn change_state(&mut self, number: u16, state: PtlteState, reason: StateReason) {
-        let Some(portal) = self.portals.table.get_mut(number) else {
-            return;
-        };
-        self.telemetry.state_changes.add(reason.0);
-        portal.state = state;
-        portal.drops = u32::from(state == PtlteState::DISABLED && self.settings.counts_first_drop);
+    pub(crate) fn change_state(
+        &mut self,
+        state: PtlteState,
+        reason: StateReason,
+        nic: &mut Nic<'_>,
+    ) {
+        nic.signals.telemetry.state_changes.add(reason.0);
+        self.state = state;
+        // Rule 6.4: The message that makes the NIC disable a PtlTE is a drop from Cassini 2 on.
+        let counts = state == PtlteState::DISABLED && nic.settings.counts_first_drop;
+        self.drops = counts.into();
+        // Rule 6.2: A change by the NIC is reported with its reason.
         let change = StateChange {
             state,
             reason,
             by_nic: true,
         };
-        self.post_state_change(number, change, 0, ReturnCode::OK);
+        self.post_state_change(change, 0, ReturnCode::OK, nic.signals);
     }
 
     pub(crate) fn post_state_change(
-        &mut self,
-        number: u16,
+        &self,
         change: StateChange,
         start: u64,
         return_code: ReturnCode,
+        signals: &mut Signals,
     ) {
-        let Some(portal) = self.portals.table.get(number) else {
-            return;
-        };
         let event = TargetLong {
             initiator: MatchId(change.encode()),
             start,
             return_code,
-            ..event(EventType::STATE_CHANGE, number, List::PRIORITY)
+            ..self.event(EventType::STATE_CHANGE, List::PRIORITY)
         };
-        self.signals.post(portal.config.eq, &event.encode());
+        self.post(&event, signals);
     }
 
-    /// UNLINK of an entry that was used up, unless the entry disables that event.
-    pub(crate) fn post_auto_unlink(&mut self, number: u16, list: List, entry: &Entry) {
-        if !entry.flags.contains(TargetFlags::EVENT_UNLINK_DISABLE) {
-            self.post_unlink(number, list, entry, true);
-        }
-    }
-
-    pub(crate) fn post_unlink(&mut self, number: u16, list: List, entry: &Entry, auto: bool) {
-        let Some(portal) = self.portals.table.get(number) else {
-            return;
-        };
+    pub(crate) fn post_unlink(&self, list: List, entry: &Entry, auto: bool, signals: &mut Signals) {
         let event = TargetLong {
             auto_unlinked: auto,
             buffer_id: entry.buffer_id,
             remote_offset: entry.offset,
             start: entry.start.wrapping_add(entry.offset),
-            ..event(EventType::UNLINK, number, list)
+            ..self.event(EventType::UNLINK, list)
         };
-        self.signals.post(portal.config.eq, &event.encode());
+        self.post(&event, signals);
+    }
+
+    /// PTE_TRANSITION_SM.
+    fn transition_to_software(&mut self, drop_count: u32) -> Result<(), NoTransition> {
+        // Rule 6.5: The kernel hands a disabled PtlTE over to software if it knows all drops; no
+        // event says so, and nothing happens if software has it already.
+        match self.state {
+            PtlteState::SOFTWARE_MANAGED => Ok(()),
+            PtlteState::DISABLED if self.drops != drop_count => Err(NoTransition::Drops),
+            PtlteState::DISABLED => {
+                self.state = PtlteState::SOFTWARE_MANAGED;
+                self.drops = 0;
+                Ok(())
+            }
+            _ => Err(NoTransition::NotDisabled),
+        }
+    }
+}
+
+/// All PtlTEs, the way in to them, and the entries that their lists take.
+#[derive(Debug)]
+pub(crate) struct Portals {
+    pub(crate) directory: Directory,
+    pub(crate) pools: Pools,
+    table: Table<PortalState>,
+    generations: u64,
+    /// Gets that rendezvous puts have led to, oldest first.
+    gets: VecDeque<RendezvousGet>,
+}
+
+impl Portals {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            directory: Directory::default(),
+            pools: Pools::new(settings),
+            table: Table::default(),
+            generations: 0,
+            gets: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, number: u16, config: Portal) {
+        self.remove(number);
+        self.generations += 1;
+        let portal = PortalState::new(number, config, self.generations);
+        self.table.put(number, portal);
+    }
+
+    pub(crate) fn remove(&mut self, number: u16) {
+        // Rule 1.5: A PtlTE that is freed drops list entries and unexpected messages without events.
+        if let Some(portal) = self.table.remove(number) {
+            self.pools.give(portal.config.pool, portal.entries());
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PortalState> {
+        self.table.iter().map(|(_, portal)| portal)
+    }
+
+    pub(crate) fn is_current(&self, number: u16, generation: u64) -> bool {
+        let portal = self.table.get(number);
+        portal.is_some_and(|portal| portal.generation == generation)
+    }
+
+    /// A PtlTE, with what it uses.
+    pub(crate) fn open<'a>(
+        &'a mut self,
+        number: u16,
+        settings: &'a Settings,
+        signals: &'a mut Signals,
+    ) -> Option<(&'a mut PortalState, Nic<'a>)> {
+        let nic = Nic {
+            settings,
+            signals,
+            pools: &mut self.pools,
+            gets: &mut self.gets,
+        };
+        Some((self.table.get_mut(number)?, nic))
+    }
+
+    /// The PtlTE of a generation, with what it uses, unless it has gone.
+    pub(crate) fn open_current<'a>(
+        &'a mut self,
+        (number, generation): (u16, u64),
+        settings: &'a Settings,
+        signals: &'a mut Signals,
+    ) -> Option<(&'a mut PortalState, Nic<'a>)> {
+        self.open(number, settings, signals)
+            .filter(|(portal, _)| portal.generation == generation)
+    }
+
+    /// Takes the next get that a rendezvous put has led to.
+    pub(crate) fn next_get(&mut self) -> Option<RendezvousGet> {
+        self.gets.pop_front()
+    }
+
+    pub(crate) fn status(&self, number: u16) -> Option<PortalStatus> {
+        let portal = self.table.get(number)?;
+        Some(PortalStatus {
+            state: portal.state.0,
+            drop_count: portal.drops,
+            les_allocated: self.pools.used(portal.config.pool),
+            // Rule 6.7: The status has a number for each unexpected message, oldest first.
+            unexpected: portal.unexpected.values().map(Header::place).collect(),
+        })
+    }
+
+    pub(crate) fn transition_to_software(
+        &mut self,
+        number: u16,
+        drop_count: u32,
+    ) -> Result<(), NoTransition> {
+        let portal = self.table.get_mut(number);
+        let portal = portal.ok_or(NoTransition::NotDisabled)?;
+        portal.transition_to_software(drop_count)
     }
 }

@@ -5,19 +5,16 @@ use cxi_hw::{
     RendezvousUserPtr, TargetFlags, TargetLong,
 };
 
-use crate::flight::{Operation, Owner, Report};
 use crate::landing::{Landing, describe};
-use crate::packet::{Data, Reply, Request};
-use crate::portal::{self, Entry, Header};
-use crate::translation::Access;
-use crate::{Engine, Portal};
+use crate::link::{Operation, Owner, Report};
+use crate::packet::Request;
+use crate::portal::{Entry, Header, Nic, PortalState, RendezvousGet};
 
 /// A rendezvous put that has found its buffer.
 #[derive(Clone, Copy, Debug)]
 struct Rest<'a> {
     request: &'a Request,
     from: u32,
-    number: u16,
     entry: &'a Entry,
     auto_unlinked: bool,
     /// Where the buffer of this message starts.
@@ -28,66 +25,60 @@ struct Rest<'a> {
     eager: u32,
 }
 
-impl Engine {
+impl PortalState {
     /// A rendezvous put has matched an entry that was there.
-    pub(crate) fn start_rendezvous(&mut self, landing: &Landing) {
-        self.get_rest(&Rest {
+    pub(crate) fn start_rendezvous(&self, landing: &Landing, nic: &mut Nic<'_>) {
+        // Rule 10.5: PUT is reported before RENDEZVOUS, and that before the REPLY of the get.
+        let rest = Rest {
             request: &landing.request,
-            from: landing.back.to,
-            number: landing.number,
+            from: landing.back.nid,
             entry: &landing.entry,
             auto_unlinked: landing.auto_unlinked,
             start: landing.iova,
-            room: landing.room.into(),
+            room: landing.room,
             eager: landing.mlength,
-        });
+        };
+        self.get_rest(&rest, nic);
     }
 
     /// An entry was appended that a rendezvous put had waited for.
     pub(crate) fn claim_rendezvous(
-        &mut self,
-        number: u16,
+        &self,
         header: &Header,
         (entry, start, room): (&Entry, u64, u64),
         auto_unlinked: bool,
+        nic: &mut Nic<'_>,
     ) {
-        self.get_rest(&Rest {
+        // Rule 10.6: The get of a message that was unexpected goes behind the eager bytes in the new
+        // entry; software copies those out of the overflow buffer.
+        let rest = Rest {
             request: &header.request,
             from: header.from,
-            number,
             entry,
             auto_unlinked,
             start,
             room,
             eager: header.mlength,
-        });
+        };
+        self.get_rest(&rest, nic);
     }
 
-    /// Reports RENDEZVOUS, and starts the get unless software does.
-    fn get_rest(&mut self, rest: &Rest<'_>) {
-        let Some(portal) = self.portals.table.get(rest.number) else {
-            return;
-        };
-        let generation = portal.generation;
-        let Portal { eq, rgid, pool, .. } = portal.config;
-        let pid_bits = self.settings.pid_bits;
+    /// Reports RENDEZVOUS, and asks for the get unless software does it.
+    fn get_rest(&self, rest: &Rest<'_>, nic: &mut Nic<'_>) {
         let request = rest.request;
-        let pid = request.initiator.pid(pid_bits);
-        let source = u16::try_from(pid).unwrap_or(u16::MAX);
-        let flags = rest.entry.flags;
-        let issued = self.settings.rendezvous_gets;
-        let at = rest.start.wrapping_add(rest.eager.into());
-        let remote_offset = if request.flags.contains(DmaFlags::USE_OFFSET_FOR_GET) {
-            request.remote_offset.wrapping_add(rest.eager.into())
+        let pid = request.initiator.pid(nic.settings.pid_bits);
+        // Rule 10.7: If the NIC must not get the rest, the event says so, and software does it.
+        let issued = nic.settings.rendezvous_gets;
+        let iova = rest.start.wrapping_add(rest.eager.into());
+        let source = if request.is_offset_of_source() {
+            request.remote_offset
         } else {
-            rest.eager.into()
+            0
         };
-        let quiet = TargetFlags::EVENT_COMM_DISABLE | TargetFlags::EVENT_SUCCESS_DISABLE;
-        if !flags.intersects(quiet) {
-            let event = describe(
-                request,
-                portal::event(EventType::RENDEZVOUS, rest.number, List::PRIORITY),
-            );
+        let remote_offset = source.wrapping_add(rest.eager.into());
+        if rest.entry.reports(true) {
+            // Rule 10.2: RENDEZVOUS has the address of the source instead of its match id, and where
+            // the rest starts at both sides.
             let event = TargetLong {
                 initiator: MatchId(rest.from << ENDPOINT_DEFINED_BITS | pid),
                 get_issued: issued,
@@ -95,91 +86,92 @@ impl Engine {
                 buffer_id: rest.entry.buffer_id,
                 mlength: rest.eager,
                 remote_offset,
-                start: at,
-                ..event
+                start: iova,
+                ..describe(request, self.event(EventType::RENDEZVOUS, List::PRIORITY))
             };
-            self.signals.post(eq, &event.encode());
+            self.post(&event, nic.signals);
         }
-        if !issued {
-            return;
+        if issued {
+            let element = nic.signals.telemetry.element(self.config.pool);
+            element.offloaded += 1;
+            let get = self.get(rest, remote_offset, iova, nic);
+            nic.gets.push_back(get);
         }
-        self.telemetry.element(pool).offloaded += 1;
+    }
+
+    fn get(&self, rest: &Rest<'_>, remote_offset: u64, iova: u64, nic: &Nic<'_>) -> RendezvousGet {
+        let (settings, request) = (nic.settings, rest.request);
+        let pid = request.initiator.pid(settings.pid_bits);
+        let pid = u16::try_from(pid).unwrap_or(u16::MAX);
         let whole = u64::from(request.length).min(rest.room);
         let length = whole.saturating_sub(rest.eager.into());
-        let mut report_flags = DmaFlags::empty();
-        report_flags.set(
-            DmaFlags::EVENT_CT_REPLY,
-            flags.contains(TargetFlags::EVENT_CT_COMM),
-        );
-        report_flags.set(
-            DmaFlags::EVENT_CT_BYTES,
-            flags.contains(TargetFlags::EVENT_CT_BYTES),
-        );
-        report_flags.set(DmaFlags::EVENT_SUCCESS_DISABLE, flags.intersects(quiet));
-        let operation = Operation {
-            rgid,
-            owner: Owner::Portal(rest.number, generation),
-            report: Report {
-                eq,
-                ct: rest.entry.ct,
-                flags: report_flags,
-                user_ptr: user_pointer(rest, source),
-                reply: true,
-                rendezvous: true,
-                before: rest.eager,
+        let flags = rest.entry.flags;
+        let mut report = DmaFlags::empty();
+        for (flag, set) in [
+            (
+                DmaFlags::EVENT_CT_REPLY,
+                flags.contains(TargetFlags::EVENT_CT_COMM),
+            ),
+            (
+                DmaFlags::EVENT_CT_BYTES,
+                flags.contains(TargetFlags::EVENT_CT_BYTES),
+            ),
+            (DmaFlags::EVENT_SUCCESS_DISABLE, !rest.entry.reports(true)),
+        ] {
+            report.set(flag, set);
+        }
+        let user_ptr = RendezvousUserPtr {
+            src_nid: rest.from,
+            src_pid: pid,
+            ptlte_index: self.number,
+            rendezvous_id: request.rendezvous_id,
+            buffer_id: rest.entry.buffer_id,
+        };
+        let [.., low, high] = request.match_bits.to_le_bytes();
+        let match_bits = RendezvousMatchBits {
+            rendezvous_id: request.rendezvous_id,
+            transaction_type: 0,
+            match_bits: u16::from_le_bytes([low, high]),
+        };
+        // Rule 10.4: The get goes to the rendezvous index of the source's PID, with the put's id and
+        // upper match bits, even for no bytes; its REPLY goes to the queue of the target's PtlTE.
+        RendezvousGet {
+            to: rest.from,
+            operation: Operation {
+                rgid: self.config.rgid,
+                owner: Owner::Portal(self.number, self.generation),
+                report: Report {
+                    eq: self.config.eq,
+                    ct: rest.entry.ct,
+                    flags: report,
+                    user_ptr: u64::from_le_bytes(user_ptr.encode()),
+                    reply: true,
+                    rendezvous: true,
+                    before: rest.eager,
+                },
+                fetch: None,
+                high_rate: false,
             },
-            fetch: None,
-            high_rate: false,
-        };
-        let context = (rgid, rest.entry.lac);
-        let to = self
-            .translation
-            .translate(context, at, length, Access::Write);
-        let to = match to {
-            Ok(to) => to,
-            Err(code) => return self.complete(&operation, &Reply::error(code)),
-        };
-        let get = Request {
-            op: DmaOp::GET,
-            vni: request.vni,
-            pid: source,
-            index: u16::try_from(self.settings.rendezvous_index).unwrap_or(u16::MAX),
-            flags: DmaFlags::empty(),
-            small: false,
-            initiator: MatchId::default(),
-            match_bits: match_bits(request),
-            header_data: 0,
-            remote_offset,
-            // No more than was requested.
-            length: u32::try_from(length).unwrap_or(u32::MAX),
-            eager: 0,
-            rendezvous_id: 0,
-            atomic: None,
-            multicast: None,
-        };
-        self.launch(rest.from, operation, get, Data::Memory(to));
+            request: Request {
+                op: DmaOp::GET,
+                vni: request.vni,
+                pid,
+                index: u16::try_from(settings.rendezvous_index).unwrap_or(u16::MAX),
+                flags: DmaFlags::empty(),
+                small: false,
+                initiator: MatchId::default(),
+                match_bits: u64::from_le_bytes(match_bits.encode()),
+                header_data: 0,
+                remote_offset,
+                // No more than was requested.
+                length: u32::try_from(length).unwrap_or(u32::MAX),
+                eager: 0,
+                rendezvous_id: 0,
+                atomic: None,
+                multicast: None,
+            },
+            lac: rest.entry.lac,
+            iova,
+        }
     }
-}
-
-/// The match bits of the get.
-fn match_bits(request: &Request) -> u64 {
-    let [.., low, high] = request.match_bits.to_le_bytes();
-    let bits = RendezvousMatchBits {
-        rendezvous_id: request.rendezvous_id,
-        transaction_type: 0,
-        match_bits: u16::from_le_bytes([low, high]),
-    };
-    u64::from_le_bytes(bits.encode())
-}
-
-/// The user pointer in the REPLY of the get.
-fn user_pointer(rest: &Rest<'_>, pid: u16) -> u64 {
-    let pointer = RendezvousUserPtr {
-        src_nid: rest.from,
-        src_pid: pid,
-        ptlte_index: rest.number,
-        rendezvous_id: rest.request.rendezvous_id,
-        buffer_id: rest.entry.buffer_id,
-    };
-    u64::from_le_bytes(pointer.encode())
 }

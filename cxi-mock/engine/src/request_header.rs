@@ -6,13 +6,15 @@ use crate::Settings;
 use crate::packet::Request;
 
 /// Bytes of the header that all packets have.
-const FABRIC: usize = 20;
+const FABRIC: u32 = 20;
 /// Bytes of the header after it.
-const UNRESTRICTED: usize = 43;
-const SMALL_MESSAGE: usize = 29;
-const RESTRICTED: usize = 11;
+const UNRESTRICTED: u32 = 43;
+const SMALL_MESSAGE: u32 = 29;
+const RESTRICTED: u32 = 11;
 /// Bytes of the longest.
-const LONGEST: usize = FABRIC + UNRESTRICTED;
+const LONGEST: usize = (FABRIC + UNRESTRICTED) as usize;
+/// Where the second header starts.
+const PORTALS: usize = FABRIC as usize;
 
 /// Bytes of headers in front of the data of a request.
 pub(crate) fn len(list: List, request: &Request) -> u32 {
@@ -24,8 +26,7 @@ pub(crate) fn len(list: List, request: &Request) -> u32 {
         (false, true) => SMALL_MESSAGE,
         (false, false) => UNRESTRICTED,
     };
-    // A few dozen.
-    u32::try_from(FABRIC + header).unwrap_or(0)
+    FABRIC + header
 }
 
 /// The headers. Numbers of several bytes are big-endian.
@@ -49,39 +50,39 @@ pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; 
     } else {
         request.op
     };
-    bytes[FABRIC] = opcode.0 | kind << 4 | 1 << 7;
-    bytes[FABRIC + 1] = index_ext | u8::from(request.flags.contains(DmaFlags::FLUSH)) << 7;
+    bytes[PORTALS] = opcode.0 | kind << 4 | 1 << 7;
+    bytes[PORTALS + 1] = index_ext | u8::from(request.flags.contains(DmaFlags::FLUSH)) << 7;
     let length = request.length.to_be_bytes();
     if kind == 1 {
-        put(&mut bytes, FABRIC + 2, &request.header_data.to_be_bytes());
-        put(&mut bytes, FABRIC + 16, &request.initiator.0.to_be_bytes());
-        put(&mut bytes, FABRIC + 20, &request.match_bits.to_be_bytes());
-        bytes[FABRIC + 14] = length[2] & 15;
-        bytes[FABRIC + 15] = length[3];
+        put(&mut bytes, PORTALS + 2, &request.header_data.to_be_bytes());
+        put(&mut bytes, PORTALS + 16, &request.initiator.0.to_be_bytes());
+        put(&mut bytes, PORTALS + 20, &request.match_bits.to_be_bytes());
+        bytes[PORTALS + 14] = length[2] & 15;
+        bytes[PORTALS + 15] = length[3];
         return bytes;
     }
     let [_, offset @ ..] = request.remote_offset.to_be_bytes();
-    put(&mut bytes, FABRIC + 2, &offset);
+    put(&mut bytes, PORTALS + 2, &offset);
     if kind == 4 {
-        bytes[FABRIC + 9] = length[2] & 15;
-        bytes[FABRIC + 10] = length[3];
+        bytes[PORTALS + 9] = length[2] & 15;
+        bytes[PORTALS + 10] = length[3];
         return bytes;
     }
     let id = request.rendezvous_id;
-    bytes[FABRIC + 14] = id >> 4;
-    bytes[FABRIC + 15] =
+    bytes[PORTALS + 14] = id >> 4;
+    bytes[PORTALS + 15] =
         u8::from(request.flags.contains(DmaFlags::USE_OFFSET_FOR_GET)) << 2 | id << 4;
-    put(&mut bytes, FABRIC + 16, &length);
-    put(&mut bytes, FABRIC + 20, &request.initiator.0.to_be_bytes());
-    put(&mut bytes, FABRIC + 24, &request.match_bits.to_be_bytes());
-    put(&mut bytes, FABRIC + 32, &request.header_data.to_be_bytes());
+    put(&mut bytes, PORTALS + 16, &length);
+    put(&mut bytes, PORTALS + 20, &request.initiator.0.to_be_bytes());
+    put(&mut bytes, PORTALS + 24, &request.match_bits.to_be_bytes());
+    put(&mut bytes, PORTALS + 32, &request.header_data.to_be_bytes());
     let eager = if request.op == DmaOp::RENDEZVOUS_PUT {
         request.eager
     } else {
         0
     };
     let [_, high, middle, low] = (eager << 4).to_be_bytes();
-    put(&mut bytes, FABRIC + 40, &[high, middle, low]);
+    put(&mut bytes, PORTALS + 40, &[high, middle, low]);
     bytes
 }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use cxi_hw::CounterDoorbell;
+use cxi_hw::{CounterDoorbell, ReturnCode};
 
 /// Memory of a client that does not exist: never mapped, unmapped since, or its process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,12 @@ impl fmt::Display for MemoryFault {
 }
 
 impl std::error::Error for MemoryFault {}
+
+impl From<MemoryFault> for ReturnCode {
+    fn from(_: MemoryFault) -> Self {
+        Self::NO_TRANSLATION
+    }
+}
 
 /// The memory of a process.
 ///

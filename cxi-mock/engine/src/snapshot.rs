@@ -2,7 +2,6 @@
 
 use cxi_hw::{DmaOp, MatchId, PtlteState, TargetFlags};
 
-use crate::Engine;
 use crate::portal::PortalState;
 
 /// A PtlTE and its lists.
@@ -65,19 +64,8 @@ pub struct UnexpectedSnapshot {
     pub start: u64,
 }
 
-impl Engine {
-    /// All PtlTEs with their lists, by number.
-    #[must_use]
-    pub fn portals(&self) -> Vec<PortalSnapshot> {
-        let portals = self.portals.table.iter();
-        portals
-            .map(|(number, portal)| portal.snapshot(number))
-            .collect()
-    }
-}
-
 impl PortalState {
-    fn snapshot(&self, number: u16) -> PortalSnapshot {
+    pub(crate) fn snapshot(&self) -> PortalSnapshot {
         let unexpected = self.unexpected.values().map(|header| UnexpectedSnapshot {
             op: header.request.op,
             initiator: header.request.initiator,
@@ -88,7 +76,7 @@ impl PortalState {
             start: header.start,
         });
         PortalSnapshot {
-            number,
+            number: self.number,
             rgid: self.config.rgid,
             state: self.state,
             drop_count: self.drops,

@@ -1,26 +1,30 @@
-//! Commands of target queues: states, appends and unlinks.
+//! Commands of target queues: states, appends, unlinks and searches.
 
 use cxi_hw::{
-    Class, DmaOp, EventType, List, PtlteState, ReturnCode, SetState, StateChange, StateReason,
-    TargetCommand, TargetFlags, TargetLong, TargetOp,
+    Class, CommandByte, DmaOp, EventType, List, PtlteState, ReturnCode, SetState, StateChange,
+    StateReason, TargetCommand, TargetFlags, TargetLong, TargetOp,
 };
 
 use crate::arrival::offset;
-use crate::command_queue::Fetched;
 use crate::landing::describe;
-use crate::portal::{self, Entry, Header, Key};
-use crate::{Engine, PortalOptions};
+use crate::portal::{Entry, Header, Key, Nic, PortalState, Portals};
+use crate::signals::Signals;
+use crate::{PortalOptions, Settings};
 
 /// A drop count that stands for any.
 const ANY_DROPS: u32 = 0xff_ffff;
 
-impl Engine {
-    pub(crate) fn execute_target(
+impl Portals {
+    /// Executes a command of a target queue of an RGID.
+    pub(crate) fn execute(
         &mut self,
-        queue: u16,
-        fetched: &Fetched,
+        rgid: u16,
+        byte: CommandByte,
+        bytes: &[u8; TargetCommand::BYTES],
+        settings: &Settings,
+        signals: &mut Signals,
     ) -> Result<(), ReturnCode> {
-        let byte = fetched.byte;
+        // Rule 2.12: Commands of target queues are all of one class and 64 bytes long.
         if byte.class() != Class::CQ {
             return Err(ReturnCode::ILLEGAL_OP);
         }
@@ -32,63 +36,52 @@ impl Engine {
         if byte.slots() != 2 {
             return Err(ReturnCode::CMD_INVALID_ARG);
         }
-        let rgid = self.queues.table.get(queue).map(|queue| queue.rgid);
-        let command = TargetCommand::decode(&fetched.head());
+        let command = TargetCommand::decode(bytes);
+        let counter = signals.may_count(rgid, command.ct);
         // All these commands have the PtlTE in the same place.
-        let portal = self.portals.table.get(command.ptlte_index);
-        if portal.map(|portal| portal.config.rgid) != rgid || rgid.is_none() {
-            return Err(ReturnCode::CMD_INVALID_ARG);
-        }
-        let counter = self.signals.may_count(rgid.unwrap_or(0), command.ct);
-        match op {
-            TargetOp::SETSTATE => self.set_state(&SetState::decode(&fetched.head())),
-            TargetOp::APPEND if counter && command.ptl_list.0 < 3 => {
-                self.append(&command);
-                Ok(())
-            }
-            TargetOp::UNLINK if command.ptl_list.0 < 3 => {
-                self.unlink(&command);
-                Ok(())
-            }
-            TargetOp::APPEND | TargetOp::UNLINK => Err(ReturnCode::CMD_INVALID_ARG),
-            TargetOp::SEARCH => {
-                self.search(&command, false);
-                Ok(())
-            }
-            TargetOp::SEARCH_AND_DELETE => {
-                self.search(&command, true);
-                Ok(())
-            }
-            _ => Err(ReturnCode::ILLEGAL_OP),
-        }
-    }
-
-    fn set_state(&mut self, command: &SetState) -> Result<(), ReturnCode> {
-        let number = command.ptlte_index;
-        let portal = self
-            .portals
-            .table
-            .get_mut(number)
+        let (portal, mut nic) = self
+            .open(command.ptlte_index, settings, signals)
+            .filter(|(portal, _)| portal.config.rgid == rgid)
             .ok_or(ReturnCode::CMD_INVALID_ARG)?;
+        let nic = &mut nic;
+        // Rule 6.6: A disabled PtlTE keeps its lists, and commands work on them in every state.
+        match op {
+            TargetOp::SETSTATE => return portal.set_state(&SetState::decode(bytes), nic),
+            TargetOp::APPEND if counter && command.ptl_list.0 < 3 => portal.append(&command, nic),
+            TargetOp::UNLINK if command.ptl_list.0 < 3 => portal.unlink(&command, nic),
+            TargetOp::APPEND | TargetOp::UNLINK => return Err(ReturnCode::CMD_INVALID_ARG),
+            // Rule 11.3: A search comes after all commands before it, so that programs use one that
+            // finds nothing to learn that those have ended.
+            TargetOp::SEARCH => portal.search(&command, false, nic),
+            TargetOp::SEARCH_AND_DELETE => portal.search(&command, true, nic),
+            _ => return Err(ReturnCode::ILLEGAL_OP),
+        }
+        Ok(())
+    }
+}
+
+impl PortalState {
+    fn set_state(&mut self, command: &SetState, nic: &mut Nic<'_>) -> Result<(), ReturnCode> {
         let state = command.ptlte_state;
         if state > PtlteState::ETHERNET {
             return Err(ReturnCode::CMD_INVALID_ARG);
         }
+        // Rule 6.3: A disabled PtlTE is enabled only by who knows how many messages it has dropped.
         let enables = matches!(state, PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED);
         let refused = enables
-            && portal.state == PtlteState::DISABLED
+            && self.state == PtlteState::DISABLED
             && command.drop_count != ANY_DROPS
-            && command.drop_count != portal.drops;
+            && command.drop_count != self.drops;
         if !refused {
             // Drops count from the change on.
-            if portal.state != state {
-                portal.drops = 0;
+            if self.state != state {
+                self.drops = 0;
             }
-            portal.state = state;
+            // Rule 11.5: Software disables a PtlTE by itself before it takes over the lists.
+            self.state = state;
         }
-        let pool = portal.config.pool;
         let change = StateChange {
-            state: portal.state,
+            state: self.state,
             reason: StateReason::default(),
             by_nic: false,
         };
@@ -97,153 +90,125 @@ impl Engine {
         } else {
             ReturnCode::OK
         };
-        self.telemetry.element(pool).states.add(!refused);
-        self.post_state_change(number, change, command.current_addr, code);
+        let element = nic.signals.telemetry.element(self.config.pool);
+        element.states.add(!refused);
+        // Rule 6.1: Each SETSTATE is answered by a STATE_CHANGE with the state reached.
+        self.post_state_change(change, command.current_addr, code, nic.signals);
         Ok(())
     }
 
-    fn append(&mut self, command: &TargetCommand) {
-        let Some(portal) = self.portals.table.get(command.ptlte_index) else {
-            return;
-        };
-        let pool = portal.config.pool;
-        let linked = self.link(command);
+    fn append(&mut self, command: &TargetCommand, nic: &mut Nic<'_>) {
+        let linked = self.link(command, nic);
         let code = linked.err().unwrap_or(ReturnCode::OK);
-        self.telemetry.append(pool, code);
-        let quiet = command.flags.contains(TargetFlags::EVENT_LINK_DISABLE);
-        if linked.is_err() || linked == Ok(true) && !quiet {
-            self.post_link(command, code);
+        nic.signals.telemetry.append(self.config.pool, code);
+        // Rule 7.1: An append is answered by LINK unless it disables that; a failure is always.
+        let suppress = command.flags.contains(TargetFlags::EVENT_LINK_DISABLE);
+        if linked.is_err() || linked == Ok(true) && !suppress {
+            let event = TargetLong {
+                buffer_id: command.buffer_id,
+                start: command.start,
+                lpe_stat_1: nic.pools.used(self.config.pool),
+                lpe_stat_2: nic.pools.size(self.config.pool),
+                return_code: code,
+                ..self.event(EventType::LINK, command.ptl_list)
+            };
+            self.post(&event, nic.signals);
         }
     }
 
     /// Adds an entry to its list. Says whether unexpected messages have left anything of it.
-    fn link(&mut self, command: &TargetCommand) -> Result<bool, ReturnCode> {
-        let number = command.ptlte_index;
-        let pid_bits = self.settings.pid_bits;
-        let portal = self.portals.table.get_mut(number);
-        let portal = portal.ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
+    fn link(&mut self, command: &TargetCommand, nic: &mut Nic<'_>) -> Result<bool, ReturnCode> {
         let list = usize::from(command.ptl_list.0);
         let priority = command.ptl_list == List::PRIORITY;
-        if priority && portal.state == PtlteState::SOFTWARE_MANAGED {
+        if priority && self.state == PtlteState::SOFTWARE_MANAGED {
             return Err(ReturnCode::PTLTE_SW_MANAGED);
         }
+        // Rule 11.4: Recovery appends anew from where the list was closed, and says so.
         if command.restart_seq {
-            portal.closed[list] = false;
+            self.closed[list] = false;
         }
-        if portal.closed[list] || !self.pools.take(portal.config.pool) {
-            portal.closed[list] = true;
+        // Rule 7.3: List entries and unexpected messages come out of one pool.
+        if self.closed[list] || !nic.pools.take(self.config.pool) {
+            // Rule 7.2: After an append without room the list is closed, so that entries behind it
+            // do not come before it, until one restarts the list.
+            self.closed[list] = true;
             let hands_over = priority
-                && portal.state == PtlteState::ENABLED
-                && portal.has(PortalOptions::EN_SW_HW_ST_CHNG);
+                && self.state == PtlteState::ENABLED
+                && self.has(PortalOptions::EN_SW_HW_ST_CHNG);
             if !hands_over {
                 return Err(ReturnCode::NO_SPACE);
             }
+            // Rule 11.6: If the PtlTE allows it, the NIC hands its lists over to software when an
+            // append or a header finds no room.
             let reason = StateReason::SM_APPEND_FAIL;
-            self.change_state(number, PtlteState::SOFTWARE_MANAGED, reason);
+            self.change_state(PtlteState::SOFTWARE_MANAGED, reason, nic);
             return Err(ReturnCode::PTLTE_SW_MANAGED);
         }
-        let key = Key::new(command, portal.config.options, pid_bits);
-        let pool = portal.config.pool;
+        let key = Key::new(command, self.config.options, nic.settings.pid_bits);
         let mut entry = Entry::new(command);
-        if priority && self.claim_unexpected(number, &key, &mut entry) {
-            self.pools.give(pool, 1);
+        // Rule 7.4: An entry for the priority list takes unexpected messages first; if they use it
+        // up, it is never linked, and nothing says that it was.
+        if priority && self.claim_unexpected(&key, &mut entry, nic) {
+            nic.pools.give(self.config.pool, 1);
             return Ok(false);
         }
-        if let Some(portal) = self.portals.table.get_mut(number) {
-            portal.lists[list].tidy();
-            portal.lists[list].push(key, entry);
-        }
+        self.lists[list].tidy();
+        self.lists[list].push(key, entry);
         Ok(true)
-    }
-
-    fn post_link(&mut self, command: &TargetCommand, return_code: ReturnCode) {
-        let number = command.ptlte_index;
-        let Some(portal) = self.portals.table.get(number) else {
-            return;
-        };
-        let config = portal.config;
-        let event = TargetLong {
-            buffer_id: command.buffer_id,
-            start: command.start,
-            lpe_stat_1: self.pools.used(config.pool),
-            lpe_stat_2: self.pools.size(config.pool),
-            return_code,
-            ..portal::event(EventType::LINK, number, command.ptl_list)
-        };
-        self.signals.post(config.eq, &event.encode());
     }
 
     /// Gives an entry the unexpected messages that it matches, oldest first. Says whether they use
     /// it up.
-    fn claim_unexpected(&mut self, number: u16, key: &Key, entry: &mut Entry) -> bool {
+    fn claim_unexpected(&mut self, key: &Key, entry: &mut Entry, nic: &mut Nic<'_>) -> bool {
+        let options = self.config.options;
+        let matching = options.contains(PortalOptions::IS_MATCHING);
         let mut from = 0;
-        loop {
-            let Some(portal) = self.portals.table.get_mut(number) else {
-                return true;
-            };
-            let options = portal.config.options;
-            let matching = options.contains(PortalOptions::IS_MATCHING);
-            let Some(place) = key.find_unexpected(&portal.unexpected, from, matching) else {
-                return false;
-            };
+        while let Some(place) = key.find_unexpected(&self.unexpected, from, matching) {
             from = place + 1;
-            let fits = portal.unexpected.get(place).is_some_and(|header| {
+            let fits = self.unexpected.get(place).is_some_and(|header| {
                 let request = &header.request;
-                let offset = offset(options, request);
-                key.allows(request.op) && entry.fits(offset, request.length.into())
+                key.allows(request.op)
+                    && entry.fits(offset(options, request), request.length.into())
             });
-            if !fits {
-                continue;
-            }
-            let pool = portal.config.pool;
-            let Some(header) = portal.unexpected.remove(place) else {
-                continue;
-            };
-            self.pools.give(pool, 1);
-            if self.claim(number, &header, entry, offset(options, &header.request)) {
-                return true;
+            if fits && let Some(header) = self.unexpected.remove(place) {
+                nic.pools.give(self.config.pool, 1);
+                if self.claim(&header, entry, nic) {
+                    return true;
+                }
             }
         }
+        false
     }
 
     /// Gives an entry an unexpected message. Says whether that uses it up.
-    fn claim(
-        &mut self,
-        number: u16,
-        header: &Header,
-        entry: &mut Entry,
-        remote_offset: u64,
-    ) -> bool {
+    fn claim(&self, header: &Header, entry: &mut Entry, nic: &mut Nic<'_>) -> bool {
         let request = &header.request;
+        let remote_offset = offset(self.config.options, request);
         let room = entry.room(remote_offset);
-        let offset = if entry.managed() {
-            entry.offset
-        } else {
-            remote_offset
-        };
-        let start = entry.start.wrapping_add(offset);
+        let start = entry.address(remote_offset);
+        // Rule 8.6: A new entry takes the unexpected messages that it matches, oldest first, until it
+        // is used up; PUT_OVERFLOW and the like report each with the new entry's buffer.
         let used_up = entry.consume(u64::from(request.length).min(room));
-        let quiet = TargetFlags::EVENT_COMM_DISABLE | TargetFlags::EVENT_SUCCESS_DISABLE;
-        if !entry.flags.intersects(quiet) {
-            self.post_overflow(number, header, (List::PRIORITY, entry.buffer_id), used_up);
+        if entry.reports(true) {
+            let found = (List::PRIORITY, entry.buffer_id);
+            self.post_overflow(header, found, used_up, nic.signals);
         }
         if entry.flags.contains(TargetFlags::EVENT_CT_OVERFLOW) {
-            self.count_success(entry, header.mlength);
+            entry.count_success(header.mlength, nic.signals);
         }
-        if request.op == DmaOp::RENDEZVOUS_PUT {
-            let entry = *entry;
-            self.claim_rendezvous(number, header, (&entry, start, room), used_up);
+        if request.is_rendezvous() {
+            self.claim_rendezvous(header, (entry, start, room), used_up, nic);
         }
         used_up
     }
 
     /// PUT_OVERFLOW and the like: what an unexpected message was, and where it is.
-    pub(crate) fn post_overflow(
-        &mut self,
-        number: u16,
+    fn post_overflow(
+        &self,
         header: &Header,
         (list, buffer_id): (List, u16),
         auto_unlinked: bool,
+        signals: &mut Signals,
     ) {
         let kind = match header.request.op {
             DmaOp::GET => EventType::GET_OVERFLOW,
@@ -251,52 +216,90 @@ impl Engine {
             DmaOp::FETCHING_ATOMIC => EventType::FETCH_ATOMIC_OVERFLOW,
             _ => EventType::PUT_OVERFLOW,
         };
-        self.post_header(number, header, (kind, list, buffer_id), auto_unlinked);
+        self.post_header(header, (kind, list, buffer_id), auto_unlinked, signals);
     }
 
-    pub(crate) fn post_header(
-        &mut self,
-        number: u16,
+    fn post_header(
+        &self,
         header: &Header,
         (kind, list, buffer_id): (EventType, List, u16),
         auto_unlinked: bool,
+        signals: &mut Signals,
     ) {
-        let Some(portal) = self.portals.table.get(number) else {
-            return;
-        };
-        let eq = portal.config.eq;
-        let event = describe(&header.request, portal::event(kind, number, list));
         let event = TargetLong {
             auto_unlinked,
             buffer_id,
             mlength: header.mlength,
-            // No longer known.
+            // The NIC does not keep it with the header.
             remote_offset: 0,
             start: header.start,
-            ..event
+            ..describe(&header.request, self.event(kind, list))
         };
-        self.signals.post(eq, &event.encode());
+        self.post(&event, signals);
     }
 
-    fn unlink(&mut self, command: &TargetCommand) {
-        let number = command.ptlte_index;
+    fn unlink(&mut self, command: &TargetCommand, nic: &mut Nic<'_>) {
         let list = command.ptl_list;
-        let Some(portal) = self.portals.table.get_mut(number) else {
-            return;
-        };
-        let config = portal.config;
-        let entries = &mut portal.lists[usize::from(list.0)];
-        let found = entries.remove_first(|entry| entry.buffer_id == command.buffer_id);
-        self.telemetry.unlinks.add(found.is_some());
+        let of_buffer = |entry: &Entry| entry.buffer_id == command.buffer_id;
+        // Rule 8.12: An entry that is unlinked takes nothing from then on, as no message is on its
+        // way between match and entry.
+        let found = self.list(list).remove_first(of_buffer);
+        nic.signals.telemetry.unlinks.add(found.is_some());
+        // Rule 7.5: UNLINK answers the command whatever the entry disables, and says so if no entry
+        // of the list has that buffer: a message may have been faster.
         if let Some(entry) = found {
-            self.pools.give(config.pool, 1);
-            return self.post_unlink(number, list, &entry, false);
+            nic.pools.give(self.config.pool, 1);
+            return self.post_unlink(list, &entry, false, nic.signals);
         }
         let event = TargetLong {
             buffer_id: command.buffer_id,
             return_code: ReturnCode::ENTRY_NOT_FOUND,
-            ..portal::event(EventType::UNLINK, number, list)
+            ..self.event(EventType::UNLINK, list)
         };
-        self.signals.post(config.eq, &event.encode());
+        self.post(&event, nic.signals);
+    }
+
+    /// SEARCH and SEARCH_AND_DELETE: reports unexpected messages, oldest first, and takes them off
+    /// the list if they are to be deleted.
+    fn search(&mut self, command: &TargetCommand, delete: bool, nic: &mut Nic<'_>) {
+        let once = command.flags.contains(TargetFlags::USE_ONCE);
+        let key = Key::new(command, self.config.options, nic.settings.pid_bits);
+        let matching = self.has(PortalOptions::IS_MATCHING);
+        let found = (List::UNEXPECTED, command.buffer_id);
+        let mut from = 0;
+        while let Some(place) = key.find_unexpected(&self.unexpected, from, matching) {
+            from = place + 1;
+            if delete {
+                // Rule 11.2: A message that is deleted is reported as if an entry had taken it.
+                if let Some(header) = self.unexpected.remove(place) {
+                    nic.pools.give(self.config.pool, 1);
+                    self.post_overflow(&header, found, false, nic.signals);
+                }
+            } else if let Some(header) = self.unexpected.get(place) {
+                let found = (EventType::SEARCH, found.0, found.1);
+                self.post_header(header, found, false, nic.signals);
+            }
+            if once {
+                break;
+            }
+        }
+        let telemetry = &mut nic.signals.telemetry;
+        let counts = if delete {
+            &mut telemetry.deletions
+        } else {
+            &mut telemetry.searches
+        };
+        counts.add(from > 0);
+        // Rule 11.1: A search ends with a SEARCH that found nothing, unless it wanted one message
+        // and found it.
+        if once && from > 0 {
+            return;
+        }
+        let event = TargetLong {
+            buffer_id: command.buffer_id,
+            return_code: ReturnCode::NO_MATCH,
+            ..self.event(EventType::SEARCH, List::UNEXPECTED)
+        };
+        self.post(&event, nic.signals);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::ops::Index;
 
-use cxi_hw::{Class, CommandByte, DmaOp, List, ReturnCode};
+use cxi_hw::{Class, CommandByte, DmaFlags, DmaOp, List, ReturnCode};
 
+use crate::EntryPool;
 use crate::command_queue::FIRST_TARGET;
 use crate::packet::Request;
 use crate::portal::Entry;
-use crate::{Engine, EntryPool};
 
 /// Numbers that the type of an event can have.
 pub(crate) const EVENT_TYPES: usize = 32;
@@ -203,10 +203,33 @@ impl Telemetry {
         &mut self.elements[usize::from(pool.element) % ELEMENTS]
     }
 
-    /// A command was taken from a queue; a byte of 0 fills it.
+    /// A request has come, and was refused or not.
+    pub(crate) fn arrived(&mut self, request: &Request, refused: Option<ReturnCode>) {
+        let op = request.op.0;
+        self.requests += 1;
+        self.restricted_packets += u64::from(request.is_restricted());
+        self.small_messages += u64::from(request.small);
+        // Rule 8.11: What came before a flush is visible already, so that a flush is only counted.
+        self.flush_requests += u64::from(request.flags.contains(DmaFlags::FLUSH));
+        match refused {
+            None => {
+                self.commands.add(op);
+                self.accepted.add(op);
+            }
+            Some(code) => {
+                self.refusals.add(code.0);
+                // Those found no PtlTE.
+                let unknown = [ReturnCode::VNI_NOT_FOUND, ReturnCode::PTLTE_NOT_FOUND];
+                if !unknown.contains(&code) {
+                    self.commands.add(op);
+                }
+            }
+        }
+    }
+
+    /// A command was taken from a queue.
     pub(crate) fn command(&mut self, byte: CommandByte) {
         let counts = match byte.class() {
-            _ if byte.0 == 0 => return,
             Class::CT => &mut self.counter_commands,
             Class::CQ => &mut self.queue_commands,
             _ => &mut self.dma_commands,
@@ -227,24 +250,5 @@ impl Telemetry {
         self.appends.add(code.0);
         let element = self.element(pool);
         element.appends.add(code == ReturnCode::OK);
-    }
-}
-
-impl Engine {
-    /// What happened so far.
-    #[must_use]
-    pub fn telemetry(&self) -> Telemetry {
-        let mut telemetry = Telemetry {
-            events: self.signals.written,
-            doorbells: self.signals.doorbells,
-            ..self.telemetry
-        };
-        for (element, counts) in telemetry.elements.iter_mut().enumerate() {
-            counts.entries = self.pools.entries(element);
-        }
-        for (pool, used) in (0..).zip(&mut telemetry.triggered_in_use) {
-            *used = self.pools.used_triggered(pool);
-        }
-        telemetry
     }
 }

@@ -111,6 +111,16 @@ impl Scatter {
         source.copy(from.va + offset, (target, to.va + there), len)
     }
 
+    /// Changes a value, which has to lie in one segment.
+    pub(crate) fn update(
+        &self,
+        len: usize,
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), MemoryFault> {
+        let segment = self.single().ok_or(MemoryFault)?;
+        segment.memory()?.update(segment.va, len, change)
+    }
+
     /// The only segment, unless there are several.
     pub(crate) fn single(&self) -> Option<&Segment> {
         self.first.as_ref().filter(|_| self.rest.is_empty())
@@ -146,24 +156,27 @@ type Key = (u64, u64);
 /// one map for all lengths a single huge region would make each search a walk through all others.
 /// In a map for each power of two, a region is at most twice as long as another one.
 #[derive(Debug, Default)]
-struct Regions(BTreeMap<u32, BTreeMap<Key, Known>>);
+struct Regions(Vec<(u32, BTreeMap<Key, Known>)>);
 
 impl Regions {
-    fn class(len: u64) -> u32 {
-        len.checked_ilog2().unwrap_or(0)
+    fn class(&mut self, len: u64) -> &mut BTreeMap<Key, Known> {
+        let class = len.checked_ilog2().unwrap_or(0);
+        let known = self.0.iter().position(|(other, _)| *other == class);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((class, BTreeMap::new()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
     }
 
     fn add(&mut self, key: Key, region: Region) {
         let live = Arc::new(AtomicBool::new(true));
-        let class = self.0.entry(Self::class(region.len)).or_default();
-        class.insert(key, Known { region, live });
+        self.class(region.len).insert(key, Known { region, live });
     }
 
     fn remove(&mut self, len: u64, key: Key) {
-        if let Some(class) = self.0.get_mut(&Self::class(len)) {
-            class.remove(&key);
-        }
-        self.0.retain(|_, class| !class.is_empty());
+        self.class(len).remove(&key);
+        self.0.retain(|(_, class)| !class.is_empty());
     }
 
     /// A region with the permission that has all addresses from `at` to `end`; without such a
@@ -172,8 +185,9 @@ impl Regions {
         let mut furthest: Option<&Known> = None;
         for (class, regions) in &self.0 {
             let longest = u64::MAX >> (63 - class);
-            let near = (at.saturating_sub(longest), 0)..=(at, u64::MAX);
-            for (_, known) in regions.range(near).rev() {
+            let nearest = at.saturating_sub(longest);
+            let before = regions.range(..=(at, u64::MAX)).rev();
+            for (_, known) in before.take_while(|((start, _), _)| *start >= nearest) {
                 if known.end() <= at || !access.is_allowed(&known.region) {
                     continue;
                 }

@@ -1,0 +1,431 @@
+//! What a NIC reports with: event queues, counters, wake-ups, telemetry and the observer.
+
+use std::collections::VecDeque;
+
+use cxi_hw::{
+    CtCommand, DmaFlags, EventSize, EventType, InitiatorLong, InitiatorShort, ReturnCode,
+    TriggeredLong, TriggeredShort,
+};
+
+use crate::counter::{Count, Triggered};
+use crate::event_queue::{Events, Staged};
+use crate::link::Report;
+use crate::packet::Reply;
+use crate::pools::Store;
+use crate::table::Table;
+use crate::translation::Segment;
+use crate::{
+    Counter, CounterDoorbell, Effect, EventBuffer, EventFlags, EventQueue, MemoryFault,
+    ObservedOperation, Observer, PoolLimits, Settings, Telemetry, WriteBack,
+};
+
+/// How the NIC reports to clients.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    events: Table<Events>,
+    counters: Table<Count>,
+    effects: Vec<Effect>,
+    staged: Option<Staged>,
+    observer: Option<Box<dyn Observer>>,
+    pub(crate) telemetry: Telemetry,
+    /// Entries for triggered commands.
+    triggers: Store,
+    /// Triggered commands that are due, in order of arrival.
+    fired: VecDeque<Triggered>,
+    arrivals: u64,
+}
+
+/// The type of an event, which all events have in the same place.
+fn event_type(event: &[u8]) -> EventType {
+    EventType(event.get(14).map_or(0, |byte| byte >> 2 & 31))
+}
+
+impl Signals {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            events: Table::default(),
+            counters: Table::default(),
+            effects: Vec::new(),
+            staged: None,
+            observer: None,
+            telemetry: Telemetry::default(),
+            triggers: Store::new(settings.triggered_entries),
+            fired: VecDeque::new(),
+            arrivals: 0,
+        }
+    }
+
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    pub(crate) fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.observer = observer;
+    }
+
+    /// Shows the observer an operation, if there is an observer.
+    pub(crate) fn observe(&mut self, operation: impl FnOnce() -> ObservedOperation) {
+        if let Some(observer) = &mut self.observer {
+            observer.operation(&operation());
+        }
+    }
+}
+
+/// Event queues.
+impl Signals {
+    pub(crate) fn add_events(&mut self, number: u16, queue: EventQueue) {
+        self.events.put(number, Events::new(queue));
+    }
+
+    pub(crate) fn remove_events(&mut self, number: u16) {
+        self.events.remove(number);
+    }
+
+    pub(crate) fn resize_events(&mut self, number: u16, buffer: EventBuffer) {
+        if let Some(events) = self.events.get_mut(number) {
+            events.resize(buffer, &mut self.effects);
+        }
+    }
+
+    pub(crate) fn set_reserved(&mut self, number: u16, reserved: u32) {
+        if let Some(events) = self.events.get_mut(number) {
+            events.set_reserved(reserved);
+        }
+    }
+
+    /// The client has stored a register word.
+    pub(crate) fn ring_events(&mut self, number: u16) {
+        if let Some(events) = self.events.get_mut(number) {
+            events.rung(&mut self.effects);
+        }
+    }
+
+    /// Looks at all register words.
+    pub(crate) fn poll_events(&mut self) {
+        for (_, events) in self.events.iter_mut() {
+            events.polled(&mut self.effects);
+        }
+    }
+
+    pub(crate) fn awaits_registers(&self) -> bool {
+        self.events.iter().any(|(_, it)| it.awaits_unmask())
+    }
+
+    /// Whether events may go to that queue.
+    pub(crate) fn may_report(&self, rgid: u16, eq: u16) -> bool {
+        // Rule 1.1: Number 0 is no event queue and no counter.
+        eq == 0 || self.events.get(eq).is_some_and(|it| it.is_owned_by(rgid))
+    }
+
+    /// Whether flow control lets a message in; without a queue it does.
+    pub(crate) fn has_room(&self, eq: u16) -> bool {
+        self.events.get(eq).is_none_or(Events::has_room)
+    }
+
+    pub(crate) fn is_full(&self, eq: u16) -> bool {
+        self.events.get(eq).is_some_and(Events::is_full)
+    }
+
+    pub(crate) fn has_flag(&self, eq: u16, flag: EventFlags) -> bool {
+        self.events.get(eq).is_some_and(|it| it.has(flag))
+    }
+
+    /// Writes an event, with the bytes that wait for it; to no queue if the number is 0 or the queue
+    /// is gone. If there is no memory for the bytes, they still wait, and there is no event.
+    pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
+        let Some(events) = self.events.get_mut(eq) else {
+            return;
+        };
+        let Ok(stored) = events.post(event, &mut self.staged, &mut self.effects) else {
+            return;
+        };
+        if stored {
+            self.telemetry.events.add(event_type(event).0);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.event(eq, event, !stored);
+        }
+    }
+
+    /// Lets bytes for the start of a segment wait for the next event, or for
+    /// [`flush`](Self::flush).
+    pub(crate) fn stage(&mut self, segment: &Segment, from: &[u8]) {
+        self.staged = Some(Staged::new(segment, from));
+    }
+
+    /// Stores bytes that still wait.
+    pub(crate) fn flush(&mut self) -> Result<(), MemoryFault> {
+        self.staged.take().map_or(Ok(()), |staged| staged.write())
+    }
+
+    /// SEND, and its counter.
+    pub(crate) fn report_send(&mut self, report: &Report, length: u32) {
+        let suppress = DmaFlags::EVENT_SEND_DISABLE | DmaFlags::EVENT_SUCCESS_DISABLE;
+        if !report.flags.intersects(suppress) {
+            self.post_initiator(
+                report.eq,
+                InitiatorShort {
+                    user_ptr: report.user_ptr,
+                    mlength: length,
+                    event_type: EventType::SEND,
+                    return_code: ReturnCode::OK,
+                    ..InitiatorShort::default()
+                },
+            );
+        }
+        if report.flags.contains(DmaFlags::EVENT_CT_SEND) {
+            let bytes = report.flags.contains(DmaFlags::EVENT_CT_BYTES);
+            self.count(report.ct, if bytes { length.into() } else { 1 }, 0);
+        }
+    }
+
+    /// ACK or REPLY, and the counter after it.
+    pub(crate) fn report_end(&mut self, report: &Report, reply: &Reply) {
+        let success = reply.code == ReturnCode::OK;
+        let (event_type, counts) = if report.reply {
+            (EventType::REPLY, DmaFlags::EVENT_CT_REPLY)
+        } else {
+            (EventType::ACK, DmaFlags::EVENT_CT_ACK)
+        };
+        // Rule 9.1: A command may suppress the events of its successes, but not those of failures,
+        // and has none without an event queue.
+        if !(success && report.flags.contains(DmaFlags::EVENT_SUCCESS_DISABLE)) {
+            // Rule 9.3: The ACK has the user pointer, the bytes that arrived, the list, whether the
+            // target found the error, and the code.
+            let event = InitiatorShort {
+                user_ptr: report.user_ptr,
+                mlength: reply.mlength,
+                ptl_list: reply.list,
+                // Rule 10.3: The ACK of a rendezvous put says that it is one.
+                rendezvous: reply.rendezvous || report.rendezvous,
+                tgt_error: reply.target_error,
+                event_type,
+                return_code: reply.code,
+                ..InitiatorShort::default()
+            };
+            self.post_initiator(report.eq, event);
+        }
+        // Rule 9.2: At the initiator the flag of the event's kind lets its counter count, one or
+        // the bytes, or one failure, whether the event is suppressed or not.
+        if !report.flags.contains(counts) {
+            return;
+        }
+        let amount = if report.flags.contains(DmaFlags::EVENT_CT_BYTES) {
+            u64::from(reply.mlength) + u64::from(report.before)
+        } else {
+            1
+        };
+        if success {
+            self.count(report.ct, amount, 0);
+        } else {
+            self.count(report.ct, 0, 1);
+        }
+    }
+
+    /// Writes an event at the initiator.
+    fn post_initiator(&mut self, eq: u16, event: InitiatorShort) {
+        // Rule 3.7: A flag of the queue makes events at the initiator 32 bytes long, and another one
+        // those at the target 64.
+        if self.has_flag(eq, EventFlags::INITIATOR_LONG) {
+            let event = InitiatorLong {
+                user_ptr: event.user_ptr,
+                mlength: event.mlength,
+                ptl_list: event.ptl_list,
+                rendezvous: event.rendezvous,
+                retry: event.retry,
+                tgt_error: event.tgt_error,
+                event_size: EventSize::BYTES_32,
+                event_type: event.event_type,
+                return_code: event.return_code,
+                ..InitiatorLong::default()
+            };
+            self.post(eq, &event.encode());
+        } else {
+            let event_size = EventSize::BYTES_16;
+            let event = InitiatorShort {
+                event_size,
+                ..event
+            };
+            self.post(eq, &event.encode());
+        }
+    }
+}
+
+/// Counters, and commands that wait for them.
+impl Signals {
+    pub(crate) fn add_counter(&mut self, number: u16, counter: Counter) {
+        self.counters.put(number, Count::new(counter));
+    }
+
+    /// Removes a counter. What waited for it never runs.
+    pub(crate) fn remove_counter(&mut self, number: u16) -> Vec<Triggered> {
+        let cancelled = self.cancel(number);
+        self.counters.remove(number);
+        cancelled
+    }
+
+    pub(crate) fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
+        if let Some(counter) = self.counters.get_mut(number) {
+            counter.config.write_back = write_back;
+        }
+    }
+
+    /// Whether that counter may be used; 0 is none.
+    pub(crate) fn may_count(&self, rgid: u16, ct: u16) -> bool {
+        let counter = self.counters.get(ct);
+        ct == 0 || counter.is_some_and(|it| it.config.rgid == rgid)
+    }
+
+    /// Changes a counter, and fires what waited for that; does nothing for number 0 or a counter
+    /// that is gone.
+    fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Vec<Effect>)) {
+        if let Some(counter) = self.counters.get_mut(ct) {
+            change(counter, &mut self.effects);
+            // Rule 12.2: What fires is queued, as a command may change the counter that fired it.
+            self.fired.extend(counter.take_reached());
+        }
+    }
+
+    /// Counts successes or failures.
+    pub(crate) fn count(&mut self, ct: u16, success: u64, failure: u64) {
+        self.change(ct, |counter, effects| {
+            counter.add(success, failure, effects);
+        });
+    }
+
+    /// A store to a doorbell.
+    pub(crate) fn ring_counter(&mut self, ct: u16, doorbell: CounterDoorbell, value: u64) {
+        self.telemetry.doorbells += u64::from(self.counters.get(ct).is_some());
+        self.change(ct, |counter, effects| {
+            counter.ring(doorbell, value, effects);
+        });
+    }
+
+    /// Takes what was stored to doorbells that are polled.
+    pub(crate) fn poll_counters(&mut self) {
+        let mut stores = Vec::new();
+        for (number, counter) in self.counters.iter_mut() {
+            let Some(page) = &counter.config.page else {
+                continue;
+            };
+            // Rule 4.5: Polled doorbells of a counter are taken resets first, as programs add after
+            // they reset.
+            for doorbell in CounterDoorbell::ALL {
+                let value = page.take_doorbell(doorbell);
+                stores.extend(value.map(|value| (number, doorbell, value)));
+            }
+        }
+        for (number, doorbell, value) in stores {
+            self.ring_counter(number, doorbell, value);
+        }
+    }
+
+    /// SET and TRIG_SET.
+    pub(crate) fn set(&mut self, command: &CtCommand) {
+        self.change(command.ct, |counter, effects| counter.set(command, effects));
+    }
+
+    /// INC and TRIG_INC.
+    pub(crate) fn increment(&mut self, command: &CtCommand) {
+        self.count(command.ct, command.ct_success, command.ct_failure.into());
+    }
+
+    /// GET and TRIG_EVENT.
+    pub(crate) fn write_back(&mut self, ct: u16) {
+        if let Some(counter) = self.counters.get(ct) {
+            counter.write_back(&mut self.effects);
+        }
+    }
+
+    pub(crate) fn limit_triggers(&mut self, pool: u8, limits: PoolLimits) {
+        self.triggers.limit(pool, limits);
+    }
+
+    pub(crate) fn triggers_in_use(&self, pool: u8) -> u16 {
+        self.triggers.used(pool)
+    }
+
+    /// Fires a command, or lets it wait. Says whether its pool has an entry for it.
+    pub(crate) fn trigger(&mut self, triggered: Triggered) -> bool {
+        // Rule 14.5: A triggered command takes an entry of its queue's pool until it runs.
+        if !self.triggers.take(triggered.pool) {
+            return false;
+        }
+        self.arrivals += 1;
+        let CtCommand {
+            trig_ct, threshold, ..
+        } = triggered.command;
+        match self.counters.get_mut(trig_ct) {
+            Some(counter) if !counter.has_reached(threshold) => {
+                counter.wait(self.arrivals, triggered);
+            }
+            _ => self.fired.push_back(triggered),
+        }
+        true
+    }
+
+    pub(crate) fn has_fired(&self) -> bool {
+        !self.fired.is_empty()
+    }
+
+    /// Takes the next command that is due.
+    pub(crate) fn next_fired(&mut self) -> Option<Triggered> {
+        let triggered = self.fired.pop_front()?;
+        self.triggers.give(triggered.pool, 1);
+        Some(triggered)
+    }
+
+    /// CANCEL: takes the commands that wait for a counter.
+    pub(crate) fn cancel(&mut self, ct: u16) -> Vec<Triggered> {
+        let counter = self.counters.get_mut(ct);
+        let cancelled = counter.map_or_else(Vec::new, |counter| counter.take_waiting(|_| true));
+        self.give_back(&cancelled);
+        cancelled
+    }
+
+    /// Forgets the commands of a queue that still wait.
+    pub(crate) fn cancel_of_queue(&mut self, queue: u16, generation: u64) {
+        let of_queue = |it: &Triggered| (it.queue, it.generation) == (queue, generation);
+        let counters = self.counters.iter_mut();
+        let cancelled: Vec<_> = counters
+            .flat_map(|(_, counter)| counter.take_waiting(of_queue))
+            .collect();
+        self.give_back(&cancelled);
+    }
+
+    fn give_back(&mut self, cancelled: &[Triggered]) {
+        for triggered in cancelled {
+            self.triggers.give(triggered.pool, 1);
+        }
+    }
+
+    /// TRIGGERED_OP of a TRIG_EVENT.
+    pub(crate) fn post_triggered(&mut self, command: &CtCommand) {
+        let (eq, event_type) = (command.eq, EventType::TRIGGERED_OP);
+        let (threshold, ct_handle) = (command.threshold, command.trig_ct);
+        if self.has_flag(eq, EventFlags::INITIATOR_LONG) {
+            let event = TriggeredLong {
+                threshold,
+                ct_handle,
+                event_size: EventSize::BYTES_32,
+                event_type,
+                return_code: ReturnCode::OK,
+                ..TriggeredLong::default()
+            };
+            self.post(eq, &event.encode());
+        } else {
+            let event = TriggeredShort {
+                threshold,
+                ct_handle,
+                event_size: EventSize::BYTES_16,
+                event_type,
+                return_code: ReturnCode::OK,
+            };
+            self.post(eq, &event.encode());
+        }
+    }
+}
