@@ -1,7 +1,5 @@
 //! `cxi explain`.
 
-use std::fmt;
-
 use clap::Subcommand;
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_job::ProcFs;
@@ -74,7 +72,8 @@ enum Answer {
 }
 
 fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
-    let (mut explained, mut refused, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut explained, mut refused, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut code = None;
     for device in node.devices() {
         let id = device.id();
         match answer(device) {
@@ -85,9 +84,9 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
                 explanation: None,
             }),
             Answer::Refused(failure, explanation) => {
-                let text = without(id, &explanation);
+                let text = explanation.text();
                 refused.push((id, text.clone()));
-                failures.push(failure);
+                code.get_or_insert(failure.kind() as u8);
                 explained.push(OnNic {
                     device: id,
                     obstacle: true,
@@ -95,7 +94,10 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
                     explanation: Some(explanation),
                 });
             }
-            Answer::Failed(failure) => failures.push(failure),
+            Answer::Failed(failure) => {
+                code.get_or_insert(failure.kind() as u8);
+                failed.push(failure);
+            }
         }
     }
     let free = explained.iter().filter(|nic| !nic.obstacle);
@@ -106,24 +108,9 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
         .into_iter()
         .map(|(devices, text)| format!("{}: {text}\n", nics::name(&devices)))
         .collect();
-    let code = failures.first().map_or(0, |failure| failure.kind() as u8);
-    let failed = failures
-        .into_iter()
-        .filter(|failure| {
-            !explained.iter().any(|nic| {
-                nic.explanation
-                    .as_ref()
-                    .is_some_and(|explanation| explanation.problem == failure.message())
-            })
-        })
-        .collect();
     Report::new(text, &Explained { explained })
         .with_failures(failed)
-        .ending_with(code)
-}
-
-fn without(device: DeviceId, explanation: &impl fmt::Display) -> String {
-    explanation.to_string().replace(&format!("{device}: "), "")
+        .ending_with(code.unwrap_or(0))
 }
 
 fn create(device: &Device, proc: &ProcFs, spec: &ServiceSpec) -> Answer {

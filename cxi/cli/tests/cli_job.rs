@@ -51,8 +51,8 @@ fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
   What to do:
     - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \
          operations.
-    - Wait for one of these jobs to end. If one has ended, release its services (cxi job clean \
-         finds what jobs left behind).
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean \
+         the node up from what ended jobs left behind.
 The job has no service on any NIC.
   --no-tles makes a job without TLEs, --mode=scale-back takes what is available.
   cxi job plan shows how many jobs of a size fit, cxi service usage who has what.",

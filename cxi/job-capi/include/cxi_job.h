@@ -70,8 +70,8 @@ int cxi_job_clean(const cxi_job_node *node, const char *policy, uint64_t deadlin
 int cxi_job_audit(const cxi_job_node *node, const char *options, char **report);
 
 /* The last call of this thread that failed, as
- *   {"errno": 28, "text": "...", "nics": [{"device": "cxi0", "explanations": [
- *     {"problem": "...", "reasons": [...], "holders": [...], "advice": [...]}]}], "left": ["..."]}
+ *   {"errno": 28, "text": "...", "nics": [{"device": "cxi0", "explanations": [{"device": "cxi0",
+ *     "problem": "...", "reasons": [...], "holders": [...], "advice": [...]}]}], "left": ["..."]}
  * where `left` names the services that a failed allocation could not take back. -ENOENT if none has
  * failed. */
 int cxi_job_explain(char **explanation);

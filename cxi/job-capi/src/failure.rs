@@ -5,8 +5,7 @@ use std::ffi::{CString, c_char};
 
 use cxi::DeviceId;
 use cxi_ioctl::Errno;
-use cxi_job::Explanation;
-use cxi_job::allocate::{AllocateError, Cause};
+use cxi_job::{AllocateError, Explanation};
 use serde::Serialize;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -54,14 +53,6 @@ impl Failure {
 impl From<AllocateError> for Failure {
     fn from(error: AllocateError) -> Self {
         let text = error.to_string();
-        let errno = match &error {
-            AllocateError::Locked(error) => error.errno(),
-            _ => match error.failures().first().map(|failure| &failure.cause) {
-                Some(Cause::Plan(_) | Cause::Rgids(_)) => Errno::ENOSPC,
-                Some(Cause::Service(error)) => error.errno(),
-                _ => Errno::ENODEV,
-            },
-        };
         let left = error.left().iter().map(ToString::to_string).collect();
         let nics = error.failures().iter().map(|failure| OnNic {
             device: failure.device,
@@ -71,7 +62,7 @@ impl From<AllocateError> for Failure {
         Self {
             nics: nics.collect(),
             left,
-            ..Self::new(errno, text)
+            ..Self::new(error.errno(), text)
         }
     }
 }

@@ -137,6 +137,13 @@ impl Error {
         self
     }
 
+    /// Removes the NIC, for a text that names it elsewhere.
+    #[must_use]
+    pub fn without_device(mut self) -> Self {
+        self.0.device = None;
+        self
+    }
+
     /// Whether something is still in use, so that the same call may succeed later.
     #[must_use]
     pub fn is_busy(&self) -> bool {

@@ -1,6 +1,6 @@
 //! `cxi job plan`.
 
-use cxi::{Device, DeviceId, Limits};
+use cxi::{DeviceId, Limits};
 use cxi_job::explain::Explanation;
 use cxi_job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
 use serde::Serialize;
@@ -69,7 +69,7 @@ pub(super) fn of_node(
         };
         let usage = NicUsage::read(device).map_err(|error| of_device(&error))?;
         match plan(&planned.policy, planned.size, &usage, planned.mode) {
-            Ok(made) => plans.push((device.id(), one(device, &usage, made.limits, made.cuts))),
+            Ok(made) => plans.push((device.id(), one(&usage, made.limits, made.cuts))),
             Err(error) => {
                 let short = Explanation::from_plan(&error, device);
                 failures.extend(
@@ -93,17 +93,13 @@ pub(super) fn of_node(
     Ok(Report::new(text, &Plans { plans }).with_failures(failures))
 }
 
-fn one(device: &Device, usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
+fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
     let Forecast {
         fits, first_out, ..
     } = forecast(usage, &limits);
-    let prefix = format!("{}: ", device.id());
-    let cut = cuts.iter().map(ToString::to_string);
     One {
         limits,
-        cut: cut
-            .map(|cut| cut.strip_prefix(&prefix).unwrap_or(&cut).to_owned())
-            .collect(),
+        cut: cuts.iter().map(Cut::text).collect(),
         cuts,
         fits,
         first_out: first_out.map(|out| match out {

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cxi_job::allocate::{AllocateError, Cause};
-use cxi_job::{Filter, Grant, JobRequest, ReleaseOptions};
+use cxi_job::{AllocateError, ErrorCode, Filter, Grant, JobRequest, ReleaseOptions};
 use serde::Serialize;
 
 use super::cli::{LockArgs, SizeArgs};
 use super::epilog::left;
 use super::job_node::JobNode;
 use super::plan;
-use crate::exit::{Exit, Failure, of_device};
+use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::{Report, nics};
 
@@ -121,38 +120,24 @@ fn vnis(access: cxi::VniAccess) -> String {
 /// A failed allocation, with everything that the NICs report about it; what several NICs report is
 /// printed once.
 pub(super) fn failure(error: &AllocateError) -> Failure {
+    let code = error.code();
     if let AllocateError::Locked(error) = error {
-        let exit = if error.is_busy() {
-            Exit::Busy
-        } else {
-            Exit::Failed
-        };
-        return Failure::new(exit, error.to_string())
+        return Failure::new(code.into(), error.to_string())
             .errno(error.errno())
             .hint("--lock or CXI_LOCK names the lock file that all commands on this node share.");
     }
-    let first = error.failures().first();
-    let exit = match first.map(|failure| &failure.cause) {
-        Some(Cause::Plan(_) | Cause::Rgids(_)) => Exit::NotEnough,
-        Some(Cause::Service(error)) => of_device(error).kind(),
-        Some(Cause::Unusable(_) | Cause::NotThere) | None => Exit::NoDevice,
-        Some(_) => Exit::Failed,
-    };
-    if first.is_none() {
-        return Failure::new(exit, error.to_string());
+    if error.failures().is_empty() {
+        return Failure::new(code.into(), error.to_string());
     }
-    let failures = error.failures().iter().map(|failure| {
-        let text = failure.to_string();
-        let prefix = format!("{}: ", failure.device);
-        (failure.device, text.replace(&prefix, ""))
-    });
+    let failures = error.failures().iter();
+    let failures = failures.map(|failure| (failure.device, failure.text()));
     let mut text: Vec<String> = nics::merge(failures)
         .into_iter()
         .map(|(devices, text)| format!("{}: {text}", nics::name(&devices)))
         .collect();
     text.push(error.remains());
-    let failure = Failure::new(exit, text.join("\n"));
-    if exit == Exit::NotEnough {
+    let failure = Failure::new(code.into(), text.join("\n"));
+    if code == ErrorCode::NotEnough {
         failure
             .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what is available.")
             .hint("cxi job plan shows how many jobs of a size fit, cxi service usage who has what.")

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use crate::ErrorCode;
 use crate::durable::LockError;
 use crate::explain::Explanation;
 use crate::grant::LeftOut;
-use crate::limits::{PlanError, RgidError};
+use crate::limits::{Cut, PlanError, RgidError};
 use crate::node::NicProblem;
 use cxi::error::Error;
 use cxi::{DeviceId, ServiceId};
+use cxi_ioctl::Errno;
 
 /// Why a job got nothing, and what is left of the attempt.
 ///
@@ -108,6 +110,31 @@ impl AllocateError {
         }
     }
 
+    /// What kind of failure it is; of several NICs, the first one's.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::TooFew { .. } => ErrorCode::NoDevice,
+            Self::Locked(error) if error.is_busy() => ErrorCode::Busy,
+            Self::Locked(_) => ErrorCode::Failed,
+            Self::Nics { failures, .. } => match failures.first().map(|failure| &failure.cause) {
+                Some(Cause::Plan(_) | Cause::Rgids(_)) => ErrorCode::NotEnough,
+                Some(Cause::Service(error)) => ErrorCode::of(error),
+                Some(Cause::NotThere | Cause::Unusable(_)) | None => ErrorCode::NoDevice,
+            },
+        }
+    }
+
+    /// The errno: the driver's, if it refused; else that of the [`code`](Self::code).
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        match (self, self.failures().first().map(|failure| &failure.cause)) {
+            (Self::Locked(error), _) => error.errno(),
+            (_, Some(Cause::Service(error))) => error.errno(),
+            _ => self.code().errno(),
+        }
+    }
+
     /// Every service of the job that still exists or may exist. Empty if nothing is left.
     #[must_use]
     pub fn left(&self) -> &[LeftBehind] {
@@ -116,9 +143,7 @@ impl AllocateError {
             Self::Nics { left, .. } => left,
         }
     }
-}
 
-impl AllocateError {
     /// What is left of the job on this node, in words: nothing, or one line for each service.
     #[must_use]
     pub fn remains(&self) -> String {
@@ -143,6 +168,23 @@ impl NicFailure {
         self.explanations = explanations;
         self
     }
+
+    /// What went wrong, without the NIC's name: several NICs often say the same.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if !self.explanations.is_empty() {
+            let texts: Vec<String> = self.explanations.iter().map(Explanation::text).collect();
+            return texts.join("\n");
+        }
+        match &self.cause {
+            Cause::Plan(error) => {
+                let texts: Vec<String> = error.short.iter().map(Cut::text).collect();
+                texts.join("; ")
+            }
+            Cause::Service(error) => error.clone().without_device().to_string(),
+            cause => cause.to_string(),
+        }
+    }
 }
 
 fn list<T: ToString>(items: &[T]) -> String {
@@ -164,17 +206,7 @@ impl fmt::Display for Cause {
 
 impl fmt::Display for NicFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.explanations.is_empty() {
-            let texts: Vec<String> = self.explanations.iter().map(ToString::to_string).collect();
-            return f.write_str(&texts.join("\n"));
-        }
-        match &self.cause {
-            // These texts already name the NIC.
-            Cause::Plan(_) | Cause::Service(_) => self.cause.fmt(f),
-            Cause::NotThere | Cause::Unusable(_) | Cause::Rgids(_) => {
-                write!(f, "{}: {}", self.device, self.cause)
-            }
-        }
+        write!(f, "{}: {}", self.device, self.text())
     }
 }
 

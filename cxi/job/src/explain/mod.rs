@@ -42,14 +42,16 @@ use super::limits::PlanError;
 use super::proc::ProcFs;
 use super::view::NicView;
 use cxi::error::{Error, ErrorKind};
-use cxi::{Device, ServiceId, ServiceSpec};
+use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 
 /// What went wrong, why, which services are in the way, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Explanation {
-    /// What went wrong, in one line.
+    /// The NIC, if the error names one.
+    pub device: Option<DeviceId>,
+    /// What went wrong on it, in one line.
     pub problem: String,
     /// The reasons, one or two sentences each.
     pub reasons: Vec<String>,
@@ -85,8 +87,9 @@ impl fmt::Display for HoldingService {
 }
 
 impl Explanation {
-    fn new(problem: impl Into<String>) -> Self {
+    fn new(device: Option<DeviceId>, problem: impl Into<String>) -> Self {
         Self {
+            device,
             problem: problem.into(),
             reasons: Vec::new(),
             holders: Vec::new(),
@@ -109,6 +112,29 @@ impl Explanation {
         self
     }
 
+    /// Everything without the NIC's name, to be said once where several NICs say it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.problem.clone();
+        let mut line = |start: &str, line: &dyn fmt::Display| text += &format!("\n{start}{line}");
+        for reason in &self.reasons {
+            line("  ", reason);
+        }
+        if !self.holders.is_empty() {
+            line("  ", &"Who has it:");
+        }
+        for holder in &self.holders {
+            line("    ", holder);
+        }
+        if !self.advice.is_empty() {
+            line("  ", &"What to do:");
+        }
+        for advice in &self.advice {
+            line("    - ", advice);
+        }
+        text
+    }
+
     /// Explains why the limits of a job could not be planned: one explanation for each shortage.
     /// `device` is the NIC that they were planned for.
     #[must_use]
@@ -123,23 +149,10 @@ impl Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)?;
-        for reason in &self.reasons {
-            write!(f, "\n  {reason}")?;
+        if let Some(device) = self.device {
+            write!(f, "{device}: ")?;
         }
-        if !self.holders.is_empty() {
-            f.write_str("\n  Who has it:")?;
-        }
-        for holder in &self.holders {
-            write!(f, "\n    {holder}")?;
-        }
-        if !self.advice.is_empty() {
-            f.write_str("\n  What to do:")?;
-        }
-        for advice in &self.advice {
-            write!(f, "\n    - {advice}")?;
-        }
-        Ok(())
+        f.write_str(&self.text())
     }
 }
 
@@ -195,7 +208,10 @@ impl<'a> Inquiry<'a> {
     /// Explains the error.
     #[must_use]
     pub fn explain(self) -> Explanation {
-        let explanation = Explanation::new(self.error.to_string());
+        let explanation = Explanation::new(
+            self.error.device(),
+            self.error.clone().without_device().to_string(),
+        );
         match self.error.kind() {
             ErrorKind::NotEnough(shortage) => {
                 resources::refused(explanation, shortage, self.spec, self.view().as_ref())

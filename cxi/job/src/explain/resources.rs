@@ -1,5 +1,7 @@
 //! ENOSPC.
 
+use std::cmp::Reverse;
+
 use super::{Explanation, HoldingService};
 use crate::describe;
 use crate::limits::{Cut, CutReason, ServiceUsage};
@@ -36,14 +38,14 @@ pub(super) fn refused(
             ))
             .held_by(holders(view, |view, usage| {
                 let vnis = match view.service(usage.service)?.vnis() {
-                    cxi::VniAccess::List(list) => list.len(),
+                    cxi::VniAccess::List(list) => u32::try_from(list.len()).unwrap_or(u32::MAX),
                     _ => 1,
                 };
                 let plural = if vnis == 1 { "place" } else { "places" };
-                (vnis > 0).then(|| format!("{vnis} {plural}"))
+                (vnis > 0).then(|| (vnis, format!("{vnis} {plural}")))
             }))
             .advise("Give jobs fewer VNIs, or one range instead of a list.")
-            .advise(RELEASE),
+            .free_from_holders(),
         Shortage::Unclear { .. } => explanation
             .because(
                 "Either something was used up for a moment only, by an allocation at the same \
@@ -58,7 +60,7 @@ pub(super) fn refused(
             )
             .held_by(holders(view, |_, usage| {
                 let count = usage.in_use[*resource].filter(|count| *count > 0)?;
-                Some(format!("{count} {resource} in use"))
+                Some((count.into(), format!("{count} {resource} in use")))
             }))
             .advise(format!("Let the job's processes use fewer {resource}."))
             .advise(format!(
@@ -81,22 +83,23 @@ pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
         available,
         reason,
     } = cut;
+    let explanation = |problem| Explanation::new(Some(*device), problem);
     match reason {
         CutReason::NoTlePool(_) => tle_pools(
-            Explanation::new(format!(
-                "{device}: no TLE pool is left for the {wanted} TLEs of the job"
+            explanation(format!(
+                "no TLE pool is left for the {wanted} TLEs of the job"
             )),
             view,
         ),
         CutReason::NoLePool(_) => le_pools(
-            Explanation::new(format!(
-                "{device}: no LE pool is left for the {wanted} LEs of the job"
+            explanation(format!(
+                "no LE pool is left for the {wanted} LEs of the job"
             )),
             view,
         ),
         _ => reservation(
-            Explanation::new(format!(
-                "{device}: not enough {resource}: {wanted} wanted, {available} available"
+            explanation(format!(
+                "not enough {resource}: {wanted} wanted, {available} available"
             )),
             *resource,
             u16::try_from(*available).unwrap_or(u16::MAX),
@@ -105,8 +108,22 @@ pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
     }
 }
 
-const RELEASE: &str = "Wait for one of these jobs to end. If one has ended, release its services \
-                       (cxi job clean finds what jobs left behind).";
+impl Explanation {
+    /// Advises to free what the holders have. The default service cannot be released.
+    fn free_from_holders(self) -> Self {
+        if self
+            .holders
+            .iter()
+            .all(|holder| holder.service.is_default())
+        {
+            return self;
+        }
+        self.advise(
+            "Wait for one of these jobs to end. If one has ended, release its services, or clean \
+             the node up from what ended jobs left behind.",
+        )
+    }
+}
 
 fn reservation(
     explanation: Explanation,
@@ -121,13 +138,13 @@ fn reservation(
         ))
         .held_by(holders(view, |_, usage| {
             let reserved = usage.limits[resource].reserved();
-            (reserved > 0).then(|| format!("{reserved} {resource} reserved"))
+            (reserved > 0).then(|| (reserved.into(), format!("{reserved} {resource} reserved")))
         }))
         .advise(format!(
             "Reserve at most {available} {resource} for the job, or let its reservations be \
              scaled back to what fits."
         ))
-        .advise(RELEASE)
+        .free_from_holders()
 }
 
 /// What the driver did not get to: it stops at the first thing that is short.
@@ -179,13 +196,13 @@ fn tle_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
         .held_by(holders(view, |_, usage| {
             let holds = usage.limits.takes_tle_pool();
             let tles = usage.limits[Resource::Tles].reserved();
-            holds.then(|| format!("{tles} TLEs reserved"))
+            holds.then(|| (tles.into(), format!("{tles} TLEs reserved")))
         }))
         .advise(
             "Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \
              operations.",
         )
-        .advise(RELEASE)
+        .free_from_holders()
 }
 
 fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
@@ -198,37 +215,40 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
             let les = usage.limits[Resource::Les];
             let holds = view.usage.holds_le_pool(usage);
             holds.then(|| match les.reserved() {
-                0 => format!("up to {} LEs", les.max()),
-                reserved => format!("{reserved} LEs reserved"),
+                0 => (les.max().into(), format!("up to {} LEs", les.max())),
+                reserved => (reserved.into(), format!("{reserved} LEs reserved")),
             })
         }))
         .advise(
             "Reserve no LEs for the job: from SHS 14.0.1 on it shares what is not reserved then.",
         )
-        .advise(RELEASE)
+        .free_from_holders()
 }
 
-/// The services that hold something, those with most first.
+/// The services that hold something, those that hold the most first: `holds` says how much it is, and
+/// in words.
 fn holders(
     view: Option<&NicView>,
-    holds: impl Fn(&NicView, &ServiceUsage) -> Option<String>,
+    holds: impl Fn(&NicView, &ServiceUsage) -> Option<(u32, String)>,
 ) -> Vec<HoldingService> {
     let Some(view) = view else {
         return Vec::new();
     };
     let holding = view.usage.services.iter().filter_map(|usage| {
         let service = view.service(usage.service)?;
-        Some(HoldingService {
+        let (amount, holds) = holds(view, usage)?;
+        let holding = HoldingService {
             service: usage.service,
             name: describe::service(service),
-            holds: holds(view, usage)?,
+            holds,
             // An unused default service needs no action.
             idle: !usage.service.is_default() && is_idle(usage),
-        })
+        };
+        Some((amount, holding))
     });
-    let mut holding: Vec<HoldingService> = holding.collect();
-    holding.sort_by_key(|holding| holding.service);
-    holding
+    let mut holding: Vec<(u32, HoldingService)> = holding.collect();
+    holding.sort_by_key(|(amount, holding)| (Reverse(*amount), holding.service));
+    holding.into_iter().map(|(_, holding)| holding).collect()
 }
 
 /// Whether the driver says of nothing that it is in use. A process cannot use a service without a

@@ -42,48 +42,40 @@ pub enum CutReason {
     BestEffort,
 }
 
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            device,
-            resource,
-            wanted,
-            available,
-            reason,
-        } = self;
-        write!(
-            f,
-            "{device}: {wanted} {resource} wanted, {available} available: "
-        )?;
-        match reason {
-            CutReason::PolicyMax => f.write_str("the policy allows no more"),
-            CutReason::DeviceTotal => f.write_str("the NIC has no more"),
-            CutReason::Held(by) if by.is_empty() => f.write_str("the NIC has no more"),
-            CutReason::Held(by) => {
-                for (position, held) in by.iter().enumerate() {
-                    if position > 0 {
-                        f.write_str(", ")?;
-                    }
-                    write!(f, "{} held by {held}", held.amount)?;
-                }
-                Ok(())
+impl Cut {
+    /// What is missing and why, without the NIC's name.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let reason = match &self.reason {
+            CutReason::PolicyMax => "the policy allows no more".to_owned(),
+            CutReason::Held(by) if !by.is_empty() => {
+                list(by, |held| format!("{} held by {held}", held.amount))
             }
-            CutReason::NoTlePool(by) => pools(f, "TLE", by),
-            CutReason::NoLePool(by) => pools(f, "LE", by),
-            CutReason::BestEffort => f.write_str("best effort reserves nothing"),
-        }
+            CutReason::DeviceTotal | CutReason::Held(_) => "the NIC has no more".to_owned(),
+            CutReason::NoTlePool(by) => pools("TLE", by),
+            CutReason::NoLePool(by) => pools("LE", by),
+            CutReason::BestEffort => "best effort reserves nothing".to_owned(),
+        };
+        format!(
+            "{} {} wanted, {} available: {reason}",
+            self.wanted, self.resource, self.available
+        )
     }
 }
 
-fn pools(f: &mut fmt::Formatter<'_>, kind: &str, by: &[HeldBy]) -> fmt::Result {
-    write!(f, "all {} {kind} pools are taken, by ", by.len())?;
-    for (position, held) in by.iter().enumerate() {
-        if position > 0 {
-            f.write_str(", ")?;
-        }
-        write!(f, "{held}")?;
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.device, self.text())
     }
-    Ok(())
+}
+
+fn pools(kind: &str, by: &[HeldBy]) -> String {
+    let services = list(by, HeldBy::to_string);
+    format!("all {} {kind} pools are taken, by {services}", by.len())
+}
+
+fn list(by: &[HeldBy], one: impl Fn(&HeldBy) -> String) -> String {
+    by.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Why there is no plan: each shortage, with the services that hold what is missing.

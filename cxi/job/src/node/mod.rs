@@ -99,15 +99,13 @@ impl NodeNic {
     }
 
     fn unavailable(id: DeviceId, device: Option<Device>, error: &Error) -> Self {
-        let reason = error.to_string();
-        let prefix = format!("{id}: ");
         Self {
             id,
             device,
             info: None,
             cpus: IdSet::new(),
             problems: vec![NicProblem::Unavailable {
-                reason: reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned(),
+                reason: error.clone().without_device().to_string(),
             }],
         }
     }

@@ -81,8 +81,8 @@ services with TLEs fit a NIC, however few TLEs they ask for. A service without l
     service 4 (uid 1003, VNI 1026): 16 TLEs reserved, nothing in use
   What to do:
     - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered operations.
-    - Wait for one of these jobs to end. If one has ended, release its services (cxi job clean \
-finds what jobs left behind).
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean the \
+node up from what ended jobs left behind.
 cxi1: no TLE pool is left for the 16 TLEs of the job
   A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at most 3 \
 services with TLEs fit a NIC, however few TLEs they ask for. A service without limits has TLEs too.
@@ -93,8 +93,8 @@ services with TLEs fit a NIC, however few TLEs they ask for. A service without l
     service 4 (uid 1003, VNI 1026): 16 TLEs reserved, nothing in use
   What to do:
     - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered operations.
-    - Wait for one of these jobs to end. If one has ended, release its services (cxi job clean \
-finds what jobs left behind).
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean the \
+node up from what ended jobs left behind.
 The job has no service on any NIC.";
     assert_eq!(error.to_string(), expected);
 
@@ -102,10 +102,14 @@ The job has no service on any NIC.";
     let request = job(1004, 1027).limits(JobLimits::Unlimited);
     let refused = node.allocate(&request.build().unwrap()).unwrap_err();
     assert_eq!(refused.failures().len(), 2);
+    for error in [&error, &refused] {
+        assert_eq!(error.code(), cxi_job::ErrorCode::NotEnough);
+        assert_eq!(error.errno(), Errno::ENOSPC);
+    }
     let explanation = &refused.failures()[1].explanations[0];
     assert_eq!(
         explanation.problem,
-        "cxi1: SVC_ALLOC: no TLE pool is left: 4 services, the default service among them, have one \
+        "SVC_ALLOC: no TLE pool is left: 4 services, the default service among them, have one \
          each; a service limited to 0 TLEs needs none"
     );
     let planned = &error.failures()[1].explanations[0];
@@ -153,7 +157,7 @@ not enough of these either: 100 ACs with 22 available.
     service 2 (uid 5588, VNI 1024): 500 TGQs reserved, nothing in use
   What to do:
     - Reserve at most 12 TGQs for the job, or let its reservations be scaled back to what fits.
-    - Wait for one of these jobs to end. If one has ended, release its services (cxi job clean finds what jobs left behind)."
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean the node up from what ended jobs left behind."
     );
     let wanted = [
         (Resource::Tgqs, Limit::exactly(100)),
@@ -177,7 +181,7 @@ fn le_pools() {
     assert!(
         explanation
             .problem
-            .starts_with("cxi0: SVC_ALLOC: no LE pool is left")
+            .starts_with("SVC_ALLOC: no LE pool is left")
     );
     assert_eq!(explanation.holders.len(), 15);
     assert_eq!(
@@ -386,7 +390,7 @@ fn an_explanation_needs_no_nic_that_answers() {
     let explanation = Inquiry::new(&error).device(&device).spec(&huge).explain();
     assert_eq!(
         explanation.problem,
-        "cxi0: SVC_ALLOC: not enough PTEs: 2000 requested, 48 available"
+        "SVC_ALLOC: not enough PTEs: 2000 requested, 48 available"
     );
     assert!(explanation.holders.is_empty() && !explanation.advice.is_empty());
 }
