@@ -9,7 +9,7 @@ use std::process::Output;
 
 use node::{Directory, Served, is_root, printed, skip};
 
-const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 const PREFIX: &str = "CXI_TEST_FLUX_PREFIX";
 
 /// As in docs/integration/flux.md, but for places that belong to the test.

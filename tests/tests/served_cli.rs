@@ -5,7 +5,7 @@ mod node;
 use node::{Directory, printed, run, skip};
 use serde_json::Value;
 
-const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
 /// Only the NICs that are asked for are asked, and only for what is printed.
 #[test]

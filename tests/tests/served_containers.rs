@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use node::{Directory, Served, is_root, printed, skip};
 use serde_json::{Value, json};
 
-const CNI: &str = env!("CARGO_BIN_EXE_cxi-cni");
-const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+/// The name by which a network configuration finds the plugin.
+const PLUGIN: &str = "test-cxi-cni";
+const CNI: &str = env!("CARGO_BIN_EXE_test-cxi-cni");
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
 /// Whether a program is installed; says if not.
 fn installed(program: &str, option: &str) -> bool {
@@ -64,7 +66,7 @@ impl Site {
         json!({
             "cniVersion": "1.1.0",
             "name": "blue",
-            "type": "cxi-cni",
+            "type": PLUGIN,
             "cxi": {
                 "vnis": {"source": "static", "vnis": [1024]},
                 "stateDir": self.directory.join("state"),
@@ -202,7 +204,7 @@ fn cnitool_makes_checks_and_ends_an_attachment() {
     let mut site = Site::start();
     let networks = site.directory.join("networks");
     fs::create_dir(&networks).expect("a directory");
-    let plugin = json!({"type": "cxi-cni", "cxi": site.config()["cxi"]});
+    let plugin = json!({"type": PLUGIN, "cxi": site.config()["cxi"]});
     let network = json!({"cniVersion": "1.0.0", "name": "blue", "plugins": [plugin]});
     fs::write(format!("{networks}/blue.conflist"), network.to_string()).expect("a file");
     let plugins = Path::new(CNI).parent().expect("a directory");
@@ -308,7 +310,7 @@ fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
         "name": "blue",
         "plugins": [
             {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.99.0.0/24"}},
-            {"type": "cxi-cni", "cxi": {
+            {"type": PLUGIN, "cxi": {
                 "vnis": {"source": "static", "vnis": [1024]},
                 "stateDir": site.join("state"),
             }},

@@ -13,7 +13,7 @@ use cxi_job::fabric::{Http, Session, TreeRequest};
 use node::{CLIENT, Directory, Served, eventually, kill, printed, server};
 use serde_json::{Value, json};
 
-const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
 fn state(cluster: &Served) -> Value {
     cluster.state_of(&[])["fabric_manager"]["state"].clone()

@@ -128,7 +128,7 @@ impl Soak {
 
     /// `cxi vni`, which needs no NIC.
     fn vni(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cxi"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_test-cxi"));
         self.with_places(command.arg("vni").args(arguments));
         command
     }
@@ -136,7 +136,7 @@ impl Soak {
     /// `cxi` on the node, as the process itself, so that a kill hits it.
     fn cxi(&self, arguments: &[&str]) -> Command {
         let mut command = server(["enter", "--dir", &self.node.dir(), "--outlive", "--"]);
-        self.with_places(command.arg(env!("CARGO_BIN_EXE_cxi")).args(arguments));
+        self.with_places(command.arg(env!("CARGO_BIN_EXE_test-cxi")).args(arguments));
         command
     }
 

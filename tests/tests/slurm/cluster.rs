@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use crate::node::{Directory, SERVER, eventually, skip};
 
-pub(crate) const CXI: &str = env!("CARGO_BIN_EXE_cxi");
+pub(crate) const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
 /// Names the installation of a site's Slurm.
 const PREFIX: &str = "CXI_TEST_SLURM_PREFIX";

@@ -165,7 +165,7 @@ impl Bench {
 
 /// Runs a program on a served node of its own; options stand in front of `--`.
 pub(crate) fn served(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mock-server"))
+    Command::new(env!("CARGO_BIN_EXE_capi-mock-server"))
         .arg("run")
         .args(arguments)
         .env_remove("CXI_MOCK_DIR")

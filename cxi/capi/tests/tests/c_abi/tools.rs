@@ -45,7 +45,7 @@ fn programs_of_others_do_the_same_on_this_library() {
         return;
     }
     let on = |library: &Path| {
-        let output = Command::new(env!("CARGO_BIN_EXE_mock-server"))
+        let output = Command::new(env!("CARGO_BIN_EXE_capi-mock-server"))
             .args(["run", "--release", "main", "--set", "disable_default_svc=0"])
             .args(["--", "sh", "-c", SCRIPT])
             .env("BIN", &programs)
