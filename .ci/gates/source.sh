@@ -1,8 +1,25 @@
 # The text of the sources, before anything runs.
 
+# Rust code in doc comments too. That option is unstable; the variable gives it to any rustfmt.
+format() {
+    CFG_RELEASE_CHANNEL=nightly cargo fmt --all --check -- --config format_code_in_doc_comments=true
+}
+
+# Rust code in documents, each as if it were the doc comment of a crate.
+format_of_documents() {
+    local document texts=target/ci/documents
+    rm -rf "$texts"
+    for document in $(git grep -l '^```rust' -- '*.md'); do
+        mkdir -p "$texts/$(dirname "$document")" || return 1
+        sed 's|^|//! |; s|^//! $|//!|' "$document" > "$texts/$document.rs"
+    done
+    find "$texts" -name '*.rs' -print0 \
+        | CFG_RELEASE_CHANNEL=nightly xargs -0 rustfmt --check --edition 2024 --config-path . --config format_code_in_doc_comments=true
+}
+
 shell_scripts() {
     local script
-    for script in .ci/run .ci/mutation .ci/tools .ci/lib.sh .ci/gates/*.sh cxi/cli/integration/*/*.sh tests/slurm/cluster; do
+    for script in .ci/run .ci/as .ci/mutation .ci/tools .ci/lib.sh .ci/gates/*.sh cxi/cli/integration/*/*.sh tests/slurm/cluster; do
         bash -n "$script" || return 1
     done
 }
@@ -39,7 +56,8 @@ named_tests() {
     return "$found"
 }
 
-step "format" cargo fmt --all --check
+step "format" format
+step "format of documents" format_of_documents
 step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
 step "scripts" shell_scripts
 step "files that documents name exist" named_files

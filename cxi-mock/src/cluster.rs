@@ -23,7 +23,13 @@ use crate::{Clock, Fabric, LoadError, MockNode, NicConfig, NodeSnapshot, Snapsho
 /// // Nothing is open any more, and all that was open gives EIO.
 /// assert!(before.nics()[0].clients_of(None).is_empty());
 /// cluster.boot(7)?;
-/// assert!(cluster.node(7).unwrap().devices(&Credentials::root()).is_ok());
+/// assert!(
+///     cluster
+///         .node(7)
+///         .unwrap()
+///         .devices(&Credentials::root())
+///         .is_ok()
+/// );
 /// # drop(open);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

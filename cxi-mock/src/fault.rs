@@ -19,7 +19,8 @@ use crate::data_path::DataPath;
 ///
 /// let nic = Nic::new(NicConfig::new())?;
 /// // The service stays busy for three attempts.
-/// nic.faults().add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
+/// nic.faults()
+///     .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
 /// # Ok::<_, cxi_mock::LoadError>(())
 /// ```
 #[derive(Debug, Default)]

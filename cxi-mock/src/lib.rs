@@ -47,13 +47,18 @@
 //! let files = node.devices(&Credentials::root())?;
 //! // Once, cxi1 is full. `Fault::shortage` refuses those that ask for too much of a resource.
 //! let nic = &node.nics()[1];
-//! nic.faults().add(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).times(1));
+//! nic.faults()
+//!     .add(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).times(1));
 //! let (number, file) = &files[1];
 //! assert_eq!(*number, 1);
-//! assert_eq!(execute(file, &SvcAllocCmd::new()).unwrap_err().errno(), Errno::ENOSPC);
+//! assert_eq!(
+//!     execute(file, &SvcAllocCmd::new()).unwrap_err().errno(),
+//!     Errno::ENOSPC
+//! );
 //! execute(file, &SvcAllocCmd::new())?;
 //! // Every SVC_DESTROY is refused as long as the fault is there.
-//! nic.faults().add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
+//! nic.faults()
+//!     .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
 //! # Ok(())
 //! # }
 //! ```

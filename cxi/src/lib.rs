@@ -9,11 +9,15 @@
 //! # Quick start
 //!
 //! ```
-//! use cxi::{Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
+//! use cxi::{
+//!     Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni,
+//! };
 //! use cxi_mock::{Credentials, Nic, NicConfig};
 //!
 //! // On a node with a NIC this is `Device::open(DeviceId::new(0))?`.
-//! let file = Nic::new(NicConfig::new())?.open()?.transport(Credentials::root());
+//! let file = Nic::new(NicConfig::new())?
+//!     .open()?
+//!     .transport(Credentials::root());
 //! let device = Device::with_transport(DeviceId::new(0), file);
 //!
 //! let spec = ServiceSpec::builder()
@@ -34,7 +38,12 @@
 //! for found in cxi::devices()? {
 //!     let (device, info) = (found.device()?, found.info()?);
 //!     let txqs = device.availability()?.resources[cxi::Resource::Txqs];
-//!     println!("{}: address {:#x}, {} TXQs left", device.id(), info.nid, txqs.reservable);
+//!     println!(
+//!         "{}: address {:#x}, {} TXQs left",
+//!         device.id(),
+//!         info.nid,
+//!         txqs.reservable
+//!     );
 //!     for service in device.services().list()? {
 //!         // All of it in one line; also id(), members() (None: anybody), vnis(), is_enabled()...
 //!         println!("  {service}; limits: {}", service.limits());

@@ -11,7 +11,10 @@ use std::str::FromStr;
 /// ```
 /// use cxi::TrafficClass;
 ///
-/// assert_eq!("tc_low latency".parse::<TrafficClass>()?, TrafficClass::LowLatency);
+/// assert_eq!(
+///     "tc_low latency".parse::<TrafficClass>()?,
+///     TrafficClass::LowLatency
+/// );
 /// assert_eq!(TrafficClass::BulkData.to_string(), "BULK_DATA");
 /// # Ok::<_, cxi::InvalidTrafficClass>(())
 /// ```

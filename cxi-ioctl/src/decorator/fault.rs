@@ -160,9 +160,18 @@ pub struct Strike {
 /// // /dev/null takes every command that has no response.
 /// let device = Faulty::new(CharDev::open("/dev/null")?);
 /// device.inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
-/// let destroy = SvcDestroyCmd { svc_id: 7, ..SvcDestroyCmd::new() };
-/// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
-/// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
+/// let destroy = SvcDestroyCmd {
+///     svc_id: 7,
+///     ..SvcDestroyCmd::new()
+/// };
+/// assert_eq!(
+///     execute(&device, &destroy).unwrap_err().errno(),
+///     Errno::EBUSY
+/// );
+/// assert_eq!(
+///     execute(&device, &destroy).unwrap_err().errno(),
+///     Errno::EBUSY
+/// );
 /// assert_eq!(execute(&device, &destroy), Ok(()));
 /// assert_eq!(device.injected(), 2);
 /// # Ok(())

@@ -18,7 +18,10 @@ use crate::{Errno, Mapping, Request, Transport};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // /dev/null takes every command that has no response.
 /// let device = Record::new(CharDev::open("/dev/null")?);
-/// let destroy = SvcDestroyCmd { svc_id: 7, ..SvcDestroyCmd::new() };
+/// let destroy = SvcDestroyCmd {
+///     svc_id: 7,
+///     ..SvcDestroyCmd::new()
+/// };
 /// execute(&device, &destroy)?;
 ///
 /// let replay = Replay::new(device.recording());

@@ -22,10 +22,17 @@ use crate::{Errno, Mapping, Opcode, Request, Transport};
 /// cxi-recording 1
 /// command 1d00000007000000 EBUSY response - list -
 /// command 1d00000007000000 ok response - list -
-/// ".parse()?;
+/// "
+/// .parse()?;
 /// let device = Replay::new(recording);
-/// let destroy = SvcDestroyCmd { svc_id: 7, ..SvcDestroyCmd::new() };
-/// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
+/// let destroy = SvcDestroyCmd {
+///     svc_id: 7,
+///     ..SvcDestroyCmd::new()
+/// };
+/// assert_eq!(
+///     execute(&device, &destroy).unwrap_err().errno(),
+///     Errno::EBUSY
+/// );
 /// execute(&device, &destroy)?;
 /// device.finish()?;
 /// # Ok(())

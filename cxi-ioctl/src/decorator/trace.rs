@@ -80,7 +80,13 @@ type Watcher = dyn Fn(&TraceEvent<'_>) + Send + Sync;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // /dev/null takes every command that has no response.
 /// let (device, log) = Trace::logging(CharDev::open("/dev/null")?);
-/// execute(&device, &SvcDestroyCmd { svc_id: 7, ..SvcDestroyCmd::new() })?;
+/// execute(
+///     &device,
+///     &SvcDestroyCmd {
+///         svc_id: 7,
+///         ..SvcDestroyCmd::new()
+///     },
+/// )?;
 /// let entries = log.take();
 /// assert_eq!(entries[0].opcode, Opcode::SVC_DESTROY);
 /// assert_eq!(entries[0].command[4..], 7_u32.to_ne_bytes());

@@ -16,7 +16,11 @@
 //! use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
 //!
 //! let mut switch = ReductionEngines::new(100, 2, 1000);
-//! let order = ReductionPacket { sequence: Sequence::new(1), arm: true, ..Default::default() };
+//! let order = ReductionPacket {
+//!     sequence: Sequence::new(1),
+//!     arm: true,
+//!     ..Default::default()
+//! };
 //! switch.arm(0, &order, 0);
 //! let contribution = |sender| ReductionPacket {
 //!     sender,

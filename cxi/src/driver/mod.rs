@@ -29,7 +29,10 @@ pub use quirks::Quirks;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
 /// # let device = Device::with_transport(DeviceId::new(0), file);
 /// let driver = device.driver()?;
-/// assert_eq!(driver.detected_release(), DetectedRelease::Release(DriverRelease::Shs13_1));
+/// assert_eq!(
+///     driver.detected_release(),
+///     DetectedRelease::Release(DriverRelease::Shs13_1)
+/// );
 /// assert!(driver.can(Capabilities::VNI_RANGES));
 /// assert!(!driver.can(Capabilities::NETNS));
 /// # Ok::<_, Box<dyn std::error::Error>>(())

@@ -125,7 +125,6 @@ macro_rules! closable {
             /// Dropping the handle does the same and ignores errors.
             ///
             /// # Errors
-            ///
             #[doc = $busy]
             /// EIO when the device is gone. The error contains the handle.
             #[doc(alias = $alias)]

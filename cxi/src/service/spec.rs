@@ -26,7 +26,11 @@ const POOL_SHIFT: u8 = 6;
 ///     .member(Member::Uid(1000))
 ///     .vni(Vni::new(1024)?)
 ///     .traffic_classes(TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT)
-///     .limits(Limits::none().with(Resource::Txqs, Limit::new(8, 16)?).with(Resource::Ptes, Limit::at_most(64)))
+///     .limits(
+///         Limits::none()
+///             .with(Resource::Txqs, Limit::new(8, 16)?)
+///             .with(Resource::Ptes, Limit::at_most(64)),
+///     )
 ///     .build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
