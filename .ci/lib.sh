@@ -57,13 +57,34 @@ has_target() { [ -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]
 
 has_llvm_tools() { ls "$(rustc --print target-libdir)/../bin/llvm-profdata" >/dev/null 2>&1; }
 
+# Whether the lines that tests run can be counted.
+has_coverage() { cargo_has llvm-cov && has_llvm_tools; }
+
+# counted COMMAND...: with cargo's directory and flags of the build that the tests run, which counts
+# lines if that is possible here.
+counted() (
+    if has_coverage; then
+        export CARGO_TARGET_DIR=$PWD/target/coverage
+        # Tests that run as other users write here too.
+        mkdir -p "$CARGO_TARGET_DIR/tmp" && chmod 1777 "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/tmp"
+        . <(cargo llvm-cov show-env --sh 2>/dev/null)
+    fi
+    "$@"
+)
+
+rustc_host() { rustc --version --verbose | sed -n 's/^host: //p'; }
+
+# gungraun takes a runner of its own version only.
+gungraun=$(sed -n '/^name = "gungraun"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
+has_runner() { [ "$(gungraun-runner --version 2>/dev/null)" = "gungraun-runner $gungraun" ]; }
+
 # promised_rust MANIFEST: the oldest compiler that it names.
 promised_rust() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$1"; }
 
 summary() {
     printf '\n==> summary (%d s)\n' "$SECONDS"
     local line
-    for line in "${skipped[@]:+${skipped[@]}}"; do printf '    skipped: %s\n' "$line"; done
+    for line in "${skipped[@]:+${skipped[@]}}"; do printf '    skipped: %-60s %s\n' "${line%%: *}" "${line#*: }"; done
     for line in "${failed[@]:+${failed[@]}}"; do printf '    failed:  %s\n' "$line"; done
     [ ${#failed[@]} -eq 0 ] || return 1
     printf '    all passed\n'

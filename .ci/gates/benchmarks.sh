@@ -1,16 +1,17 @@
-# Every series is tried once, not measured.
-benchmarks() { cargo test --quiet --package cxi-benches --benches; }
+# Every series is tried once, not measured, in the build that the tests run.
+benchmarks() { counted cargo test --quiet --workspace --bench '*'; }
 
 # Those that run on a NIC, on one that the mock serves.
 benchmarks_on_a_nic() {
-    "$node" run -- env CXI_BENCH_DEVICE=cxi0 cargo test --quiet --package cxi-benches --benches
+    counted "$node" run -- env CXI_BENCH_DEVICE=cxi0 cargo test --quiet --workspace --bench '*'
 }
 
 step "benchmarks, once" benchmarks
-node=${CARGO_TARGET_DIR:-target}/debug/mock-node
+node=$(counted sh -c 'echo "${CARGO_TARGET_DIR:-target}/debug/mock-node"')
 "$node" run -- true 2>/dev/null
 if [ $? -eq 77 ]; then
     skip "benchmarks on a NIC" "no node can be served here ($node run -- true says why)"
 else
     step "benchmarks on a NIC, once" benchmarks_on_a_nic
 fi
+discard target/coverage

@@ -1,5 +1,5 @@
-# Documentation without warnings: of the workspace as it is built, of the libraries with no
-# feature, and with all of them as docs.rs builds it.
+# Documentation without warnings: of the workspace as it is built; in long runs also of the libraries
+# with no feature, and with all of them as docs.rs builds it.
 
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
 
@@ -13,6 +13,6 @@ docs_rs() {
 }
 
 step "docs" docs
-step "docs with no feature" docs_of_libraries "" --no-default-features
-step "docs as on docs.rs" docs_rs
+long_step "docs with no feature" docs_of_libraries "" --no-default-features
+long_step "docs as on docs.rs" docs_rs
 discard target/ci/docs

@@ -1,10 +1,10 @@
-# Every combination of features of each published crate, the empty one included, and the other
-# processor that Slingshot nodes have.
+# Each feature of each published crate alone, none of them, and all; in long runs every combination,
+# and the other processor that Slingshot nodes have.
 
-combinations() {
+features() {
     local crate
     for crate in "${published[@]}"; do
-        cargo hack clippy --quiet --package "$crate" --feature-powerset -- -D warnings || return 1
+        cargo hack clippy --quiet --package "$crate" "$@" -- -D warnings || return 1
     done
 }
 
@@ -13,13 +13,14 @@ aarch64() {
 }
 
 if cargo_has hack; then
-    step "features in every combination" combinations
+    step "each feature" features --each-feature
+    long_step "features in every combination" features --feature-powerset
 else
-    skip "features in every combination" "cargo-hack is not installed (cargo install --locked cargo-hack)"
+    skip "each feature" "cargo-hack is not installed (cargo install --locked cargo-hack)"
 fi
 
 if has_target aarch64-unknown-linux-gnu; then
-    step "aarch64" aarch64
+    long_step "aarch64" aarch64
 else
     skip "aarch64" "the target is not installed (rustup target add aarch64-unknown-linux-gnu)"
 fi

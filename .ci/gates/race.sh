@@ -6,8 +6,6 @@ race() {
         --package cxi-tests --test threads
 }
 
-rustc_host() { rustc --version --verbose | sed -n 's/^host: //p'; }
-
 has_nightly_sources() {
     local root
     root=$(RUSTUP_AUTO_INSTALL=0 rustc +nightly --print sysroot 2>/dev/null) &&
@@ -15,7 +13,7 @@ has_nightly_sources() {
 }
 
 if has_nightly_sources; then
-    step "data races" race
+    long_step "data races" race
 else
     skip "data races" "no nightly toolchain with its sources (rustup toolchain install nightly --component rust-src)"
 fi
@@ -31,12 +29,12 @@ sanitized() {
 interpreted() { MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test --package cxi-ioctl --lib; }
 
 if RUSTUP_AUTO_INSTALL=0 rustc +nightly --version >/dev/null 2>&1; then
-    step "memory, under AddressSanitizer" sanitized
+    long_step "memory, under AddressSanitizer" sanitized
 else
     skip "memory, under AddressSanitizer" "no nightly toolchain (rustup toolchain install nightly)"
 fi
 if RUSTUP_AUTO_INSTALL=0 cargo +nightly miri --version >/dev/null 2>&1; then
-    step "memory, under Miri" interpreted
+    long_step "memory, under Miri" interpreted
 else
     skip "memory, under Miri" "no Miri (rustup component add miri --toolchain nightly)"
 fi

@@ -1,8 +1,28 @@
-# The README's second command.
-tests() { cargo test --workspace; }
+# The README's second command, as whoever runs this; as root, also as an ordinary user with FUSE and
+# without it, and as root without it. Where cargo-llvm-cov is, the lines that the tests run are
+# counted on the way, for the gate `coverage`.
 
-# The command of the README that a new user runs first.
-main_job() { cargo run --quiet --package cxi-cli -- demo; }
+# tests AS COMMAND...: runs them, and keeps for the summary what they say they skip.
+tests() {
+    local as=$1 log=target/ci/tests.log line status
+    shift
+    mkdir -p target/ci
+    counted "$@" 2>&1 | tee "$log"
+    status=$?
+    while read -r line; do
+        skipped+=("$as: $line")
+    done < <(sed -n 's/^.*SKIPPED //p' "$log" | sort -u)
+    return $status
+}
+
+# tests_as AS USER fuse|no-fuse: those that depend on either, of the same build.
+tests_as() {
+    local runner=CARGO_TARGET_$(rustc_host | tr 'a-z-' 'A-Z_')_RUNNER
+    tests "$1" env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --lib --bins --tests
+}
+
+# The command of the README that a new user runs first, as the tests have built it.
+main_job() { counted sh -c '"${CARGO_TARGET_DIR:-target}/debug/cxi" demo'; }
 
 # A response that the kernel side writes during write(2) must be seen by optimised code too.
 release_response() { cargo test --release --package cxi-tests --test response; }
@@ -19,11 +39,27 @@ c_library() {
     return $result
 }
 
-step "tests" tests
+rm -f target/coverage/*.profraw
+step "tests" tests "tests" cargo test --workspace
 step "main job" main_job
-step "response in release mode" release_response
+# The account that .ci/tools makes.
+user=cxi-ci
+if [ "$(id -u)" -ne 0 ]; then
+    skip "tests as another user, and without FUSE" "needs root"
+elif ! .ci/as root fuse true 2>/dev/null; then
+    skip "tests as another user, and without FUSE" "no device can be made here"
+else
+    step "tests as root, without FUSE" tests_as "without FUSE" root no-fuse
+    if ! .ci/as "$user" fuse test -x "$PWD" 2>/dev/null; then
+        skip "tests as an ordinary user" "needs an account $user that can reach $PWD (useradd --create-home $user)"
+    else
+        step "tests as an ordinary user" tests_as "as an ordinary user" "$user" fuse
+        step "tests as an ordinary user, without FUSE" tests_as "as an ordinary user, without FUSE" "$user" no-fuse
+    fi
+fi
+long_step "response in release mode" release_response
 if has_cc; then
-    step "C library" c_library
+    long_step "C library" c_library
 else
     skip "C library" "needs a C compiler"
 fi

@@ -35,14 +35,14 @@ oldest_compiler() {
     cargo "+$version" check --quiet --locked --target-dir "target/ci/rust-$version" --all-features "$@"
 }
 
-step "oldest dependencies" oldest_dependencies
+long_step "oldest dependencies" oldest_dependencies
 
 # compiler VERSION PACKAGES...
 compiler() {
     local version=$1
     shift
     if has_toolchain "$version"; then
-        step "Rust $version" oldest_compiler "$version" "$@"
+        long_step "Rust $version" oldest_compiler "$version" "$@"
     else
         skip "Rust $version" "it is not installed (rustup toolchain install --profile minimal $version)"
     fi
