@@ -39,8 +39,8 @@ impl PortalState {
             self.state,
             PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED
         ) {
-            // Rule 8.5: A PtlTE that is disabled or reset refuses; disabled, it counts what it drops,
-            // gets aside.
+            // Rule 8.5: A PtlTE that is disabled or reset refuses all requests; when disabled, it
+            // counts them as drops, except for gets.
             if self.state == PtlteState::DISABLED && request.op != DmaOp::GET {
                 self.drops = self.drops.wrapping_add(1) & DROP_MASK;
             }
@@ -92,8 +92,8 @@ impl PortalState {
         let remote_offset = offset(config.options, request);
         let header = request_header::len(list, request);
         let room = entry.room(remote_offset).saturating_sub(header.into());
-        // Rule 10.9: A managed entry that truncates takes what it has room for and reports success,
-        // so that software can make a rendezvous of plain puts.
+        // Rule 10.9: A truncated put to a locally managed entry succeeds, so that software can
+        // build a rendezvous from plain puts.
         let moved = u64::from(request.carried()).min(room);
         let consumed = if request.is_rendezvous() && list == List::PRIORITY {
             u64::from(request.length).min(room)
@@ -124,8 +124,8 @@ impl PortalState {
         let used_up = entry.consume(consumed);
         landing.entry.offset = entry.offset;
         if used_up {
-            // Rule 7.6: An entry that is used once, or has less than min_free left, is unlinked
-            // before the message is reported.
+            // Rule 7.6: An entry that is used once, or has fewer than min_free bytes left, is
+            // unlinked before the message is reported.
             entries.remove(place);
             nic.pools.give(config.pool, 1);
             landing.auto_unlinked = true;
@@ -135,7 +135,7 @@ impl PortalState {
             }
         }
         if self.has(PortalOptions::EN_EVENT_MATCH) && landing.entry.reports(true) {
-            // Rule 8.10: A MATCH event precedes that of the message if the PtlTE wants it.
+            // Rule 8.10: If the PtlTE asks for it, a MATCH event precedes the event of the message.
             self.post_target(&landing, EventType::MATCH, ReturnCode::OK, nic.signals);
         }
         Ok(landing)
@@ -143,8 +143,8 @@ impl PortalState {
 
     /// Nothing matched.
     fn unmatched(&mut self, request: &Request, nic: &mut Nic<'_>) -> ReturnCode {
-        // Rule 8.4: A message without an entry disables a PtlTE with flow control, or one that
-        // software manages; else it is refused, without an event at the target.
+        // Rule 8.4: An unmatched message disables a PtlTE that has flow control or is managed by
+        // software; otherwise it is refused without a target event.
         if self.state == PtlteState::SOFTWARE_MANAGED {
             return self.disable(StateReason::FC_REQUEST_FULL, nic);
         }
@@ -188,8 +188,8 @@ impl PortalState {
 
     /// The first entry of the lists that count in this state that a request matches.
     fn find(&self, request: &Request) -> Option<(List, usize)> {
-        // Rule 8.1: The priority list comes first, then the overflow list, or the request list if
-        // software manages the PtlTE; the first entry that matches wins.
+        // Rule 8.1: The priority list is searched first, then the overflow list or, if software
+        // manages the PtlTE, the request list; the first matching entry wins.
         let second = if self.state == PtlteState::SOFTWARE_MANAGED {
             List::REQUEST
         } else {
@@ -250,9 +250,10 @@ fn check(
 ) -> Result<(), ReturnCode> {
     let offset = offset(options, request);
     let len = wanted(list, request);
-    // Rule 7.11: Bounds are checked whether the PtlTE matches or not.
+    // Rule 7.11: Bounds are checked whether or not the PtlTE matches.
     let beyond = u64::from(len) > entry.room(offset);
-    // Rule 7.10: A managed entry truncates, and any other one refuses what reaches beyond it.
+    // Rule 7.10: A locally managed entry truncates; any other entry refuses an access beyond its
+    // end.
     if !entry.managed() && beyond {
         return Err(ReturnCode::OP_VIOLATION);
     }
@@ -260,7 +261,7 @@ fn check(
         return Ok(());
     };
     let size = atomic::check(atomic)?;
-    // Rule 13.7: An atomic is at a multiple of its size.
+    // Rule 13.7: An atomic must be aligned to its size.
     if !entry.address(offset).is_multiple_of(size.into()) {
         return Err(ReturnCode::AMO_ALIGN_ERROR);
     }

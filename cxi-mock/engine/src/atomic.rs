@@ -6,7 +6,8 @@ use crate::packet::Atomic;
 
 /// Bytes of an operand; `None` for a type that does not exist.
 pub(crate) fn size(ty: AtomicType) -> Option<u32> {
-    // Rule 13.1: An operand has 1, 2, 4, 8 or 16 bytes by its type; a complex number has two parts.
+    // Rule 13.1: An operand has 1, 2, 4, 8 or 16 bytes, depending on its type; a complex number has
+    // two parts.
     Some(match ty {
         AtomicType::INT8_T | AtomicType::UINT8_T => 1,
         AtomicType::INT16_T | AtomicType::UINT16_T => 2,
@@ -28,8 +29,8 @@ pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
         AtomicType::FLOAT_COMPLEX_T | AtomicType::DOUBLE_COMPLEX_T
     );
     let real = matches!(atomic.ty, AtomicType::FLOAT_T | AtomicType::DOUBLE_T);
-    // Rule 13.3: Complex numbers have a sum, a swap and comparisons for equality; bits belong to
-    // integers alone.
+    // Rule 13.3: Complex numbers have sums, swaps and comparisons for equality; bit operations are
+    // for integers alone.
     let exists = match atomic.op {
         AtomicOp::SUM | AtomicOp::SWAP => true,
         AtomicOp::MIN | AtomicOp::MAX | AtomicOp::LOR | AtomicOp::LAND | AtomicOp::LXOR => !complex,
@@ -49,8 +50,8 @@ pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
 }
 
 /// Whether a compare-and-swap swaps; the compare value is on the left.
-// Rule 13.6: Reads are sums with 0, and writes are swaps or swaps if not equal, so that a comparison
-// with a NaN is never equal.
+// Rule 13.6: Programs read by a fetching sum with 0, and write by a swap-if-not-equal, for which
+// NaN differs from everything.
 fn compares<T: PartialOrd>(how: CompareOp, compare: &T, value: &T) -> bool {
     match how {
         CompareOp::EQ => compare == value,
@@ -77,8 +78,8 @@ macro_rules! integer {
         let value = <$int>::from_le_bytes(bytes($value));
         let operand = <$int>::from_le_bytes(bytes(&$atomic.operand));
         let second = <$int>::from_le_bytes(bytes(&$atomic.second));
-        // Rule 13.2: The value at the target is changed by the operand: sums wrap, logic gives 0 or
-        // 1, and the second operand is a mask or what is compared, on the left.
+        // Rule 13.2: Sums wrap, logical operations give 0 or 1, and the second operand is the mask
+        // or the left side of the comparison.
         let result = match $atomic.op {
             AtomicOp::MIN => value.min(operand),
             AtomicOp::MAX => value.max(operand),

@@ -111,14 +111,15 @@ impl Queue {
     }
 
     fn has_commands(&self) -> bool {
-        // Rule 2.5: A command of a queue starts when the one before it has ended, so that a fence
-        // has nothing to wait for.
+        // Rule 2.5: A command starts when the previous one of its queue has ended, so a fence has
+        // nothing to wait for.
         !self.stopped && !self.busy && self.read != self.write
     }
 
     /// The command at the read pointer.
     pub(crate) fn fetch(&self) -> Result<Fetched, (CommandByte, ReturnCode)> {
-        // Rule 2.15: A ring may lie in memory of the program; if that is gone, the queue stops.
+        // Rule 2.15: A ring may lie in the program's memory; if that memory is gone, the queue
+        // stops.
         let gone = |_| (CommandByte(0), ReturnCode::PCIE_UNSUCCESS_CMPL);
         let mut bytes = [0; MAX_BYTES];
         let offset = self.read as usize * SLOT_BYTES;
@@ -149,12 +150,12 @@ impl Queue {
     fn advance(&mut self, slots: u32) {
         self.read += slots;
         if self.read >= self.slots {
-            // Rule 2.1: The ring wraps to its first slot behind the status.
+            // Rule 2.1: The ring wraps to the first slot after the status area.
             self.read = FIRST_SLOT;
         }
         self.unreported += slots;
-        // Rule 2.6: The read pointer is written back after each command or now and then, and always
-        // when the queue is empty.
+        // Rule 2.6: The read pointer is written back after each command or, under a lazy policy,
+        // every 32 slots and whenever the queue is empty.
         let due = match self.policy {
             UpdatePolicy::Always => true,
             UpdatePolicy::WhenEmpty => self.unreported >= LAZY_SLOTS || self.read == self.write,
@@ -218,7 +219,7 @@ impl Queues {
 
     /// Commands of a queue that have not ended.
     pub(crate) fn pending(&self, number: u16) -> u32 {
-        // Rule 2.14: Triggered commands that wait are in flight.
+        // Rule 2.14: Triggered commands that wait count as in flight.
         self.table.get(number).map_or(0, |queue| queue.pending)
     }
 
@@ -300,7 +301,8 @@ impl Queues {
         if slot < FIRST_SLOT || slot >= queue.slots {
             return false;
         }
-        // Rule 2.8: Of several doorbells the last one counts: it says all that those before said.
+        // Rule 2.8: The last of several doorbells counts, as a write pointer covers everything
+        // before it.
         queue.write = slot;
         self.list(number);
         true
@@ -323,8 +325,8 @@ impl Queues {
             _ => FIRST_SLOT,
         };
         let start = after(queue.write, skipped);
-        // Rule 2.9: A command in a window is in the ring as well, and is executed from there; its
-        // place in the window follows from its place in the ring.
+        // Rule 2.9: A command stored to a low-latency window is executed from the ring, which holds
+        // it too; its place in the window follows from its place in the ring.
         if offset % launch_page::WINDOW_BYTES == launch_page::window_offset(start) as usize {
             queue.write = after(start, units);
             self.list(number);
@@ -407,8 +409,8 @@ impl Queues {
             event_type: EventType::COMMAND_FAILURE,
             return_code: code,
         };
-        // Rule 2.13: A command that cannot be executed stops its queue; the status says why, then
-        // an event does.
+        // Rule 2.13: A command that cannot be executed stops its queue; the status word gives the
+        // reason before the event does.
         queue.stop(byte, code);
         signals.post(queue.eq, &event.encode());
     }

@@ -56,11 +56,11 @@ impl Count {
     /// Counts.
     pub(crate) fn add(&mut self, success: u64, failure: u64, effects: &mut Vec<Effect>) {
         // Rule 4.8: Successes wrap at 48 bits; failures stop at 127, so that a failure is never
-        // forgotten.
+        // lost.
         self.success = self.success.wrapping_add(success) & SUCCESS_MASK;
         self.failure = self.failure.saturating_add(failure).min(MAX_FAILURE);
-        // Rule 4.2: What resets, sets or counts failures writes back; successes do not, as they
-        // would cost a store each.
+        // Rule 4.2: Resets, sets and failures write back; successes do not, as each would cost a
+        // store.
         if failure > 0 {
             self.write_back(effects);
         }
@@ -73,9 +73,10 @@ impl Count {
         value: u64,
         effects: &mut Vec<Effect>,
     ) {
-        // Rule 4.3: Two doorbells add what is stored, and two set to 0 whatever is stored.
+        // Rule 4.3: Two doorbells add the stored value; the other two reset to 0 whatever is
+        // stored.
         match doorbell {
-            // Rule 4.4: Each store to a doorbell counts, even one of the same value.
+            // Rule 4.4: Each store to a doorbell counts, even if the value is the same.
             CounterDoorbell::AddSuccess => return self.add(value & SUCCESS_MASK, 0, effects),
             CounterDoorbell::AddFailure => {
                 self.failure = (self.failure + (value & MAX_FAILURE)).min(MAX_FAILURE);
@@ -88,7 +89,7 @@ impl Count {
 
     /// SET and TRIG_SET.
     pub(crate) fn set(&mut self, command: &CtCommand, effects: &mut Vec<Effect>) {
-        // Rule 14.4: A command that sets changes what its flags name, and no more.
+        // Rule 14.4: TRIG_SET and SET change only the flagged parts.
         if command.set_ct_success {
             self.success = command.ct_success;
         }
@@ -102,8 +103,8 @@ impl Count {
         let Some(WriteBack { memory, va }) = &self.config.write_back else {
             return;
         };
-        // Rule 4.1: A write-back is one store of a word: successes, failures and a bit that the
-        // client clears to wait for the next one.
+        // Rule 4.1: A write-back is a single word with successes, failures and a bit that the
+        // client clears to detect the next one.
         let word = CtWriteback {
             ct_success: self.success,
             // No more than MAX_FAILURE.
@@ -132,7 +133,7 @@ impl Count {
         let reached = std::mem::replace(&mut self.waiting, rest);
         let mut reached: Vec<_> = reached.into_iter().collect();
         // Rule 14.1: A command fires when successes and failures together reach its threshold;
-        // those that fire together run in order of arrival.
+        // commands that become ready together run in order of arrival.
         reached.sort_unstable_by_key(|((_, arrival), _)| *arrival);
         reached
             .into_iter()

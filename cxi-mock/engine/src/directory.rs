@@ -52,8 +52,8 @@ impl Directory {
 
     pub(crate) fn find(&self, request: &Request) -> Result<u16, ReturnCode> {
         let place = Place::of(request);
-        // Rule 5.4: Without a domain that receives the VNI there is VNI_NOT_FOUND, without a PtlTE
-        // there PTLTE_NOT_FOUND, and without a NIC UNDELIVERABLE.
+        // Rule 5.4: VNI_NOT_FOUND means that no domain receives the VNI, PTLTE_NOT_FOUND that
+        // nothing is mapped there, and UNDELIVERABLE that there is no such NIC.
         let mut error = ReturnCode::VNI_NOT_FOUND;
         for (profile, vnis) in &self.profiles {
             if !vnis.contains(&request.vni) {

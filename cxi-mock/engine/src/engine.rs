@@ -22,7 +22,7 @@ use crate::{
 ///
 /// Numbers of objects are the driver's. An object that is added under a number in use replaces the
 /// one before it. Removing what is not there does nothing.
-// Rule 12.3: An engine has no lock and no thread; who calls it holds one lock for all of it.
+// Rule 12.3: The engine has no lock and no thread; its caller holds one lock for all of it.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) settings: Settings,
@@ -174,8 +174,8 @@ impl Engine {
     /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
     /// still wait. What has not been answered by then is no longer reported.
     pub fn remove_queue(&mut self, number: u16) {
-        // Rule 12.4: A queue that is freed executes what was rung, and other queues what was rung
-        // before that; if it was not rung, the others are left alone.
+        // Rule 12.4: Freeing a queue first executes what was rung on it and, if anything was, what
+        // was rung before on others.
         if let Some(value) = self.queues.take_doorbell(number) {
             self.ring_queue(number, value);
             self.poll();
@@ -219,10 +219,10 @@ impl Engine {
     /// Polls all pages for doorbells, in an order that keeps the order of a thread's stores:
     /// transmit queues, target queues, counters. What is polled later is at least as new.
     pub fn poll(&mut self) {
-        // Rule 12.1: What a thread stored before a doorbell is seen by what the doorbell starts, as
-        // transmit queues are looked at first and executed last.
+        // Rule 12.1: Transmit doorbells are sampled first and executed last, so that a command sees
+        // all that its thread stored before its doorbell.
         let rung = self.queues.take_doorbells();
-        // Rule 4.6: Counters change before commands run that were rung after them.
+        // Rule 4.6: Counter doorbells are applied before commands that were rung after them.
         self.signals.poll_counters();
         for (number, value) in rung {
             self.ring_queue(number, value);

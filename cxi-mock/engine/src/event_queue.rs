@@ -45,7 +45,7 @@ impl Staged {
     }
 }
 
-// Rule 3.2: An event has a block of 64 bytes for itself, which NULL events fill behind it.
+// Rule 3.2: Each event has a 64-byte block to itself; NULL events fill the rest of the block.
 /// A block of NULL events of 16, 16 and 32 bytes: what of it is behind an event fills the block.
 const NULLS: [u8; 64] = {
     let mut block = [0; 64];
@@ -122,7 +122,7 @@ impl Events {
     }
 
     fn state(&self) -> EqState {
-        // Rule 3.5: The register word counts as it is when it is looked at.
+        // Rule 3.5: The register word is read at each use; its latest value counts.
         EqState::decode(&self.config.page.state().to_le_bytes())
     }
 
@@ -136,8 +136,8 @@ impl Events {
     /// Blocks that the client has not acknowledged.
     fn used(&self, state: EqState) -> u32 {
         let round = self.blocks.saturating_sub(FIRST_BLOCK).max(1);
-        // Rule 3.4: A block is written again after the client has acknowledged it; a read pointer
-        // of 0 stands for the first block.
+        // Rule 3.4: A block is reused only after the client has acknowledged it; a read pointer of
+        // 0 means the first block.
         let read = if state.reading_buffer_b == self.buffer_b {
             state.rd_ptr.max(FIRST_BLOCK)
         } else {
@@ -152,7 +152,8 @@ impl Events {
 
     /// Whether there is room for a message whose PtlTE may not use the reserved blocks.
     pub(crate) fn has_room(&self) -> bool {
-        // Rule 3.9: Flow control leaves the reserved blocks free, and one more.
+        // Rule 3.9: A PtlTE with flow control takes a message only if more blocks are free than are
+        // reserved.
         self.free(self.state()) > self.config.reserved
     }
 
@@ -184,8 +185,8 @@ impl Events {
     }
 
     fn wake(&self, state: EqState, effects: &mut Vec<Effect>) {
-        // Rule 3.12: An event wakes the client unless the interrupt is masked; when it is unmasked
-        // while there are events, that wakes too.
+        // Rule 3.12: An event wakes the client unless the interrupt is masked; unmasking it while
+        // there are events wakes the client too.
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {
@@ -202,7 +203,8 @@ impl Events {
     ) -> Result<(), MemoryFault> {
         let va = self.config.buffer.va + u64::from(self.write) * BLOCK_BYTES;
         let (body, last) = event.split_at(event.len() - 8);
-        // Rule 3.3: The word that makes the event visible, with its code, is stored last.
+        // Rule 3.3: The word with the size and the code, which makes the event visible, is stored
+        // last.
         let mut block = NULLS;
         block[..body.len()].copy_from_slice(body);
         block[body.len()..event.len()].fill(0);
@@ -221,10 +223,10 @@ impl Events {
         if stored.is_err() {
             Effect::fault(effects, self.config.rgid, va);
         }
-        // Rule 3.6: Events lie in the ring in the order in which they happened.
+        // Rule 3.6: Events are stored in the order in which they happened.
         self.write += 1;
         if self.write >= self.blocks {
-            // Rule 3.1: Events start behind the status block, and the ring wraps to there.
+            // Rule 3.1: Events start after the status block, and the ring wraps to there.
             self.write = FIRST_BLOCK;
         }
         Ok(())
@@ -232,7 +234,7 @@ impl Events {
 
     fn lose(&mut self, effects: &mut Vec<Effect>) {
         // Rule 3.10: The engine never waits for room: an event for a full queue is lost, and the
-        // status says so once until the client acknowledges it.
+        // status reports that once until the client acknowledges it.
         if self.dropping {
             return;
         }
@@ -275,7 +277,7 @@ impl Events {
         };
         let highest = (0..thresholds.count).find(is_reached);
         let reached = highest.map_or(0, |n| thresholds.count - n);
-        // Rule 3.8: The status block is written when the fill level crosses a threshold upwards.
+        // Rule 3.8: The status block is written when the fill level rises to a threshold.
         if reached > self.reached {
             self.write_status(highest, effects);
         }
@@ -340,8 +342,8 @@ impl Events {
             event_type: EventType::EQ_SWITCH,
             return_code: ReturnCode::OK,
         };
-        // Rule 3.11: After a resize, EQ_SWITCH is the last event of the old buffer as soon as there
-        // is room for it, and the new one starts at its first block, unread.
+        // Rule 3.11: After a resize, EQ_SWITCH is the last event in the old buffer, as soon as
+        // there is room for it; the new buffer starts empty at its first block.
         //
         // No bytes of a message wait for this event, so that nothing can fail.
         let _ = self.store(&event.encode(), &mut None, effects);

@@ -78,8 +78,8 @@ pub(crate) fn keeps_header(list: List, entry: &Entry) -> bool {
 pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
     let rendezvous = request.is_rendezvous();
     let atomic = request.atomic.unwrap_or_default();
-    // Rule 9.5: A long event has all of the request; its remote offset is the initiator's even if
-    // the entry is managed locally, as programs send numbers in it.
+    // Rule 9.5: A long event describes the whole request; its remote offset is the initiator's even
+    // for a locally managed entry, because programs send data in it.
     TargetLong {
         header_data: request.header_data,
         initiator: request.initiator,
@@ -150,8 +150,8 @@ impl PortalState {
                 nic.pools.give(landing.pool, 1);
             }
         }
-        // Rule 8.9: A restricted put that succeeds neither reports nor counts at the target, unless
-        // the entry is managed locally and the PtlTE asks for it, or it is a reduction.
+        // Rule 8.9: A successful restricted put neither reports nor counts at the target, unless
+        // the entry is locally managed and either the PtlTE asks for it or the put is a reduction.
         let reports_to_target = landing.request.multicast.is_some()
             || self.has(PortalOptions::EN_RESTRICTED_UNICAST_LM);
         let suppress =
@@ -174,13 +174,13 @@ impl PortalState {
 
     /// Adds an unexpected message to the list.
     fn keep_header(&mut self, landing: &Landing) {
-        // Rule 8.3: A message on the overflow list leaves its header, however short it is, unless the
+        // Rule 8.3: A message on the overflow list leaves a header, even if it is empty, unless the
         // entry disables that.
         let header = Header {
             request: landing.request,
             from: landing.back.nid,
-            // Rule 8.7: The address is in the PUT event and again in PUT_OVERFLOW, so that a program
-            // can join the two.
+            // Rule 8.7: The PUT event of an unexpected message and its PUT_OVERFLOW have the same
+            // start address, by which programs join the two.
             start: landing.iova,
             mlength: landing.mlength,
         };
@@ -210,7 +210,7 @@ impl PortalState {
             || landing.list != List::PRIORITY
             || request.is_rendezvous()
             || kind == EventType::MATCH
-            // Rule 9.8: An event is long if a short one cannot hold the length.
+            // Rule 9.8: A length of more than 20 bits needs a long event.
             || mlength >= SHORT_BYTES;
         if long {
             let event = TargetLong {

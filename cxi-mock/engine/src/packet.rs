@@ -117,7 +117,7 @@ impl Request {
 
     /// Bytes that come with the request, or that it fetches.
     pub(crate) fn carried(&self) -> u32 {
-        // Rule 10.1: A rendezvous put carries no more than its eager length.
+        // Rule 10.1: A rendezvous put carries at most its eager length.
         if self.is_rendezvous() {
             self.eager
         } else {

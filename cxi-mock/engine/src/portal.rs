@@ -32,8 +32,8 @@ impl Key {
         let id_bits = u32::MAX >> pid_bits;
         let nid_bits = (1 << cxi_hw::NID_BITS) - 1;
         let id = command.match_id;
-        // Rule 5.2: In the match id of an entry, a PID of all ones is any PID, and a rank or, unless
-        // ranks are used, a NIC address of all ones is any of them.
+        // Rule 5.2: All ones in an entry's match ID are wildcards: as PID, as rank, and as NIC
+        // address unless the PtlTE uses ranks.
         let mut id_mask = u32::MAX;
         if id.0 | id_bits == u32::MAX {
             id_mask &= id_bits;
@@ -54,8 +54,8 @@ impl Key {
 
     /// Whether a message fits, by its match bits and who sends it.
     pub(crate) fn matches(&self, match_bits: u64, initiator: MatchId) -> bool {
-        // Rule 8.2: An entry matches if the bits that it does not ignore are equal, and so is the
-        // initiator but for wildcards; without matching, neither counts.
+        // Rule 8.2: An entry matches if all bits that it does not ignore are equal and its match ID
+        // accepts the initiator; a non-matching PtlTE compares neither.
         (self.match_bits ^ match_bits) & !self.ignore_bits == 0
             && (self.id ^ initiator.0) & self.id_mask == 0
     }
@@ -141,15 +141,15 @@ impl Entry {
 
     /// Whether bytes fit, as far as that decides about a match.
     pub(crate) fn fits(&self, remote_offset: u64, len: u64) -> bool {
-        // Rule 7.9: An entry that does not truncate does not match what does not fit.
+        // Rule 7.9: An entry with NO_TRUNCATE does not match a message that does not fit.
         !self.flags.contains(TargetFlags::NO_TRUNCATE) || len <= self.room(remote_offset)
     }
 
     /// Takes bytes of an entry that is managed locally. Says whether it is used up.
     pub(crate) fn consume(&mut self, len: u64) -> bool {
         if self.managed() {
-            // Rule 7.7: A locally managed entry has an offset of its own, which moves by what a
-            // message uses; for a rendezvous put on the priority list that is all of it.
+            // Rule 7.7: A locally managed entry has its own offset, which advances by the bytes
+            // used; a rendezvous put on the priority list uses its whole length.
             self.offset += len;
             if self.length.saturating_sub(self.offset) < self.min_free.into() {
                 return true;
@@ -169,21 +169,21 @@ impl Entry {
         } else {
             remote_offset
         };
-        // Rule 7.8: An access is at the start and an offset, and an entry may be all of memory: its
-        // length has 56 bits, which nothing is added to.
+        // Rule 7.8: An access starts at the entry's start plus an offset; nothing is added to the
+        // length, which may cover all of memory.
         self.start.wrapping_add(offset)
     }
 
     /// Whether an event is wanted, by success or failure.
     pub(crate) fn reports(&self, success: bool) -> bool {
-        // Rule 9.6: An entry may have no communication events, or those of failures alone.
+        // Rule 9.6: An entry can suppress all communication events, or those of successes.
         let mut suppress = TargetFlags::EVENT_COMM_DISABLE;
         suppress.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
         !self.flags.intersects(suppress)
     }
 
     pub(crate) fn count_success(&self, bytes: u32, signals: &mut Signals) {
-        // Rule 9.4: An entry counts its successes, one or the bytes each, and its failures.
+        // Rule 9.4: A list entry's counter counts successes, by one or by bytes, and failures.
         let by_bytes = self.flags.contains(TargetFlags::EVENT_CT_BYTES);
         let amount = if by_bytes { bytes.into() } else { 1 };
         signals.count(self.ct, amount, 0);
@@ -210,8 +210,8 @@ pub(crate) struct Header {
 impl Header {
     /// What PTE_STATUS says about it.
     fn place(&self) -> u64 {
-        // Rule 10.8: The status has the source's offset of a rendezvous put, so that software can get
-        // a message whose header it has deleted.
+        // Rule 10.8: The status has the source offset of a rendezvous put, so that software can
+        // fetch a message whose header it has deleted.
         if self.request.is_rendezvous() {
             self.request.remote_offset
         } else {
@@ -308,7 +308,7 @@ impl PortalState {
             event_type,
             ptl_list: list,
             return_code: ReturnCode::OK,
-            // Rule 7.13: An event without an entry has buffer 0.
+            // Rule 7.13: An event that concerns no entry has buffer ID 0.
             ..TargetLong::default()
         }
     }
@@ -326,10 +326,11 @@ impl PortalState {
     ) {
         nic.signals.telemetry.state_changes.add(reason.0);
         self.state = state;
-        // Rule 6.4: The message that makes the NIC disable a PtlTE is a drop from Cassini 2 on.
+        // Rule 6.4: From Cassini 2 on, the message that makes the NIC disable a PtlTE counts as a
+        // drop.
         let counts = state == PtlteState::DISABLED && nic.settings.counts_first_drop;
         self.drops = counts.into();
-        // Rule 6.2: A change by the NIC is reported with its reason.
+        // Rule 6.2: A state change by the NIC is reported with its reason.
         let change = StateChange {
             state,
             reason,
@@ -367,8 +368,8 @@ impl PortalState {
 
     /// PTE_TRANSITION_SM.
     fn transition_to_software(&mut self, drop_count: u32) -> Result<(), NoTransition> {
-        // Rule 6.5: The kernel hands a disabled PtlTE over to software if it knows all drops; no
-        // event says so, and nothing happens if software has it already.
+        // Rule 6.5: The kernel's transition to software requires a disabled PtlTE and its exact
+        // drop count, generates no event, and does nothing if software already manages the lists.
         match self.state {
             PtlteState::SOFTWARE_MANAGED => Ok(()),
             PtlteState::DISABLED if self.drops != drop_count => Err(NoTransition::Drops),
@@ -465,7 +466,7 @@ impl Portals {
             state: portal.state.0,
             drop_count: portal.drops,
             les_allocated: self.pools.used(portal.config.pool),
-            // Rule 6.7: The status has a number for each unexpected message, oldest first.
+            // Rule 6.7: The status has one number per unexpected message, oldest first.
             unexpected: portal.unexpected.values().map(Header::place).collect(),
         })
     }

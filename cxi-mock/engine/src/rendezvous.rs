@@ -28,7 +28,7 @@ struct Rest<'a> {
 impl PortalState {
     /// A rendezvous put has matched an entry that was there.
     pub(crate) fn start_rendezvous(&self, landing: &Landing, nic: &mut Nic<'_>) {
-        // Rule 10.5: PUT is reported before RENDEZVOUS, and that before the REPLY of the get.
+        // Rule 10.5: PUT precedes RENDEZVOUS, which precedes the REPLY of the get.
         let rest = Rest {
             request: &landing.request,
             from: landing.back.nid,
@@ -49,8 +49,8 @@ impl PortalState {
         auto_unlinked: bool,
         nic: &mut Nic<'_>,
     ) {
-        // Rule 10.6: The get of a message that was unexpected goes behind the eager bytes in the new
-        // entry; software copies those out of the overflow buffer.
+        // Rule 10.6: For an unexpected message, the get stores behind the eager bytes in the new
+        // entry; software copies the eager bytes.
         let rest = Rest {
             request: &header.request,
             from: header.from,
@@ -67,7 +67,7 @@ impl PortalState {
     fn get_rest(&self, rest: &Rest<'_>, nic: &mut Nic<'_>) {
         let request = rest.request;
         let pid = request.initiator.pid(nic.settings.pid_bits);
-        // Rule 10.7: If the NIC must not get the rest, the event says so, and software does it.
+        // Rule 10.7: If the NIC may not issue the get, RENDEZVOUS says so, and software does.
         let issued = nic.settings.rendezvous_gets;
         let iova = rest.start.wrapping_add(rest.eager.into());
         let source = if request.is_offset_of_source() {
@@ -77,8 +77,8 @@ impl PortalState {
         };
         let remote_offset = source.wrapping_add(rest.eager.into());
         if rest.entry.reports(true) {
-            // Rule 10.2: RENDEZVOUS has the address of the source instead of its match id, and where
-            // the rest starts at both sides.
+            // Rule 10.2: RENDEZVOUS has the source's address in place of its match ID, and says
+            // where the rest starts at both sides.
             let event = TargetLong {
                 initiator: MatchId(rest.from << ENDPOINT_DEFINED_BITS | pid),
                 get_issued: issued,
@@ -133,8 +133,8 @@ impl PortalState {
             transaction_type: 0,
             match_bits: u16::from_le_bytes([low, high]),
         };
-        // Rule 10.4: The get goes to the rendezvous index of the source's PID, with the put's id and
-        // upper match bits, even for no bytes; its REPLY goes to the queue of the target's PtlTE.
+        // Rule 10.4: The get goes to the rendezvous index of the source's PID with the put's ID and
+        // upper match bits, even for zero bytes; its REPLY goes to the target PtlTE's event queue.
         RendezvousGet {
             to: rest.from,
             operation: Operation {

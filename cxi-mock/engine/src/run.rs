@@ -126,8 +126,8 @@ impl Engine {
 impl Engine {
     /// Who sends for a queue of an RGID.
     fn sender(&self, (number, rgid): (u16, u16), owner: Owner) -> Result<Sender, ReturnCode> {
-        // Rule 1.2: A queue sends with the profile that its LCID has at that time, and a triggered
-        // command with LCID 0.
+        // Rule 1.2: A queue sends with the profile that its LCID has when the command runs; a
+        // triggered command uses LCID 0.
         let lcid = match (owner, self.queues.kind(number)) {
             (Owner::Triggered(..), _) => 0,
             (_, Some(Kind::Transmit { lcid, .. })) => *lcid,
@@ -155,8 +155,8 @@ impl Engine {
             DmaOp::NOOP => return Ok(()),
             DmaOp::CSTATE => {
                 check_slots(fetched.byte, 1)?;
-                // Rule 2.10: The state of a queue is zero at first, and holds until the next one;
-                // immediate commands take from it what they do not have.
+                // Rule 2.10: The queue's state is zero at first and stays in force until it is set
+                // again; immediate commands take from it what they lack.
                 **state = CState::decode(&fetched.head());
                 return Ok(());
             }
@@ -316,8 +316,8 @@ impl Engine {
             return Err(ReturnCode::CMD_INVALID_ARG);
         }
         match op {
-            // Rule 4.7: SET changes what it flags, INC adds, and CANCEL drops what waits for the
-            // counter that the command is about.
+            // Rule 4.7: SET changes the parts that it flags, INC adds, and CANCEL drops what waits
+            // for the counter in the command's `ct` field.
             CtOp::SET => self.signals.set(&command),
             CtOp::GET => self.signals.write_back(command.ct),
             CtOp::INC => self.signals.increment(&command),
@@ -328,7 +328,8 @@ impl Engine {
             CtOp::NOOP => {}
             _ if !triggered => return Err(ReturnCode::ILLEGAL_OP),
             _ => {
-                // Rule 14.2: TRIG_DMA has a whole DMA command of any size behind its own fields.
+                // Rule 14.2: TRIG_DMA holds a complete DMA command of any size after its own
+                // fields.
                 let dma = (op == CtOp::TRIG_DMA).then(|| {
                     let from = CtCommand::BYTES;
                     Box::new(std::array::from_fn(|at| fetched.bytes[from + at]))
@@ -377,8 +378,8 @@ impl Engine {
             (CtOp::TRIG_SET, _) => self.signals.set(command),
             (CtOp::TRIG_INC, _) => self.signals.increment(command),
             (CtOp::TRIG_EVENT, _) => {
-                // Rule 14.3: TRIG_EVENT writes its counter back, then posts an event if the command
-                // has a queue.
+                // Rule 14.3: TRIG_EVENT writes its counter back, then posts an event if it names a
+                // queue.
                 self.signals.write_back(command.trig_ct);
                 self.signals.post_triggered(command);
             }
@@ -477,8 +478,8 @@ impl Engine {
     fn land(&mut self, landing: &Landing, mut moved: Moved) {
         let (settings, signals) = (&self.settings, &mut self.signals);
         let code = moved.err().unwrap_or(ReturnCode::OK);
-        // Rule 9.7: UNLINK, MATCH and the event of the message come before the answer, and so before
-        // the ACK of the initiator.
+        // Rule 9.7: UNLINK, MATCH and the event of the message precede the answer, and therefore
+        // the initiator's ACK.
         if let Err(code) = self.portals.report(landing, code, settings, signals) {
             // The memory for bytes that were to be stored with the event is gone; no bytes wait for
             // the event about that.
@@ -536,8 +537,8 @@ impl Engine {
                 .translation
                 .translate(context, fetch.iova, len, Access::Write);
             let stored = to.and_then(|to| Ok(to.write(0, &reply.fetched[..fetch.len])?));
-            // Rule 13.4: A fetched value that cannot be stored turns the REPLY into an error, although
-            // the value at the target has changed.
+            // Rule 13.4: A fetched value that cannot be stored turns the REPLY into an error,
+            // although the target value has changed.
             if let Err(code) = stored {
                 reply.code = code;
             }

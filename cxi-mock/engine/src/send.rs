@@ -263,10 +263,10 @@ impl<'a> SendCommand<'a> {
         let restricted = command.flags.contains(DmaFlags::RESTRICTED);
         Request {
             op: self.op,
-            // Rule 5.3: A message has the VNI of the queue that sends it; no command names one.
+            // Rule 5.3: A message carries the VNI of the queue that sends it; no command names one.
             vni,
-            // Rule 5.1: An address has the PID in its low bits and the portal index above, but for
-            // the low five bits of the index, which the command has.
+            // Rule 5.1: An address holds the PID in its low bits and the upper portal index bits
+            // above; the command holds the low five index bits.
             pid: command.dfa.pid(pid_bits) as u16,
             index: command.dfa.index(command.index_ext, pid_bits) as u16,
             flags: command.flags,
@@ -306,8 +306,8 @@ impl<'a> SendCommand<'a> {
         translation: &Translation,
         request: &mut Request,
     ) -> Result<Data, ReturnCode> {
-        // Rule 5.5: Only a restricted put of a reduction, with its data in the packet, goes to a
-        // multicast tree.
+        // Rule 5.5: Only a restricted put with the reduction flag and its data in the packet may go
+        // to a multicast tree.
         if request.multicast.is_some() && !self.is_reduction() {
             return Err(ReturnCode::INVALID_DFA_FORMAT);
         }
@@ -332,7 +332,7 @@ impl<'a> SendCommand<'a> {
         let memory = translation.translate(context, self.command.local_addr, len.into(), access)?;
         let bytes = len as usize;
         if let Some(atomic) = &mut request.atomic {
-            // Rule 13.5: The first operand of a DMA atomic is in memory, and the second one in the
+            // Rule 13.5: The first operand of a DMA atomic is in memory, the second one in the
             // command.
             memory.read(0, &mut atomic.operand[..bytes])?;
             return Ok(Data::None);
@@ -353,8 +353,8 @@ fn payload(
     length: u8,
     flags: DmaFlags,
 ) -> Result<&[u8], ReturnCode> {
-    // Rule 2.11: The length of an immediate command counts its head; 192 bytes of payload are the
-    // most, and 224 if it is restricted.
+    // Rule 2.11: The length of an immediate command includes its head; the payload is at most 192
+    // bytes, or 224 if restricted.
     let end = usize::from(length);
     let most = if flags.contains(DmaFlags::RESTRICTED) {
         INLINE

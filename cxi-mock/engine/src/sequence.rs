@@ -156,7 +156,7 @@ impl<K: Labelled, V> Sequence<K, V> {
             });
             index.push(key, place);
         }
-        // Rule 12.5: An append costs the same however long the list is.
+        // Rule 12.5: An append costs the same regardless of the length of the list.
         self.keys.push(Some(key));
         self.values.push(Some(value));
         self.live += 1;

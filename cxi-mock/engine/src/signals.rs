@@ -117,7 +117,7 @@ impl Signals {
 
     /// Whether events may go to that queue.
     pub(crate) fn may_report(&self, rgid: u16, eq: u16) -> bool {
-        // Rule 1.1: Number 0 is no event queue and no counter.
+        // Rule 1.1: Queue and counter number 0 stands for none.
         eq == 0 || self.events.get(eq).is_some_and(|it| it.is_owned_by(rgid))
     }
 
@@ -191,16 +191,16 @@ impl Signals {
         } else {
             (EventType::ACK, DmaFlags::EVENT_CT_ACK)
         };
-        // Rule 9.1: A command may suppress the events of its successes, but not those of failures,
-        // and has none without an event queue.
+        // Rule 9.1: A command may suppress the events of successes, never those of failures;
+        // without an event queue there are none.
         if !(success && report.flags.contains(DmaFlags::EVENT_SUCCESS_DISABLE)) {
-            // Rule 9.3: The ACK has the user pointer, the bytes that arrived, the list, whether the
+            // Rule 9.3: An ACK has the user pointer, the bytes delivered, the list, whether the
             // target found the error, and the code.
             let event = InitiatorShort {
                 user_ptr: report.user_ptr,
                 mlength: reply.mlength,
                 ptl_list: reply.list,
-                // Rule 10.3: The ACK of a rendezvous put says that it is one.
+                // Rule 10.3: The ACK of a rendezvous put is marked as one.
                 rendezvous: reply.rendezvous || report.rendezvous,
                 tgt_error: reply.target_error,
                 event_type,
@@ -209,8 +209,8 @@ impl Signals {
             };
             self.post_initiator(report.eq, event);
         }
-        // Rule 9.2: At the initiator the flag of the event's kind lets its counter count, one or
-        // the bytes, or one failure, whether the event is suppressed or not.
+        // Rule 9.2: At the initiator a counter counts the event kinds that the flags name, by one
+        // or by bytes, even if the event is suppressed.
         if !report.flags.contains(counts) {
             return;
         }
@@ -228,8 +228,8 @@ impl Signals {
 
     /// Writes an event at the initiator.
     fn post_initiator(&mut self, eq: u16, event: InitiatorShort) {
-        // Rule 3.7: A flag of the queue makes events at the initiator 32 bytes long, and another one
-        // those at the target 64.
+        // Rule 3.7: One flag of the queue makes initiator events 32 bytes long, another makes
+        // target events 64 bytes long.
         if self.has_flag(eq, EventFlags::INITIATOR_LONG) {
             let event = InitiatorLong {
                 user_ptr: event.user_ptr,
@@ -285,7 +285,8 @@ impl Signals {
     fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Vec<Effect>)) {
         if let Some(counter) = self.counters.get_mut(ct) {
             change(counter, &mut self.effects);
-            // Rule 12.2: What fires is queued, as a command may change the counter that fired it.
+            // Rule 12.2: Commands that fire are queued rather than run at once, as a command may
+            // change the counter that fired it.
             self.fired.extend(counter.take_reached());
         }
     }
@@ -312,8 +313,8 @@ impl Signals {
             let Some(page) = &counter.config.page else {
                 continue;
             };
-            // Rule 4.5: Polled doorbells of a counter are taken resets first, as programs add after
-            // they reset.
+            // Rule 4.5: When doorbells are polled, resets are taken before additions, because
+            // programs add after they reset.
             for doorbell in CounterDoorbell::ALL {
                 let value = page.take_doorbell(doorbell);
                 stores.extend(value.map(|value| (number, doorbell, value)));
@@ -351,7 +352,7 @@ impl Signals {
 
     /// Fires a command, or lets it wait. Says whether its pool has an entry for it.
     pub(crate) fn trigger(&mut self, triggered: Triggered) -> bool {
-        // Rule 14.5: A triggered command takes an entry of its queue's pool until it runs.
+        // Rule 14.5: A waiting triggered command occupies an entry of its queue's pool.
         if !self.triggers.take(triggered.pool) {
             return false;
         }

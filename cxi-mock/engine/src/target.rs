@@ -44,14 +44,14 @@ impl Portals {
             .filter(|(portal, _)| portal.config.rgid == rgid)
             .ok_or(ReturnCode::CMD_INVALID_ARG)?;
         let nic = &mut nic;
-        // Rule 6.6: A disabled PtlTE keeps its lists, and commands work on them in every state.
+        // Rule 6.6: A disabled PtlTE keeps its lists, and target commands work in every state.
         match op {
             TargetOp::SETSTATE => return portal.set_state(&SetState::decode(bytes), nic),
             TargetOp::APPEND if counter && command.ptl_list.0 < 3 => portal.append(&command, nic),
             TargetOp::UNLINK if command.ptl_list.0 < 3 => portal.unlink(&command, nic),
             TargetOp::APPEND | TargetOp::UNLINK => return Err(ReturnCode::CMD_INVALID_ARG),
-            // Rule 11.3: A search comes after all commands before it, so that programs use one that
-            // finds nothing to learn that those have ended.
+            // Rule 11.3: A search runs after all earlier commands of its queue, so programs use one
+            // that finds nothing as a flush.
             TargetOp::SEARCH => portal.search(&command, false, nic),
             TargetOp::SEARCH_AND_DELETE => portal.search(&command, true, nic),
             _ => return Err(ReturnCode::ILLEGAL_OP),
@@ -66,7 +66,8 @@ impl PortalState {
         if state > PtlteState::ETHERNET {
             return Err(ReturnCode::CMD_INVALID_ARG);
         }
-        // Rule 6.3: A disabled PtlTE is enabled only by who knows how many messages it has dropped.
+        // Rule 6.3: Enabling a disabled PtlTE requires its exact drop count, or the value that
+        // stands for any.
         let enables = matches!(state, PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED);
         let refused = enables
             && self.state == PtlteState::DISABLED
@@ -77,7 +78,7 @@ impl PortalState {
             if self.state != state {
                 self.drops = 0;
             }
-            // Rule 11.5: Software disables a PtlTE by itself before it takes over the lists.
+            // Rule 11.5: Software disables a PtlTE itself before it takes over the lists.
             self.state = state;
         }
         let change = StateChange {
@@ -92,7 +93,7 @@ impl PortalState {
         };
         let element = nic.signals.telemetry.element(self.config.pool);
         element.states.add(!refused);
-        // Rule 6.1: Each SETSTATE is answered by a STATE_CHANGE with the state reached.
+        // Rule 6.1: Each SETSTATE is answered by a STATE_CHANGE with the resulting state.
         self.post_state_change(change, command.current_addr, code, nic.signals);
         Ok(())
     }
@@ -101,7 +102,8 @@ impl PortalState {
         let linked = self.link(command, nic);
         let code = linked.err().unwrap_or(ReturnCode::OK);
         nic.signals.telemetry.append(self.config.pool, code);
-        // Rule 7.1: An append is answered by LINK unless it disables that; a failure is always.
+        // Rule 7.1: Each append is answered by LINK; an entry can suppress that for success, but
+        // not for failure.
         let suppress = command.flags.contains(TargetFlags::EVENT_LINK_DISABLE);
         if linked.is_err() || linked == Ok(true) && !suppress {
             let event = TargetLong {
@@ -123,14 +125,15 @@ impl PortalState {
         if priority && self.state == PtlteState::SOFTWARE_MANAGED {
             return Err(ReturnCode::PTLTE_SW_MANAGED);
         }
-        // Rule 11.4: Recovery appends anew from where the list was closed, and says so.
+        // Rule 11.4: The first append of a recovery restarts the list that a failed append has
+        // closed.
         if command.restart_seq {
             self.closed[list] = false;
         }
-        // Rule 7.3: List entries and unexpected messages come out of one pool.
+        // Rule 7.3: List entries and unexpected messages are taken from the same pool.
         if self.closed[list] || !nic.pools.take(self.config.pool) {
-            // Rule 7.2: After an append without room the list is closed, so that entries behind it
-            // do not come before it, until one restarts the list.
+            // Rule 7.2: An append without room closes the list, so that later entries cannot
+            // overtake it, until an append restarts the list.
             self.closed[list] = true;
             let hands_over = priority
                 && self.state == PtlteState::ENABLED
@@ -138,7 +141,7 @@ impl PortalState {
             if !hands_over {
                 return Err(ReturnCode::NO_SPACE);
             }
-            // Rule 11.6: If the PtlTE allows it, the NIC hands its lists over to software when an
+            // Rule 11.6: If the PtlTE allows it, the NIC hands the lists over to software when an
             // append or a header finds no room.
             let reason = StateReason::SM_APPEND_FAIL;
             self.change_state(PtlteState::SOFTWARE_MANAGED, reason, nic);
@@ -146,8 +149,8 @@ impl PortalState {
         }
         let key = Key::new(command, self.config.options, nic.settings.pid_bits);
         let mut entry = Entry::new(command);
-        // Rule 7.4: An entry for the priority list takes unexpected messages first; if they use it
-        // up, it is never linked, and nothing says that it was.
+        // Rule 7.4: An append to the priority list first takes matching unexpected messages; an
+        // entry that they use up is never linked and gets no LINK event.
         if priority && self.claim_unexpected(&key, &mut entry, nic) {
             nic.pools.give(self.config.pool, 1);
             return Ok(false);
@@ -186,8 +189,8 @@ impl PortalState {
         let remote_offset = offset(self.config.options, request);
         let room = entry.room(remote_offset);
         let start = entry.address(remote_offset);
-        // Rule 8.6: A new entry takes the unexpected messages that it matches, oldest first, until it
-        // is used up; PUT_OVERFLOW and the like report each with the new entry's buffer.
+        // Rule 8.6: A new entry takes matching unexpected messages, oldest first, until it is used
+        // up; each is reported by PUT_OVERFLOW or the like with the new entry's buffer ID.
         let used_up = entry.consume(u64::from(request.length).min(room));
         if entry.reports(true) {
             let found = (List::PRIORITY, entry.buffer_id);
@@ -241,12 +244,12 @@ impl PortalState {
     fn unlink(&mut self, command: &TargetCommand, nic: &mut Nic<'_>) {
         let list = command.ptl_list;
         let of_buffer = |entry: &Entry| entry.buffer_id == command.buffer_id;
-        // Rule 8.12: An entry that is unlinked takes nothing from then on, as no message is on its
-        // way between match and entry.
+        // Rule 8.12: An unlinked entry takes nothing more, as no message is ever between match and
+        // entry.
         let found = self.list(list).remove_first(of_buffer);
         nic.signals.telemetry.unlinks.add(found.is_some());
-        // Rule 7.5: UNLINK answers the command whatever the entry disables, and says so if no entry
-        // of the list has that buffer: a message may have been faster.
+        // Rule 7.5: UNLINK is always answered; ENTRY_NOT_FOUND means that a message may have used
+        // the entry first.
         if let Some(entry) = found {
             nic.pools.give(self.config.pool, 1);
             return self.post_unlink(list, &entry, false, nic.signals);
@@ -270,7 +273,8 @@ impl PortalState {
         while let Some(place) = key.find_unexpected(&self.unexpected, from, matching) {
             from = place + 1;
             if delete {
-                // Rule 11.2: A message that is deleted is reported as if an entry had taken it.
+                // Rule 11.2: A deleted message is reported by PUT_OVERFLOW or the like, as if an
+                // entry had taken it.
                 if let Some(header) = self.unexpected.remove(place) {
                     nic.pools.give(self.config.pool, 1);
                     self.post_overflow(&header, found, false, nic.signals);
@@ -290,8 +294,8 @@ impl PortalState {
             &mut telemetry.searches
         };
         counts.add(from > 0);
-        // Rule 11.1: A search ends with a SEARCH that found nothing, unless it wanted one message
-        // and found it.
+        // Rule 11.1: A search ends with a NO_MATCH event, unless it asked for one message and found
+        // it.
         if once && from > 0 {
             return;
         }

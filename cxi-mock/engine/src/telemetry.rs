@@ -209,7 +209,8 @@ impl Telemetry {
         self.requests += 1;
         self.restricted_packets += u64::from(request.is_restricted());
         self.small_messages += u64::from(request.small);
-        // Rule 8.11: What came before a flush is visible already, so that a flush is only counted.
+        // Rule 8.11: Earlier writes are visible already when a flush arrives, so it is only
+        // counted.
         self.flush_requests += u64::from(request.flags.contains(DmaFlags::FLUSH));
         match refused {
             None => {

@@ -104,8 +104,8 @@ impl Transfers {
         let iova = landing.iova + header + transfer.done;
         let entry = translation.translate(context, iova, len as u64, access)?;
         let (remote, local) = ((&transfer.remote, transfer.done), (&entry, 0));
-        // Rule 15.4: Memory that is gone in the middle of a copy is an error of the side that it
-        // belongs to; what has been copied stays.
+        // Rule 15.4: Memory that disappears during a copy is an error of the side that it belongs
+        // to; bytes already copied stay.
         let (source_error, missing) = (ReturnCode::SRC_ERROR, ReturnCode::NO_TRANSLATION);
         let (from, to, unread, unwritten) = if put {
             (remote, local, source_error, missing)
@@ -156,7 +156,7 @@ fn store_head(
     // All of it has to be there before any of it is stored.
     let to = translation.translate(context, landing.iova, whole, Access::Write)?;
     if landing.header > 0 {
-        // Rule 11.7: On a request list the packet's headers precede the data.
+        // Rule 11.7: On the request list the packet headers precede the data.
         let header = request_header::encode(&landing.request, landing.back.nid, settings);
         to.write(0, &header[..landing.header as usize])?;
     }
@@ -185,7 +185,7 @@ fn prepare_get(
     translation: &Translation,
 ) -> Result<Option<Scatter>, ReturnCode> {
     let context = (landing.rgid, landing.entry.lac);
-    // Rule 8.8: A get reads from the entry and stores at the initiator, which then has its REPLY.
+    // Rule 8.8: A get reads from the entry and stores at the initiator before its REPLY.
     translation.translate(context, landing.iova, landing.mlength.into(), Access::Read)?;
     match data {
         Data::Memory(to) => Ok(Some(to.clone())),

@@ -251,8 +251,8 @@ impl Translation {
         let end = iova.checked_add(len).ok_or(ReturnCode::NO_TRANSLATION)?;
         let mut at = iova;
         while at < end {
-            // Rule 15.1: Memory is looked up among the regions of RGID and LAC, for reading or
-            // writing, at each access.
+            // Rule 15.1: Each access is checked against the regions of the RGID and address
+            // context, and their permissions.
             let known = regions.find(at, end, access);
             let known = known.ok_or_else(|| match regions.find(at, end, Access::Any) {
                 Some(_) => ReturnCode::PAGE_PERM_ERROR,

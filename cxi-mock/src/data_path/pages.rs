@@ -20,7 +20,7 @@ pub(crate) fn take(page: &Mapping, offset: usize) -> Option<u64> {
     let unrung = |value: &u64| *value != NOT_RUNG;
     page.read_u64(offset).ok().filter(unrung)?;
     let value = page.swap_u64(offset, NOT_RUNG).ok().filter(unrung)?;
-    // What the client stored before it rang is read after this.
+    // Rule 2.7: The ring is read after the write pointer, as the client stored it before.
     fence(Ordering::Acquire);
     Some(value)
 }
