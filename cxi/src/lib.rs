@@ -202,6 +202,7 @@ mod clock;
 mod device;
 pub mod driver;
 pub mod error;
+pub mod explain;
 mod hardware;
 mod host;
 mod id;

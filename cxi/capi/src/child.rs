@@ -8,6 +8,8 @@
 use std::cell::Cell;
 use std::fs::File;
 
+use cxi::explain::Attempt;
+use cxi::{Resource, ServiceId};
 use cxi_ioctl::abi::memory::Md as MdPublic;
 
 use crate::device::Dev;
@@ -26,6 +28,25 @@ pub(crate) struct Lni {
     pub(crate) tag: Tag,
 }
 block!(Lni, b"clni", id: u32);
+
+impl Lni {
+    /// What a refused command was to do below the LNI.
+    pub(crate) fn below(&self, resource: Option<Resource>) -> Attempt {
+        ServiceId::new(self.service).map_or(Attempt::Other, |service| Attempt::Below {
+            service,
+            resource,
+        })
+    }
+
+    /// The same, of one that names a VNI.
+    pub(crate) fn on_vni(&self, vni: u32, ethernet: bool) -> Attempt {
+        ServiceId::new(self.service).map_or(Attempt::Other, |service| Attempt::OnVni {
+            service,
+            vni,
+            ethernet,
+        })
+    }
+}
 
 /// Behind a `struct cxi_cp`.
 #[derive(Debug)]

@@ -9,6 +9,7 @@
 
 use std::env;
 use std::ffi::c_int;
+use std::io::Write as _;
 use std::ops::Range;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -173,7 +174,11 @@ fn advise(range: &Range<usize>, advice: c_int) -> bool {
 }
 
 /// The line that libcxi prints if the requested protection is not available.
-#[allow(clippy::print_stderr, reason = "libcxi prints this line")]
 pub(crate) fn complain(errno: Errno) {
-    eprintln!("cxil_fork_init() failed: {}", -errno.raw());
+    // Standard error may be closed: nothing could be done about that.
+    let _ = writeln!(
+        std::io::stderr(),
+        "cxil_fork_init() failed: {}",
+        errno.raw()
+    );
 }

@@ -1,24 +1,27 @@
 //! The description of a NIC that `cxil_open_device` returns.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::device::{
     CASSINI_1_0, CASSINI_1_1, CASSINI_2, CASSINI_2_0, DevInfoGetCmd, DevInfoUse,
     SYSTEM_ONLY_CASSINI_1, SYSTEM_ONLY_CASSINI_2,
 };
-use cxi_ioctl::{CharDev, execute};
+use cxi_ioctl::{CharDev, CommandError, execute};
 use rustix::fs::{Access, access};
 use zerocopy::FromZeros;
 
 use crate::failure::{Failure, Result};
 use crate::scan;
+use crate::sysfs::{self, Attribute, PAGE};
 
 /// Where the driver shows its NICs.
 pub(crate) const CLASS: &str = "/sys/class/cxi_user";
+
+/// Where a NIC's properties are, below its directory.
+pub(crate) const PROPERTIES: &str = "device/properties";
 
 /// Of the register window: a virtual function's is smaller.
 const PHYSICAL_FUNCTION: u64 = 1 << 31;
@@ -82,12 +85,18 @@ impl DevInfo {
     /// Queries a NIC, and sysfs.
     pub(crate) fn query(number: u32, device: &CharDev) -> Result<Self> {
         let name = format!("cxi{number}");
-        let directory = Path::new(CLASS).join(&name);
-        access(&directory, Access::READ_OK).map_err(|_| Errno::ENOENT)?;
-        let driver = target(&directory.join("device/driver"))?;
-        let pci = target(&directory.join("device"))?;
-        let [domain, bus, slot, function] = pci_address(pci.as_bytes())?;
-        let registers = fs::metadata(directory.join("device/resource0"))?.len();
+        let file = |name| Attribute::user(number, "", name);
+        let directory = file("");
+        access(directory.path(), Access::READ_OK).map_err(|_| directory.failed(Errno::ENOENT))?;
+        let driver = file("device/driver").target()?;
+        let pci = Attribute {
+            expected: "a link to a PCI device",
+            ..file("device")
+        };
+        let address = pci_address(pci.target()?.as_bytes());
+        let [domain, bus, slot, function] = address.ok_or(pci.failed(Errno::EINVAL))?;
+        let resource0 = file("device/resource0");
+        let registers = fs::metadata(resource0.path()).map_err(|error| resource0.unread(&error))?;
 
         let mut info = Self::new_zeroed();
         info.dev_id = number;
@@ -98,10 +107,12 @@ impl DevInfo {
         info.pci_bus = bus as u8;
         info.pci_device = slot as u8;
         info.pci_function = function as u8;
-        info.is_vf = u8::from(registers < PHYSICAL_FUNCTION);
+        info.is_vf = u8::from(registers.len() < PHYSICAL_FUNCTION);
         match execute(device, &DevInfoGetCmd::new()) {
             Ok(answer) => info.fill(&answer),
-            Err(_) => info.fill_from_sysfs(&directory.join("device"))?,
+            Err(CommandError::Refused { .. }) => info.fill_from_sysfs()?,
+            // Not a NIC: it takes any bytes, and answers nothing.
+            Err(error) => return Err(Failure::command(number, error)),
         }
         Ok(info)
     }
@@ -139,18 +150,19 @@ impl DevInfo {
 
     /// The answer of DEV_INFO_GET, for a driver that does not know that command.
     #[allow(clippy::cast_possible_truncation, reason = "scanf's conversions cut")]
-    fn fill_from_sysfs(&mut self, device: &Path) -> Result<()> {
-        let properties = device.join("properties");
-        let read = |name: &str, base| attribute(&properties.join(name), base);
+    fn fill_from_sysfs(&mut self) -> Result<()> {
+        let number = self.dev_id;
+        let read = |name, base| Attribute::user(number, PROPERTIES, name).number(base);
+        let of_pci = |name| Attribute::user(number, "device", name).number(16);
         self.nid = read("nid", 16)? as u32;
         self.pid_bits = read("pid_bits", 10)? as u32;
         self.pid_count = read("pid_count", 10)? as u32;
         self.pid_granule = read("pid_granule", 10)? as u32;
         self.min_free_shift = read("min_free_shift", 10)? as u32;
         self.rdzv_get_idx = read("rdzv_get_idx", 10)? as u32;
-        self.vendor_id = attribute(&device.join("vendor"), 16)? as u32;
-        self.device_id = attribute(&device.join("device"), 16)? as u32;
-        self.cassini_version = cassini_version(&properties.join("cassini_version"))?;
+        self.vendor_id = of_pci("vendor")? as u32;
+        self.device_id = of_pci("device")? as u32;
+        self.cassini_version = cassini_version(number)?;
         self.system_type_identifier = match read("system_type_identifier", 10) {
             Ok(system) => system as u32,
             Err(_) if self.cassini_version & CASSINI_2 != 0 => SYSTEM_ONLY_CASSINI_2,
@@ -172,8 +184,9 @@ impl DevInfo {
         self.num_acs = read("num_acs", 10)? as u16;
         self.num_tles = read("num_tles", 10)? as u16;
         self.num_les = read("num_les", 10)? as u16;
-        let description = fs::read(device.join("fru/description"));
-        let line = description.as_deref().unwrap_or(b"Not Available");
+        let description = Attribute::user(number, "device/fru", "description");
+        let mut page = [0; PAGE];
+        let line = sysfs::read(&description.path(), &mut page).unwrap_or(b"Not Available");
         let line = line.split(|byte| *byte == b'\n').next();
         copy(&mut self.fru_description, line.unwrap_or_default());
         Ok(())
@@ -188,36 +201,25 @@ fn copy(to: &mut [u8], text: &[u8]) {
     }
 }
 
-/// The last part of the target of a link.
-fn target(link: &Path) -> Result<OsString> {
-    let target = fs::read_link(link).or_else(|_| fs::canonicalize(link))?;
-    let name = target.file_name().ok_or_else(Failure::argument)?;
-    Ok(name.to_owned())
+fn pci_address(name: &[u8]) -> Option<[u64; 4]> {
+    let (domain, rest) = scan::number(name, 16)?;
+    let (bus, rest) = scan::number(scan::after(rest, b':')?, 16)?;
+    let (slot, rest) = scan::number(scan::after(rest, b':')?, 16)?;
+    let (function, _) = scan::number(scan::after(rest, b'.')?, 16)?;
+    Some([domain, bus, slot, function])
 }
 
-fn pci_address(name: &[u8]) -> Result<[u64; 4]> {
-    let parse = || {
-        let (domain, rest) = scan::number(name, 16)?;
-        let (bus, rest) = scan::number(scan::after(rest, b':')?, 16)?;
-        let (slot, rest) = scan::number(scan::after(rest, b':')?, 16)?;
-        let (function, _) = scan::number(scan::after(rest, b'.')?, 16)?;
-        Some([domain, bus, slot, function])
+fn cassini_version(number: u32) -> Result<u32> {
+    let file = Attribute {
+        expected: "1.0, 1.1 or 2.0",
+        ..Attribute::user(number, PROPERTIES, "cassini_version")
     };
-    parse().ok_or_else(Failure::argument)
-}
-
-/// A number in a file of sysfs: the system's error, or EINVAL if there is none in it.
-pub(crate) fn attribute(path: &Path, base: u32) -> Result<u64> {
-    let text = fs::read(path)?;
-    let (value, _) = scan::number(&text, base).ok_or_else(Failure::argument)?;
-    Ok(value)
-}
-
-fn cassini_version(path: &Path) -> Result<u32> {
-    match scan::word(&fs::read(path)?) {
+    let mut page = [0; PAGE];
+    let text = sysfs::read(&file.path(), &mut page).map_err(|error| file.unread(&error))?;
+    match scan::word(text) {
         Some(b"1.0") => Ok(CASSINI_1_0),
         Some(b"1.1") => Ok(CASSINI_1_1),
         Some(b"2.0") => Ok(CASSINI_2_0),
-        _ => Err(Failure::argument()),
+        _ => Err(file.failed(Errno::EINVAL)),
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
     send_explained(dev, command)?.map_err(|refusal| Failure::command(dev.number, refusal.error))
 }
 
+/// As [`send`], for a command about a service.
+pub(crate) fn send_about<C: Command>(dev: &Dev, service: u32, command: &C) -> Result<C::Response> {
+    send(dev, command).map_err(|failure| failure.about(service))
+}
+
 /// Sends a command whose answer says why it was refused.
 pub(crate) fn send_explained<C: Command>(
     dev: &Dev,
@@ -97,6 +102,7 @@ pub(crate) fn alloc_lni(dev: &Dev, service: u32) -> Result<u32> {
     with(dev, |device| {
         dev.lnis.alloc(device, service).map(|(lni, _)| lni)
     })
+    .map_err(|failure| failure.about(service))
 }
 
 /// Changes how many slots of an event queue are reserved for flow control.

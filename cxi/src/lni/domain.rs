@@ -138,15 +138,14 @@ impl Lni {
     /// request); ENOENT and EPERM as for [`Lni::alloc_cp`].
     #[doc(alias = "cxil_alloc_domain")]
     pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
-        let response = self.inner.send(
-            &DomainAllocCmd {
-                lni: self.id(),
-                vni: vni.into(),
-                pid: number(pid),
-                ..DomainAllocCmd::new()
-            },
-            None,
-        )?;
+        let command = DomainAllocCmd {
+            lni: self.id(),
+            vni: vni.into(),
+            pid: number(pid),
+            ..DomainAllocCmd::new()
+        };
+        let attempt = self.inner.on_vni(vni);
+        let response = self.device().attempt(attempt, &command)?;
         let free = DomainFreeCmd {
             domain: response.domain,
             ..DomainFreeCmd::new()

@@ -19,17 +19,14 @@
 //! reservations, and its share of the maximum is certain, but services that share may already have
 //! used up the identifiers.
 
-mod callbacks;
 mod counter;
 mod domain;
 mod event_queue;
-mod explain;
 mod memory;
 mod object;
 mod portal;
 mod profile;
 mod queue;
-mod reach;
 mod shared_profile;
 mod wait;
 
@@ -52,8 +49,9 @@ use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::{CommandError, LniForm, Opcode, SafeCommand};
 
 use crate::error::{Error, Result};
-use crate::{Device, Resource, ServiceId, VniAccess};
-use callbacks::Callbacks;
+use crate::explain::Attempt;
+use crate::{Device, Resource, ServiceId, Vni, VniAccess};
+use event_queue::Callbacks;
 use object::{Object, closable};
 use shared_profile::SharedProfiles;
 
@@ -130,9 +128,18 @@ impl LniInner {
 
     /// Explains the refusal of a command; `resource` is the resource it would have used up.
     fn refused(&self, error: CommandError, resource: Option<Resource>) -> Error {
-        self.device().refused(error, |errno| {
-            explain::allocation(self, error.opcode(), resource, errno)
-        })
+        let service = self.service;
+        self.device()
+            .explain(&Attempt::Below { service, resource }, error)
+    }
+
+    /// An attempt to use a VNI.
+    fn on_vni(&self, vni: Vni) -> Attempt {
+        Attempt::OnVni {
+            service: self.service,
+            vni: vni.into(),
+            ethernet: false,
+        }
     }
 }
 
@@ -152,7 +159,7 @@ impl Device {
         let (lni, form) = self
             .lni_form()
             .alloc(self.seam(), service.get())
-            .map_err(|error| self.refused(error, |errno| explain::lni(self, service, errno)))?;
+            .map_err(|error| self.explain(&Attempt::OnService(service), error))?;
         let free = LniFreeCmd {
             lni,
             ..LniFreeCmd::new()

@@ -5,14 +5,15 @@ use cxi_ioctl::abi::profile::{
     TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
 };
 
-use cxi_ioctl::{Command, Errno};
+use cxi_ioctl::{Command, CommandError, Errno, Opcode};
 
 use super::object::closable;
 use super::shared_profile::ProfileUse;
-use super::{Lni, explain, reach};
-use crate::driver::Capabilities;
+use super::{Lni, LniInner};
+use crate::driver::{Capabilities, Quirks};
 use crate::error::{ErrorKind, Result};
-use crate::{TrafficClass, Vni};
+use crate::explain::{Attempt, Facts, explain};
+use crate::{DriverRelease, Service, TrafficClass, Vni, VniAccess};
 
 /// Highest priority code point of Ethernet frames.
 const MAX_PRIORITY: u32 = 7;
@@ -194,7 +195,11 @@ impl Lni {
     pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
         let (lni, device) = (self.id(), self.device());
         let tc_type = options.class_type.number();
-        let explain = |errno| explain::profile(&self.inner, options.ethernet, errno);
+        let attempt = Attempt::OnVni {
+            service: self.service(),
+            vni: options.vni,
+            ethernet: options.ethernet,
+        };
         if options.ethernet && options.vni > MAX_PRIORITY {
             let text = format!("priority code point {}: expected 0 to 7", options.vni);
             return Err(device.invalid(CpAllocCmd::OPCODE, text));
@@ -202,7 +207,7 @@ impl Lni {
         let traffic = (options.vni, options.class, tc_type);
         let inner = ProfileUse::handle(&self.inner, traffic, options.lcid, || {
             if !options.ethernet {
-                reach::check(&self.inner, options.vni)?;
+                check_vni(&self.inner, options.vni)?;
             }
             let Some(choice) = options.lcid else {
                 let command = CpAllocCmd {
@@ -212,7 +217,7 @@ impl Lni {
                     tc_type,
                     ..CpAllocCmd::new()
                 };
-                return device.call(&command, explain);
+                return device.attempt(attempt, &command);
             };
             device.needs(Capabilities::TRIGGERED_CPS, TrigCpAllocCmd::OPCODE)?;
             let command = TrigCpAllocCmd {
@@ -223,10 +228,62 @@ impl Lni {
                 cp_type: choice.number(),
                 ..TrigCpAllocCmd::new()
             };
-            device.call(&command, explain)
+            device.attempt(attempt, &command)
         })?;
         Ok(CommunicationProfile { inner })
     }
+}
+
+/// Refuses a communication profile on a VNI that no service has.
+///
+/// The driver refuses it too, except for uid 0: root gets a profile of its own, and when that is
+/// freed, the kernel uses memory that it has freed before.
+fn check_vni(lni: &LniInner, vni: u32) -> Result<()> {
+    let device = lni.device();
+    let Ok(vni) = u16::try_from(vni)
+        .map_err(drop)
+        .and_then(|vni| Vni::new(vni).map_err(drop))
+    else {
+        return Ok(());
+    };
+    if own_vnis(lni).is_some_and(|vnis| vnis.contains(vni))
+        || !device.threatens(Quirks::ORPHANED_PROFILE)?
+    {
+        return Ok(());
+    }
+    // There the driver checks only the LNI's own service, which may allow every VNI.
+    if device
+        .driver()?
+        .detected_release()
+        .may_be(DriverRelease::Shs12_0)
+    {
+        return Ok(());
+    }
+    let disabled_off = device.driver()?.can(Capabilities::DISABLED_VNIS_OFF);
+    let reachable = |service: &Service| {
+        let listed = match service.vnis() {
+            VniAccess::Unrestricted => service.listed_vnis().contains(vni),
+            vnis => vnis.contains(vni),
+        };
+        listed && (service.is_enabled() || !disabled_off)
+    };
+    if device.services().list()?.iter().any(reachable) {
+        return Ok(());
+    }
+    let refusal = CommandError::Refused {
+        opcode: Opcode::CP_ALLOC,
+        errno: Errno::ENOENT,
+    };
+    Err(explain(&lni.on_vni(vni), refusal, &Facts::default()).on(device.id()))
+}
+
+/// The VNIs of the LNI's service, queried once.
+fn own_vnis(lni: &LniInner) -> Option<VniAccess> {
+    if let Some(vnis) = lni.vnis.get() {
+        return Some(*vnis);
+    }
+    let vnis = lni.device().services().get(lni.service).ok()?.vnis();
+    Some(*lni.vnis.get_or_init(|| vnis))
 }
 
 impl CommunicationProfile {

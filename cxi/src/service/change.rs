@@ -1,12 +1,12 @@
 //! Changing a service.
 
+use cxi_ioctl::Opcode;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcEnableCmd, SvcFlags, SvcUpdateCmd};
-use cxi_ioctl::{Errno, Opcode};
 
-use super::presence::Presence;
 use super::{Service, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
-use crate::error::{Error, ErrorKind, Result, Shortage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::explain::Attempt;
 use crate::{ServiceId, VniAccess};
 
 impl Services {
@@ -112,8 +112,7 @@ impl Services {
             enable: enabled.into(),
             ..SvcEnableCmd::new()
         };
-        self.device
-            .call(&command, |errno| self.why_not_changed(id, errno))
+        self.device.attempt(Attempt::OnService(id), &command)
     }
 
     /// Refuses to touch a service that claims more VNIs than a service can have: the driver would
@@ -144,28 +143,8 @@ impl Services {
             ..SvcUpdateCmd::new()
         };
         self.device
-            .call(&command, |errno| self.why_not_changed(id, errno))
+            .attempt(Attempt::OnService(id), &command)
             .map(drop)
-    }
-
-    fn why_not_changed(&self, id: ServiceId, errno: Errno) -> Option<ErrorKind> {
-        match errno {
-            Errno::EBUSY => Some(busy(id)),
-            Errno::ENOSPC => Some(ErrorKind::NotEnough(Shortage::VniTable {
-                used: self.vni_slots().unwrap_or_default(),
-            })),
-            Errno::EINVAL => match self.presence(id) {
-                Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
-                Presence::There => Some(ErrorKind::Refused(
-                    "the VNIs that the service is said to have are not there (EINVAL): setting \
-                     its range, or an update, went wrong; destroy it and make another"
-                        .into(),
-                )),
-                Presence::Unknown => None,
-            },
-            Errno::EPERM => self.on_virtual_function(),
-            _ => None,
-        }
     }
 
     /// Reads a service before a command for which EINVAL has several reasons.
@@ -196,12 +175,5 @@ fn shape(vnis: VniAccess) -> (bool, usize) {
         VniAccess::List(list) => (true, list.len()),
         VniAccess::Range(_) => (false, 1),
         VniAccess::Unrestricted => (false, 0),
-    }
-}
-
-pub(super) fn busy(service: ServiceId) -> ErrorKind {
-    ErrorKind::Busy {
-        what: format!("service {service}").into(),
-        waited: None,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocResp, SvcDesc};
-use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
+use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc};
+use cxi_ioctl::{Opcode, Refusal, execute_explained};
 
 use super::read::numbered;
 use super::{ScopedService, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, VniConflict};
-use crate::sysfs::NicDirectory;
-use crate::{Backoff, ServiceId, SystemClock, VniAccess, VniRange};
+use crate::explain::Attempt;
+use crate::{Backoff, ServiceId, SystemClock, VniAccess};
 
 /// How long undoing may take.
 const UNDO: Duration = Duration::from_millis(100);
@@ -98,47 +98,14 @@ impl Services {
         match execute_explained(self.device.seam(), &command) {
             Ok(response) => numbered(response.svc_id)
                 .map_err(|error| error.during(Opcode::SVC_ALLOC).on(self.device.id())),
-            Err(refusal) => Err(self.explain(&svc_desc, refusal)),
+            Err(Refusal { error, response }) => {
+                let attempt = Attempt::Create {
+                    desc: svc_desc,
+                    fail_info: response.map(|response| response.fail_info),
+                };
+                Err(self.device.explain(&attempt, error))
+            }
         }
-    }
-
-    fn explain(&self, desc: &SvcDesc, refusal: Refusal<SvcAllocResp>) -> Error {
-        let Refusal { error, response } = refusal;
-        self.device.refused(error, |errno| match errno {
-            Errno::ENOSPC => {
-                let fail_info = response.map(|response| response.fail_info);
-                Some(ErrorKind::NotEnough(self.shortage(desc, fail_info)))
-            }
-            Errno::EEXIST => {
-                let wanted: Vec<VniRange> = desc
-                    .vnis
-                    .iter()
-                    .take(desc.num_vld_vnis.into())
-                    .filter_map(|vni| crate::Vni::new(*vni).ok())
-                    .map(VniRange::from)
-                    .collect();
-                self.conflict(&wanted, None).map(ErrorKind::VniTaken)
-            }
-            Errno::EINVAL => Some(ErrorKind::Refused(
-                "the driver rejects the specification (EINVAL), although all that is known to be \
-                 wrong was checked"
-                    .into(),
-            )),
-            Errno::EPERM => self.on_virtual_function(),
-            _ => None,
-        })
-    }
-
-    pub(super) fn on_virtual_function(&self) -> Option<ErrorKind> {
-        let is_vf = self
-            .device
-            .directory()
-            .and_then(NicDirectory::virtual_function);
-        (is_vf == Some(true)).then(|| {
-            ErrorKind::NotPermitted(
-                "this is a virtual function; services are changed on the physical one".into(),
-            )
-        })
     }
 
     /// What remains to be done after SVC_ALLOC.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use cxi_ioctl::Command;
 use cxi_ioctl::abi::service::SvcDestroyCmd;
-use cxi_ioctl::{Command, Errno};
 
 use super::Services;
-use super::change::busy;
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::Attempt;
 use crate::{Backoff, Clock, ServiceId, SystemClock};
 
 impl Services {
@@ -34,12 +34,7 @@ impl Services {
             svc_id: id.get(),
             ..SvcDestroyCmd::new()
         };
-        self.device.call(&command, |errno| match errno {
-            Errno::EINVAL => self.why_invalid(id, errno),
-            Errno::EBUSY => Some(busy(id)),
-            Errno::EPERM => self.on_virtual_function(),
-            _ => None,
-        })
+        self.device.attempt(Attempt::OnService(id), &command)
     }
 
     /// Destroys a service as soon as it is no longer in use, trying for at most `deadline`. The

@@ -2,22 +2,21 @@
 
 mod builder;
 mod change;
-mod conflict;
+pub(crate) mod conflict;
 mod create;
 mod destroy;
-mod enospc;
 #[cfg(feature = "serde")]
 mod forms;
 #[cfg(feature = "serde")]
 mod json;
 mod netns;
-mod presence;
 mod query;
 mod read;
 mod requirements;
 mod scoped;
 mod settings;
 mod spec;
+pub(crate) mod stock;
 mod vni_range;
 
 use crate::Device;

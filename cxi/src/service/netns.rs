@@ -4,9 +4,9 @@ use cxi_ioctl::abi::service::{SvcGetNetnsCmd, SvcSetNetnsCmd};
 use cxi_ioctl::{Command, Errno};
 
 use super::Services;
-use super::change::busy;
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::Attempt;
 use crate::{Member, ServiceId};
 
 impl Services {
@@ -36,26 +36,7 @@ impl Services {
             netns: inode,
             ..SvcSetNetnsCmd::new()
         };
-        let refused = |errno| match errno {
-            Errno::EBUSY => Some(ErrorKind::Busy {
-                what: format!("service {id} is enabled: it").into(),
-                waited: None,
-            }),
-            Errno::EEXIST => Some(ErrorKind::Refused(
-                "the service has a uid or gid or this namespace as member, or is open to \
-                 everybody (EEXIST)"
-                    .into(),
-            )),
-            Errno::ENODATA => Some(ErrorKind::Refused(
-                "the VNIs that the service is said to have are not there (ENODATA); LNIs can be \
-                 allocated in the namespace all the same"
-                    .into(),
-            )),
-            Errno::EINVAL => self.why_invalid(id, errno),
-            Errno::EPERM => self.on_virtual_function(),
-            _ => None,
-        };
-        self.device.call(&command, refused)
+        self.device.attempt(Attempt::OnService(id), &command)
     }
 
     /// The network namespace that may use a service, by inode number (SVC_GET_NETNS). If there are
@@ -78,9 +59,5 @@ impl Services {
             }
             Err(error) => Err(self.device.refused(error, |_| None)),
         }
-    }
-
-    pub(super) fn is_busy(id: ServiceId, errno: Errno) -> Option<ErrorKind> {
-        (errno == Errno::EBUSY).then(|| busy(id))
     }
 }

@@ -8,6 +8,7 @@ use cxi_ioctl::{Command, Errno, fetch_list};
 use super::read::numbered;
 use super::{Service, ServiceBuffer, Services};
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::Attempt;
 use crate::{ResourceMap, ServiceId};
 
 /// The driver's value for "not applicable".
@@ -60,9 +61,7 @@ impl Services {
             svc_id: id.get(),
             ..SvcGetCmd::new()
         };
-        let desc = self
-            .device
-            .call(&command, |errno| self.why_not_read(id, errno))?;
+        let desc = self.device.attempt(Attempt::OnService(id), &command)?;
         let service =
             Service::from_kernel(desc).map_err(|error| self.nonsense::<SvcGetCmd>(error))?;
         if service.id() == id {
@@ -186,9 +185,7 @@ impl Services {
             svc_id: id.get(),
             ..SvcRsrcGetCmd::new()
         };
-        let raw = self
-            .device
-            .call(&command, |errno| self.why_invalid(id, errno))?;
+        let raw = self.device.attempt(Attempt::OnService(id), &command)?;
         Ok(Usage::from_kernel(id, &raw))
     }
 

@@ -41,6 +41,15 @@ impl Service {
         })
     }
 
+    /// One that does not exist yet.
+    pub(super) fn without_id(desc: SvcDesc) -> Self {
+        Self {
+            id: ServiceId::DEFAULT,
+            desc,
+            range: None,
+        }
+    }
+
     pub(super) fn with_range(mut self, range: Option<VniRange>) -> Self {
         self.range = range;
         self

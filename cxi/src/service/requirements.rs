@@ -2,7 +2,7 @@
 
 use cxi_ioctl::{Errno, Opcode};
 
-use super::{ServiceSpec, Services};
+use super::{ServiceSpec, Services, conflict};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
 use crate::{DriverRelease, VniAccess, VniRange};
@@ -73,7 +73,9 @@ impl Services {
             return Ok(());
         }
         let refuse = |kind, errno| Err(Error::new(kind, errno).during(OPCODE).on(self.device.id()));
-        if let Some(conflict) = self.holder(&single) {
+        if let Some(conflict) =
+            conflict::find(&self.list().unwrap_or_default(), &single, |_, _| true)
+        {
             return refuse(ErrorKind::VniTaken(conflict), Errno::EEXIST);
         }
         let has = driver.detected_release();

@@ -3,10 +3,10 @@
 use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd};
 use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
-use super::presence::Presence;
 use super::{ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::Attempt;
 use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess};
 
 impl Services {
@@ -52,11 +52,7 @@ impl Services {
             lnis_per_rgid: count.get(),
             ..SvcSetLprCmd::new()
         };
-        self.device.call(&command, |errno| match errno {
-            Errno::EINVAL => self.why_invalid(id, errno),
-            Errno::EPERM => self.on_virtual_function(),
-            errno => Self::is_busy(id, errno),
-        })
+        self.device.attempt(Attempt::OnService(id), &command)
     }
 
     /// Returns how many LNIs of a service may share one RGID (SVC_GET_LPR).
@@ -68,10 +64,7 @@ impl Services {
     pub fn lnis_per_rgid(&self, id: ServiceId) -> Result<LnisPerRgid> {
         svc_get_lpr(self.device.seam(), id.get())
             .map(LnisPerRgid::from_kernel)
-            .map_err(|error| {
-                self.device
-                    .refused(error, |errno| self.why_invalid(id, errno))
-            })
+            .map_err(|error| self.device.explain(&Attempt::OnService(id), error))
     }
 
     /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
@@ -119,21 +112,7 @@ impl Services {
             exclusive_cp: exclusive.into(),
             ..SvcSetExclusiveCpCmd::new()
         };
-        self.device.call(&command, |errno| match errno {
-            Errno::EBUSY => Some(ErrorKind::Busy {
-                what: format!("service {id} is enabled: it").into(),
-                waited: None,
-            }),
-            Errno::EINVAL => match self.presence(id) {
-                Presence::Gone => Some(ErrorKind::NoSuchService { service: id }),
-                Presence::There => Some(ErrorKind::Refused(
-                    "only a service with a VNI range has exclusive CPs (EINVAL)".into(),
-                )),
-                Presence::Unknown => None,
-            },
-            Errno::EPERM => self.on_virtual_function(),
-            _ => None,
-        })
+        self.device.attempt(Attempt::OnService(id), &command)
     }
 
     /// Returns whether every LNI gets communication profiles of its own (SVC_GET_EXCLUSIVE_CP).
@@ -158,9 +137,7 @@ impl Services {
             Ok(found) => Ok(found.exclusive_cp != 0),
             // Without VNIs there cannot be a profile that would be exclusive.
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),
-            Err(error) => Err(self
-                .device
-                .refused(error, |errno| self.why_invalid(id, errno))),
+            Err(error) => Err(self.device.explain(&Attempt::OnService(id), error)),
         }
     }
 }

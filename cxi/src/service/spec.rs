@@ -157,6 +157,11 @@ impl ServiceSpec {
         Ok(())
     }
 
+    /// The specification that the kernel's form expresses.
+    pub(crate) fn from_kernel(desc: SvcDesc) -> Result<Self, InvalidSpec> {
+        Self::try_from(&Service::without_id(desc))
+    }
+
     /// The kernel's form, for a driver that can certainly do what is `proven`.
     pub(super) fn to_kernel(self, proven: Capabilities) -> SvcDesc {
         let mut flags = SvcFlags::empty();

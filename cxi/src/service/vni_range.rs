@@ -3,9 +3,10 @@
 use cxi_ioctl::abi::service::{SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcSetVniRangeCmd};
 use cxi_ioctl::{Command, Errno, Opcode};
 
-use super::{Service, Services};
+use super::{Service, Services, conflict};
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::Attempt;
 use crate::{ServiceId, VniRange};
 
 impl Services {
@@ -44,7 +45,11 @@ impl Services {
             let text = format!("service {id} has VNI range {present} already: it takes no other");
             return refuse(ErrorKind::InvalidInput(text.into()), Errno::EINVAL);
         }
-        if let Some(conflict) = self.certain_conflict(range, id) {
+        // Every driver refuses blocks that overlap, unless both are single VNIs.
+        let is_certain = |a: VniRange, b: VniRange| a.size() > 1 || b.size() > 1;
+        let listed = self.list().unwrap_or_default();
+        let others = listed.iter().filter(|other| other.id() != id);
+        if let Some(conflict) = conflict::find(others, &[range], is_certain) {
             return refuse(ErrorKind::VniTaken(conflict), Errno::EEXIST);
         }
         self.write_vni_range(id, range)
@@ -57,12 +62,8 @@ impl Services {
             vni_max: range.last().into(),
             ..SvcSetVniRangeCmd::new()
         };
-        self.device.call(&command, |errno| match errno {
-            Errno::EEXIST => self.conflict(&[range], Some(id)).map(ErrorKind::VniTaken),
-            Errno::EINVAL => self.why_invalid(id, errno),
-            Errno::EPERM => self.on_virtual_function(),
-            _ => None,
-        })
+        self.device
+            .attempt(Attempt::SetVniRange(id, range), &command)
     }
 
     /// Returns the VNI block of a service (SVC_GET_VNI_RANGE); `None` if it lists its VNIs, has no
@@ -88,13 +89,7 @@ impl Services {
                 }
                 Ok(None)
             }
-            Err(error) => Err(self.device.refused(error, |errno| {
-                (errno == Errno::ENOENT).then_some(ErrorKind::Refused(
-                    "the service lost its VNI range when the driver refused one (ENOENT): destroy \
-                     it and make another"
-                        .into(),
-                ))
-            })),
+            Err(error) => Err(self.device.explain(&Attempt::OnService(id), error)),
         }
     }
 

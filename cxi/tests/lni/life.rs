@@ -251,7 +251,7 @@ fn event_queues_are_checked_and_resized() {
     assert_eq!(events.memory().address(), larger.address());
     assert_eq!(
         events.complete_resize().unwrap_err().to_string(),
-        "cxi0: EQ_RESIZE_COMPLETE: no resize is under way: resize comes first (EINVAL)"
+        "cxi0: EQ_RESIZE_COMPLETE: no resize is in progress: resize first (EINVAL)"
     );
     events.registers().unwrap();
     events.close().unwrap();

@@ -202,7 +202,7 @@ fn address_contexts_are_counted_by_kind_and_rgid() {
     let paging = pinned.flags(MapFlags::PIN | MapFlags::FAULT);
     assert_eq!(
         lni.map_memory(&memory, &paging).unwrap_err().to_string(),
-        "cxi0: ATU_MAP: the flags or page sizes do not go together (EINVAL)"
+        "cxi0: ATU_MAP: the flags or page sizes contradict each other (EINVAL)"
     );
 }
 
@@ -334,7 +334,7 @@ fn who_may_allocate_an_lni() {
             error.to_string(),
             format!(
                 "cxi0: LNI_ALLOC: not permitted: the caller's effective uid, effective gid and \
-                 network namespace are no members of service {id}"
+                 network namespace are not members of service {id}"
             )
         );
         services.set_enabled(id, false).unwrap();

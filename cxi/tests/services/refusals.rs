@@ -163,8 +163,8 @@ fn a_namespace_that_a_service_does_not_take() {
     let error = services.set_netns(id, 77).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cxi0: SVC_SET_NETNS: the service has a uid or gid or this namespace as member, or is \
-         open to everybody (EEXIST)"
+        "cxi0: SVC_SET_NETNS: the service has a uid or gid or this namespace as a member, or is \
+         open to everyone (EEXIST)"
     );
     let error = refused(&nic, Opcode::SVC_SET_NETNS, Errno::ENODATA, || {
         services.set_netns(id, 77)

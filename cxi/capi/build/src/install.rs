@@ -14,7 +14,7 @@ pub struct Places {
     pub destdir: PathBuf,
     /// Such as `/usr/local`.
     pub prefix: PathBuf,
-    /// Directory of libraries, below the prefix: `lib`, `lib64`.
+    /// Directory of libraries: `lib` or `lib64` below the prefix, or an absolute one.
     pub libdir: PathBuf,
 }
 
@@ -69,8 +69,10 @@ fn copy(from: &Path, to: &Path) -> Result<PathBuf> {
 }
 
 fn pkg_config(product: &Product, places: &Places) -> String {
+    // Joining replaces the prefix if the directory is absolute.
+    let libdir = Path::new("${exec_prefix}").join(&places.libdir);
     format!(
-        "prefix={prefix}\nexec_prefix=${{prefix}}\nlibdir=${{exec_prefix}}/{libdir}\n\
+        "prefix={prefix}\nexec_prefix=${{prefix}}\nlibdir={libdir}\n\
          includedir=${{prefix}}/include\n\n\
          Name: lib{name}\nDescription: {description}\nVersion: {version}\n\
          Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -l{name}\nLibs.private: {private}\n",
@@ -78,7 +80,7 @@ fn pkg_config(product: &Product, places: &Places) -> String {
         description = product.description,
         version = product.version,
         prefix = places.prefix.display(),
-        libdir = places.libdir.display(),
+        libdir = libdir.display(),
         private = private_libraries(),
     )
 }

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
+use clap::builder::OsStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Places, Product, Result, install};
 
@@ -32,12 +34,12 @@ struct Install {
     /// Where it is to be used
     #[arg(long, env = "PREFIX", default_value = "/usr/local")]
     prefix: PathBuf,
-    /// Directory of libraries below the prefix
+    /// Directory of libraries, below the prefix unless it is absolute
     #[arg(long, env = "LIBDIR", default_value = "lib")]
     libdir: PathBuf,
     /// Put in front of everything, for packages
-    #[arg(long, env = "DESTDIR", default_value = "")]
-    destdir: PathBuf,
+    #[arg(long, env = "DESTDIR", default_value = "", value_parser = OsStringValueParser::new())]
+    destdir: OsString,
 }
 
 #[allow(clippy::print_stderr, reason = "this is a command")]
@@ -68,7 +70,7 @@ fn run(what: &What) -> Result<()> {
             }
             What::Install(arguments) => {
                 let places = Places {
-                    destdir: arguments.destdir.clone(),
+                    destdir: PathBuf::from(&arguments.destdir),
                     prefix: arguments.prefix.clone(),
                     libdir: arguments.libdir.clone(),
                 };
@@ -107,4 +109,19 @@ fn compile(product: &Product) -> Result<PathBuf> {
         .filter_map(|file| file.as_str().map(PathBuf::from))
         .find(|file| file.ends_with(product.cargo_archive()))
         .ok_or_else(|| format!("cargo made no {}", product.cargo_archive()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_enough() {
+        let words = ["cxi-capi-build", "install", "--prefix", "/opt/cxi"];
+        let What::Install(install) = Arguments::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        assert_eq!(install.prefix, PathBuf::from("/opt/cxi"));
+        assert!(install.destdir.is_empty());
+    }
 }

@@ -211,6 +211,10 @@ static inline const char *cxi_rsrc_type_to_str(enum cxi_rsrc_type type)
 	return cxi_rsrc_type_strs[type];
 }
 
+static const char *const cxi_tc_strs[] __attribute__((unused)) = {
+	"DEDICATED_ACCESS", "LOW_LATENCY", "BULK_DATA", "BEST_EFFORT", "ETH",
+};
+
 /* Whether a retry handler runs for the NIC. */
 static inline bool cxil_rh_running(struct cxil_devinfo *devinfo)
 {

@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
+use cxi::Resource;
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
 
-use super::lni::below;
 use crate::child::{Ct, Lni};
 use crate::device::Dev;
 use crate::failure::Result;
@@ -25,8 +25,8 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
             wb: wb.address(),
             ..CtAllocCmd::new()
         };
-        let response =
-            send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
+        let response = send(&lni.dev, &command)
+            .map_err(|failure| failure.during(lni.below(Some(Resource::Cts))))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
             // C gets the error of the mapping.
             let _ = free(&lni.dev, response.ctn);

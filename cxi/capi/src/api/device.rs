@@ -1,19 +1,20 @@
 //! NICs.
 
-use std::ffi::{OsStr, c_int};
+use std::ffi::c_int;
 use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
 
 use cxi_ioctl::CharDev;
 use cxi_ioctl::abi::device::InboundWaitCmd;
 
 use crate::device::Dev;
+use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, Out, Owned, guarded, status};
 use crate::handle::{Handle, Room, end};
-use crate::info::{CLASS, DevInfo, attribute};
+use crate::info::{CLASS, DevInfo, PROPERTIES};
 use crate::send::send;
+use crate::sysfs::Attribute;
 use crate::{fork, scan};
 
 /// The head of `struct cxil_device_list`, before the NICs.
@@ -44,7 +45,7 @@ extern "C" fn cxil_open_device(dev_id: u32, dev: Out<*mut DevInfo>) -> c_int {
     status(|| {
         let dev = dev.required()?;
         let room = Room::new()?;
-        let file = CharDev::open(node(dev_id))?;
+        let file = open(dev_id)?;
         let info = DevInfo::query(dev_id, &file)?;
         if let Err(failure) = fork::init() {
             fork::complain(failure.errno);
@@ -73,15 +74,15 @@ extern "C" fn cxil_get_amo_remap_to_pcie_fadd(dev: Handle<Dev>, value: Out<c_int
     status(|| {
         let dev = dev.get()?;
         let value = value.required()?;
-        let directory = Path::new(CLASS).join(format!("cxi{}", dev.info.get().dev_id));
-        let file = directory.join("device/properties/amo_remap_to_pcie_fadd");
-        value.set(attribute(&file, 10)? as c_int);
+        let number = dev.info.get().dev_id;
+        let file = Attribute::user(number, PROPERTIES, "amo_remap_to_pcie_fadd");
+        value.set(file.number(10)? as c_int);
         Ok(0)
     })
 }
 
-fn node(number: u32) -> String {
-    format!("/dev/cxi{number}")
+fn open(number: u32) -> Result<CharDev> {
+    CharDev::open(format!("/dev/cxi{number}")).map_err(|error| Failure::open(number, &error))
 }
 
 /// Numbers of the NICs in sysfs, in the textual order of their names.
@@ -103,6 +104,5 @@ fn numbers() -> Vec<u32> {
 
 /// The description of a NIC; `None` if it cannot be queried.
 fn look_at(number: u32) -> Option<DevInfo> {
-    let device = CharDev::open(OsStr::from_bytes(node(number).as_bytes())).ok()?;
-    DevInfo::query(number, &device).ok()
+    DevInfo::query(number, &open(number).ok()?).ok()
 }

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
+use cxi::Resource;
 use cxi_ioctl::abi::memory::MD_NONE;
 use cxi_ioctl::abi::queue::{
     EQ_PASSTHROUGH, EqAllocCmd, EqAttr, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
 };
 use cxi_ioctl::abi::wait::WAIT_NONE;
 
-use super::lni::below;
 use crate::child::{Evtq, Lni, Md, Wait};
 use crate::device::Dev;
 use crate::failure::{Failure, Result};
@@ -53,8 +53,8 @@ extern "C" fn cxil_alloc_evtq(
         let len = usize::try_from(attr.queue_len).map_err(|_| Failure::argument())?;
         // Before the NIC may write events.
         queue.clear(len);
-        let response =
-            send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
+        let response = send(&lni.dev, &command)
+            .map_err(|failure| failure.during(lni.below(Some(Resource::Eqs))))?;
         let registers = Window::of(&lni.dev, response.csr).inspect_err(|_| {
             // C gets the error of the mapping.
             let _ = free(&lni.dev, response.eq);

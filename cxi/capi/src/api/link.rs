@@ -16,7 +16,8 @@ const DELAYS: [u32; 7] = [3, 4, 5, 10, 20, 50, 100];
 /// Milliseconds between polls, by the bits above those.
 const INTERVALS: [u32; 4] = [1, 10, 100, 1000];
 
-/// Where the answer to an SBUS operation goes.
+/// Where the answer to an SBUS operation goes. A caller may leave out what it does not need, as
+/// with C libcxi when the operation is refused.
 struct Answer {
     data: Out<u32>,
     result_code: Out<u8>,
@@ -82,17 +83,14 @@ fn lowest(values: &[u32], flags: u32) -> Result<u32> {
 
 fn sbus_op(dev: &Handle<Dev>, params: SbusOpParams, answer: Answer) -> Result<c_int> {
     let dev = dev.get()?;
-    let data = answer.data.required()?;
-    let result_code = answer.result_code.required()?;
-    let overrun = answer.overrun.required()?;
     let command = SbusOpCmd {
         params,
         ..SbusOpCmd::new()
     };
     let response = send(dev, &command)?;
-    data.set(response.rsp_data);
-    result_code.set(response.result_code);
-    overrun.set(response.overrun);
+    answer.data.set(response.rsp_data);
+    answer.result_code.set(response.result_code);
+    answer.overrun.set(response.overrun);
     Ok(0)
 }
 

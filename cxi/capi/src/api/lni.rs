@@ -2,14 +2,12 @@
 
 use std::ffi::c_int;
 
-use cxi_ioctl::CommandError;
 use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainFreeCmd, DomainReserveCmd};
 use cxi_ioctl::abi::lni::LniFreeCmd;
 
-use super::service::{existing, of_service};
+use super::service::existing;
 use crate::child::{Domain, Lni};
 use crate::device::Dev;
-use crate::failure::Cause;
 use crate::ffi::{Out, status};
 use crate::handle::{Counted, Handle, Room, Shared, Tag};
 use crate::public::DomainPublic;
@@ -22,7 +20,7 @@ extern "C" fn cxil_alloc_lni(dev: Handle<Dev>, lni: Out<*mut u32>, svc_id: u32) 
         let lni = lni.required()?;
         let service = existing(svc_id)?;
         let room = Room::new()?;
-        let id = alloc_lni(dev, service).map_err(|failure| failure.with(of_service(service)))?;
+        let id = alloc_lni(dev, service)?;
         lni.set(room.fill(Lni {
             dev: Counted::new(dev),
             id: Shared::new(id),
@@ -47,31 +45,6 @@ extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
     })
 }
 
-/// What a refusal may concern when a resource is limited by the service.
-pub(super) fn below(service: u32, transmit: bool) -> impl FnOnce(u32, CommandError) -> Cause {
-    move |device, error| Cause::Below {
-        device,
-        error,
-        service,
-        transmit,
-    }
-}
-
-/// What a refusal may concern when the call names a VNI.
-pub(super) fn on_vni(
-    service: u32,
-    vni: u32,
-    class: u32,
-) -> impl FnOnce(u32, CommandError) -> Cause {
-    move |device, error| Cause::OnVni {
-        device,
-        error,
-        service,
-        vni,
-        class,
-    }
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cxil_reserve_domain(lni: Handle<Lni>, vni: u32, pid: u32, count: u32) -> c_int {
     status(|| {
@@ -83,7 +56,9 @@ extern "C" fn cxil_reserve_domain(lni: Handle<Lni>, vni: u32, pid: u32, count: u
             count,
             ..DomainReserveCmd::new()
         };
-        Ok(send(&lni.dev, &command)?.pid.cast_signed())
+        let response =
+            send(&lni.dev, &command).map_err(|failure| failure.during(lni.below(None)))?;
+        Ok(response.pid.cast_signed())
     })
 }
 
@@ -104,8 +79,8 @@ extern "C" fn cxil_alloc_domain(
             pid,
             ..DomainAllocCmd::new()
         };
-        let response = send(&lni.dev, &command)
-            .map_err(|failure| failure.with(on_vni(lni.service, vni, 0)))?;
+        let response =
+            send(&lni.dev, &command).map_err(|failure| failure.during(lni.on_vni(vni, false)))?;
         domain.set(room.fill(Domain {
             public: Shared::new(DomainPublic {
                 vni: response.vni,

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use cxi::Resource;
 use cxi_ioctl::abi::memory::{
     AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, Md as MdPublic, MdHints,
 };
@@ -41,10 +42,11 @@ extern "C" fn cxil_map(
         if protected {
             fork::protect(va, len)?;
         }
-        let response = send(&lni.dev, &command).inspect_err(|_| {
+        let response = send(&lni.dev, &command).map_err(|failure| {
             if protected {
                 fork::unprotect(va, len);
             }
+            failure.during(lni.below(Some(Resource::Acs)))
         })?;
         md.set(room.fill(Md {
             dev: Counted::new(&lni.dev),

@@ -8,7 +8,6 @@ use cxi_ioctl::abi::profile::{
 };
 use cxi_ioctl::{Errno, LniForm};
 
-use super::lni::on_vni;
 use crate::child::{Cp, Lni};
 use crate::device::Dev;
 use crate::failure::Result;
@@ -16,6 +15,9 @@ use crate::ffi::{Out, status};
 use crate::handle::{Counted, Handle, Room, Shared, Tag};
 use crate::public::CpPublic;
 use crate::send::send;
+
+/// The first of the traffic classes for Ethernet frames.
+const ETHERNET: u32 = 5;
 
 /// Of `Dev::profiles`: the driver takes TRIG_CP_ALLOC, as from SHS 13.1 on.
 const TRIGGERED: u8 = 1;
@@ -63,7 +65,7 @@ fn alloc(
         ..TrigCpAllocCmd::new()
     };
     let response = send_alloc(&lni.dev, &command)
-        .map_err(|failure| failure.with(on_vni(lni.service, vni, tc)))?;
+        .map_err(|failure| failure.during(lni.on_vni(vni, tc >= ETHERNET)))?;
     cp.set(room.fill(Cp {
         public: Shared::new(CpPublic {
             vni,

@@ -2,12 +2,12 @@
 
 use std::ffi::c_int;
 
+use cxi::Resource;
 use cxi_ioctl::abi::portal::{
     PtAllocOpts, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus,
     PteTransitionSmCmd, PteUnmapCmd,
 };
 
-use super::lni::below;
 use crate::child::{Domain, Evtq, Lni, Pte, PteMap};
 use crate::failure::Failure;
 use crate::ffi::{In, Out, status};
@@ -32,8 +32,8 @@ extern "C" fn cxil_alloc_pte(
             opts,
             ..PteAllocCmd::new()
         };
-        let response =
-            send(&lni.dev, &command).map_err(|failure| failure.with(below(lni.service, false)))?;
+        let response = send(&lni.dev, &command)
+            .map_err(|failure| failure.during(lni.below(Some(Resource::Ptes))))?;
         pte.set(room.fill(Pte {
             number: Shared::new(response.pte_number),
             dev: Counted::new(&lni.dev),

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use cxi::Resource;
 use cxi_ioctl::LniForm;
 use cxi_ioctl::abi::queue::{
     CQ_IS_TX, CqAckCounterCmd, CqAllocBufCmd, CqAllocCmd, CqAllocOpts, CqAllocOptsBuf, CqAllocResp,
@@ -9,7 +10,6 @@ use cxi_ioctl::abi::queue::{
 };
 use zerocopy::FromZeros;
 
-use super::lni::below;
 use crate::child::{Cmdq, Evtq, Lni};
 use crate::device::Dev;
 use crate::failure::Result;
@@ -55,9 +55,13 @@ fn alloc(
     let cmdq = cmdq.required()?;
     let eq = evtq.optional()?.map_or(0, |evtq| evtq.public.get().eqn);
     let room = Room::new()?;
-    let transmit = opts.opts.flags & CQ_IS_TX != 0;
+    let resource = if opts.opts.flags & CQ_IS_TX != 0 {
+        Resource::Txqs
+    } else {
+        Resource::Tgqs
+    };
     let response =
-        send_alloc(lni, eq, opts).map_err(|failure| failure.with(below(lni.service, transmit)))?;
+        send_alloc(lni, eq, opts).map_err(|failure| failure.during(lni.below(Some(resource))))?;
     let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
         // C gets the error of the mapping.
         let _ = free(&lni.dev, response.cq);

@@ -2,19 +2,20 @@
 
 use std::ffi::c_int;
 
+use cxi::explain::Attempt;
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{
     RsrcUse, SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcFailInfo, SvcGetCmd, SvcListGetCmd,
     SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcUpdateCmd,
 };
-use cxi_ioctl::{CommandError, Errno};
 use cxi_ioctl::{LIST_HEADROOM, LIST_MAX, ListCommand};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::device::Dev;
-use crate::failure::{Cause, Failure, Result};
+use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, In, Out, Owned, status};
 use crate::handle::Handle;
-use crate::send::{send, send_explained, send_list};
+use crate::send::{send_about, send_explained, send_list};
 
 /// The head of a list: the number of its elements.
 const LIST_HEADER: usize = 4;
@@ -37,15 +38,10 @@ extern "C" fn cxil_alloc_svc(
             Err(refusal) => {
                 let none = SvcFailInfo::new_zeroed();
                 fail_info.set(refusal.response.map_or(none, |response| response.fail_info));
-                let response = refusal.response;
                 Err(
-                    Failure::command(dev.number, refusal.error).with(|device, error| {
-                        Cause::Service {
-                            device,
-                            error,
-                            desc,
-                            response,
-                        }
+                    Failure::command(dev.number, refusal.error).during(Attempt::Create {
+                        desc,
+                        fail_info: refusal.response.map(|response| response.fail_info),
                     }),
                 )
             }
@@ -61,8 +57,9 @@ extern "C" fn cxil_update_svc(
 ) -> c_int {
     status(|| {
         let dev = dev.get()?;
+        let svc_desc = desc.get()?;
         let command = SvcUpdateCmd {
-            svc_desc: desc.get()?,
+            svc_desc,
             ..SvcUpdateCmd::new()
         };
         let Err(refusal) = send_explained(dev, &command)? else {
@@ -72,7 +69,7 @@ extern "C" fn cxil_update_svc(
         fail_info.set(response.map_or_else(SvcFailInfo::new_zeroed, |response| {
             behind_id(response.fail_info)
         }));
-        Err(Failure::command(dev.number, refusal.error))
+        Err(Failure::command(dev.number, refusal.error).about(svc_desc.svc_id))
     })
 }
 
@@ -92,7 +89,7 @@ extern "C" fn cxil_destroy_svc(dev: Handle<Dev>, svc_id: u32) -> c_int {
             svc_id,
             ..SvcDestroyCmd::new()
         };
-        send(dev.get()?, &command).map_err(|failure| failure.with(of_service(svc_id)))?;
+        send_about(dev.get()?, svc_id, &command)?;
         Ok(0)
     })
 }
@@ -105,14 +102,6 @@ pub(super) fn existing(svc_id: u32) -> Result<u32> {
     Ok(svc_id)
 }
 
-pub(super) fn of_service(service: u32) -> impl FnOnce(u32, CommandError) -> Cause {
-    move |device, error| Cause::OfService {
-        device,
-        error,
-        service,
-    }
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cxil_get_svc(dev: Handle<Dev>, svc_id: u32, svc_desc: Out<SvcDesc>) -> c_int {
     status(|| {
@@ -122,7 +111,7 @@ extern "C" fn cxil_get_svc(dev: Handle<Dev>, svc_id: u32, svc_desc: Out<SvcDesc>
             svc_id,
             ..SvcGetCmd::new()
         };
-        svc_desc.set(send(dev, &command)?);
+        svc_desc.set(send_about(dev, svc_id, &command)?);
         Ok(0)
     })
 }
@@ -136,7 +125,7 @@ extern "C" fn cxil_get_svc_rsrc_use(dev: Handle<Dev>, svc_id: u32, rsrcs: Out<Rs
             svc_id,
             ..SvcRsrcGetCmd::new()
         };
-        rsrcs.set(send(dev, &command)?);
+        rsrcs.set(send_about(dev, svc_id, &command)?);
         Ok(0)
     })
 }

@@ -11,7 +11,7 @@ use super::service::existing;
 use crate::device::Dev;
 use crate::ffi::{Out, status};
 use crate::handle::Handle;
-use crate::send::send;
+use crate::send::send_about;
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32) -> c_int {
@@ -21,7 +21,7 @@ extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32
             lnis_per_rgid,
             ..SvcSetLprCmd::new()
         };
-        send(dev.get()?, &command)?;
+        send_about(dev.get()?, svc_id, &command)?;
         Ok(0)
     })
 }
@@ -34,7 +34,9 @@ extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
             svc_id,
             ..SvcGetLprCmd::new()
         };
-        Ok(send(dev.get()?, &command)?.value.cast_signed())
+        Ok(send_about(dev.get()?, svc_id, &command)?
+            .value
+            .cast_signed())
     })
 }
 
@@ -47,7 +49,7 @@ extern "C" fn cxil_svc_enable(dev: Handle<Dev>, svc_id: u32, enable: u8) -> c_in
             enable: u8::from(enable != 0),
             ..SvcEnableCmd::new()
         };
-        send(dev, &command)?;
+        send_about(dev, svc_id, &command)?;
         Ok(0)
     })
 }
@@ -61,7 +63,7 @@ extern "C" fn cxil_svc_set_exclusive_cp(dev: Handle<Dev>, svc_id: u32, exclusive
             exclusive_cp: u8::from(exclusive != 0),
             ..SvcSetExclusiveCpCmd::new()
         };
-        send(dev, &command)?;
+        send_about(dev, svc_id, &command)?;
         Ok(0)
     })
 }
@@ -79,7 +81,9 @@ extern "C" fn cxil_svc_get_exclusive_cp(
             svc_id,
             ..SvcGetExclusiveCpCmd::new()
         };
-        exclusive.set(u8::from(send(dev, &command)?.exclusive_cp != 0));
+        exclusive.set(u8::from(
+            send_about(dev, svc_id, &command)?.exclusive_cp != 0,
+        ));
         Ok(0)
     })
 }
@@ -99,7 +103,7 @@ extern "C" fn cxil_svc_set_vni_range(
             vni_max: vni_max.into(),
             ..SvcSetVniRangeCmd::new()
         };
-        send(dev, &command)?;
+        send_about(dev, svc_id, &command)?;
         Ok(0)
     })
 }
@@ -118,7 +122,7 @@ extern "C" fn cxil_svc_get_vni_range(
             svc_id: existing(svc_id)?,
             ..SvcGetVniRangeCmd::new()
         };
-        let range = send(dev, &command)?;
+        let range = send_about(dev, svc_id, &command)?;
         // The API has half the width of the command.
         vni_min.set(range.vni_min as u16);
         vni_max.set(range.vni_max as u16);
@@ -135,7 +139,7 @@ extern "C" fn cxil_svc_set_netns(dev: Handle<Dev>, svc_id: u32, netns: u32) -> c
             netns,
             ..SvcSetNetnsCmd::new()
         };
-        send(dev, &command)?;
+        send_about(dev, svc_id, &command)?;
         Ok(0)
     })
 }
@@ -149,7 +153,7 @@ extern "C" fn cxil_svc_get_netns(dev: Handle<Dev>, svc_id: u32, netns: Out<u32>)
             svc_id: existing(svc_id)?,
             ..SvcGetNetnsCmd::new()
         };
-        netns.set(send(dev, &command)?.value);
+        netns.set(send_about(dev, svc_id, &command)?.value);
         Ok(0)
     })
 }

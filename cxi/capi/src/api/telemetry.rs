@@ -1,8 +1,9 @@
 //! Hardware counters.
 
 use std::ffi::c_int;
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use cxi_ioctl::Errno;
 
 use crate::counters::{self, COUNT, NAMED};
 use crate::device::Dev;
@@ -11,9 +12,12 @@ use crate::ffi::{In, Out, status};
 use crate::handle::Handle;
 use crate::public::Timespec;
 use crate::scan;
+use crate::sysfs::{self, Attribute, PAGE};
 
 /// Where the driver shows the counters of its NICs.
 const CLASS: &str = "/sys/class/cxi";
+/// Below the directory of a NIC.
+const DIRECTORY: &str = "device/telemetry";
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_read_cntr(
@@ -23,9 +27,9 @@ extern "C" fn cxil_read_cntr(
     ts: Out<Timespec>,
 ) -> c_int {
     status(|| {
-        let directory = directory(dev.get()?);
+        let nic = Nic::of(dev.get()?);
         let value = value.required()?;
-        ts.set(read(&directory, cntr, &value, 0)?);
+        ts.set(nic.read(cntr, &value, 0)?);
         Ok(0)
     })
 }
@@ -39,7 +43,7 @@ extern "C" fn cxil_read_n_cntrs(
     ts: Out<Timespec>,
 ) -> c_int {
     status(|| {
-        let directory = directory(dev.get()?);
+        let nic = Nic::of(dev.get()?);
         let value = value.required()?;
         let count = count as usize;
         if !(1..=NAMED).contains(&count) {
@@ -47,7 +51,7 @@ extern "C" fn cxil_read_n_cntrs(
         }
         let mut last = Timespec { sec: 0, nsec: 0 };
         for (index, number) in cntr.array(count)?.into_iter().enumerate() {
-            last = read(&directory, number, &value, index)?;
+            last = nic.read(number, &value, index)?;
         }
         ts.set(last);
         Ok(0)
@@ -57,12 +61,12 @@ extern "C" fn cxil_read_n_cntrs(
 #[unsafe(no_mangle)]
 extern "C" fn cxil_read_all_cntrs(dev: Handle<Dev>, value: Out<u64>, ts: Out<Timespec>) -> c_int {
     status(|| {
-        let directory = directory(dev.get()?);
+        let nic = Nic::of(dev.get()?);
         let value = value.required()?;
         let mut last = Timespec { sec: 0, nsec: 0 };
         for (index, number) in (0..COUNT).zip(0..) {
             if counters::name(number).is_some() {
-                last = read(&directory, number, &value, index)?;
+                last = nic.read(number, &value, index)?;
             } else {
                 value.set_at(index, 0);
             }
@@ -72,19 +76,38 @@ extern "C" fn cxil_read_all_cntrs(dev: Handle<Dev>, value: Out<u64>, ts: Out<Tim
     })
 }
 
-fn directory(dev: &Dev) -> PathBuf {
-    let nic = Path::new(CLASS).join(dev.info.get().name());
-    nic.join("device/telemetry")
+/// The counters of a NIC.
+struct Nic {
+    number: u32,
+    directory: PathBuf,
 }
 
-/// Reads the counter of that number into an element of the results. The value is stored even if
-/// the time after it cannot be read.
-fn read(directory: &Path, number: u32, value: &Out<u64>, index: usize) -> Result<Timespec> {
-    let name = counters::name(number).ok_or_else(Failure::argument)?;
-    let text = fs::read(directory.join(name))?;
-    let (counted, rest) = scan::number(&text, 10).ok_or_else(Failure::argument)?;
-    value.set_at(index, counted);
-    time(rest).ok_or_else(Failure::argument)
+impl Nic {
+    fn of(dev: &Dev) -> Self {
+        let nic = Path::new(CLASS).join(dev.info.get().name());
+        Self {
+            number: dev.number,
+            directory: nic.join(DIRECTORY),
+        }
+    }
+
+    /// Reads the counter of that number into an element of the results. The value is stored even
+    /// if the time after it cannot be read.
+    fn read(&self, number: u32, value: &Out<u64>, index: usize) -> Result<Timespec> {
+        let name = counters::name(number).ok_or_else(Failure::argument)?;
+        let file = Attribute {
+            class: "cxi",
+            expected: "a number, @ and a time",
+            ..Attribute::user(self.number, DIRECTORY, name)
+        };
+        let mut page = [0; PAGE];
+        let text = sysfs::read(&self.directory.join(name), &mut page)
+            .map_err(|error| file.unread(&error))?;
+        let malformed = file.failed(Errno::EINVAL);
+        let (counted, rest) = scan::number(text, 10).ok_or(malformed)?;
+        value.set_at(index, counted);
+        time(rest).ok_or(malformed)
+    }
 }
 
 fn time(text: &[u8]) -> Option<Timespec> {

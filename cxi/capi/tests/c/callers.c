@@ -5,6 +5,8 @@
  *   threads  eight threads open, list, allocate and close
  *   race     two threads count without a lock: what a race looks like to a tool
  *   life     open, list, get, use, allocate, destroy, close between two calls of getppid
+ *   counter  a counter is read between two calls of getppid
+ *   late     fork protection is asked for after memory has been pinned
  *   fork     a child uses what the parent has, and its own
  *   reload   LIBRARY is loaded and unloaded a thousand times
  *
@@ -163,6 +165,9 @@ static void nulls(void)
 	const size_t count = sizeof calls / sizeof *calls;
 
 	EXPECT(count, 73);
+	/* The mock has no SBUS: a caller without room for an answer learns that, too. */
+	long refused = cxil_sbus_op(dev, (void *)attr, (void *)out, out, out);
+	EXPECT(cxil_sbus_op(dev, (void *)attr, NULL, NULL, NULL), refused);
 	for (size_t i = 0; i < count; i++)
 		for (size_t p = 0; p < strlen(calls[i].kinds); p++) {
 			long a[11];
@@ -283,6 +288,29 @@ static __attribute__((noinline)) void life(void)
 	getppid();
 }
 
+static void counter(void)
+{
+	uint64_t value;
+	struct timespec ts;
+	EXPECT(cxil_open_device(0, &dev), 0);
+	getppid();
+	EXPECT(cxil_read_cntr(dev, 96, &value, &ts), 0);
+	getppid();
+	cxil_close_device(dev);
+}
+
+/* Memory is pinned before protection is asked for: a line about it goes to standard error. */
+static void late(void)
+{
+	struct cxil_dev *again;
+	if (cxil_is_copy_on_fork()) { printf("not needed\n"); exit(0); }
+	begin();
+	setenv("CXI_FORK_SAFE", "", 1);
+	EXPECT(cxil_open_device(0, &again), 0);
+	cxil_close_device(again);
+	end();
+}
+
 static volatile long unlocked;
 
 static void *count(void *rounds)
@@ -373,9 +401,11 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "threads")) threads();
 	else if (!strcmp(what, "race")) race();
 	else if (!strcmp(what, "life")) life();
+	else if (!strcmp(what, "counter")) counter();
+	else if (!strcmp(what, "late")) late();
 	else if (!strcmp(what, "fork")) forks();
 	else if (!strcmp(what, "reload") && argc > 2) reload(argv[2]);
-	else { fprintf(stderr, "usage: callers null|twice|threads|race|life|fork|reload LIBRARY\n"); return 2; }
+	else { fprintf(stderr, "usage: callers null|twice|threads|race|life|counter|late|fork|reload LIBRARY\n"); return 2; }
 	if (wrong) { printf("%d wrong\n", wrong); return 1; }
 	printf("ok\n");
 	return 0;

@@ -35,7 +35,12 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	int rc;
 
-	if (cxil_open_device(0, &dev)) return 2;
+	rc = cxil_open_device(0, &dev);
+	if (!strcmp(what, "open")) {
+		printf("%d %s\n", rc, cxi_last_error());
+		return 0;
+	}
+	if (rc) return 2;
 	if (*cxi_last_error()) return 3;
 	if (!strcmp(what, "short")) {
 		desc.limits.txqs.max = desc.limits.txqs.res = 900;
@@ -76,6 +81,26 @@ int main(int argc, char **argv)
 			else if (!strcmp(what, "domain")) rc = cxil_alloc_domain(lni, 100, 7, &second);
 			else rc = cxil_alloc_cmdq(lni, NULL, &queue, &first);
 		}
+	} else if (!strcmp(what, "device")) {
+		struct cxil_dev *none;
+		rc = cxil_open_device(7, &none);
+	} else if (!strcmp(what, "service")) {
+		struct cxi_svc_desc none;
+		rc = cxil_get_svc(dev, 77, &none);
+	} else if (!strcmp(what, "use")) {
+		struct cxi_rsrc_use none;
+		rc = cxil_get_svc_rsrc_use(dev, 77, &none);
+	} else if (!strcmp(what, "enable")) {
+		rc = cxil_svc_enable(dev, 77, 1);
+	} else if (!strcmp(what, "netns") || !strcmp(what, "nothing")) {
+		unsigned int netns;
+		rc = cxil_svc_get_netns(dev, what[1] == 'e' ? CXI_DEFAULT_SVC_ID : 77, &netns);
+	} else if (!strcmp(what, "range")) {
+		uint16_t min, max;
+		rc = cxil_svc_get_vni_range(dev, CXI_DEFAULT_SVC_ID, &min, &max);
+	} else if (!strcmp(what, "counter")) {
+		uint64_t value;
+		rc = cxil_read_cntr(dev, 0, &value, NULL);
 	} else if (!strcmp(what, "null")) {
 		rc = cxil_get_svc(dev, 1, NULL);
 	} else {

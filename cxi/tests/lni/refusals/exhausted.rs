@@ -67,7 +67,7 @@ fn there_is_one_queue_for_the_retry_handler() {
         said(lni.alloc_eq(&options)),
         (
             Errno::EEXIST,
-            "cxi0: EQ_ALLOC: the device has a retry handler's queue already".to_owned()
+            "cxi0: EQ_ALLOC: the device already has a retry handler's queue".to_owned()
         )
     );
     events.close().unwrap();

@@ -86,6 +86,26 @@ fn threads_have_no_data_race_and_leak_nothing() {
     }
 }
 
+/// Where standard error takes nothing, the line about it is lost, and nothing else.
+#[test]
+fn protection_that_comes_too_late_is_reported() {
+    let bench = need_bench!();
+    if !can_serve() {
+        return;
+    }
+    let program = callers(bench).display().to_string();
+    let output = served(&["--", &program, "late"], &[]);
+    if printed(&output) == "not needed" {
+        return skip("this kernel copies pinned memory at a fork");
+    }
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "cxil_fork_init() failed: 22\n"
+    );
+    let full = format!("{program} late 2>/dev/full");
+    assert_eq!(printed(&served(&["--", "sh", "-c", &full], &[])), "ok");
+}
+
 #[test]
 fn a_child_closes_for_itself_alone() {
     let bench = need_bench!();

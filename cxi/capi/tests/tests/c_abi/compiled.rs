@@ -186,6 +186,16 @@ pub(crate) fn can_serve() -> bool {
     true
 }
 
+/// Whether a test can have a `/sys` and `/dev` of its own; says why not.
+pub(crate) fn can_unshare() -> bool {
+    let unshared = Command::new("unshare").args(["-m", "true"]).output();
+    let can = unshared.is_ok_and(|output| output.status.success());
+    if !can {
+        skip("it takes root and unshare(1) for a private /sys and /dev");
+    }
+    can
+}
+
 /// What a program printed that had to end well.
 pub(crate) fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");

@@ -20,23 +20,21 @@ fn a_life_takes_less_than_half_of_the_system_calls() {
     let Some(life) = Life::under(bench, "strace") else {
         return;
     };
-    let count = |library: &Path| {
-        let text = life.report(library, |file| vec!["-o".to_owned(), file.to_owned()]);
-        let mut parts = text.split("getppid()");
-        // Behind the first mark the rest of its line is left.
-        let calls = parts.nth(1).expect("a mark").lines().skip(1);
-        // The standard library asks for the flags of a file before it closes it, in builds with
-        // assertions.
-        let asserted = |line: &&str| cfg!(debug_assertions) && line.contains("F_GETFD");
-        let calls: Vec<String> = calls.filter(|l| !asserted(l)).map(str::to_owned).collect();
-        assert_eq!(parts.count(), 1, "two marks: {text}");
-        calls
-    };
+    let count = |library: &Path| life.system_calls(library, "life");
     let ours = count(bench.libraries());
     assert_eq!(ours.len(), OURS, "{ours:#?}");
     const { assert!(OURS * 2 < THEIRS) };
     if let Some(theirs) = theirs() {
         assert_eq!(count(&theirs).len(), THEIRS);
+    }
+}
+
+#[test]
+fn a_counter_is_opened_read_and_closed() {
+    let bench = need_bench!();
+    if let Some(life) = Life::under(bench, "strace") {
+        let calls = life.system_calls(bench.libraries(), "counter");
+        assert_eq!(calls.len(), 3, "{calls:#?}");
     }
 }
 
@@ -50,7 +48,7 @@ fn a_life_takes_no_more_than_a_tenth_more_instructions() {
         return;
     };
     let count = |library: &Path| -> u64 {
-        let text = life.report(library, |file| {
+        let text = life.report(library, "life", |file| {
             let counted = "--tool=callgrind --toggle-collect=life -q --callgrind-out-file=";
             format!("{counted}{file}")
                 .split(' ')
@@ -103,13 +101,27 @@ impl<'a> Life<'a> {
         })
     }
 
+    /// The system calls between two of getppid.
+    fn system_calls(&self, library: &Path, what: &str) -> Vec<String> {
+        let text = self.report(library, what, |file| vec!["-o".to_owned(), file.to_owned()]);
+        let mut parts = text.split("getppid()");
+        // Behind the first mark the rest of its line is left.
+        let calls = parts.nth(1).expect("a mark").lines().skip(1);
+        // The standard library asks for the flags of a file before it closes it, in builds with
+        // assertions.
+        let asserted = |line: &&str| cfg!(debug_assertions) && line.contains("F_GETFD");
+        let calls: Vec<String> = calls.filter(|l| !asserted(l)).map(str::to_owned).collect();
+        assert_eq!(parts.count(), 1, "two marks: {text}");
+        calls
+    }
+
     /// What the tool writes to the file that is in its options.
-    fn report(&self, library: &Path, options: impl Fn(&str) -> Vec<String>) -> String {
+    fn report(&self, library: &Path, what: &str, options: impl Fn(&str) -> Vec<String>) -> String {
         let file = self.bench.place(self.tool).display().to_string();
         let options = options(&file);
         let mut command = vec!["--release", "main", "--", self.tool];
         command.extend(options.iter().map(String::as_str));
-        command.extend([self.program.as_str(), "life"]);
+        command.extend([self.program.as_str(), what]);
         let place = library.display().to_string();
         let environment = [("LD_LIBRARY_PATH", place.as_str()), ("LD_BIND_NOW", "1")];
         assert_eq!(printed(&served(&command, &environment)), "ok");

@@ -1,28 +1,40 @@
 //! Why a call failed, in the words of the crate `cxi`.
 
-use crate::compiled::{Bench, can_serve, printed, served};
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::compiled::{Bench, can_serve, can_unshare, printed, served};
 use crate::need_bench;
 
-/// Refused calls on a driver, with their errnos and explanations.
-fn said(bench: &Bench, release: &str, what: &str) -> String {
+fn program(bench: &Bench) -> PathBuf {
     let arguments = bench.link_arguments();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let program = bench.compile_own("refused.c", &arguments);
-    let program = program.display().to_string();
-    let output = served(&["--release", release, "--", &program, what], &[]);
+    bench.compile_own("refused.c", &arguments)
+}
+
+/// A refused call on a driver: its errno with the explanation, and what is printed if the
+/// environment asks for it.
+fn refused(bench: &Bench, release: &str, what: &str) -> (String, String) {
+    let program = program(bench).display().to_string();
+    let arguments = ["--release", release, "--", &program, what];
+    let output = served(&arguments, &[]);
     let text = printed(&output);
     let (first, second) = text.split_once('\n').expect("two lines");
     assert!(first.ends_with(second), "{text}");
-    // Nothing is printed that nobody asked for.
+    // Nothing is printed unless asked for.
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    let loud = served(
-        &["--release", release, "--", &program, what],
-        &[("CXI_EXPLAIN", "1")],
-    );
+    let loud = served(&arguments, &[("CXI_EXPLAIN", "1")]);
     assert_eq!(printed(&loud), text);
     let printed = String::from_utf8_lossy(&loud.stderr).into_owned();
-    assert_eq!(printed, format!("libcxi: {second}\n"));
-    first.to_owned()
+    (first.to_owned(), printed)
+}
+
+/// As [`refused`], of a call that is a failure.
+fn said(bench: &Bench, release: &str, what: &str) -> String {
+    let (text, printed) = refused(bench, release, what);
+    let (_, reason) = text.split_once(' ').expect("an errno");
+    assert_eq!(printed, format!("libcxi: {reason}\n"));
+    text
 }
 
 #[test]
@@ -56,7 +68,7 @@ fn other_refusals_have_their_reasons_too() {
     let said = |what| said(bench, "shs-14.0.1", what);
     assert_eq!(
         said("limit"),
-        "-22 cxi0: SVC_ALLOC: EINVAL: CTs: 4 reserved but at most 3: expected a maximum of at \
+        "-22 cxi0: SVC_ALLOC: CTs: 4 reserved but at most 3: expected a maximum of at \
          least what is reserved"
     );
     assert_eq!(
@@ -81,4 +93,88 @@ fn other_refusals_have_their_reasons_too() {
         said("null"),
         "-22 invalid argument: NULL, 0, or something that is not, or no longer, a handle"
     );
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let bench = need_bench!();
+    if !can_serve() {
+        return;
+    }
+    for (what, expected) in [
+        (
+            "device",
+            "-2 cxi7: cannot open /dev/cxi7: there is no such device",
+        ),
+        ("service", "-22 cxi0: SVC_GET: there is no service 77"),
+        ("use", "-22 cxi0: SVC_RSRC_GET: there is no service 77"),
+        ("enable", "-22 cxi0: SVC_ENABLE: there is no service 77"),
+        ("nothing", "-22 cxi0: SVC_GET_NETNS: there is no service 77"),
+    ] {
+        assert_eq!(said(bench, "main", what), expected);
+    }
+}
+
+/// HPE's tools ask each service for what few have.
+#[test]
+fn nothing_is_printed_of_an_answer_in_the_form_of_an_error() {
+    let bench = need_bench!();
+    if !can_serve() {
+        return;
+    }
+    for (what, expected) in [
+        (
+            "netns",
+            "-22 cxi0: SVC_GET_NETNS: service 1 has no network namespace (EINVAL)",
+        ),
+        (
+            "range",
+            "-22 cxi0: SVC_GET_VNI_RANGE: service 1 has no VNI range (EINVAL)",
+        ),
+    ] {
+        let (text, printed) = refused(bench, "main", what);
+        assert_eq!((text.as_str(), printed.as_str()), (expected, ""));
+    }
+}
+
+/// What `/dev/cxi0` is, with `/sys` of a NIC: `setup` is a shell's.
+fn open_of(bench: &Bench, setup: &str) -> String {
+    let script = format!(
+        "set -e; mount -t tmpfs none /sys; mount -t tmpfs none /dev; cd /sys; \
+         mkdir -p class/cxi_user/cxi0 pci/0000:21:00.0/properties bus/cxi_ss1; \
+         ln -s /sys/pci/0000:21:00.0 class/cxi_user/cxi0/device; cd pci/0000:21:00.0; \
+         ln -s /sys/bus/cxi_ss1 driver; truncate -s 4G resource0; {setup}; {} open",
+        program(bench).display(),
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .output();
+    printed(&output.expect("a shell"))
+}
+
+#[test]
+fn what_is_no_nic_is_refused() {
+    let bench = need_bench!();
+    if !can_unshare() {
+        return;
+    }
+    let silent = "-71 cxi0: DEV_INFO_GET: the driver wrote 0 bytes of response, this library \
+                  knows 120: the driver's interface is of a generation that this library does not \
+                  know";
+    for node in [
+        "mkfifo /dev/cxi0",
+        "echo > /dev/cxi0",
+        "mknod /dev/cxi0 c 1 3",
+    ] {
+        assert_eq!(open_of(bench, node), silent, "{node}");
+    }
+    // A driver without DEV_INFO_GET: writing to /dev/full fails. The properties are files then.
+    let full = "mknod /dev/cxi0 c 1 7";
+    let nid = "cxi0: /sys/class/cxi_user/cxi0/device/properties/nid";
+    assert!(open_of(bench, full).starts_with(&format!("-2 {nid}: No such file")));
+    assert_eq!(
+        open_of(bench, &format!("{full}; echo none > properties/nid")),
+        format!("-22 {nid}: invalid \"none\": expected a number")
+    );
+    assert!(open_of(bench, &format!("{full}; rm driver")).contains("cxi0/device/driver: No such"));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cxi_capi_build::{LIBCXI, compiler, write_headers};
+use cxi_capi_build::{LIBCXI, Places, compiler, install, write_headers};
 
 use crate::compiled::{Bench, printed, skip};
 use crate::need_bench;
@@ -126,6 +126,44 @@ fn what_is_declared_can_be_linked() {
     let program = bench.build(&source, &arguments);
     let output = Command::new(program).output().expect("it starts");
     assert_eq!(printed(&output), ["1"; 23].join("\n"));
+}
+
+#[test]
+fn classes_have_their_names() {
+    let bench = need_bench!();
+    let count = "sizeof cxi_tc_strs / sizeof *cxi_tc_strs == CXI_TC_MAX";
+    let best = "cxi_tc_strs[CXI_TC_BEST_EFFORT]";
+    let source = bench.place("classes.c");
+    let text = format!(
+        "#include <stdio.h>\n#include <libcxi/libcxi.h>\n_Static_assert({count}, \"\");\n\
+         int main(void)\n{{\n\tputs({best});\n\treturn 0;\n}}\n"
+    );
+    fs::write(&source, text).expect("a file");
+    let output = Command::new(bench.build(&source, &[]))
+        .output()
+        .expect("it starts");
+    assert_eq!(printed(&output), "BEST_EFFORT");
+}
+
+#[test]
+fn an_installation_is_found_where_its_file_says() {
+    let bench = need_bench!();
+    for (libdir, written) in [
+        ("lib64", "${exec_prefix}/lib64"),
+        ("/usr/lib64", "/usr/lib64"),
+    ] {
+        let destdir = bench.place("root").join(libdir.replace('/', ""));
+        let places = Places {
+            destdir: destdir.clone(),
+            prefix: "/usr".into(),
+            libdir: libdir.into(),
+        };
+        let files = install(&bench.library, &places).expect("it is installed");
+        let file = destdir.join("usr/lib64/pkgconfig/libcxi.pc");
+        assert!(files.contains(&file), "{files:?}");
+        let text = fs::read_to_string(file).expect("a file");
+        assert!(text.contains(&format!("\nlibdir={written}\n")), "{text}");
+    }
 }
 
 /// A header of somebody else stays where it is.

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::compiled::{Bench, skip};
+use crate::compiled::{Bench, can_unshare, skip};
 use crate::need_bench;
 use crate::recorded::{Case, Cases, run, vectors};
 
@@ -58,8 +58,11 @@ fn shs_13_0_on_13_0() {
 
 fn compare(release: &str, count: usize, by_function_rule: usize) {
     let bench = need_bench!();
-    if let Some(why) = missing() {
-        return skip(&why);
+    if !cfg!(target_arch = "x86_64") {
+        return skip("the tracer knows x86_64 only");
+    }
+    if !can_unshare() {
+        return;
     }
     let text = bench.text(&format!("vectors-{release}.json"));
     let mut compared = 0;
@@ -91,18 +94,6 @@ fn compare(release: &str, count: usize, by_function_rule: usize) {
         differences.join("\n")
     );
     assert_eq!((compared, excepted), (count, by_function_rule));
-}
-
-/// What the machine lacks for the tracer and its private trees.
-fn missing() -> Option<String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Some("the tracer knows x86_64 only".to_owned());
-    }
-    let unshared = Command::new("unshare").args(["-m", "true"]).output();
-    match unshared {
-        Ok(output) if output.status.success() => None,
-        _ => Some("it takes root and unshare(1) for a private /sys and /dev".to_owned()),
-    }
 }
 
 /// Runs a group of cases.

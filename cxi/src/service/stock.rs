@@ -1,6 +1,7 @@
-//! Finding out why SVC_ALLOC failed with ENOSPC.
+//! What services hold of a NIC, and what is short when SVC_ALLOC fails with ENOSPC.
 
 use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
+use cxi_ioctl::zerocopy::FromZeros;
 
 use super::spec::{effective_limits, flags};
 use super::{ServiceBuffer, Services};
@@ -9,55 +10,53 @@ use crate::error::Shortage;
 use crate::pools::{Reservations, VNI_SLOTS};
 use crate::{Limit, Resource, ResourceMap};
 
-/// What the list of services shows while the device is still, or nearly, as it was at the refusal.
+/// What the services of a NIC hold, and what it has in all.
 #[derive(Debug)]
-struct Evidence {
+pub(crate) struct Stock {
     totals: ResourceMap<u16>,
     taken: Reservations,
     /// Places in the table of VNIs that services hold.
-    vni_slots: usize,
+    pub(crate) vni_slots: usize,
     proven: Capabilities,
 }
 
-impl Services {
-    pub(super) fn shortage(&self, desc: &SvcDesc, fail_info: Option<SvcFailInfo>) -> Shortage {
-        let wanted = effective_limits(desc);
-        let fail_info = fail_info.unwrap_or(SvcFailInfo {
-            rsrc_avail: [0; RSRC_COUNT],
-            no_le_pools: 0,
-            no_tle_pools: 0,
-            no_cntr_pools: 0,
-            _pad0: [0],
-        });
-        if fail_info.no_le_pools != 0 {
-            return Shortage::LePools;
-        }
-        if fail_info.no_tle_pools != 0 {
-            return Shortage::TlePools;
-        }
-        let named = first_short(&wanted, &fail_info.rsrc_avail);
-        let evidence = self.evidence();
-        if let Some((resource, limit, available)) = named {
-            // SHS 13.0 finds its table of VNIs full before it checks resources, and then names
-            // nothing: all zeros. Trust zeros unless the list proves that there is room.
-            let nothing_named = fail_info.rsrc_avail == [0; RSRC_COUNT];
-            let proven_wrong = evidence.as_ref().is_some_and(|evidence| {
-                !evidence.names_pools() && evidence.reservable(resource) >= limit.reserved()
-            });
-            if !(nothing_named && proven_wrong) {
-                return Shortage::Reservation {
-                    resource,
-                    requested: limit.reserved(),
-                    available,
-                };
-            }
-        }
-        let own_slots = desc.num_vld_vnis.into();
-        evidence.map_or(Shortage::Unclear { vni_slots: 0 }, |evidence| {
-            evidence.unnamed(&wanted, own_slots)
-        })
+/// What SVC_ALLOC lacked when it failed with ENOSPC. `stock` is what the NIC shows while it is
+/// still, or nearly, as it was at the refusal.
+pub(crate) fn shortage(
+    desc: &SvcDesc,
+    fail_info: Option<SvcFailInfo>,
+    stock: Option<&Stock>,
+) -> Shortage {
+    let wanted = effective_limits(desc);
+    let fail_info = fail_info.unwrap_or_else(SvcFailInfo::new_zeroed);
+    if fail_info.no_le_pools != 0 {
+        return Shortage::LePools;
     }
+    if fail_info.no_tle_pools != 0 {
+        return Shortage::TlePools;
+    }
+    if let Some((resource, limit, available)) = first_short(&wanted, &fail_info.rsrc_avail) {
+        // SHS 13.0 finds its table of VNIs full before it checks resources, and then names
+        // nothing: all zeros. Trust zeros unless the list proves that there is room.
+        let nothing_named = fail_info.rsrc_avail == [0; RSRC_COUNT];
+        let proven_wrong = stock.is_some_and(|stock| {
+            !stock.names_pools() && stock.reservable(resource) >= limit.reserved()
+        });
+        if !(nothing_named && proven_wrong) {
+            return Shortage::Reservation {
+                resource,
+                requested: limit.reserved(),
+                available,
+            };
+        }
+    }
+    let own_slots = desc.num_vld_vnis.into();
+    stock.map_or(Shortage::Unclear { vni_slots: 0 }, |stock| {
+        stock.unnamed(&wanted, own_slots)
+    })
+}
 
+impl Services {
     /// Whether a service with LEs would be refused for lack of TLEs, as far as visible.
     pub(super) fn short_of_tles(&self, desc: &SvcDesc) -> Option<Shortage> {
         let wanted = effective_limits(desc);
@@ -67,8 +66,8 @@ impl Services {
         if !asks_for_les || les.reserved() > 0 || tles.max() == 0 {
             return None;
         }
-        let evidence = self.evidence()?;
-        let available = evidence.reservable(Resource::Tles);
+        let stock = Stock::of(self)?;
+        let available = stock.reservable(Resource::Tles);
         if tles.reserved() > available {
             return Some(Shortage::Reservation {
                 resource: Resource::Tles,
@@ -76,27 +75,7 @@ impl Services {
                 available,
             });
         }
-        (evidence.taken.tle_pools_left() == 0).then_some(Shortage::TlePools)
-    }
-
-    fn evidence(&self) -> Option<Evidence> {
-        let totals = self.device.totals().ok()?;
-        let proven = self.device.proven_capabilities().ok()?;
-        let mut services = ServiceBuffer::new();
-        self.list_without_ranges(&mut services).ok()?;
-        Some(Evidence {
-            totals,
-            taken: services.reservations(self.device.le_pool_by_maximum().ok()?),
-            vni_slots: slots(&services, proven),
-            proven,
-        })
-    }
-
-    /// Places in the table of VNIs that services hold.
-    pub(super) fn vni_slots(&self) -> Option<usize> {
-        let mut services = ServiceBuffer::new();
-        self.list_without_ranges(&mut services).ok()?;
-        Some(slots(&services, self.device.proven_capabilities().ok()?))
+        (stock.taken.tle_pools_left() == 0).then_some(Shortage::TlePools)
     }
 }
 
@@ -121,7 +100,22 @@ fn first_short(
         .find(|(_, limit, available)| limit.reserved() > *available)
 }
 
-impl Evidence {
+impl Stock {
+    /// Lists the services; `None` if the NIC does not answer.
+    pub(crate) fn of(services: &Services) -> Option<Self> {
+        let device = &services.device;
+        let totals = device.totals().ok()?;
+        let proven = device.proven_capabilities().ok()?;
+        let mut list = ServiceBuffer::new();
+        services.list_without_ranges(&mut list).ok()?;
+        Some(Self {
+            totals,
+            taken: list.reservations(device.le_pool_by_maximum().ok()?),
+            vni_slots: slots(&list, proven),
+            proven,
+        })
+    }
+
     /// Whether the driver itself says that no pool is left.
     fn names_pools(&self) -> bool {
         self.proven.contains(Capabilities::POOL_FLAGS)
@@ -172,8 +166,8 @@ mod tests {
     const NEW: Capabilities = Capabilities::FROM_13_1;
 
     /// A NIC with room for everything.
-    fn room(proven: Capabilities) -> Evidence {
-        Evidence {
+    fn room(proven: Capabilities) -> Stock {
+        Stock {
             totals: ResourceMap::from_fn(|_| 100),
             taken: Reservations::default(),
             vni_slots: 0,
@@ -209,15 +203,11 @@ mod tests {
         ] {
             let ids = (1..).take(services).map(|id| ServiceId::new(id).unwrap());
             let services = ids.map(|id| (id, *having));
-            let evidence = Evidence {
+            let stock = Stock {
                 taken: Reservations::from_services(services, old),
                 ..room(if old { OLD } else { NEW })
             };
-            assert_eq!(
-                &evidence.unnamed(wanted, 0),
-                expected,
-                "{evidence:?} {wanted:?}"
-            );
+            assert_eq!(&stock.unnamed(wanted, 0), expected, "{stock:?} {wanted:?}");
         }
     }
 
@@ -233,14 +223,14 @@ mod tests {
         };
         assert_eq!(room(NEW).unnamed(&tles(101), 0), short);
 
-        let evidence = Evidence {
+        let stock = Stock {
             vni_slots: VNI_SLOTS - 2,
             ..room(NEW)
         };
         let none = ResourceMap::default();
         let vni_slots = VNI_SLOTS - 2;
-        assert_eq!(evidence.unnamed(&none, 2), Shortage::Unclear { vni_slots });
+        assert_eq!(stock.unnamed(&none, 2), Shortage::Unclear { vni_slots });
         let full = Shortage::VniTable { used: vni_slots };
-        assert_eq!(evidence.unnamed(&none, 3), full);
+        assert_eq!(stock.unnamed(&none, 3), full);
     }
 }
