@@ -3,10 +3,13 @@
 skipped=()
 failed=()
 
-published=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-job cxi-mock cxi-fabric-manager cxi-mockd cxi-cli cxi-cni)
-# The same as options of cargo, with and without the command.
-packages_libraries=(--package cxi-ioctl --package cxi-hw --package cxi-engine --package cxi --package cxi-data --package cxi-job --package cxi-mock --package cxi-fabric-manager)
-packages_published=("${packages_libraries[@]}" --package cxi-mockd --package cxi-cli --package cxi-cni)
+libraries=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-job cxi-vni-etcd cxi-mock cxi-fabric-manager)
+published=("${libraries[@]}" cxi-mockd cxi-cli cxi-cni)
+# The same as options of cargo.
+packages_libraries=("${libraries[@]/#/--package=}")
+packages_published=("${published[@]/#/--package=}")
+# All features but aws-lc-rs, which takes a C compiler for the target.
+most_features=(--features "cxi/serde,cxi-ioctl/tracing,cxi-job/fabric-manager,cxi-job/file-log,cxi-job/settings,cxi-mock/serde")
 
 # What a step's function returns after it skipped itself.
 SKIPPED=77

@@ -9,19 +9,28 @@ dependency_count() {
     [ "$count" -le 20 ]
 }
 
+# Each holds the texts of its licenses.
 packages() {
-    cargo package "${packages_published[@]}" --allow-dirty --no-verify --quiet
+    local crate
+    cargo package "${packages_published[@]}" --allow-dirty --no-verify --quiet || return 1
+    for crate in "${published[@]}"; do
+        [ "$(tar --list --file "target/package/$crate-$(version_of "$crate").crate" | grep -c '/LICENSE-')" -eq 2 ] && continue
+        printf '    %s: no licenses in its package\n' "$crate"
+        return 1
+    done
 }
+
+version_of() { cargo pkgid --package "$1" | sed 's/.*[#@]//'; }
 
 step "dependency count" dependency_count
 step "packages" packages
 if cargo_has deny; then
-    step "licences, bans, sources" cargo deny --all-features check licenses bans sources
+    step "licenses, bans, sources" cargo deny --all-features check licenses bans sources
     if timeout 60 cargo deny fetch db >/dev/null 2>&1; then
         step "advisories" cargo deny --all-features check --disable-fetch advisories
     else
         skip "advisories" "their database cannot be reached from here"
     fi
 else
-    skip "licences, bans, sources, advisories" "cargo-deny is not installed (cargo install --locked cargo-deny)"
+    skip "licenses, bans, sources, advisories" "cargo-deny is not installed (cargo install --locked cargo-deny)"
 fi

@@ -4,12 +4,12 @@
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
 
 docs_of_libraries() {
-    RUSTDOCFLAGS="-D warnings $1" cargo doc --no-deps --quiet --target-dir target/ci/docs "${packages_libraries[@]}" "$2"
+    RUSTDOCFLAGS="-D warnings $1" cargo doc --no-deps --quiet --target-dir target/ci/docs "${packages_libraries[@]}" "${@:2}"
 }
 
 # docs.rs has a nightly toolchain; RUSTC_BOOTSTRAP gives its features to any.
 docs_rs() {
-    RUSTC_BOOTSTRAP=1 docs_of_libraries "--cfg docsrs" --all-features
+    RUSTC_BOOTSTRAP=1 docs_of_libraries "--cfg docsrs" "${most_features[@]}"
 }
 
 step "docs" docs

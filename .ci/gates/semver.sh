@@ -2,7 +2,7 @@
 
 last_release() { git describe --tags --abbrev=0 --match 'v*' 2>/dev/null; }
 
-public_api() { cargo semver-checks --quiet --baseline-rev "$(last_release)" --all-features "${packages_libraries[@]}"; }
+public_api() { cargo semver-checks --quiet --baseline-rev "$(last_release)" "${packages_libraries[@]}"; }
 
 if [ -z "$(last_release)" ]; then
     skip "public API" "no release to compare with (no tag v*)"

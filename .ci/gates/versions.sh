@@ -26,13 +26,13 @@ oldest_dependencies() {
     copy_sources || return 1
     lock_oldest || return
     cargo check --quiet --locked --manifest-path "$oldest/src/Cargo.toml" --target-dir "$oldest/target" \
-        --all-features "${packages_published[@]}"
+        "${most_features[@]}" "${packages_published[@]}"
 }
 
 oldest_compiler() {
     local version=$1
     shift
-    cargo "+$version" check --quiet --locked --target-dir "target/ci/rust-$version" --all-features "$@"
+    cargo "+$version" check --quiet --locked --target-dir "target/ci/rust-$version" "${most_features[@]}" "$@"
 }
 
 long_step "oldest dependencies" oldest_dependencies

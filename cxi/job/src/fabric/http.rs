@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
+use rustls::crypto::CryptoProvider;
 use ureq::http::{Request, Response};
 use ureq::tls::{
     Certificate as Root, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem,
@@ -47,10 +48,9 @@ impl Http {
         certificate: &Certificate,
         identity: Option<ClientCert>,
     ) -> Result<Self, HttpError> {
-        supported()?;
         let config = TlsConfig::builder()
             .client_cert(identity)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls_graviola::default_provider()))
+            .unversioned_rustls_crypto_provider(Arc::new(cryptography()?))
             .root_certs(roots(certificate)?)
             .disable_verification(*certificate == Certificate::Unverified)
             .build();
@@ -100,23 +100,21 @@ impl Identity {
     }
 }
 
-/// The cryptography panics on processors without these, which is all of them before 2010 and small
-/// ones since.
-fn supported() -> Result<(), HttpError> {
-    #[cfg(target_arch = "x86_64")]
-    let there = is_x86_feature_detected!("aes")
-        && is_x86_feature_detected!("ssse3")
-        && is_x86_feature_detected!("pclmulqdq");
-    #[cfg(target_arch = "aarch64")]
-    let there = std::arch::is_aarch64_feature_detected!("aes")
-        && std::arch::is_aarch64_feature_detected!("pmull")
-        && std::arch::is_aarch64_feature_detected!("sha2");
-    if there {
-        Ok(())
-    } else {
-        let message = "this processor has no instructions for AES: HTTPS cannot be used";
-        Err(HttpError::Untrusted(message.to_owned()))
+#[cfg(feature = "aws-lc-rs")]
+#[allow(clippy::unnecessary_wraps, reason = "the other one can fail")]
+fn cryptography() -> Result<CryptoProvider, HttpError> {
+    Ok(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+#[cfg(not(feature = "aws-lc-rs"))]
+fn cryptography() -> Result<CryptoProvider, HttpError> {
+    // Graviola panics on a processor that lacks instructions which it needs.
+    if graviola::util::is_cpu_supported() {
+        return Ok(rustls_graviola::default_provider());
     }
+    let message = "this processor lacks instructions (for AES and the like) that the cryptography \
+                   needs: HTTPS takes a build with the feature aws-lc-rs";
+    Err(HttpError::Untrusted(message.to_owned()))
 }
 
 fn roots(certificate: &Certificate) -> Result<RootCerts, HttpError> {
