@@ -203,12 +203,6 @@ impl Words {
     }
 }
 
-const _: () = {
-    const fn send_sync<T: Send + Sync>() {}
-    send_sync::<Mapping>();
-    send_sync::<Words>();
-};
-
 #[cfg(test)]
 mod tests {
     use std::io::{Seek, SeekFrom, Write};

@@ -226,10 +226,5 @@ fn write(words: &Words, offset: usize, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-const _: () = {
-    const fn send_sync<T: Send + Sync>() {}
-    send_sync::<DeviceMemory>();
-};
-
 #[cfg(test)]
 mod tests;

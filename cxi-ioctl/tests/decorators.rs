@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
 use cxi_ioctl::{
-    CommandError, Errno, Exchange, Fault, Faulty, Mapping, Opcode, Record, Recording, Replay,
-    Request, Trace, Transport, execute, execute_explained, fetch_list, svc_get_lpr,
+    CharDev, CommandError, Errno, Exchange, Fault, Faulty, Mapping, Opcode, Record, Recording,
+    Replay, Request, Trace, TraceLog, Transport, execute, execute_explained, fetch_list,
+    svc_get_lpr,
 };
 use zerocopy::IntoBytes;
 
@@ -340,4 +341,12 @@ fn decorators_stack_and_are_shared() {
     execute(&traced, &destroy(4)).unwrap();
     assert_eq!(log.take().len(), 2);
     assert_eq!(device.recording().exchanges.len(), 2);
+}
+
+#[test]
+fn everything_can_be_used_from_any_thread() {
+    fn check<T: Send + Sync>() {}
+    check::<(Faulty<CharDev>, Record<CharDev>, Trace<CharDev>)>();
+    check::<(Replay, TraceLog)>();
+    check::<(cxi_ioctl::DeviceMemory, Mapping)>();
 }

@@ -60,7 +60,7 @@ impl Device {
         let usage = list.usage_all()?;
         let in_use = |id: ServiceId, resource| {
             let entry = usage.iter().find(|usage| usage.service == id)?;
-            entry.in_use[resource]
+            entry.reported[resource]
         };
         let taken = services.reservations(self.le_pool_by_maximum()?);
         let resources = totals.map(|resource, total| {

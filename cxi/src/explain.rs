@@ -126,7 +126,7 @@ impl Facts {
                 let limits = services.get(service).map(|service| service.limits());
                 facts.max = limits.map(|limits| limits[resource].max()).ok();
                 let usage = services.usage(service);
-                facts.in_use = usage.ok().and_then(|usage| usage.in_use[resource]);
+                facts.in_use = usage.ok().and_then(|usage| usage.reported[resource]);
                 // Of the others, everything is either the service's or the NIC's.
                 if resource == Resource::Acs && facts.in_use.is_some() && facts.in_use < facts.max {
                     facts.is_left = device.availability().is_ok_and(|have| {

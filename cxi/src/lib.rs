@@ -27,7 +27,7 @@
 //!     .limits(Limits::all_of(&device.info()?).with(Resource::Txqs, Limit::new(8, 16)?))
 //!     .build()?;
 //! let id = device.services().create(&spec)?;
-//! assert_eq!(device.services().usage(id)?.in_use[Resource::Txqs], Some(0));
+//! assert_eq!(device.services().usage(id)?.in_use(Resource::Txqs), 0);
 //! device.services().destroy(id)?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

@@ -254,11 +254,11 @@ fn list_entries_in_use_are_counted() {
     let service = device(&node, 0).services().create(&spec).unwrap();
     let les = || {
         let usage = device(&node, 0).services().usage(service).unwrap();
-        usage.in_use[Resource::Les]
+        usage.in_use(Resource::Les)
     };
-    assert_eq!(les(), Some(0));
+    assert_eq!(les(), 0);
     let endpoint = endpoint(&node, 0, service, 1024, 3);
-    assert_eq!(les(), Some(1));
+    assert_eq!(les(), 1);
     drop(endpoint);
-    assert_eq!(les(), Some(0));
+    assert_eq!(les(), 0);
 }

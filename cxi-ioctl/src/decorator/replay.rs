@@ -42,11 +42,11 @@ use crate::{Errno, Mapping, Opcode, Request, Transport};
 pub struct Replay {
     exchanges: Vec<Exchange>,
     ignored: Vec<(Opcode, Range<usize>)>,
-    state: Mutex<State>,
+    state: Mutex<Progress>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Progress {
     next: usize,
     divergence: Option<Divergence>,
 }
@@ -109,7 +109,7 @@ impl Replay {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -166,7 +166,7 @@ fn busy(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
         }
     };
     let used: Vec<String> = usage
-        .in_use
+        .reported
         .iter()
         .filter_map(|(resource, count)| {
             let count = (*count).filter(|count| *count > 0)?;

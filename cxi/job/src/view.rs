@@ -44,7 +44,7 @@ fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {
     let mut entry = ServiceUsage::new(service.id(), service.limits()).owner(owner);
     entry.system = service.is_system();
     let used = in_use.iter().find(|usage| usage.service == service.id());
-    entry.in_use = used.map_or_else(ResourceMap::default, |usage| usage.in_use);
+    entry.in_use = used.map_or_else(ResourceMap::default, |usage| usage.reported);
     entry
 }
 

@@ -252,8 +252,3 @@ impl Device {
         Error::refused(error, explain).on(self.id())
     }
 }
-
-const _: () = {
-    const fn send_sync<T: Send + Sync + 'static>() {}
-    send_sync::<Device>();
-};

@@ -127,10 +127,5 @@ impl fmt::Display for Driver {
     }
 }
 
-const _: () = {
-    const fn send_sync<T: Send + Sync + 'static>() {}
-    send_sync::<Driver>();
-};
-
 #[cfg(test)]
 mod tests;

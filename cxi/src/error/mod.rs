@@ -198,7 +198,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// So that `?` works on [`NodeDevice::device`](crate::FoundDevice::device) and the like.
+/// So that `?` works on [`FoundDevice::device`](crate::FoundDevice::device) and the like.
 impl From<&Error> for Error {
     fn from(error: &Error) -> Self {
         error.clone()
@@ -243,11 +243,6 @@ impl From<Error> for io::Error {
         Self::new(kind, error)
     }
 }
-
-const _: () = {
-    const fn send_sync<T: Send + Sync + 'static>() {}
-    send_sync::<Error>();
-};
 
 #[cfg(test)]
 mod tests {

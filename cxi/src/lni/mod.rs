@@ -222,18 +222,3 @@ closable!(
     "cxil_destroy_lni",
     "EBUSY while an object of the LNI is left."
 );
-
-const _: () = {
-    const fn send_sync<T: Send + Sync>() {}
-    send_sync::<Lni>();
-    send_sync::<CommunicationProfile>();
-    send_sync::<Domain>();
-    send_sync::<EventQueue>();
-    send_sync::<Txq>();
-    send_sync::<Tgq>();
-    send_sync::<CountingEvent>();
-    send_sync::<Pte>();
-    send_sync::<PteMapping>();
-    send_sync::<Md>();
-    send_sync::<WaitObject>();
-};

@@ -89,7 +89,8 @@ impl Window {
         if let Some(mapping) = self.mapping.get() {
             return Ok(mapping);
         }
-        let len = usize::try_from(self.place.size).unwrap_or(usize::MAX);
+        let len = usize::try_from(self.place.size)
+            .map_err(|_| not_mapped(device, what, Errno::EOVERFLOW))?;
         let mapping = device
             .transport()
             .map(self.place.offset, len)

@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Classes {
 /// Members, each with type and id, and the traffic classes among them: in HPE's template the key
 /// `tcs` is commented out while the classes below it are not.
 #[derive(Deserialize)]
-#[serde(try_from = "Vec<Entry>")]
+#[serde(try_from = "Vec<MemberForm>")]
 pub(super) struct MemberList {
     pub(super) members: Members,
     pub(super) classes: Option<TrafficClasses>,
@@ -175,10 +175,10 @@ impl Serialize for MemberList {
     }
 }
 
-impl TryFrom<Vec<Entry>> for MemberList {
+impl TryFrom<Vec<MemberForm>> for MemberList {
     type Error = crate::InvalidMembers;
 
-    fn try_from(entries: Vec<Entry>) -> Result<Self, crate::InvalidMembers> {
+    fn try_from(entries: Vec<MemberForm>) -> Result<Self, crate::InvalidMembers> {
         let classes = entries
             .iter()
             .fold(TrafficClasses::empty(), |all, entry| all | entry.classes);
@@ -189,7 +189,7 @@ impl TryFrom<Vec<Entry>> for MemberList {
     }
 }
 
-struct Entry {
+struct MemberForm {
     member: Member,
     classes: TrafficClasses,
 }
@@ -211,17 +211,17 @@ enum Kind {
     NetNs,
 }
 
-impl<'de> Deserialize<'de> for Entry {
+impl<'de> Deserialize<'de> for MemberForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Form;
         impl<'de> Visitor<'de> for Form {
-            type Value = Entry;
+            type Value = MemberForm;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a member with type and id")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MemberForm, A::Error> {
                 let (mut kind, mut id) = (None, None);
                 let mut classes = TrafficClasses::empty();
                 while let Some(key) = map.next_key()? {
@@ -239,7 +239,7 @@ impl<'de> Deserialize<'de> for Entry {
                 }
                 let id = id.ok_or_else(|| A::Error::missing_field("id"))?;
                 let kind = kind.ok_or_else(|| A::Error::missing_field("type"))?;
-                Ok(Entry {
+                Ok(MemberForm {
                     member: match kind {
                         Kind::Uid => Member::Uid(id),
                         Kind::Gid => Member::Gid(id),

@@ -67,11 +67,3 @@ impl Services {
         &self.device
     }
 }
-
-const _: () = {
-    const fn send_sync<T: Send + Sync + 'static>() {}
-    send_sync::<Services>();
-    send_sync::<ServiceSpec>();
-    send_sync::<Service>();
-    send_sync::<ScopedService>();
-};

@@ -9,7 +9,7 @@ use super::read::numbered;
 use super::{Service, ServiceBuffer, Services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explain::Attempt;
-use crate::{ResourceMap, ServiceId};
+use crate::{Resource, ResourceMap, ServiceId};
 
 /// The driver's value for "not applicable".
 const NOT_APPLICABLE: u16 = 0xFFFF;
@@ -25,16 +25,23 @@ pub struct Usage {
     ///
     /// `None` if the driver does not report it: drivers newer than SHS 14.0, for LEs and TLEs of a
     /// service without a pool of its own. Older drivers show 0, or the use of the default pool.
-    pub in_use: ResourceMap<Option<u16>>,
+    #[cfg_attr(feature = "serde", serde(rename = "in_use"))]
+    pub reported: ResourceMap<Option<u16>>,
     /// TLE pool of the service; 0 is the default service's, and also means none.
     pub tle_pool: u32,
 }
 
 impl Usage {
+    /// How much of a resource is in use; 0 if the driver [reports](Self::reported) nothing.
+    #[must_use]
+    pub fn in_use(&self, resource: Resource) -> u16 {
+        self.reported[resource].unwrap_or_default()
+    }
+
     fn from_kernel(service: ServiceId, raw: &RsrcUse) -> Self {
         Self {
             service,
-            in_use: ResourceMap::from(
+            reported: ResourceMap::from(
                 raw.in_use
                     .map(|count| (count != NOT_APPLICABLE).then_some(count)),
             ),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{modest, nic, root, vni};
+use cxi::lni;
 use cxi::{
     CassiniVersion, Clock, Device, DeviceId, DriverRelease, Errno, Host, Limit, Limits, Member,
     Members, PciAddress, Platform, Resource, ScopedService, ServiceBuffer, ServiceId, ServiceSpec,
@@ -228,4 +229,15 @@ fn a_service_is_shown_in_one_line() {
     let list = VniAccess::List(VniList::new([vni(5), vni(1030)]).unwrap());
     assert!(list.overlaps(&vnis) && vnis.overlaps(&list));
     assert!(!vnis.overlaps(&VniAccess::Unrestricted));
+}
+
+#[test]
+fn everything_can_be_used_from_any_thread() {
+    fn check<T: Send + Sync + 'static>() {}
+    check::<(cxi::Error, cxi::Driver, cxi::Device)>();
+    check::<(cxi::Services, cxi::Service, cxi::ServiceSpec)>();
+    check::<(cxi::ScopedService, cxi::Lni, lni::CommunicationProfile)>();
+    check::<(lni::Domain, lni::EventQueue, lni::Txq, lni::Tgq)>();
+    check::<(lni::CountingEvent, lni::Pte, lni::PteMapping)>();
+    check::<(lni::Md, lni::WaitObject)>();
 }

@@ -39,7 +39,11 @@ const ONE_BY_ONE: [Resource; 5] = [
 ];
 
 fn in_use(lni: &Lni, resource: Resource) -> Option<u16> {
-    lni.device().services().usage(lni.service()).unwrap().in_use[resource]
+    lni.device()
+        .services()
+        .usage(lni.service())
+        .unwrap()
+        .reported[resource]
 }
 
 #[test]

@@ -236,9 +236,13 @@ fn lists_and_usage_name_every_service() {
         let usage = services.usage_all().unwrap();
         assert_eq!(usage.len(), 41);
         assert_eq!(usage[7], services.usage(usage[7].service).unwrap());
-        assert_eq!(usage[7].in_use[Resource::Txqs], Some(0));
+        assert_eq!(usage[7].in_use(Resource::Txqs), 0);
         let not_applicable = (release < DriverRelease::Main).then_some(0);
-        assert_eq!(usage[7].in_use[Resource::Les], not_applicable, "{release}");
+        assert_eq!(
+            usage[7].reported[Resource::Les],
+            not_applicable,
+            "{release}"
+        );
     }
 }
 

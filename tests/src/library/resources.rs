@@ -20,8 +20,11 @@ pub(super) fn limits_bite(open: Opener<'_>) -> Outcome {
     let mut queues = (0..16)
         .map(|_| lni.alloc_tgq(&options))
         .collect::<cxi::Result<Vec<_>>>()?;
-    let in_use = device.services().usage(service.id())?.in_use[Resource::Tgqs];
-    ensure(in_use == Some(16), "all 16 are in use")?;
+    let in_use = device
+        .services()
+        .usage(service.id())?
+        .in_use(Resource::Tgqs);
+    ensure(in_use == 16, "all 16 are in use")?;
     let Err(error) = lni.alloc_tgq(&options) else {
         return Err("a 17th of at most 16 was had".into());
     };

@@ -172,7 +172,7 @@ fn services(place: &Place) -> cxi::Result<()> {
     with_service(device, wanted, |id| {
         let read = services.get(id)?;
         assert!(read.is_enabled() && read.limits()[Resource::Txqs] == Limit::new(1, 16).unwrap());
-        assert_eq!(services.usage(id)?.in_use[Resource::Txqs], Some(0));
+        assert_eq!(services.usage(id)?.in_use(Resource::Txqs), 0);
         patiently(|| services.set_enabled(id, false))?;
         assert!(!services.get(id)?.is_enabled());
         let again = spec(some())
@@ -236,8 +236,8 @@ fn questions(place: &Place) -> cxi::Result<()> {
     services.list_into(&mut buffer)?;
     assert!(buffer.iter().any(|service| service.id().is_default()));
     for usage in services.usage_all()? {
-        let in_use = usage.in_use[Resource::Tgqs];
-        assert!(in_use <= Some(device.totals()?[Resource::Tgqs]));
+        let in_use = usage.in_use(Resource::Tgqs);
+        assert!(in_use <= device.totals()?[Resource::Tgqs]);
     }
     for service in services.list()? {
         let _usage = services.usage(service.id())?;
@@ -317,7 +317,7 @@ fn ending(place: &Place) -> cxi::Result<()> {
         let lni = device.alloc_lni(id)?;
         let tgq = lni.alloc_tgq(&TgqOptions::new(64))?;
         drop(lni);
-        assert_eq!(device.services().usage(id)?.in_use[Resource::Tgqs], Some(1));
+        assert_eq!(device.services().usage(id)?.in_use(Resource::Tgqs), 1);
         drop(tgq);
         Ok(())
     })

@@ -96,7 +96,7 @@ impl Measured {
             listed: *listed,
             tle_pool: usage.tle_pool,
             resources: limits.map(|resource, limit| Amounts {
-                in_use: usage.in_use[resource],
+                in_use: usage.reported[resource],
                 reserved: limit.reserved(),
                 max: limit.max(),
             }),

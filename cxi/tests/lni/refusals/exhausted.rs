@@ -162,6 +162,6 @@ fn address_contexts_of_an_rgid_run_out_before_those_of_the_service() {
             "cxi0: ATU_MAP: all 8 address contexts of the LNI's RGID are in use".to_owned()
         )
     );
-    let used = services.usage(service).unwrap().in_use[Resource::Acs];
-    assert_eq!(used, Some(8));
+    let used = services.usage(service).unwrap();
+    assert_eq!(used.in_use(Resource::Acs), 8);
 }
