@@ -1,5 +1,23 @@
 //! What a sequence is made of.
 
+use cxi_ioctl::DriverRelease;
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
+use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainFreeCmd, DomainReserveCmd};
+use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniFreeCmd};
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd};
+use cxi_ioctl::abi::portal::{PteAllocCmd, PteFreeCmd, PteMapCmd, PteTransitionSmCmd, PteUnmapCmd};
+use cxi_ioctl::abi::profile::{CpAllocCmd, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
+use cxi_ioctl::abi::queue::{
+    CqAllocCmd, CqFreeCmd, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAllocCmd, EqFreeCmd,
+    EqResizeCmd, EqResizeCompleteCmd,
+};
+use cxi_ioctl::abi::service::{
+    Limits, SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcMember, SvcSetExclusiveCpCmd,
+    SvcSetLprCmd, SvcSetVniRangeCmd, SvcUpdateCmd,
+};
+use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitFreeCmd};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
 /// Who makes a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -44,6 +62,58 @@ pub struct Descriptor {
     pub svc_id: u32,
 }
 
+impl Descriptor {
+    /// As the kernel has it.
+    pub(super) fn to_abi(&self) -> SvcDesc {
+        let mut to = SvcDesc::new_zeroed();
+        let flags = [
+            self.restricted_members,
+            self.restricted_vnis,
+            self.restricted_tcs,
+            self.resource_limits,
+            self.enable,
+            self.is_system_svc,
+        ];
+        for (bit, flag) in flags.into_iter().enumerate() {
+            to.flags |= u8::from(flag) << bit;
+        }
+        to.flags |= self.cntr_pool_id << 6;
+        to.num_vld_vnis = self.num_vld_vnis;
+        to.vnis = self.vnis;
+        to.tcs = self.tcs.map(u8::from);
+        to.members = self.members.map(|member| SvcMember {
+            id: member.id,
+            kind: member.kind,
+        });
+        to.limits.types = self.limits.map(|(max, res)| Limits { max, res });
+        to.svc_id = self.svc_id;
+        to
+    }
+
+    /// As the kernel gives it.
+    pub(super) fn from_abi(from: &SvcDesc) -> Self {
+        let flag = |bit: u8| from.flags >> bit & 1 == 1;
+        Self {
+            restricted_members: flag(0),
+            restricted_vnis: flag(1),
+            restricted_tcs: flag(2),
+            resource_limits: flag(3),
+            enable: flag(4),
+            is_system_svc: flag(5),
+            cntr_pool_id: from.flags >> 6,
+            num_vld_vnis: from.num_vld_vnis,
+            vnis: from.vnis,
+            tcs: from.tcs.map(|class| class == 1),
+            members: from.members.map(|member| Member {
+                kind: member.kind,
+                id: member.id,
+            }),
+            limits: from.limits.types.map(|limits| (limits.max, limits.res)),
+            svc_id: from.svc_id,
+        }
+    }
+}
+
 /// One step; `file` is the slot of an open file.
 #[derive(Clone, Debug)]
 pub enum Operation {
@@ -85,144 +155,157 @@ pub enum Operation {
     },
 }
 
-/// One command.
-#[derive(Clone, Debug)]
-pub enum Command {
-    SvcAlloc(Box<Descriptor>),
-    SvcUpdate(Box<Descriptor>),
-    SvcDestroy {
-        svc_id: u32,
-    },
-    SvcEnable {
-        svc_id: u32,
-        enable: bool,
-    },
-    SvcSetLpr {
-        svc_id: u32,
-        lnis_per_rgid: u32,
-    },
-    SvcSetVniRange {
-        svc_id: u32,
-        min: u32,
-        max: u32,
-    },
-    SvcSetExclusiveCp {
-        svc_id: u32,
-        exclusive: bool,
-    },
-    LniAlloc {
-        svc_id: u32,
-    },
-    LniFree {
-        lni: u32,
-    },
-    /// CP_ALLOC, or TRIG_CP_ALLOC if a kind is asked for.
-    CpAlloc {
-        lni: u32,
-        vni: u32,
-        tc: u32,
-        tc_type: u32,
-        kind: Option<u32>,
-    },
-    CpFree {
-        cp: u32,
-    },
-    CpModify {
-        cp: u32,
-        vni: u32,
-    },
-    DomainReserve {
-        lni: u32,
-        vni: u32,
-        pid: u32,
-        count: u32,
-    },
-    DomainAlloc {
-        lni: u32,
-        vni: u32,
-        pid: u32,
-    },
-    DomainFree {
-        domain: u32,
-    },
-    CqAlloc(QueueRequest),
-    CqFree {
-        cq: u32,
-    },
-    EqAlloc(EventQueueRequest),
-    EqFree {
-        eq: u32,
-    },
-    EqResize {
-        eq: u32,
-        md: u32,
-        queue: u64,
-        len: u64,
-    },
-    EqResizeComplete {
-        eq: u32,
-    },
-    EqAdjust {
-        eq: u32,
-        change: i32,
-    },
-    PteAlloc {
-        lni: u32,
-        eq: u32,
-        options: u64,
-    },
-    PteFree {
-        pte: u32,
-    },
-    PteMap {
-        pte: u32,
-        domain: u32,
-        offset: u32,
-        multicast: bool,
-    },
-    PteUnmap {
-        index: u32,
-    },
-    PteTransition {
-        pte: u32,
-        drop_count: u32,
-    },
-    CtAlloc {
-        lni: u32,
-        writeback: u64,
-    },
-    CtFree {
-        ct: u32,
-    },
-    CtUpdate {
-        ct: u32,
-        writeback: u64,
-    },
-    AtuMap {
-        lni: u32,
-        va: u64,
-        len: u64,
-        flags: u32,
-    },
-    AtuUnmap {
-        md: u32,
-    },
-    AtuUpdate {
-        md: u32,
-        va: u64,
-        len: u64,
-        flags: u32,
-    },
-    WaitAlloc {
-        lni: u32,
-    },
-    WaitFree {
-        wait: u32,
-    },
+/// The bytes of a request with these values in it.
+macro_rules! bytes {
+    ($request:ident { $($($place:ident).+ = $value:expr),* $(,)? }) => {{
+        let mut request = $request::new();
+        $(request.$($place).+ = $value;)*
+        request.as_bytes().to_vec()
+    }};
+}
+
+/// Defines the commands. A row has the fields that a sequence chooses, the request that takes them,
+/// the numbers of the response that the model knows, and the request of releases before `main` if
+/// that is another one.
+macro_rules! commands {
+    ($(
+        $name:ident { $($field:ident: $type:ty),* }
+            => $request:ident $places:tt -> [$($($number:ident).+),*] $(, older $older:ident)?;
+    )*) => {
+        /// One command.
+        #[derive(Clone, Debug)]
+        pub enum Command {
+            $($name { $($field: $type),* },)*
+        }
+
+        impl Command {
+            /// The bytes that a release takes for it.
+            pub(super) fn request(&self, release: DriverRelease) -> Vec<u8> {
+                match self.clone() {
+                    $(Self::$name { $($field),* } => {
+                        $(if release < DriverRelease::Main {
+                            return bytes!($older $places);
+                        })?
+                        bytes!($request $places)
+                    })*
+                }
+            }
+
+            /// The numbers of a response that the model knows.
+            pub(super) fn numbers(&self, response: &[u8]) -> Vec<u32> {
+                match self {
+                    $(Self::$name { .. } => {
+                        type Response = <$request as cxi_ioctl::Command>::Response;
+                        let _response = Response::read_from_bytes(response).unwrap();
+                        vec![$(u32::try_from(_response.$($number).+).unwrap()),*]
+                    })*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    SvcAlloc { new: Box<Descriptor> } => SvcAllocCmd { svc_desc = new.to_abi() } -> [svc_id];
+    SvcUpdate { new: Box<Descriptor> } => SvcUpdateCmd { svc_desc = new.to_abi() } -> [];
+    SvcDestroy { svc_id: u32 } => SvcDestroyCmd { svc_id = svc_id } -> [];
+    SvcEnable { svc_id: u32, enable: bool }
+        => SvcEnableCmd { svc_id = svc_id, enable = enable.into() } -> [];
+    SvcSetLpr { svc_id: u32, lnis_per_rgid: u32 }
+        => SvcSetLprCmd { svc_id = svc_id, lnis_per_rgid = lnis_per_rgid } -> [];
+    SvcSetVniRange { svc_id: u32, min: u32, max: u32 }
+        => SvcSetVniRangeCmd { svc_id = svc_id, vni_min = min, vni_max = max } -> [];
+    SvcSetExclusiveCp { svc_id: u32, exclusive: bool }
+        => SvcSetExclusiveCpCmd { svc_id = svc_id, exclusive_cp = exclusive.into() } -> [];
+    LniAlloc { svc_id: u32 } => LniAllocCmd { svc_id = svc_id } -> [lni], older LniAllocCmdV1;
+    LniFree { lni: u32 } => LniFreeCmd { lni = lni } -> [];
+    CpAlloc { asked: CpRequest } => CpAllocCmd {
+        lni = asked.lni,
+        vni = asked.vni,
+        tc = asked.class.0,
+        tc_type = asked.class.1,
+    } -> [cp_hndl, lcid];
+    TrigCpAlloc { asked: CpRequest } => TrigCpAllocCmd {
+        lni = asked.lni,
+        vni = asked.vni,
+        tc = asked.class.0,
+        tc_type = asked.class.1,
+        cp_type = asked.kind.unwrap_or_default(),
+    } -> [cp_hndl, lcid];
+    CpFree { cp: u32 } => CpFreeCmd { cp_hndl = cp } -> [];
+    CpModify { cp: u32, vni: u32 } => CpModifyCmd { cp_hndl = cp, vni = vni } -> [];
+    DomainReserve { lni: u32, vni: u32, pid: u32, count: u32 }
+        => DomainReserveCmd { lni = lni, vni = vni, pid = pid, count = count } -> [pid];
+    DomainAlloc { lni: u32, vni: u32, pid: u32 }
+        => DomainAllocCmd { lni = lni, vni = vni, pid = pid } -> [domain, vni, pid];
+    DomainFree { domain: u32 } => DomainFreeCmd { domain = domain } -> [];
+    CqAlloc { asked: QueueRequest } => CqAllocCmd {
+        lni = asked.lni,
+        eq = asked.eq,
+        opts.count = asked.count,
+        opts.policy = asked.policy,
+        opts.flags = asked.flags,
+        opts.lcid = asked.lcid,
+        opts.lpe_cdt_thresh_id = asked.threshold,
+    } -> [cq, count];
+    CqFree { cq: u32 } => CqFreeCmd { cq = cq } -> [];
+    EqAlloc { asked: EventQueueRequest } => EqAllocCmd {
+        lni = asked.lni,
+        queue_md = asked.md,
+        event_wait = asked.event_wait,
+        status_wait = asked.status_wait,
+        attr.queue = asked.queue,
+        attr.queue_len = asked.len,
+        attr.flags = asked.flags,
+        attr.reserved_slots = asked.reserved_slots,
+        attr.status_thresh_base = asked.thresholds.0,
+        attr.status_thresh_delta = asked.thresholds.1,
+        attr.status_thresh_count = asked.thresholds.2,
+    } -> [eq];
+    EqFree { eq: u32 } => EqFreeCmd { eq = eq } -> [];
+    EqResize { eq: u32, md: u32, queue: u64, len: u64 }
+        => EqResizeCmd { eq_hndl = eq, queue_md = md, queue = queue, queue_len = len } -> [];
+    EqResizeComplete { eq: u32 } => EqResizeCompleteCmd { eq_hndl = eq } -> [];
+    EqAdjust { eq: u32, change: i32 }
+        => EqAdjustReservedFcCmd { eq_hndl = eq, value = change } -> [reserved_fc],
+        older EqAdjustReservedFcCmdV1;
+    PteAlloc { lni: u32, eq: u32, options: u64 }
+        => PteAllocCmd { lni_hndl = lni, evtq_hndl = eq, opts.bits = options } -> [pte_number];
+    PteFree { pte: u32 } => PteFreeCmd { pte_number = pte } -> [];
+    PteMap { pte: u32, domain: u32, offset: u32, multicast: bool } => PteMapCmd {
+        pte_number = pte,
+        domain_hndl = domain,
+        pid_offset = offset,
+        is_multicast = multicast.into(),
+    } -> [pte_index];
+    PteUnmap { index: u32 } => PteUnmapCmd { pte_index = index } -> [];
+    PteTransition { pte: u32, drop_count: u32 }
+        => PteTransitionSmCmd { pte_index = pte, drop_count = drop_count } -> [];
+    CtAlloc { lni: u32, writeback: u64 } => CtAllocCmd { lni = lni, wb = writeback } -> [ctn];
+    CtFree { ct: u32 } => CtFreeCmd { ctn = ct } -> [];
+    CtUpdate { ct: u32, writeback: u64 } => CtWbUpdateCmd { ctn = ct, wb = writeback } -> [];
+    AtuMap { lni: u32, va: u64, len: u64, flags: u32 }
+        => AtuMapCmd { lni = lni, va = va, len = len, flags = flags } -> [id, md.lac];
+    AtuUnmap { md: u32 } => AtuUnmapCmd { id = md } -> [];
+    AtuUpdate { md: u32, va: u64, len: u64, flags: u32 }
+        => AtuUpdateMdCmd { id = md, va = va, len = len, flags = flags } -> [];
+    WaitAlloc { lni: u32 } => WaitAllocCmd { lni = lni } -> [client_id, wait];
+    WaitFree { wait: u32 } => WaitFreeCmd { wait = wait } -> [];
+}
+
+/// What a communication profile is asked for with.
+#[derive(Clone, Copy, Debug)]
+pub struct CpRequest {
+    pub lni: u32,
+    pub vni: u32,
+    /// Traffic class and its type.
+    pub class: (u32, u32),
+    /// In TRIG_CP_ALLOC: for triggered operations or for others.
+    pub kind: Option<u32>,
 }
 
 /// What a command queue is asked for with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct QueueRequest {
     pub lni: u32,
     pub eq: u32,
@@ -252,8 +335,8 @@ impl Command {
     pub fn needs_admin(&self) -> bool {
         matches!(
             self,
-            Self::SvcAlloc(_)
-                | Self::SvcUpdate(_)
+            Self::SvcAlloc { .. }
+                | Self::SvcUpdate { .. }
                 | Self::SvcDestroy { .. }
                 | Self::SvcEnable { .. }
                 | Self::SvcSetLpr { .. }

@@ -172,6 +172,8 @@ fn effects(before: &Model, after: &Model) -> Vec<String> {
 fn describe(command: &Command, answer: &Answer) -> String {
     let text = format!("{command:?}");
     let name = text.split(|c: char| !c.is_alphanumeric()).next();
+    // CP_ALLOC and TRIG_CP_ALLOC follow the same rules.
+    let name = name.map(|name| name.trim_start_matches("Trig"));
     let result = match answer {
         Answer::Failed(errno) | Answer::Updated(Err(errno)) => errno.to_string(),
         Answer::Allocated {

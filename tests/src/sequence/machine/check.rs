@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::device::Buffers;
 use cxi_ioctl::abi::service::{RsrcUse, SvcDesc, SvcGetLprCmd, SvcListGetCmd, SvcRsrcListGetCmd};
 use cxi_mock::{Client, Credentials, Nic};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use super::Machine;
-use super::descriptor::from_abi;
 use super::send::write;
 use crate::sequence::model::{Model, Service, TOTALS};
 use crate::sequence::operation::Descriptor;
@@ -37,10 +35,8 @@ impl Snapshot {
         let state = serde_json::to_value(nic.state()).unwrap();
         let mut command = SvcListGetCmd::new();
         command.count = 1000;
-        let mut buffers = Buffers::default();
-        observer
-            .write(&Credentials::root(), command.as_bytes(), &mut buffers)
-            .unwrap();
+        let (result, buffers) = write(observer, &Credentials::root(), command.as_bytes());
+        result.unwrap();
         Self {
             state,
             services: buffers.list,
@@ -132,7 +128,7 @@ impl Machine {
             command
         });
         let expected: Vec<Descriptor> = in_order.iter().map(|service| shown(service)).collect();
-        let got: Vec<Descriptor> = services.iter().map(from_abi).collect();
+        let got: Vec<Descriptor> = services.iter().map(Descriptor::from_abi).collect();
         assert_eq!(got, expected);
         let usage: Vec<RsrcUse> = list(&self.observer, in_order.len(), |count| {
             let mut command = SvcRsrcListGetCmd::new();
@@ -150,10 +146,12 @@ impl Machine {
         for (svc_id, service) in &reference.services {
             let mut command = SvcGetLprCmd::new();
             command.svc_id = *svc_id;
-            let (result, response) = write(&self.observer, &Credentials::user(9, 9), &command);
+            let user = Credentials::user(9, 9);
+            let (result, buffers) = write(&self.observer, &user, command.as_bytes());
+            let expected = service.lnis_per_rgid.as_bytes();
             assert_eq!(
-                (result, response.unwrap()),
-                (Ok(()), service.lnis_per_rgid.as_bytes().to_vec())
+                (result, buffers.response.as_deref()),
+                (Ok(()), Some(expected))
             );
         }
     }
@@ -173,19 +171,14 @@ impl Machine {
             assert_eq!(rgid.lcids as usize, lcids.count(), "RGID {number}");
         }
         let rx = state.rx_profiles.iter();
-        let rx: Vec<_> = rx
-            .map(|profile| (profile.id, profile.vni, profile.enabled))
-            .collect();
-        let expected = reference.rx.0.iter();
-        let expected = expected.map(|(id, profile)| (*id, u32::from(profile.low), profile.enabled));
-        assert_eq!(rx, expected.collect::<Vec<_>>());
+        let rx: Vec<_> = rx.map(|it| (it.id, it.vni, it.enabled)).collect();
         let tx = state.tx_profiles.iter();
-        let tx: Vec<_> = tx
-            .map(|profile| (profile.id, profile.vni, profile.enabled))
-            .collect();
-        let expected = reference.tx.0.iter();
-        let expected = expected.map(|(id, profile)| (*id, u32::from(profile.low), profile.enabled));
-        assert_eq!(tx, expected.collect::<Vec<_>>());
+        let tx: Vec<_> = tx.map(|it| (it.id, it.vni, it.enabled)).collect();
+        for (shown, profiles) in [(rx, &reference.rx), (tx, &reference.tx)] {
+            let expected = profiles.0.iter();
+            let expected = expected.map(|(id, it)| (*id, u32::from(it.low), it.enabled));
+            assert_eq!(shown, expected.collect::<Vec<_>>());
+        }
         let groups: Vec<u32> = state.rgroups.iter().map(|group| group.id).collect();
         assert_eq!(unique(&groups).len(), reference.services.len());
     }
@@ -212,11 +205,9 @@ where
     E: FromBytes + Immutable + Copy,
 {
     let count = u32::try_from(count).unwrap();
-    let mut buffers = Buffers::default();
-    let command = command(count);
-    client
-        .write(&Credentials::user(9, 9), command.as_bytes(), &mut buffers)
-        .unwrap();
+    let user = Credentials::user(9, 9);
+    let (result, buffers) = write(client, &user, command(count).as_bytes());
+    result.unwrap();
     assert_eq!(buffers.response.as_deref(), Some(count.as_bytes()));
     let entries = buffers.list.chunks(size_of::<E>());
     entries

@@ -2,7 +2,6 @@
 //! step the whole device is compared with the reference.
 
 mod check;
-mod descriptor;
 mod send;
 
 use std::sync::Arc;

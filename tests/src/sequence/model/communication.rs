@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
 
+use super::file::handles;
 use super::profile::vni;
 use super::{Model, Values, lowest_free};
-use crate::sequence::operation::Caller;
+use crate::sequence::operation::{Caller, CpRequest};
 
 const LCIDS: u32 = 16;
 const TABLE: usize = 255;
@@ -41,43 +42,34 @@ pub struct Lcid {
 }
 
 impl Model {
-    pub(super) fn cp_alloc(
-        &mut self,
-        file: usize,
-        caller: Caller,
-        lni: u32,
-        number: u32,
-        class: (u32, u32),
-        kind: Option<u32>,
-    ) -> Values {
-        let rgid = self.lni(file, lni)?.rgid;
-        let (tc, tc_type) = class;
+    pub(super) fn cp_alloc(&mut self, file: usize, caller: Caller, asked: &CpRequest) -> Values {
+        let rgid = self.lni(file, asked.lni)?.rgid;
+        let (tc, tc_type) = asked.class;
         if tc >= CLASSES || tc_type >= TYPES {
             return Err(Errno::EINVAL);
         }
         if tc >= FIRST_ETHERNET {
             // Whoever may do it is never let through to here.
-            assert!(number > LAST_PCP || !caller.admin);
-            return Err(if number > LAST_PCP {
+            assert!(asked.vni > LAST_PCP || !caller.admin);
+            return Err(if asked.vni > LAST_PCP {
                 Errno::EINVAL
             } else {
                 Errno::EPERM
             });
         }
-        let vni = vni(number)?;
+        let vni = vni(asked.vni)?;
         let profile = self.tx.find_or_create(vni, caller)?;
-        let allowed = self.tx.get(profile).tcs[tc as usize] && PAIRS.contains(&class);
+        let allowed = self.tx.get(profile).tcs[tc as usize] && PAIRS.contains(&asked.class);
         let lcid = if allowed {
-            self.lcid(rgid, lni, vni, class, profile, kind)
+            self.lcid(rgid, vni, profile, asked)
         } else {
             Err(Errno::EINVAL)
         };
         let lcid = lcid.inspect_err(|_| self.tx.sweep(profile))?;
         self.tx.hold(profile);
-        let taken = self.cps.keys().filter(|(owner, _)| *owner == file);
-        let handle = lowest_free(0, taken.map(|(_, handle)| *handle));
+        let handle = lowest_free(0, handles(&self.cps, file));
         let cp = Cp {
-            lni,
+            lni: asked.lni,
             rgid,
             lcid,
             profile,
@@ -87,16 +79,9 @@ impl Model {
     }
 
     /// An LCID for a CP: one that is there, or a new one.
-    fn lcid(
-        &mut self,
-        rgid: u32,
-        lni: u32,
-        vni: u16,
-        class: (u32, u32),
-        profile: u32,
-        kind: Option<u32>,
-    ) -> Result<u32, Errno> {
-        if let Some(lcid) = self.reusable(rgid, lni, vni, class, kind) {
+    fn lcid(&mut self, rgid: u32, vni: u16, profile: u32, asked: &CpRequest) -> Result<u32, Errno> {
+        let kind = asked.kind;
+        if let Some(lcid) = self.reusable(rgid, vni, asked) {
             if let Some(found) = self.lcids.get_mut(&(rgid, lcid)) {
                 found.users += 1;
             }
@@ -104,17 +89,17 @@ impl Model {
         }
         let new = Lcid {
             vni,
-            class,
+            class: asked.class,
             profile,
-            lni,
+            lni: asked.lni,
             users: 1,
         };
         if self.table_use_with(Some(new)) > TABLE {
             return Err(Errno::ENOSPC);
         }
         let first = u32::from(kind == Some(NON_TRIGGER));
-        let taken = self.lcids.keys().filter(|(owner, _)| *owner == rgid);
-        let lcid = lowest_free(first, taken.map(|(_, lcid)| *lcid));
+        let of_rgid = self.lcids.range((rgid, 0)..(rgid, LCIDS));
+        let lcid = lowest_free(first, of_rgid.map(|((_, lcid), _)| *lcid));
         let last = if kind == Some(TRIGGER) { 0 } else { LCIDS - 1 };
         if lcid > last {
             return Err(Errno::ENOSPC);
@@ -124,19 +109,12 @@ impl Model {
     }
 
     /// The LCID that a CP would share.
-    pub fn reusable(
-        &self,
-        rgid: u32,
-        lni: u32,
-        vni: u16,
-        class: (u32, u32),
-        kind: Option<u32>,
-    ) -> Option<u32> {
+    pub fn reusable(&self, rgid: u32, vni: u16, asked: &CpRequest) -> Option<u32> {
         let of_rgid = self.lcids.range((rgid, 0)..(rgid, LCIDS));
-        let mut same = of_rgid.filter(|(_, lcid)| (lcid.vni, lcid.class) == (vni, class));
+        let mut same = of_rgid.filter(|(_, lcid)| (lcid.vni, lcid.class) == (vni, asked.class));
         let found = same.find(|((_, number), lcid)| {
-            if kind == Some(NON_TRIGGER) {
-                *number > 0 && lcid.lni == lni
+            if asked.kind == Some(NON_TRIGGER) {
+                *number > 0 && lcid.lni == asked.lni
             } else {
                 *number == 0
             }
@@ -171,15 +149,12 @@ impl Model {
     }
 
     pub(super) fn drop_cp(&mut self, key: (usize, u32)) {
-        let Some(cp) = self.cps.remove(&key) else {
-            return;
-        };
+        let cp = self.cps.remove(&key).unwrap();
         let number = (cp.rgid, cp.lcid);
-        if let Some(lcid) = self.lcids.get_mut(&number) {
-            lcid.users -= 1;
-            if lcid.users == 0 {
-                self.lcids.remove(&number);
-            }
+        let lcid = self.lcids.get_mut(&number).unwrap();
+        lcid.users -= 1;
+        if lcid.users == 0 {
+            self.lcids.remove(&number);
         }
         self.tx.release(cp.profile);
     }
@@ -197,9 +172,7 @@ impl Model {
         if !usable || !self.tx.get(cp.profile).exclusive {
             return Err(Errno::EINVAL);
         }
-        if let Some(lcid) = self.lcids.get_mut(&(cp.rgid, cp.lcid)) {
-            lcid.vni = vni;
-        }
+        self.lcids.get_mut(&(cp.rgid, cp.lcid)).unwrap().vni = vni;
         Ok(vec![])
     }
 }

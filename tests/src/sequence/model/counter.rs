@@ -3,7 +3,14 @@
 use cxi_ioctl::Errno;
 
 use super::accounting::CT;
+use super::file::owned;
 use super::{Model, Values};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    pub file: usize,
+    pub lni: u32,
+}
 
 impl Model {
     pub(super) fn ct_alloc(&mut self, file: usize, lni: u32, writeback: u64) -> Values {
@@ -12,33 +19,26 @@ impl Model {
             return Err(Errno::EINVAL);
         }
         let number = self.take_numbered(svc_id, CT)?;
-        self.cts.insert(number, (file, lni));
+        self.cts.insert(number, Counter { file, lni });
         Ok(vec![number])
     }
 
     pub(super) fn ct_free(&mut self, file: usize, number: u32) -> Values {
-        let found = self.cts.get(&number);
-        if found.is_none_or(|(owner, _)| *owner != file) {
-            return Err(Errno::EINVAL);
-        }
+        owned(&self.cts, file, number)?;
         self.drop_ct(number);
         Ok(vec![])
     }
 
     pub(super) fn ct_update(&self, file: usize, number: u32, writeback: u64) -> Values {
-        let found = self.cts.get(&number);
-        if found.is_none_or(|(owner, _)| *owner != file) || writeback == 0 {
+        owned(&self.cts, file, number)?;
+        if writeback == 0 {
             return Err(Errno::EINVAL);
         }
         Ok(vec![])
     }
 
     pub(super) fn drop_ct(&mut self, number: u32) {
-        let Some((_, lni)) = self.cts.remove(&number) else {
-            return;
-        };
-        if let Some(lni) = self.lnis.get_mut(&lni) {
-            lni.spent_cts.push(number);
-        }
+        let ct = self.cts.remove(&number).unwrap();
+        self.lni_mut(ct.lni).spent_cts.push(number);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
 
+use super::file::owned;
 use super::profile::vni;
 use super::{Model, Values, lowest_free};
 use crate::sequence::operation::Caller;
@@ -106,10 +107,7 @@ impl Model {
     }
 
     pub(super) fn domain_free(&mut self, file: usize, domain: u32) -> Values {
-        let found = self.domains.get(&domain);
-        if found.is_none_or(|found| found.file != file) {
-            return Err(Errno::EINVAL);
-        }
+        owned(&self.domains, file, domain)?;
         if self.mappings.values().any(|mapped| mapped.domain == domain) {
             return Err(Errno::EBUSY);
         }
@@ -118,9 +116,7 @@ impl Model {
     }
 
     pub(super) fn drop_domain(&mut self, domain: u32) {
-        let Some(domain) = self.domains.remove(&domain) else {
-            return;
-        };
+        let domain = self.domains.remove(&domain).unwrap();
         let table = self.rx.get_mut(domain.profile);
         table.used_pids.remove(&domain.pid);
         self.rx.release(domain.profile);

@@ -3,6 +3,7 @@
 use cxi_ioctl::Errno;
 
 use super::accounting::EQ;
+use super::file::owned;
 use super::{Model, Values};
 use crate::sequence::operation::{Caller, EventQueueRequest};
 
@@ -107,9 +108,8 @@ impl Model {
     ) -> Result<(), Errno> {
         let aligned = queue.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
         let end = queue.checked_add(len);
-        let md = self.mds.get(&md).filter(|md| md.file == file);
-        let inside =
-            md.is_some_and(|md| queue >= md.va && end.is_some_and(|end| end <= md.va + md.len));
+        let inside = owned(&self.mds, file, md)
+            .is_ok_and(|md| queue >= md.va && end.is_some_and(|end| end <= md.va + md.len));
         if queue == 0 || len == 0 || len > LONGEST || !aligned || !(inside || passthrough) {
             return Err(Errno::EINVAL);
         }
@@ -131,7 +131,7 @@ impl Model {
         queue: u64,
         len: u64,
     ) -> Values {
-        let eq = *self.own_eq_mut(file, number)?;
+        let eq = owned(&self.eqs, file, number)?;
         let passthrough = eq.md == 0;
         let md = if passthrough { 0 } else { md };
         self.check_buffer(file, passthrough, md, queue, len)?;
@@ -167,10 +167,7 @@ impl Model {
     }
 
     pub(super) fn eq_free(&mut self, file: usize, eq: u32) -> Values {
-        let found = self.eqs.get(&eq);
-        if found.is_none_or(|found| found.file != file) {
-            return Err(Errno::EINVAL);
-        }
+        owned(&self.eqs, file, eq)?;
         let in_use = self.queues.values().any(|queue| queue.eq == eq)
             || self.ptes.values().any(|pte| pte.eq == eq);
         if in_use {
@@ -181,12 +178,8 @@ impl Model {
     }
 
     pub(super) fn drop_eq(&mut self, number: u32) {
-        let Some(eq) = self.eqs.remove(&number) else {
-            return;
-        };
-        if let Some(lni) = self.lnis.get_mut(&eq.lni) {
-            let callbacks = eq.callbacks;
-            lni.spare_eqs.push_back(SpareEq { number, callbacks });
-        }
+        let EventQueue { lni, callbacks, .. } = self.eqs.remove(&number).unwrap();
+        let spare = SpareEq { number, callbacks };
+        self.lni_mut(lni).spare_eqs.push_back(spare);
     }
 }

@@ -85,6 +85,17 @@ impl Model {
             .ok_or(Errno::EINVAL)
     }
 
+    /// An LNI that there is, be it freed already.
+    pub(super) fn lni_mut(&mut self, lni: u32) -> &mut Lni {
+        self.lnis.get_mut(&lni).unwrap()
+    }
+
+    /// The LNIs of an open file.
+    pub fn lnis_of(&self, file: usize) -> Vec<u32> {
+        let own = self.lnis.iter().filter(|(_, lni)| lni.file == Some(file));
+        own.map(|(id, _)| *id).collect()
+    }
+
     /// Objects of an LNI are in somebody's hands.
     pub fn has_objects(&self, lni: u32) -> bool {
         self.cps.values().any(|cp| cp.lni == lni)
@@ -92,7 +103,7 @@ impl Model {
             || self.queues.values().any(|queue| queue.lni == lni)
             || self.eqs.values().any(|eq| eq.lni == lni)
             || self.ptes.values().any(|pte| pte.lni == lni)
-            || self.cts.values().any(|(_, owner)| *owner == lni)
+            || self.cts.values().any(|ct| ct.lni == lni)
             || self.mds.values().any(|md| md.lni == lni)
             || self.waits.values().any(|owner| *owner == lni)
     }
@@ -100,9 +111,7 @@ impl Model {
     /// Ends an LNI without objects; one with busy queues only as soon as they are quiet.
     pub(super) fn end_lni(&mut self, id: u32) {
         self.finalize_queues(id);
-        let Some(lni) = self.lnis.get_mut(&id) else {
-            return;
-        };
+        let lni = self.lni_mut(id);
         lni.file = None;
         let waits = !lni.freed_queues.is_empty();
         // Reservations go with the call that frees the LNI; its numbers and credits may wait.
@@ -114,9 +123,7 @@ impl Model {
         if waits {
             return;
         }
-        let Some(lni) = self.lnis.remove(&id) else {
-            return;
-        };
+        let lni = self.lnis.remove(&id).unwrap();
         let svc_id = lni.svc_id;
         for eq in lni.spare_eqs {
             self.return_numbered(svc_id, EQ, eq.number);

@@ -3,6 +3,7 @@
 use cxi_ioctl::{DriverRelease, Errno};
 
 use super::accounting::AC;
+use super::file::owned;
 use super::{Model, Values, lowest_free};
 
 const PIN: u32 = 1;
@@ -104,9 +105,7 @@ impl Model {
             self.return_unit(svc_id, AC);
             return Err(Errno::ENOSPC);
         }
-        if let Some(lni) = self.lnis.get_mut(&lni) {
-            lni.contexts.insert(mapping, lac);
-        }
+        self.lni_mut(lni).contexts.insert(mapping, lac);
         Ok(lac)
     }
 
@@ -119,15 +118,10 @@ impl Model {
     }
 
     pub(super) fn atu_unmap(&mut self, file: usize, id: u32) -> Values {
-        if self.mds.get(&id).is_none_or(|md| md.file != file) {
-            return Err(Errno::EINVAL);
-        }
+        owned(&self.mds, file, id)?;
         let next = |eq: &super::EventQueue| eq.next.map(|(md, _)| md);
-        if self
-            .eqs
-            .values()
-            .any(|eq| eq.md == id || next(eq) == Some(id))
-        {
+        let mut eqs = self.eqs.values();
+        if eqs.any(|eq| eq.md == id || next(eq) == Some(id)) {
             return Err(Errno::EBUSY);
         }
         self.mds.remove(&id);
@@ -135,8 +129,7 @@ impl Model {
     }
 
     pub(super) fn atu_update(&self, file: usize, id: u32, va: u64, len: u64, flags: u32) -> Values {
-        let md = self.mds.get(&id).filter(|md| md.file == file);
-        let md = md.ok_or(Errno::EINVAL)?;
+        let md = owned(&self.mds, file, id)?;
         let inside = va >= md.va && va + len <= md.va + md.len;
         if md.pinned || flags & FAULT == 0 || !inside {
             return Err(Errno::EINVAL);

@@ -24,8 +24,10 @@ use crate::sequence::operation::{Caller, Command, Operation};
 
 pub use accounting::{AC, FailInfo, LE, Reservations, TLE, TOTALS};
 pub use communication::{Cp, Lcid};
+pub use counter::Counter;
 pub use domain::{Domain, PID_ANY};
 pub use event_queue::{EventQueue, PASSTHROUGH, PCT};
+pub use file::{handles, of_file};
 pub use lni::Lni;
 pub use memory::{Md, kind};
 pub use numbers::Numbers;
@@ -77,8 +79,7 @@ pub struct Model {
     pub eqs: BTreeMap<u32, EventQueue>,
     pub ptes: BTreeMap<u32, Pte>,
     pub mappings: BTreeMap<u32, Mapped>,
-    /// Number, file and LNI of counting events.
-    pub cts: BTreeMap<u32, (usize, u32)>,
+    pub cts: BTreeMap<u32, Counter>,
     pub mds: BTreeMap<u32, Md>,
     /// By file and handle, the LNI.
     pub waits: BTreeMap<(usize, u32), u32>,
@@ -207,78 +208,70 @@ impl Model {
         if command.needs_admin() && !caller.admin {
             return Answer::Failed(Errno::EPERM);
         }
-        let values = match command {
-            Command::SvcAlloc(descriptor) => return self.svc_alloc(descriptor),
-            Command::SvcUpdate(descriptor) => return Answer::Updated(self.update(descriptor)),
-            Command::SvcDestroy { svc_id } => self.destroy(*svc_id),
-            Command::SvcEnable { svc_id, enable } => self.enable(*svc_id, *enable),
+        let values = match command.clone() {
+            Command::SvcAlloc { new } => return self.svc_alloc(&new),
+            Command::SvcUpdate { new } => return Answer::Updated(self.update(&new)),
+            Command::SvcDestroy { svc_id } => self.destroy(svc_id),
+            Command::SvcEnable { svc_id, enable } => self.enable(svc_id, enable),
             Command::SvcSetLpr {
                 svc_id,
                 lnis_per_rgid,
-            } => self.set_lpr(*svc_id, *lnis_per_rgid),
-            Command::SvcSetVniRange { svc_id, min, max } => self.set_range(*svc_id, *min, *max),
+            } => self.set_lpr(svc_id, lnis_per_rgid),
+            Command::SvcSetVniRange { svc_id, min, max } => self.set_range(svc_id, min, max),
             Command::SvcSetExclusiveCp { svc_id, exclusive } => {
-                self.set_exclusive_cp(*svc_id, *exclusive)
+                self.set_exclusive_cp(svc_id, exclusive)
             }
-            Command::LniAlloc { svc_id } => self.lni_alloc(file, caller, *svc_id),
-            Command::LniFree { lni } => self.lni_free(file, *lni),
-            Command::CpAlloc {
-                lni,
-                vni,
-                tc,
-                tc_type,
-                kind,
-            } => self.cp_alloc(file, caller, *lni, *vni, (*tc, *tc_type), *kind),
-            Command::CpFree { cp } => self.cp_free(file, *cp),
-            Command::CpModify { cp, vni } => self.cp_modify(file, caller, *cp, *vni),
+            Command::LniAlloc { svc_id } => self.lni_alloc(file, caller, svc_id),
+            Command::LniFree { lni } => self.lni_free(file, lni),
+            Command::CpAlloc { asked } | Command::TrigCpAlloc { asked } => {
+                self.cp_alloc(file, caller, &asked)
+            }
+            Command::CpFree { cp } => self.cp_free(file, cp),
+            Command::CpModify { cp, vni } => self.cp_modify(file, caller, cp, vni),
             Command::DomainReserve {
                 lni,
                 vni,
                 pid,
                 count,
-            } => self.domain_reserve(file, caller, *lni, *vni, *pid, *count),
+            } => self.domain_reserve(file, caller, lni, vni, pid, count),
             Command::DomainAlloc { lni, vni, pid } => {
-                self.domain_alloc(file, caller, *lni, *vni, *pid)
+                self.domain_alloc(file, caller, lni, vni, pid)
             }
-            Command::DomainFree { domain } => self.domain_free(file, *domain),
-            Command::CqAlloc(request) => self.cq_alloc(file, caller, request),
-            Command::CqFree { cq } => self.cq_free(file, *cq),
-            Command::EqAlloc(request) => self.eq_alloc(file, caller, request),
-            Command::EqFree { eq } => self.eq_free(file, *eq),
-            Command::EqResize { eq, md, queue, len } => {
-                self.eq_resize(file, *eq, *md, *queue, *len)
-            }
-            Command::EqResizeComplete { eq } => self.eq_resize_complete(file, *eq),
-            Command::EqAdjust { eq, change } => self.eq_adjust(file, *eq, *change),
+            Command::DomainFree { domain } => self.domain_free(file, domain),
+            Command::CqAlloc { asked } => self.cq_alloc(file, caller, &asked),
+            Command::CqFree { cq } => self.cq_free(file, cq),
+            Command::EqAlloc { asked } => self.eq_alloc(file, caller, &asked),
+            Command::EqFree { eq } => self.eq_free(file, eq),
+            Command::EqResize { eq, md, queue, len } => self.eq_resize(file, eq, md, queue, len),
+            Command::EqResizeComplete { eq } => self.eq_resize_complete(file, eq),
+            Command::EqAdjust { eq, change } => self.eq_adjust(file, eq, change),
             Command::PteAlloc { lni, eq, options } => {
-                self.pte_alloc(file, caller, *lni, *eq, *options)
+                self.pte_alloc(file, caller, lni, eq, options)
             }
-            Command::PteFree { pte } => self.pte_free(file, *pte),
+            Command::PteFree { pte } => self.pte_free(file, pte),
             Command::PteMap {
                 pte,
                 domain,
                 offset,
                 multicast,
-            } => self.pte_map(file, *pte, *domain, *offset, *multicast),
-            Command::PteUnmap { index } => self.pte_unmap(file, *index),
+            } => self.pte_map(file, pte, domain, offset, multicast),
+            Command::PteUnmap { index } => self.pte_unmap(file, index),
             Command::PteTransition { pte, drop_count } => {
-                self.pte_transition(file, *pte, *drop_count)
+                self.pte_transition(file, pte, drop_count)
             }
-            Command::CtAlloc { lni, writeback } => self.ct_alloc(file, *lni, *writeback),
-            Command::CtFree { ct } => self.ct_free(file, *ct),
-            Command::CtUpdate { ct, writeback } => self.ct_update(file, *ct, *writeback),
+            Command::CtAlloc { lni, writeback } => self.ct_alloc(file, lni, writeback),
+            Command::CtFree { ct } => self.ct_free(file, ct),
+            Command::CtUpdate { ct, writeback } => self.ct_update(file, ct, writeback),
             Command::AtuMap {
                 lni,
                 va,
                 len,
                 flags,
-            } => self.atu_map(file, *lni, *va, *len, *flags),
-            Command::AtuUnmap { md } => self.atu_unmap(file, *md),
-            Command::AtuUpdate { md, va, len, flags } => {
-                self.atu_update(file, *md, *va, *len, *flags)
-            }
-            Command::WaitAlloc { lni } => self.wait_alloc(file, *lni),
-            Command::WaitFree { wait } => self.wait_free(file, *wait),
+            } => self.atu_map(file, lni, va, len, flags),
+            Command::AtuUnmap { md } => self.atu_unmap(file, md),
+            Command::AtuUpdate { md, va, len, flags } => self.atu_update(file, md, va, len, flags),
+            Command::WaitAlloc { lni } => self.wait_alloc(file, lni),
+            Command::WaitFree { wait } => self.wait_free(file, wait),
         };
         match values {
             Ok(values) if values.is_empty() => Answer::Ok,

@@ -3,6 +3,7 @@
 use cxi_ioctl::Errno;
 
 use super::accounting::PTE;
+use super::file::owned;
 use super::{Model, Values, lowest_free};
 use crate::sequence::operation::Caller;
 
@@ -71,22 +72,17 @@ impl Model {
     }
 
     pub(super) fn pte_transition(&mut self, file: usize, number: u32, drop_count: u32) -> Values {
-        let pte = self.own_pte(file, number)?;
+        let mut pte = owned(&self.ptes, file, number)?;
         if !pte.software && drop_count != 0 {
             return Err(Errno::EAGAIN);
         }
-        self.ptes.insert(
-            number,
-            Pte {
-                software: true,
-                ..pte
-            },
-        );
+        pte.software = true;
+        self.ptes.insert(number, pte);
         Ok(vec![])
     }
 
     pub(super) fn pte_free(&mut self, file: usize, number: u32) -> Values {
-        self.own_pte(file, number)?;
+        owned(&self.ptes, file, number)?;
         if self.mappings.values().any(|mapped| mapped.pte == number) {
             return Err(Errno::EBUSY);
         }
@@ -94,18 +90,9 @@ impl Model {
         Ok(vec![])
     }
 
-    fn own_pte(&self, file: usize, number: u32) -> Result<Pte, Errno> {
-        let found = self.ptes.get(&number).filter(|pte| pte.file == file);
-        found.copied().ok_or(Errno::EINVAL)
-    }
-
     pub(super) fn drop_pte(&mut self, number: u32) {
-        let Some(pte) = self.ptes.remove(&number) else {
-            return;
-        };
-        if let Some(lni) = self.lnis.get_mut(&pte.lni) {
-            lni.spare_ptes.push_back(number);
-        }
+        let pte = self.ptes.remove(&number).unwrap();
+        self.lni_mut(pte.lni).spare_ptes.push_back(number);
     }
 
     pub(super) fn pte_map(
@@ -116,15 +103,15 @@ impl Model {
         offset: u32,
         multicast: bool,
     ) -> Values {
-        let pte = self.own_pte(file, number)?;
-        let found = self.domains.get(&domain);
-        let found = found.filter(|found| found.file == file && found.lni == pte.lni);
+        let pte = owned(&self.ptes, file, number)?;
+        let found = owned(&self.domains, file, domain);
+        let same_lni = found.is_ok_and(|found| found.lni == pte.lni);
         let end = if multicast {
             MULTICAST_OFFSETS
         } else {
             OFFSETS
         };
-        if found.is_none() || offset >= end {
+        if !same_lni || offset >= end {
             return Err(Errno::EINVAL);
         }
         let mut others = self.mappings.values().filter(|mapped| mapped.multicast);
@@ -147,10 +134,7 @@ impl Model {
     }
 
     pub(super) fn pte_unmap(&mut self, file: usize, index: u32) -> Values {
-        let found = self.mappings.get(&index);
-        if found.is_none_or(|mapped| mapped.file != file) {
-            return Err(Errno::EINVAL);
-        }
+        owned(&self.mappings, file, index)?;
         self.mappings.remove(&index);
         Ok(vec![])
     }

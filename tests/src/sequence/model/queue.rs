@@ -3,6 +3,7 @@
 use cxi_ioctl::Errno;
 
 use super::accounting::{TGQ, TXQ};
+use super::file::owned;
 use super::{Model, Values};
 use crate::sequence::operation::{Caller, QueueRequest};
 
@@ -71,37 +72,26 @@ impl Model {
 
     /// An event queue of the file, or none.
     pub(super) fn own_eq(&self, file: usize, eq: u32) -> Result<(), Errno> {
-        let found = self.eqs.get(&eq).is_some_and(|found| found.file == file);
-        if eq == 0 || found {
-            Ok(())
-        } else {
-            Err(Errno::EINVAL)
+        if eq == 0 {
+            return Ok(());
         }
+        owned(&self.eqs, file, eq).map(drop)
     }
 
     pub(super) fn cq_free(&mut self, file: usize, queue: u32) -> Values {
-        let found = self.queues.get(&queue);
-        if found.is_none_or(|found| found.file != file) {
-            return Err(Errno::EINVAL);
-        }
+        owned(&self.queues, file, queue)?;
         self.drop_queue(queue);
         Ok(vec![])
     }
 
     pub(super) fn drop_queue(&mut self, number: u32) {
-        let Some(queue) = self.queues.remove(&number) else {
-            return;
-        };
-        if let Some(lni) = self.lnis.get_mut(&queue.lni) {
-            lni.freed_queues.push(number);
-        }
+        let queue = self.queues.remove(&number).unwrap();
+        self.lni_mut(queue.lni).freed_queues.push(number);
     }
 
     /// Numbers and units of freed queues come back, of those that are quiet.
     pub(super) fn finalize_queues(&mut self, lni: u32) {
-        let Some(found) = self.lnis.get_mut(&lni) else {
-            return;
-        };
+        let found = self.lnis.get_mut(&lni).unwrap();
         let svc_id = found.svc_id;
         let freed = std::mem::take(&mut found.freed_queues);
         let (busy, quiet): (Vec<u32>, Vec<u32>) = freed

@@ -2,14 +2,14 @@
 
 use cxi_ioctl::Errno;
 
+use super::file::handles;
 use super::{Model, Values, lowest_free};
 
 impl Model {
     pub(super) fn wait_alloc(&mut self, file: usize, lni: u32) -> Values {
         self.lni(file, lni)?;
         let client = self.open[file].ok_or(Errno::EBADF)?;
-        let taken = self.waits.keys().filter(|(owner, _)| *owner == file);
-        let wait = lowest_free(1, taken.map(|(_, wait)| *wait));
+        let wait = lowest_free(1, handles(&self.waits, file));
         self.waits.insert((file, wait), lni);
         Ok(vec![client, wait])
     }

@@ -1,7 +1,7 @@
 //! Where the driver's behaviour is not defined, or not known.
 
 use crate::sequence::model::{Model, PASSTHROUGH, PCT, PID_ANY, access, classes, valid_vni};
-use crate::sequence::operation::{Caller, Command};
+use crate::sequence::operation::{Caller, Command, CpRequest};
 
 /// First class for Ethernet, and the last priority of one.
 const ETHERNET_CLASS: u32 = 5;
@@ -11,7 +11,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
     match command {
         Command::SvcSetVniRange { svc_id, min, max } => range(state, *svc_id, *min, *max),
         // An update of the VNIs makes the driver believe in profiles that are not there.
-        Command::SvcUpdate(new) => state.services.get(&new.svc_id).is_none_or(|service| {
+        Command::SvcUpdate { new } => state.services.get(&new.svc_id).is_none_or(|service| {
             let stored = &service.descriptor;
             stored.restricted_vnis == new.restricted_vnis && stored.num_vld_vnis == new.num_vld_vnis
         }),
@@ -22,15 +22,9 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
                 tx.is_none_or(|(tx, _)| state.tx.get(*tx).users == 0)
             })
         }
-        Command::CpAlloc {
-            lni,
-            vni,
-            tc,
-            tc_type,
-            kind,
-        } => {
-            let ethernet = *tc >= ETHERNET_CLASS && *vni <= LAST_PCP && caller.admin;
-            !ethernet && shares_profile(state, caller, *lni, *vni, (*tc, *tc_type), *kind)
+        Command::CpAlloc { asked } | Command::TrigCpAlloc { asked } => {
+            let ethernet = asked.class.0 >= ETHERNET_CLASS && asked.vni <= LAST_PCP;
+            !(ethernet && caller.admin) && shares_profile(state, caller, asked)
         }
         Command::CpModify { cp, vni } => state.cps.get(&(file, *cp)).is_none_or(|cp| {
             let found = valid_vni(*vni).and_then(|vni| state.tx.find(vni, caller));
@@ -39,11 +33,11 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
         Command::DomainAlloc { vni, pid, .. } => {
             *pid != PID_ANY || !any_pid_collides(state, caller, *vni)
         }
-        Command::CqAlloc(asked) => {
+        Command::CqAlloc { asked } => {
             of_lni(state, asked.lni, asked.eq) && !freed_queues_matter(state)
         }
         Command::PteAlloc { lni, eq, .. } => of_lni(state, *lni, *eq),
-        Command::EqAlloc(asked) => {
+        Command::EqAlloc { asked } => {
             let md = state.mds.get(&asked.md);
             let waits = [asked.event_wait, asked.status_wait];
             let own = |wait: &u32| {
@@ -80,7 +74,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
 pub(super) fn filling(state: &Model, command: &Command) -> bool {
     let freed = state.lnis.values().any(|lni| !lni.freed_queues.is_empty());
     match command {
-        Command::CqAlloc(asked) => state.lnis.contains_key(&asked.lni) && !freed,
+        Command::CqAlloc { asked } => state.lnis.contains_key(&asked.lni) && !freed,
         _ => false,
     }
 }
@@ -103,22 +97,15 @@ fn range(state: &Model, svc_id: u32, min: u32, max: u32) -> bool {
 }
 
 /// A CP that shares an LCID comes by the same profile; which of two holds it is not known.
-fn shares_profile(
-    state: &Model,
-    caller: Caller,
-    lni: u32,
-    vni: u32,
-    class: (u32, u32),
-    kind: Option<u32>,
-) -> bool {
-    let (Ok(vni), Some(found)) = (valid_vni(vni), state.lnis.get(&lni)) else {
+fn shares_profile(state: &Model, caller: Caller, asked: &CpRequest) -> bool {
+    let (Ok(vni), Some(lni)) = (valid_vni(asked.vni), state.lnis.get(&asked.lni)) else {
         return true;
     };
     let Ok(profile) = state.tx.find(vni, caller) else {
         return true;
     };
-    let shared = state.reusable(found.rgid, lni, vni, class, kind);
-    let shared = shared.and_then(|lcid| state.lcids.get(&(found.rgid, lcid)));
+    let shared = state.reusable(lni.rgid, vni, asked);
+    let shared = shared.and_then(|lcid| state.lcids.get(&(lni.rgid, lcid)));
     shared.is_none_or(|lcid| lcid.profile == profile)
 }
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 
-use crate::sequence::model::{ETHERNET_PTE, MATCHING, Model, SPACE_CHECK, kind};
-use crate::sequence::operation::{Command, Operation, QueueRequest};
+use crate::sequence::model::{ETHERNET_PTE, MATCHING, Model, SPACE_CHECK, handles, kind, of_file};
+use crate::sequence::operation::{Command, CpRequest, Operation, QueueRequest};
 
 use super::pick;
 use super::queue::{event_queues, optional_eq, queues};
@@ -23,7 +23,7 @@ pub(super) fn lni_command(state: &Model, file: usize) -> BoxedStrategy<Command> 
     let sharing = sharing.filter(|(_, service)| service.enabled && service.lnis_per_rgid >= 3);
     let sharing = pick(sharing.map(|(svc_id, _)| *svc_id).collect(), &strange);
     let service = prop_oneof![3 => pick(enabled, &strange), 1 => sharing, 1 => select(strange)];
-    let own = lnis(state, file);
+    let own = state.lnis_of(file);
     let idle = own.iter().copied().filter(|lni| !state.has_objects(*lni));
     let free = prop_oneof![
         pick(idle.collect(), &[0, 300]),
@@ -39,7 +39,7 @@ pub(super) fn lni_command(state: &Model, file: usize) -> BoxedStrategy<Command> 
 
 /// A command on something below an LNI; none without LNI.
 pub(super) fn command(state: &Model, file: usize) -> Option<BoxedStrategy<Command>> {
-    let lnis = lnis(state, file);
+    let lnis = state.lnis_of(file);
     if lnis.is_empty() {
         return None;
     }
@@ -77,17 +77,19 @@ fn communication(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedS
     } else {
         prop_oneof![pick(vnis, &[0, 5, 77, 65_536]), select(exclusive)].boxed()
     };
-    let own = state.cps.keys().filter(|(owner, _)| *owner == file);
-    let cps: Vec<u32> = own.map(|(_, cp)| *cp).collect();
+    let cps = handles(&state.cps, file);
     let cp = pick(cps.clone(), &[0, 99]);
-    let alloc = (lni.clone(), vni.clone(), class, kind);
+    let asked = (lni.clone(), vni.clone(), class, kind);
+    let asked = asked.prop_map(|(lni, vni, class, kind)| CpRequest {
+        lni,
+        vni,
+        class,
+        kind,
+    });
     prop_oneof![
-        6 => alloc.prop_map(|(lni, vni, (tc, tc_type), kind)| Command::CpAlloc {
-            lni,
-            vni,
-            tc,
-            tc_type,
-            kind,
+        6 => asked.prop_map(|asked| match asked.kind {
+            None => Command::CpAlloc { asked },
+            Some(_) => Command::TrigCpAlloc { asked },
         }),
         taken(&cps, 3) => cp.clone().prop_map(|cp| Command::CpFree { cp }),
         taken(&cps, 2) => (cp, vni).prop_map(|(cp, vni)| Command::CpModify { cp, vni }),
@@ -112,8 +114,7 @@ fn domains(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
     let count = prop_oneof![10 => 1_u32..6, 2 => 480_u32..=511, 1 => select(vec![0, 512])];
     let vnis: Vec<u32> = state.rx.0.values().flat_map(numbers).collect();
     let vni = pick(vnis, &[0, 5, 77, 65_536]);
-    let own = state.domains.iter().filter(|(_, found)| found.file == file);
-    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let own = of_file(&state.domains, file);
     let domain = pick(own.clone(), &[0, 1, 99]);
     let reserved = prop_oneof![3 => pid(), 2 => Just(511)];
     let reserve = (lni.clone(), vni.clone(), reserved, count);
@@ -141,11 +142,9 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
             1 => Just(ETHERNET_PTE),
         ],
     );
-    let own = state.ptes.iter().filter(|(_, pte)| pte.file == file);
-    let ptes: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let ptes = of_file(&state.ptes, file);
     let pte = pick(ptes.clone(), &[0, 1, 99]);
-    let own = state.domains.iter().filter(|(_, found)| found.file == file);
-    let domains: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let domains = of_file(&state.domains, file);
     let any = (pte.clone(), pick(domains, &[0, 1, 99]));
     let fitting: Vec<(u32, u32)> = state
         .domains
@@ -167,11 +166,7 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
         2 => single.prop_map(|offset| (offset, false)),
         1 => multicast.prop_map(|offset| (offset, true)),
     ];
-    let own = state
-        .mappings
-        .iter()
-        .filter(|(_, mapped)| mapped.file == file);
-    let maps: Vec<u32> = own.map(|(index, _)| *index).collect();
+    let maps = of_file(&state.mappings, file);
     let index = pick(maps.clone(), &[0, 1, 99]);
     prop_oneof![
         6 => alloc.prop_map(|(lni, eq, options)| Command::PteAlloc { lni, eq, options }),
@@ -188,8 +183,7 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
 
 fn counters(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
     let writeback = prop_oneof![10 => Just(0_u64), 1 => Just(4), 1 => Just(4096)];
-    let own = state.cts.iter().filter(|(_, (owner, _))| *owner == file);
-    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let own = of_file(&state.cts, file);
     let ct = pick(own.clone(), &[0, 1, 99]);
     prop_oneof![
         6 => (lni.clone(), writeback)
@@ -210,7 +204,8 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
         2 => select(vec![2, 4097, 17, 512, 1024, 128, 1 << 31, 2048, 4112]),
     ];
     // Kinds of mappings that an LNI does not have yet.
-    let missing: Vec<(u32, u32)> = lnis(state, file)
+    let missing: Vec<(u32, u32)> = state
+        .lnis_of(file)
         .into_iter()
         .flat_map(|lni| {
             let contexts = &state.lnis[&lni].contexts;
@@ -226,8 +221,7 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
         prop_oneof![1 => select(missing), 1 => any].boxed()
     };
     let map = (end, place, len);
-    let own = state.mds.iter().filter(|(_, md)| md.file == file);
-    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let own = of_file(&state.mds, file);
     let md = pick(own.clone(), &[0, 1, 99]);
     let part = (select(PLACES.to_vec()), select(vec![0, 1, 4096, 1 << 20]));
     let update = (md.clone(), part, select(vec![16, 16, 17, 0]));
@@ -243,8 +237,7 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
 }
 
 fn waits(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
-    let own = state.waits.keys().filter(|(owner, _)| *owner == file);
-    let own: Vec<u32> = own.map(|(_, wait)| *wait).collect();
+    let own = handles(&state.waits, file);
     let wait = pick(own.clone(), &[0, 99]);
     prop_oneof![
         5 => lni.clone().prop_map(|lni| Command::WaitAlloc { lni }),
@@ -255,22 +248,17 @@ fn waits(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<
 
 /// A command that can be repeated until something runs out.
 pub(super) fn filling(state: &Model, file: usize) -> Option<BoxedStrategy<Command>> {
-    let lnis = lnis(state, file);
+    let lnis = state.lnis_of(file);
     if lnis.is_empty() {
         return None;
     }
-    let target = |lni| {
-        Command::CqAlloc(QueueRequest {
-            lni,
-            eq: 0,
-            count: 64,
-            policy: 0,
-            flags: 0,
-            lcid: 0,
-            threshold: 0,
-        })
+    let target = |lni| QueueRequest {
+        lni,
+        count: 64,
+        ..QueueRequest::default()
     };
-    Some(select(lnis).prop_map(target).boxed())
+    let alloc = select(lnis).prop_map(move |lni| Command::CqAlloc { asked: target(lni) });
+    Some(alloc.boxed())
 }
 
 /// Commands of a queue that there is, in flight or done.
@@ -291,11 +279,6 @@ pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
         some.prop_map(|(queue, commands)| Operation::InFlight { queue, commands })
             .boxed(),
     )
-}
-
-pub(super) fn lnis(state: &Model, file: usize) -> Vec<u32> {
-    let own = state.lnis.iter().filter(|(_, lni)| lni.file == Some(file));
-    own.map(|(id, _)| *id).collect()
 }
 
 /// How often something is given back: seldom if there is nothing.

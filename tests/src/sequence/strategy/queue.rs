@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::sequence::model::Model;
+use crate::sequence::model::{Model, of_file};
 use crate::sequence::operation::{Command, EventQueueRequest, QueueRequest};
 
-use super::object::{PLACES, lnis, taken};
+use super::object::{PLACES, taken};
 use super::pick;
 
 pub(super) fn queues(
@@ -18,7 +18,8 @@ pub(super) fn queues(
     let count = prop_oneof![12 => 0_u32..300, 1 => select(vec![65_536, 65_537])];
     let transmit = prop_oneof![6 => Just(2), 2 => Just(2 | 8), 2 => Just(2 | 4)];
     let receive = prop_oneof![9 => Just(0), 1 => Just(4)];
-    let sending: Vec<(u32, u32)> = lnis(state, file)
+    let sending: Vec<(u32, u32)> = state
+        .lnis_of(file)
         .into_iter()
         .flat_map(|lni| {
             let rgid = state.lnis[&lni].rgid;
@@ -38,7 +39,7 @@ pub(super) fn queues(
     let rare = |strange: u32| prop_oneof![20 => 0_u32..4, 1 => Just(strange)];
     let fields = (end, eq, count, rare(4), rare(4));
     let alloc = fields.prop_map(|((lni, lcid, flags), eq, count, policy, threshold)| {
-        Command::CqAlloc(QueueRequest {
+        let asked = QueueRequest {
             lni,
             eq,
             count,
@@ -46,10 +47,10 @@ pub(super) fn queues(
             flags,
             lcid,
             threshold,
-        })
+        };
+        Command::CqAlloc { asked }
     });
-    let own = state.queues.iter().filter(|(_, queue)| queue.file == file);
-    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let own = of_file(&state.queues, file);
     let cq = pick(own.clone(), &[0, 1024, 99]);
     prop_oneof![
         6 => alloc,
@@ -59,8 +60,7 @@ pub(super) fn queues(
 }
 
 pub(super) fn optional_eq(state: &Model, file: usize) -> BoxedStrategy<u32> {
-    let own = state.eqs.iter().filter(|(_, eq)| eq.file == file);
-    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let own = of_file(&state.eqs, file);
     prop_oneof![1 => Just(0), 1 => pick(own, &[0, 0, 0, 99])].boxed()
 }
 
@@ -102,7 +102,7 @@ pub(super) fn event_queues(
     );
     let alloc = fields.prop_map(
         |((lni, md, va), waits, shift, len, flags, reserved_slots, thresholds)| {
-            Command::EqAlloc(EventQueueRequest {
+            let asked = EventQueueRequest {
                 lni,
                 md,
                 event_wait: waits.0,
@@ -112,11 +112,11 @@ pub(super) fn event_queues(
                 flags,
                 reserved_slots,
                 thresholds,
-            })
+            };
+            Command::EqAlloc { asked }
         },
     );
-    let own = state.eqs.iter().filter(|(_, eq)| eq.file == file);
-    let own: Vec<u32> = own.map(|(id, _)| *id).collect();
+    let own = of_file(&state.eqs, file);
     let eq = pick(own.clone(), &[0, 1, 99]);
     let resize = (eq.clone(), place, len());
     let change = prop_oneof![6 => -40..40, 1 => select(vec![16_383, -16_384])];

@@ -30,12 +30,12 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     let switched = prop_oneof![2 => disabled, 2 => service.clone()];
     let counts = state.clone();
     prop_oneof![
-        6 => descriptor().prop_map(|new| Command::SvcAlloc(Box::new(new))),
-        8 => usable().prop_map(|new| Command::SvcAlloc(Box::new(new))),
-        2 => unrestricted_service().prop_map(|new| Command::SvcAlloc(Box::new(new))),
-        8 => pool_taker().prop_map(|new| Command::SvcAlloc(Box::new(new))),
+        6 => descriptor().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
+        8 => usable().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
+        2 => unrestricted_service().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
+        8 => pool_taker().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
         2 => (service.clone(), descriptor()).prop_map(move |(svc_id, new)| {
-            Command::SvcUpdate(Box::new(keep_vnis(&counts, svc_id, new)))
+            Command::SvcUpdate { new: Box::new(keep_vnis(&counts, svc_id, new)) }
         }),
         3 => service.clone().prop_map(|svc_id| Command::SvcDestroy { svc_id }),
         4 => (switched, prop::bool::weighted(0.7))

@@ -23,7 +23,9 @@ fn steps(commands: impl IntoIterator<Item = Command>) -> Vec<Operation> {
 fn exclusive_range() -> Vec<Operation> {
     let svc_id = 2;
     steps([
-        Command::SvcAlloc(Box::default()),
+        Command::SvcAlloc {
+            new: Box::default(),
+        },
         Command::SvcSetVniRange {
             svc_id,
             min: 64,
@@ -54,7 +56,9 @@ fn shared_rgid() -> Vec<Operation> {
     };
     descriptor.limits[AC] = (40, 2);
     let begin = [
-        Command::SvcAlloc(Box::new(descriptor)),
+        Command::SvcAlloc {
+            new: Box::new(descriptor),
+        },
         Command::SvcSetLpr {
             svc_id,
             lnis_per_rgid: 3,
@@ -79,5 +83,7 @@ fn few_le_pools() -> Vec<Operation> {
         ..Descriptor::default()
     };
     descriptor.limits[LE] = (4, 2);
-    steps((0..14).map(|_| Command::SvcAlloc(Box::new(descriptor.clone()))))
+    steps((0..14).map(|_| Command::SvcAlloc {
+        new: Box::new(descriptor.clone()),
+    }))
 }
