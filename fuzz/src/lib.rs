@@ -32,72 +32,34 @@ pub struct Target {
     pub memory: u64,
 }
 
-/// A kibibyte.
-const KIB: u64 = 1 << 10;
+/// Defines every target: its module, the longest input worth trying, and KiB of memory.
+macro_rules! targets {
+    ($($module:ident: $longest:literal, $kib:literal;)*) => {
+        /// Every target.
+        pub const TARGETS: &[Target] = &[$(Target {
+            name: stringify!($module),
+            run: $module::run,
+            seeds: $module::seeds,
+            longest: $longest,
+            memory: $kib << 10,
+        }),*];
+    };
+}
 
-/// Every target.
-pub const TARGETS: [Target; 8] = [
-    Target {
-        name: "dispatch",
-        run: dispatch::run,
-        seeds: dispatch::seeds,
-        longest: 8192,
-        memory: 4096 * KIB,
-    },
-    Target {
-        name: "response",
-        run: response::run,
-        seeds: response::seeds,
-        longest: 4096,
-        // A list of services may have 65,536 entries.
-        memory: 65_536 * KIB,
-    },
-    Target {
-        name: "specification",
-        run: specification::run,
-        seeds: specification::seeds,
-        longest: 1024,
-        memory: 256 * KIB,
-    },
-    Target {
-        name: "sequence",
-        run: sequence::run,
-        seeds: sequence::seeds,
-        longest: 1024,
-        memory: 16_384 * KIB,
-    },
-    Target {
-        name: "sysfs",
-        run: sysfs::run,
-        seeds: sysfs::seeds,
-        longest: 2048,
-        memory: 4096 * KIB,
-    },
-    Target {
-        name: "text",
-        run: text::run,
-        seeds: text::seeds,
-        longest: 2048,
-        memory: 16_384 * KIB,
-    },
-    Target {
-        name: "file",
-        run: file::run,
-        seeds: file::seeds,
-        longest: 16_384,
-        memory: 65_536 * KIB,
-    },
-    Target {
-        name: "snapshot",
-        run: snapshot::run,
-        seeds: snapshot::seeds,
-        longest: 65_536,
-        memory: 65_536 * KIB,
-    },
-];
+targets! {
+    dispatch: 8192, 4096;
+    // A list of services may have 65,536 entries.
+    response: 4096, 65_536;
+    specification: 1024, 256;
+    sequence: 1024, 16_384;
+    sysfs: 2048, 4096;
+    text: 2048, 16_384;
+    file: 16_384, 65_536;
+    snapshot: 65_536, 65_536;
+}
 
 /// The target of that name.
 #[must_use]
 pub fn target(name: &str) -> Option<Target> {
-    TARGETS.into_iter().find(|target| target.name == name)
+    TARGETS.iter().copied().find(|target| target.name == name)
 }

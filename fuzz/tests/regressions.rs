@@ -4,7 +4,7 @@ use cxi_fuzz::{TARGETS, corpus};
 
 #[test]
 fn what_once_failed_passes() {
-    for target in TARGETS {
+    for target in TARGETS.iter().copied() {
         for (path, input) in corpus::regressions(target).unwrap() {
             println!("{}", path.display());
             (target.run)(&input);
@@ -14,7 +14,7 @@ fn what_once_failed_passes() {
 
 #[test]
 fn every_target_has_seeds_that_pass() {
-    for target in TARGETS {
+    for target in TARGETS.iter().copied() {
         let seeds = corpus::seeds(target).unwrap();
         assert!(seeds.len() >= 5, "{}: {} seeds", target.name, seeds.len());
         for seed in seeds {

@@ -20,6 +20,16 @@ pub struct Difference {
     pub got: String,
 }
 
+impl Difference {
+    pub(crate) fn new(path: &str, expected: impl ToString, got: impl ToString) -> Self {
+        Self {
+            path: path.to_owned(),
+            expected: expected.to_string(),
+            got: got.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -33,96 +43,77 @@ impl fmt::Display for Difference {
 
 /// Compares a response. A recording may leave fields out: those are not looked at.
 pub fn response(expected: &Value, got: &Value, unchecked: &[String]) -> Vec<Difference> {
-    let mut found = Vec::new();
     let skip = |path: &str| {
         let path = path.strip_prefix("resp.").unwrap_or(path);
         unchecked.iter().any(|name| name == path)
     };
-    walk(expected, got, "resp", false, &skip, &mut found);
-    found
+    let mut walk = Walk {
+        exact: false,
+        skip: &skip,
+        found: Vec::new(),
+    };
+    walk.compare(expected, got, "resp");
+    walk.found
 }
 
 /// Compares a dump of the accounting: nothing may be left out or added.
 pub fn state(expected: &Value, got: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let skip = |path: &str| NOT_COMPARED_IN_STATE.contains(&path);
-    walk(expected, got, "state", true, &skip, &mut found);
-    found
+    let mut walk = Walk {
+        exact: true,
+        skip: &|path| NOT_COMPARED_IN_STATE.contains(&path),
+        found: Vec::new(),
+    };
+    walk.compare(expected, got, "state");
+    walk.found
 }
 
-fn walk(
-    expected: &Value,
-    got: &Value,
-    path: &str,
+struct Walk<'a> {
+    /// What was not expected is a difference.
     exact: bool,
-    skip: &dyn Fn(&str) -> bool,
-    found: &mut Vec<Difference>,
-) {
-    if skip(path) {
-        return;
+    skip: &'a dyn Fn(&str) -> bool,
+    found: Vec<Difference>,
+}
+
+impl Walk<'_> {
+    fn compare(&mut self, expected: &Value, got: &Value, path: &str) {
+        if (self.skip)(path) {
+            return;
+        }
+        let exact = self.exact;
+        match (expected, got) {
+            (Value::Object(expected), Value::Object(got)) => {
+                for (name, value) in expected {
+                    let path = format!("{path}.{name}");
+                    match got.get(name) {
+                        Some(other) => self.compare(value, other, &path),
+                        None => self.differ(&path, value, "no such field"),
+                    }
+                }
+                let new = got.iter().filter(|(name, _)| !expected.contains_key(*name));
+                for (name, value) in new.take_while(|_| exact) {
+                    self.differ(&format!("{path}.{name}"), "no such field", value);
+                }
+            }
+            (Value::Array(expected), Value::Array(got)) if expected.len() == got.len() => {
+                for (index, (expected, got)) in expected.iter().zip(got).enumerate() {
+                    self.compare(expected, got, &format!("{path}[{index}]"));
+                }
+            }
+            (Value::Array(a), Value::Array(b)) => {
+                let (a, b) = (a.len(), b.len());
+                let expected = format!("{a} entries: {expected}");
+                self.differ(path, expected, format!("{b} entries: {got}"));
+            }
+            _ if expected == got => {}
+            // A truth value is one byte; a number of a member type has a name.
+            _ if number(expected).is_some() && number(expected) == number(got) => {}
+            _ => self.differ(path, expected, got),
+        }
     }
-    let mut differ = |path: &str, expected: String, got: String| {
-        found.push(Difference {
-            path: path.to_owned(),
-            expected,
-            got,
-        });
-    };
-    match (expected, got) {
-        (Value::Object(expected), Value::Object(got)) => {
-            for (name, value) in expected {
-                let path = format!("{path}.{name}");
-                match got.get(name) {
-                    Some(other) => walk(value, other, &path, exact, skip, found),
-                    None if skip(&path) => {}
-                    None => found.push(Difference {
-                        path,
-                        expected: value.to_string(),
-                        got: "no such field".to_owned(),
-                    }),
-                }
-            }
-            let added = got
-                .iter()
-                .filter(|(name, _)| exact && !expected.contains_key(*name));
-            for (name, value) in added {
-                let path = format!("{path}.{name}");
-                if !skip(&path) {
-                    found.push(Difference {
-                        path,
-                        expected: "no such field".to_owned(),
-                        got: value.to_string(),
-                    });
-                }
-            }
+
+    fn differ(&mut self, path: &str, expected: impl ToString, got: impl ToString) {
+        if !(self.skip)(path) {
+            self.found.push(Difference::new(path, expected, got));
         }
-        (Value::Array(expected), Value::Array(got)) => {
-            if expected.len() != got.len() {
-                differ(
-                    path,
-                    format!(
-                        "{} entries: {}",
-                        expected.len(),
-                        Value::from(expected.clone())
-                    ),
-                    format!("{} entries: {}", got.len(), Value::from(got.clone())),
-                );
-                return;
-            }
-            for (index, (expected, got)) in expected.iter().zip(got).enumerate() {
-                walk(
-                    expected,
-                    got,
-                    &format!("{path}[{index}]"),
-                    exact,
-                    skip,
-                    found,
-                );
-            }
-        }
-        _ if expected == got => {}
-        // A truth value is one byte; a number of a member type has a name.
-        _ if number(expected).is_some() && number(expected) == number(got) => {}
-        _ => differ(path, expected.to_string(), got.to_string()),
     }
 }

@@ -1,9 +1,8 @@
 //! From the bytes that the device wrote to JSON with the kernel's names.
 
 use cxi_ioctl::DriverRelease;
-use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::layout::StructLayout;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::uapi::{self, Kind};
 
@@ -18,132 +17,72 @@ pub fn response(
     list: &[u8],
     release: DriverRelease,
 ) -> Result<Value, String> {
+    let (written, in_list) = (bytes.len(), list.len());
     let Some((wrapper, layout)) = uapi::response(op, release) else {
-        return Err(format!(
-            "{op} has no response, {} bytes written",
-            bytes.len()
-        ));
+        return Err(format!("{op} has no response, {written} bytes written"));
     };
-    if bytes.len() != layout.size {
+    let size = layout.size;
+    if written != size {
         return Err(format!(
-            "a response of {} bytes written, {op} has {}",
-            bytes.len(),
-            layout.size
+            "a response of {written} bytes written, {op} has {size}"
         ));
     }
     let mut response = object(layout, bytes, release);
     if let Some(wrapper) = wrapper {
-        let mut outer = Map::new();
-        outer.insert(wrapper.to_owned(), response);
-        response = Value::Object(outer);
+        response = Map::from_iter([(wrapper.to_owned(), response.into())]);
     }
-    if let (Some((field, entry)), Value::Object(map)) = (uapi::list(op, release), &mut response) {
-        if !list.len().is_multiple_of(entry.size) {
+    if let Some((field, entry)) = uapi::list(op, release) {
+        let size = entry.size;
+        if !in_list.is_multiple_of(size) {
             return Err(format!(
-                "a list of {} bytes written, an entry has {}",
-                list.len(),
-                entry.size
+                "a list of {in_list} bytes written, an entry has {size}"
             ));
         }
-        let entries = list
-            .chunks(entry.size)
-            .map(|bytes| object(entry, bytes, release));
-        map.insert(field.to_owned(), entries.collect());
-    } else if !list.is_empty() {
-        return Err(format!("{op} has no list, {} bytes written", list.len()));
+        let entries = list.chunks(size).map(|bytes| object(entry, bytes, release));
+        response.insert(field.to_owned(), entries.collect());
+    } else if in_list > 0 {
+        return Err(format!("{op} has no list, {in_list} bytes written"));
     }
-    Ok(response)
+    Ok(response.into())
 }
 
-fn object(layout: &StructLayout, bytes: &[u8], release: DriverRelease) -> Value {
-    let mut map = Map::new();
-    for field in layout
-        .fields
-        .iter()
-        .filter(|field| !field.name.starts_with('_'))
-    {
-        let room = bytes
-            .get(field.offset..field.offset + field.size)
-            .unwrap_or_default();
-        match (layout.name, field.name) {
-            ("SvcDesc", "flags") => flags(integer(room, false), &mut map),
-            ("PtAllocOpts", _) => {
-                let word = u64::try_from(integer(room, false)).unwrap_or(0);
-                for (name, flag) in PtOptions::all().iter_names() {
-                    let set = word & flag.bits() != 0;
-                    map.insert(name.to_lowercase(), set.into());
-                }
-            }
-            ("RsrcLimits", _) => {
-                let size = field.size / uapi::RESOURCES.len();
-                if let Some(limits) = uapi::layout("Limits", release) {
-                    for (name, bytes) in uapi::RESOURCES.iter().zip(room.chunks(size)) {
-                        map.insert((*name).to_owned(), object(limits, bytes, release));
-                    }
-                }
-            }
-            ("SvcMember", "kind") => {
-                map.insert("type".to_owned(), member_type(integer(room, true)));
-            }
-            ("SvcMember", "id") => {
-                let id = value(Kind::Integer(false), room, release);
-                map.insert("uid".to_owned(), id.clone());
-                map.insert("gid".to_owned(), id);
-            }
-            _ => {
-                map.insert(field.name.to_owned(), any(field, room, release));
-            }
-        }
-    }
-    Value::Object(map)
-}
-
-fn any(field: &cxi_ioctl::layout::FieldLayout, bytes: &[u8], release: DriverRelease) -> Value {
-    match uapi::elements(field, release) {
-        Some((kind, _, false)) => value(kind, bytes, release),
-        Some((kind, size, true)) => bytes
-            .chunks(size.max(1))
-            .map(|bytes| value(kind, bytes, release))
-            .collect(),
-        None => Value::Null,
-    }
+fn object(layout: &StructLayout, bytes: &[u8], release: DriverRelease) -> Map<String, Value> {
+    let fields = uapi::fields(layout, release).into_iter().map(|field| {
+        let mut elements = bytes[field.offset..]
+            .chunks(field.size)
+            .map(|bytes| value(field.kind, bytes, release));
+        let value = match field.count {
+            None => elements.next().unwrap_or_default(),
+            Some(count) => elements.take(count).collect(),
+        };
+        (field.name, value)
+    });
+    fields.collect()
 }
 
 fn value(kind: Kind, bytes: &[u8], release: DriverRelease) -> Value {
     match kind {
-        Kind::Struct(layout) => object(layout, bytes, release),
-        Kind::Integer(signed) => {
-            let number = integer(bytes, signed);
-            i64::try_from(number).map_or_else(
-                |_| u64::try_from(number).map_or(Value::Null, Value::from),
-                Value::from,
-            )
+        Kind::Struct(layout) => object(layout, bytes, release).into(),
+        Kind::Integer(signed) => number(integer(bytes, signed)),
+        Kind::Bits { shift, width: 1 } => (integer(bytes, false) >> shift & 1 == 1).into(),
+        Kind::Bits { shift, width } => number(integer(bytes, false) >> shift & !(-1 << width)),
+        // An enumeration, which C prints as a signed number.
+        Kind::MemberType => {
+            let kind = integer(bytes, true);
+            let index = usize::try_from(kind).ok();
+            let name = index.and_then(|index| uapi::MEMBER_TYPES.get(index));
+            name.map_or_else(|| number(kind), |name| (*name).into())
         }
     }
+}
+
+fn number(number: i128) -> Value {
+    Number::from_i128(number).map_or(Value::Null, Value::Number)
 }
 
 fn integer(bytes: &[u8], signed: bool) -> i128 {
     let negative = signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut word = [if negative { 0xFF } else { 0 }; 16];
-    for (to, from) in word.iter_mut().zip(bytes) {
-        *to = *from;
-    }
+    word[..bytes.len()].copy_from_slice(bytes);
     i128::from_le_bytes(word)
-}
-
-fn flags(byte: i128, map: &mut Map<String, Value>) {
-    for (bit, name) in uapi::SERVICE_FLAGS.iter().enumerate() {
-        map.insert((*name).to_owned(), (byte >> bit & 1 == 1).into());
-    }
-    let pool = u64::try_from(byte >> uapi::CNTR_POOL_SHIFT & 3).unwrap_or(0);
-    map.insert("cntr_pool_id".to_owned(), pool.into());
-}
-
-/// An enumeration, which C prints as a signed number.
-fn member_type(number: i128) -> Value {
-    let index = usize::try_from(number).ok();
-    match index.and_then(|index| uapi::MEMBER_TYPES.get(index)) {
-        Some(name) => Value::from(*name),
-        None => i64::try_from(number).map_or(Value::Null, Value::from),
-    }
 }

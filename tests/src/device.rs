@@ -2,14 +2,17 @@
 
 use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Credentials};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::scenario::Setup;
 
 /// What the hardware is made to report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "what")]
 pub enum Report {
     /// Commands in flight in a transmit queue.
+    #[serde(rename = "txq_ack")]
     TxqInFlight {
         /// The queue.
         index: u32,
@@ -17,6 +20,7 @@ pub enum Report {
         value: u32,
     },
     /// Commands in flight in a target queue.
+    #[serde(rename = "tgq_ack")]
     TgqInFlight {
         /// The queue.
         index: u32,
@@ -24,6 +28,7 @@ pub enum Report {
         value: u32,
     },
     /// TLEs in use in a pool.
+    #[serde(rename = "tle_in_use")]
     TlesInUse {
         /// The pool.
         pool: u32,
@@ -31,8 +36,10 @@ pub enum Report {
         value: u16,
     },
     /// LEs allocated in a pool of a processing element.
+    #[serde(rename = "le_alloc")]
     LesAllocated {
         /// The processing element.
+        #[serde(rename = "pe")]
         element: u32,
         /// The pool.
         pool: u32,

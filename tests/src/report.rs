@@ -46,17 +46,13 @@ impl Failure {
     }
 
     /// A scenario as a whole.
-    pub fn whole(path: &str, expected: impl Into<String>, got: impl Into<String>) -> Self {
+    pub fn whole(path: &str, expected: &str, got: impl ToString) -> Self {
         Self {
             step: "-".to_owned(),
             op: "scenario".to_owned(),
             caller: String::new(),
             command: String::new(),
-            differences: vec![Difference {
-                path: path.to_owned(),
-                expected: expected.into(),
-                got: got.into(),
-            }],
+            differences: vec![Difference::new(path, expected, got)],
         }
     }
 }

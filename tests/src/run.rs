@@ -14,29 +14,20 @@ pub fn run<D: Device>(scenario: &Scenario) -> Outcome {
     if let Some(reason) = not_modelled(scenario) {
         return Outcome::Skipped(reason);
     }
-    let device = match (
-        D::load(scenario.driver, &scenario.device),
-        &scenario.boot_errno,
-    ) {
+    let failed = |path, expected, got| Outcome::Failed(vec![Failure::whole(path, expected, got)]);
+    let refused = scenario.boot_errno.as_deref();
+    let device = match (D::load(scenario.driver, &scenario.device), refused) {
         (Ok(device), None) => device,
-        (Ok(_), Some(errno)) => {
-            return Outcome::Failed(vec![Failure::whole(
-                "boot_errno",
-                errno,
-                "the driver loads",
-            )]);
-        }
-        (Err(LoadFailure::Refused(got)), Some(errno)) if got.to_string() == *errno => {
-            return Outcome::Passed;
-        }
+        (Ok(_), Some(errno)) => return failed("boot_errno", errno, "the driver loads".to_owned()),
         (Err(LoadFailure::Refused(got)), expected) => {
-            let expected = expected.as_deref().unwrap_or("the driver loads");
-            let failure = Failure::whole("boot_errno", expected, got.to_string());
-            return Outcome::Failed(vec![failure]);
+            if expected == Some(&*got.to_string()) {
+                return Outcome::Passed;
+            }
+            let expected = expected.unwrap_or("the driver loads");
+            return failed("boot_errno", expected, got.to_string());
         }
         (Err(LoadFailure::Scenario(reason)), _) => {
-            let failure = Failure::whole("device", "a device that can be loaded", reason);
-            return Outcome::Failed(vec![failure]);
+            return failed("device", "a device that can be loaded", reason);
         }
     };
     let mut replay = Replay::new(&device, scenario.driver);
@@ -83,11 +74,7 @@ impl<D: Device> Replay<'_, D> {
             _ => self.single(step, recorded),
         };
         let differences = differences.unwrap_or_else(|reason| {
-            vec![Difference {
-                path: "step".to_owned(),
-                expected: "a step that can be done".to_owned(),
-                got: reason,
-            }]
+            vec![Difference::new("step", "a step that can be done", reason)]
         });
         if !differences.is_empty() {
             self.failures.push(Failure::of(step, at, differences));
@@ -99,9 +86,8 @@ impl<D: Device> Replay<'_, D> {
         let Some(expect) = step.expect.as_ref().filter(|_| recorded) else {
             return Ok(Vec::new());
         };
-        let mut found = errno(expect, &done);
-        found.extend(response(step, expect, &done));
-        Ok(found)
+        let found = errno(expect, &done).into_iter();
+        Ok(found.chain(response(step, expect, &done)).collect())
     }
 
     fn repeat(&mut self, step: &Step, at: &str) -> Result<Vec<Difference>, String> {
@@ -139,7 +125,7 @@ impl<D: Device> Replay<'_, D> {
                 collected.push(at_path(&response, field).cloned().unwrap_or(Value::Null));
             }
         }
-        let mut found = errno(expect, &last);
+        let mut found = Vec::from_iter(errno(expect, &last));
         if last.errno.is_some() {
             found.extend(response(inner, expect, &last));
         }
@@ -147,13 +133,13 @@ impl<D: Device> Replay<'_, D> {
             (
                 "successes",
                 expect.successes.map(Value::from),
-                Some(Value::from(successes)),
+                Some(successes.into()),
             ),
             ("first", expect.first.clone(), collected.first().cloned()),
             ("last", expect.last.clone(), collected.last().cloned()),
         ];
         found.extend(ends.into_iter().filter_map(|(path, expected, got)| {
-            differ(path, &expected?, &got.unwrap_or(Value::Null))
+            differ(path, &expected?, &got.unwrap_or_default())
         }));
         if let Some((list, _)) = &step.collect {
             self.lists.insert(list.clone(), collected);
@@ -199,17 +185,9 @@ impl<D: Device> Replay<'_, D> {
     }
 }
 
-fn errno(expect: &Expect, done: &Done) -> Vec<Difference> {
+fn errno(expect: &Expect, done: &Done) -> Option<Difference> {
     let got = done.errno();
-    if got == expect.errno {
-        return Vec::new();
-    }
-    let expected = expect.errno.clone();
-    vec![Difference {
-        path: "errno".to_owned(),
-        expected,
-        got,
-    }]
+    (got != expect.errno).then(|| Difference::new("errno", &expect.errno, got))
 }
 
 fn response(step: &Step, expect: &Expect, done: &Done) -> Vec<Difference> {
@@ -220,27 +198,16 @@ fn response(step: &Step, expect: &Expect, done: &Done) -> Vec<Difference> {
         // The dump of a step without a recorded one says nothing.
         (None, Some(_)) if step.op == "STATE" || step.op == "TICK" => Vec::new(),
         (expected, got) => {
-            let text = |value: &Option<Value>| {
-                value
-                    .as_ref()
-                    .map_or_else(|| "nothing written".to_owned(), Value::to_string)
-            };
-            let (expected, got) = (text(expected), text(got));
-            vec![Difference {
-                path: "resp".to_owned(),
-                expected,
-                got,
-            }]
+            let nothing = || "nothing written".to_owned();
+            let text =
+                |value: &Option<Value>| value.as_ref().map_or_else(nothing, Value::to_string);
+            vec![Difference::new("resp", text(expected), text(got))]
         }
     }
 }
 
 fn differ(path: &str, expected: &Value, got: &Value) -> Option<Difference> {
-    (expected != got).then(|| Difference {
-        path: path.to_owned(),
-        expected: expected.to_string(),
-        got: got.to_string(),
-    })
+    (expected != got).then(|| Difference::new(path, expected, got))
 }
 
 fn set_path(cmd: &mut Map<String, Value>, path: &str, value: Value) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::Credentials;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::device::{Buffers, Device, Report};
 use crate::report::Failure;
@@ -36,6 +36,13 @@ impl Done {
     pub(crate) fn errno(&self) -> String {
         self.errno
             .map_or_else(|| "OK".to_owned(), |errno| errno.to_string())
+    }
+
+    fn with(response: Value) -> Self {
+        Self {
+            errno: None,
+            response: Some(response),
+        }
     }
 }
 
@@ -80,17 +87,8 @@ impl<'a, D: Device> Replay<'a, D> {
                 drop(file.ok_or_else(|| format!("no file '{name}' is open"))?);
                 Done::from(Ok(()))
             }
-            "STATE" => Done {
-                errno: None,
-                response: Some(self.device.state()?),
-            },
-            "TICK" => {
-                let ran = Map::from_iter([("ran".to_owned(), self.device.tick().into())]);
-                Done {
-                    errno: None,
-                    response: Some(Value::Object(ran)),
-                }
-            }
+            "STATE" => Done::with(self.device.state()?),
+            "TICK" => Done::with(json!({ "ran": self.device.tick() })),
             "HW_SET" => {
                 self.device.report(report(&cmd)?)?;
                 Done::from(Ok(()))
@@ -137,13 +135,11 @@ impl<'a, D: Device> Replay<'a, D> {
         let call = cmd.get("call").and_then(Value::as_str).unwrap_or_default();
         let op = call.to_uppercase();
         let op = op.strip_prefix("CXI_").unwrap_or(&op);
-        let svc_id = Map::from_iter([("svc_id".to_owned(), unsigned(cmd, "svc_id")?.into())]);
-        let fields = match op {
-            "SVC_ALLOC" | "SVC_UPDATE" => {
-                Map::from_iter([("svc_desc".to_owned(), Value::Object(svc_id))])
-            }
-            _ => svc_id,
-        };
+        let mut fields = json!({ "svc_id": unsigned(cmd, "svc_id")? });
+        if let "SVC_ALLOC" | "SVC_UPDATE" = op {
+            fields = json!({ "svc_desc": fields });
+        }
+        let fields = fields.as_object().cloned().unwrap_or_default();
         let command = encode::request(op, &fields, self.release)
             .map_err(|reason| format!("cmd.call: '{call}' as {op}: {reason}"))?;
         let kernel = Credentials::root();
@@ -173,16 +169,11 @@ impl<'a, D: Device> Replay<'a, D> {
             ));
         }
         let known = ["__len", "__bad_resp"];
-        if let Some(name) = cmd
-            .keys()
-            .find(|name| name.starts_with("__") && !known.contains(&name.as_str()))
-        {
+        let strange = |name: &&String| name.starts_with("__") && !known.contains(&name.as_str());
+        if let Some(name) = cmd.keys().find(strange) {
             return Err(format!("cmd.{name} is not known"));
         }
-        let bad = cmd
-            .get("__bad_resp")
-            .and_then(Value::as_bool)
-            .unwrap_or(false);
+        let bad = cmd.get("__bad_resp").is_some_and(|bad| *bad == true);
         let mut bytes = match encode::request(&step.op, cmd, self.release) {
             Ok(bytes) => bytes,
             // A release without the command gets it as the newest one has it.
@@ -211,19 +202,13 @@ impl<'a, D: Device> Replay<'a, D> {
         let written = self
             .device
             .write(file, &credentials(step)?, bytes, &mut buffers);
-        if written.is_ok_and(|length| length != bytes.len()) {
-            return Err(format!(
-                "write(2) returned {written:?} of {} bytes",
-                bytes.len()
-            ));
+        let length = bytes.len();
+        if written.is_ok_and(|written| written != length) {
+            return Err(format!("write(2) returned {written:?} of {length} bytes"));
         }
+        let list = &buffers.list;
         let response = match &buffers.response {
-            Some(response) => Some(decode::response(
-                &step.op,
-                response,
-                &buffers.list,
-                self.release,
-            )?),
+            Some(response) => Some(decode::response(&step.op, response, list, self.release)?),
             None if buffers.list.is_empty() => None,
             None => return Err("a list was written without a response".to_owned()),
         };
@@ -280,29 +265,17 @@ fn unsigned(cmd: &Map<String, Value>, name: &str) -> Result<u32, String> {
 }
 
 fn report(cmd: &Map<String, Value>) -> Result<Report, String> {
-    let small =
-        |name| u16::try_from(unsigned(cmd, name)?).map_err(|error| format!("cmd.{name}: {error}"));
-    match cmd.get("what").and_then(Value::as_str) {
-        Some("txq_ack") => Ok(Report::TxqInFlight {
-            index: unsigned(cmd, "index")?,
-            value: unsigned(cmd, "value")?,
-        }),
-        // Handles of target queues start at 1024, their registers at 0.
-        Some("tgq_ack") => Ok(Report::TgqInFlight {
-            index: unsigned(cmd, "index")? % 1024 + 1024,
-            value: unsigned(cmd, "value")?,
-        }),
-        Some("tle_in_use") => Ok(Report::TlesInUse {
-            pool: unsigned(cmd, "pool")?,
-            value: small("value")?,
-        }),
-        Some("le_alloc") => Ok(Report::LesAllocated {
-            element: unsigned(cmd, "pe")?,
-            pool: unsigned(cmd, "pool")?,
-            value: small("value")?,
-        }),
-        _ => Err("cmd.what: expected txq_ack, tgq_ack, tle_in_use or le_alloc".to_owned()),
-    }
+    let report = serde_json::from_value(Value::Object(cmd.clone()));
+    Ok(
+        match report.map_err(|error| format!("cmd.what: {error}"))? {
+            // Handles of target queues start at 1024, their registers at 0.
+            Report::TgqInFlight { index, value } => Report::TgqInFlight {
+                index: index % 1024 + 1024,
+                value,
+            },
+            other => other,
+        },
+    )
 }
 
 pub(crate) fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {

@@ -1,16 +1,17 @@
 //! Which structs a command has in a release, and where the kernel's names differ from ours.
 
+use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::layout::{FieldLayout, StructLayout};
 use cxi_ioctl::{DriverRelease, Opcode, abi};
 
 /// Keys of `limits`, in the order of the resource types.
-pub const RESOURCES: [&str; 8] = ["ptes", "txqs", "tgqs", "eqs", "cts", "les", "tles", "acs"];
+const RESOURCES: [&str; 8] = ["ptes", "txqs", "tgqs", "eqs", "cts", "les", "tles", "acs"];
 
 /// Names of member types, by number.
 pub const MEMBER_TYPES: [&str; 4] = ["IGNORE", "UID", "GID", "NET_NS"];
 
 /// Flag bits of a service descriptor.
-pub const SERVICE_FLAGS: [&str; 6] = [
+const SERVICE_FLAGS: [&str; 6] = [
     "restricted_members",
     "restricted_vnis",
     "restricted_tcs",
@@ -20,7 +21,7 @@ pub const SERVICE_FLAGS: [&str; 6] = [
 ];
 
 /// Where `cntr_pool_id` starts in the flag byte of a service descriptor.
-pub const CNTR_POOL_SHIFT: u32 = 6;
+const CNTR_POOL_SHIFT: u32 = 6;
 
 /// The struct of that name (ours) in a release.
 pub fn layout(name: &str, release: DriverRelease) -> Option<&'static StructLayout> {
@@ -80,25 +81,100 @@ pub fn list(op: &str, release: DriverRelease) -> Option<(&'static str, &'static 
 pub enum Kind {
     /// An integer; the flag says whether it is signed.
     Integer(bool),
+    /// Some bits of an integer, from the lowest of them on; a single one is a truth value.
+    Bits {
+        /// The lowest bit.
+        shift: u32,
+        /// How many.
+        width: u32,
+    },
+    /// One of [`MEMBER_TYPES`].
+    MemberType,
     /// A struct.
     Struct(&'static StructLayout),
 }
 
-/// The type of a field's elements, the size of one, and whether it is an array.
-pub fn elements(field: &FieldLayout, release: DriverRelease) -> Option<(Kind, usize, bool)> {
+/// A field by the kernel's name, which scenarios use.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The name.
+    pub name: String,
+    /// First byte in the struct.
+    pub offset: usize,
+    /// Bytes of an element.
+    pub size: usize,
+    /// Elements, if it is an array.
+    pub count: Option<usize>,
+    /// What an element holds.
+    pub kind: Kind,
+}
+
+/// The fields of a struct by the kernel's names. They differ from ours where the kernel has bit
+/// fields, unions, and a struct where we have an array.
+///
+/// # Panics
+///
+/// A field has a type that is not of the interface.
+pub fn fields(layout: &StructLayout, release: DriverRelease) -> Vec<Field> {
+    let mut fields = Vec::new();
+    for ours in layout
+        .fields
+        .iter()
+        .filter(|ours| !ours.name.starts_with('_'))
+    {
+        let (kind, size, count) = elements(ours, release)
+            .unwrap_or_else(|| panic!("{}: unknown type {}", ours.name, ours.type_name));
+        let field = |name: &str, kind| Field {
+            name: name.to_owned(),
+            offset: ours.offset,
+            size,
+            count: None,
+            kind,
+        };
+        let bits = |shift, width| Kind::Bits { shift, width };
+        match (layout.name, ours.name) {
+            ("SvcDesc", "flags") => {
+                let flags = SERVICE_FLAGS.iter().zip(0..);
+                fields.extend(flags.map(|(name, bit)| field(name, bits(bit, 1))));
+                fields.push(field("cntr_pool_id", bits(CNTR_POOL_SHIFT, 2)));
+            }
+            ("PtAllocOpts", _) => {
+                fields.extend(PtOptions::all().iter_names().map(|(name, flag)| {
+                    field(&name.to_lowercase(), bits(flag.bits().trailing_zeros(), 1))
+                }))
+            }
+            ("RsrcLimits", _) => {
+                fields.extend(RESOURCES.iter().zip(0..).map(|(name, index)| Field {
+                    offset: ours.offset + index * size,
+                    ..field(name, kind)
+                }))
+            }
+            ("SvcMember", "kind") => fields.push(field("type", Kind::MemberType)),
+            ("SvcMember", "id") => fields.extend(["uid", "gid"].map(|name| field(name, kind))),
+            (_, name) => fields.push(Field {
+                count,
+                ..field(name, kind)
+            }),
+        }
+    }
+    fields
+}
+
+/// What a field of ours holds, the size of an element, and how many there are if it is an array.
+fn elements(field: &FieldLayout, release: DriverRelease) -> Option<(Kind, usize, Option<usize>)> {
     let (name, is_array) = match field.type_name.strip_prefix('[') {
         Some(array) => (array.split(';').next()?.trim(), true),
         None => (field.type_name, false),
     };
-    let bits = name
-        .strip_prefix(['u', 'i'])
-        .and_then(|bits| bits.parse::<usize>().ok());
-    if let Some(bits) = bits {
-        return Some((Kind::Integer(name.starts_with('i')), bits / 8, is_array));
-    }
-    let name = name.rsplit("::").next()?;
-    let layout = layout(name, release)?;
-    Some((Kind::Struct(layout), layout.size, is_array))
+    let bits = name.strip_prefix(['u', 'i']);
+    let (kind, size) = match bits.and_then(|bits| bits.parse::<usize>().ok()) {
+        Some(bits) => (Kind::Integer(name.starts_with('i')), bits / 8),
+        None => {
+            let layout = layout(name.rsplit("::").next()?, release)?;
+            (Kind::Struct(layout), layout.size)
+        }
+    };
+    Some((kind, size, is_array.then(|| field.size / size)))
 }
 
 fn camel(op: &str) -> String {

@@ -179,7 +179,7 @@ fn what_cannot_be_encoded_says_where() {
         (
             "SVC_ALLOC",
             json!({"svc_desc": {"limits": {"txq": {"max": 1}}}}),
-            "cmd.svc_desc.limits.txq: no such resource type",
+            "cmd.svc_desc.limits.txq: cxi_rsrc_limits has no such field",
         ),
         (
             "SVC_ALLOC",
@@ -189,7 +189,7 @@ fn what_cannot_be_encoded_says_where() {
         (
             "PTE_ALLOC",
             json!({"opts": {"matching": 1}}),
-            "cmd.opts.matching: PtlTEs have no such option",
+            "cmd.opts.matching: cxi_pt_alloc_opts has no such field",
         ),
     ];
     for (op, fields, reason) in cases {

@@ -190,24 +190,45 @@ fn an_allocation_names_everything_that_exists() {
     );
 }
 
-/// What is said to be gone is, and what is there is said to be.
-fn check_release(stage: &Stage, release: &Released, case: &str, problems: &mut Problems) {
+/// What is said to be gone is, and what is there of these services is said to be.
+fn check_release(
+    stage: &Stage,
+    release: &Released,
+    concerns: fn(&Service) -> bool,
+    case: &str,
+    problems: &mut Problems,
+) {
     let there = stage.services();
     let nic_named = release.nics.iter().any(|nic| nic.device == STRANGE);
     for released in &release.services {
         let exists = there.contains_key(&(released.device, released.service));
         problems.ensure(released.is_gone() != exists, case, released);
-        if let Outcome::Failed { errno, .. } = &released.outcome {
-            problems.ensure(*errno != Errno::EIO.raw(), case, released);
-        }
     }
-    for place in there.keys() {
-        let named = release
-            .left()
-            .any(|left| (left.device, left.service) == *place);
+    for (place, _) in there.iter().filter(|(_, service)| concerns(service)) {
+        let mut left = release.left().map(|left| (left.device, left.service));
+        let named = left.any(|left| left == *place) || nic_named && place.0 == STRANGE;
         let what = format!("{place:?} is left and not named: {release}");
-        problems.ensure(named || nic_named && place.0 == STRANGE, case, what);
+        problems.ensure(named, case, what);
     }
+}
+
+/// Nothing is wrong with the node but what is made so.
+fn check_audit(node: &Node, case: &str, problems: &mut Problems) {
+    for finding in node.audit(&AuditOptions::new()).findings {
+        let expected = match finding.code {
+            Code::NicUnreadable => finding.device == STRANGE,
+            // Which both NICs have in truth.
+            Code::NearlyExhausted => true,
+            _ => false,
+        };
+        problems.ensure(expected, case, &finding);
+    }
+}
+
+fn clean(stage: &Stage) -> Released {
+    let policy = CleanPolicy::new("1024-8191".parse().unwrap()).unfinished(None);
+    let clean = stage.node.clean(&policy, &ReleaseOptions::once());
+    clean.unwrap().release.unwrap()
 }
 
 #[test]
@@ -219,7 +240,15 @@ fn a_release_tells_the_truth() {
             Filter::vnis([vni(1024)])
         };
         let release = stage.node.release(&filter, &ReleaseOptions::once());
-        check_release(stage, &release, case.unwrap_or("nothing"), problems);
+        let case = case.unwrap_or("nothing");
+        check_release(stage, &release, |_| true, case, problems);
+        for released in &release.services {
+            let told = match &released.outcome {
+                Outcome::Failed { errno, .. } => *errno != Errno::EIO.raw(),
+                _ => true,
+            };
+            problems.ensure(told, case, released);
+        }
     });
 }
 
@@ -234,30 +263,15 @@ fn a_clean_up_tells_the_truth_and_spares_what_is_alive() {
         |stage, _, case, problems| {
             let case = case.unwrap_or("nothing");
             let before = stage.services();
-            let policy = CleanPolicy::new("1024-8191".parse().unwrap()).unfinished(None);
-            let clean = stage.node.clean(&policy, &ReleaseOptions::once()).unwrap();
+            let release = clean(stage);
             let after = stage.services();
-            for (place, service) in &before {
-                let alive = service.vnis().to_string() == "9000";
-                let spared = !alive || after.contains_key(place);
-                problems.ensure(spared, case, format!("{place:?} was alive: {clean:?}"));
+            let alive = |service: &Service| service.vnis().to_string() == "9000";
+            for (place, _) in before.iter().filter(|(_, service)| alive(service)) {
+                let spared = after.contains_key(place);
+                problems.ensure(spared, case, format!("{place:?} was alive: {release}"));
             }
-            let release = clean.release.unwrap();
-            let nic_named = release.nics.iter().any(|nic| nic.device == STRANGE);
-            for released in &release.services {
-                let exists = after.contains_key(&(released.device, released.service));
-                problems.ensure(released.is_gone() != exists, case, released);
-            }
-            let orphans = after
-                .iter()
-                .filter(|(_, service)| service.vnis().to_string() != "9000");
-            for (place, _) in orphans {
-                let named = release
-                    .left()
-                    .any(|left| (left.device, left.service) == *place);
-                let what = format!("{place:?} is left and not named: {release}");
-                problems.ensure(named || nic_named && place.0 == STRANGE, case, what);
-            }
+            let orphan = |service: &Service| service.vnis().to_string() != "9000";
+            check_release(stage, &release, orphan, case, problems);
         },
     );
 }
@@ -265,17 +279,7 @@ fn a_clean_up_tells_the_truth_and_spares_what_is_alive() {
 #[test]
 fn an_audit_says_which_nic_it_cannot_read_and_finds_nothing_that_is_not_so() {
     each_change(Stage::allocate, |stage, _, case, problems| {
-        let audit = stage.node.audit(&AuditOptions::new());
-        let case = case.unwrap_or("nothing");
-        for finding in audit.findings {
-            let expected = match finding.code {
-                Code::NicUnreadable => finding.device == STRANGE,
-                // Which both NICs have in truth.
-                Code::NearlyExhausted => true,
-                _ => false,
-            };
-            problems.ensure(expected, case, &finding);
-        }
+        check_audit(&stage.node, case.unwrap_or("nothing"), problems);
     });
 }
 
@@ -305,37 +309,13 @@ fn each_moment(operate: impl Fn(&Stage, &str, &mut Problems)) {
 #[test]
 fn a_clean_up_at_each_moment() {
     each_moment(|stage, case, problems| {
-        let policy = CleanPolicy::new("1024-8191".parse().unwrap()).unfinished(None);
-        let clean = stage.node.clean(&policy, &ReleaseOptions::once()).unwrap();
-        let release = clean.release.unwrap();
-        let there = stage.services();
-        let nic_named = release.nics.iter().any(|nic| nic.device == STRANGE);
-        for place in there.keys() {
-            let named = release
-                .left()
-                .any(|left| (left.device, left.service) == *place);
-            problems.ensure(named || nic_named, case, format!("{place:?}: {release}"));
-        }
-        for released in &release.services {
-            let exists = there.contains_key(&(released.device, released.service));
-            problems.ensure(released.is_gone() != exists, case, released);
-        }
+        check_release(stage, &clean(stage), |_| true, case, problems);
     });
 }
 
 #[test]
 fn an_audit_and_a_look_at_the_node_at_each_moment() {
-    each_moment(|stage, case, problems| {
-        let audit = stage.node.audit(&AuditOptions::new());
-        for finding in &audit.findings {
-            let expected = match finding.code {
-                Code::NicUnreadable => finding.device == STRANGE,
-                Code::NearlyExhausted => true,
-                _ => false,
-            };
-            problems.ensure(expected, case, finding);
-        }
-    });
+    each_moment(|stage, case, problems| check_audit(&stage.node, case, problems));
     each_moment(|stage, case, problems| {
         let devices = stage.node.nics().iter().filter_map(|nic| nic.device());
         let node = Node::from_devices(devices.cloned());

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use cxi_ioctl::abi::{
-    counter, device, domain, link, lni, memory, portal, profile, queue, service, wait,
-};
 use cxi_ioctl::layout::CommandLayout;
 use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{
     Command, CommandError, Errno, Mapping, Request, Transport, abi, execute_unchecked,
 };
+use cxi_tests::commands::{Visitor, visit_all};
 
 /// Writes so many bytes of response, as far as there is room, and gives that answer.
 #[derive(Debug)]
@@ -45,13 +43,12 @@ fn lengths(right: usize) -> impl Iterator<Item = usize> {
         .filter(move |len| len + 1 != right)
 }
 
-fn check<C: Command + Default>(layout: &CommandLayout) {
+fn check<C: Command>(layout: &CommandLayout, command: &C) {
     let (opcode, right) = (C::OPCODE, size_of::<C::Response>());
     assert_eq!((opcode, right), (layout.opcode, layout.response_len));
-    let command = C::default();
     for len in lengths(right) {
         // SAFETY: nobody follows an address.
-        let result = unsafe { execute_unchecked(&Writes(len, Ok(())), &command) }
+        let result = unsafe { execute_unchecked(&Writes(len, Ok(())), command) }
             .map_err(|refusal| refusal.error);
         match result {
             // Without a response there is no buffer that a driver could write to.
@@ -71,7 +68,7 @@ fn check<C: Command + Default>(layout: &CommandLayout) {
         for errno in ERRNOS {
             let transport = Writes(len, Err(errno));
             // SAFETY: nobody follows an address.
-            let Err(refusal) = (unsafe { execute_unchecked(&transport, &command) }) else {
+            let Err(refusal) = (unsafe { execute_unchecked(&transport, command) }) else {
                 panic!("{opcode}: {errno} is taken for success");
             };
             assert_eq!(refusal.error, CommandError::Refused { opcode, errno });
@@ -81,40 +78,21 @@ fn check<C: Command + Default>(layout: &CommandLayout) {
     }
 }
 
-/// Checks the commands of that list.
-macro_rules! each {
-    ($checked:ident: $($module:ident::$command:ident),* $(,)?) => { $(
-        let name = stringify!($command);
+#[derive(Default)]
+struct Checked(BTreeSet<&'static str>);
+
+impl Visitor for Checked {
+    fn visit<C: Command>(&mut self, name: &'static str, command: &C) {
         let layout = abi::commands().find(|layout| layout.request == name);
-        check::<$module::$command>(layout.expect(name));
-        assert!($checked.insert(name));
-    )* };
+        check(layout.expect(name), command);
+        assert!(self.0.insert(name));
+    }
 }
 
 #[test]
 fn answers_of_any_length_and_any_error() {
-    let mut checked = BTreeSet::new();
-    each! { checked:
-        counter::CtAllocCmd, counter::CtFreeCmd, counter::CtWbUpdateCmd,
-        device::DevInfoGetCmd, device::GetDevPropertiesCmd, device::InboundWaitCmd,
-        device::MapCsrsCmd,
-        domain::DomainAllocCmd, domain::DomainFreeCmd, domain::DomainReserveCmd,
-        link::SbusOpCmd, link::SbusOpResetCmd, link::SerdesOpCmd,
-        lni::LniAllocCmd, lni::LniAllocCmdV1, lni::LniFreeCmd,
-        memory::AtuMapCmd, memory::AtuUnmapCmd, memory::AtuUpdateMdCmd,
-        portal::PteAllocCmd, portal::PteFreeCmd, portal::PteLeInvalidateCmd, portal::PteMapCmd,
-        portal::PteStatusCmd, portal::PteTransitionSmCmd, portal::PteUnmapCmd,
-        profile::CpAllocCmd, profile::CpFreeCmd, profile::CpModifyCmd, profile::TrigCpAllocCmd,
-        queue::CqAckCounterCmd, queue::CqAllocBufCmd, queue::CqAllocCmd, queue::CqFreeCmd,
-        queue::EqAdjustReservedFcCmd, queue::EqAdjustReservedFcCmdV1, queue::EqAllocCmd,
-        queue::EqFreeCmd, queue::EqResizeCmd, queue::EqResizeCompleteCmd,
-        service::SvcAllocCmd, service::SvcDestroyCmd, service::SvcEnableCmd, service::SvcGetCmd,
-        service::SvcGetExclusiveCpCmd, service::SvcGetLprCmd, service::SvcGetNetnsCmd,
-        service::SvcGetVniRangeCmd, service::SvcListGetCmd, service::SvcRsrcGetCmd,
-        service::SvcRsrcListGetCmd, service::SvcSetExclusiveCpCmd, service::SvcSetLprCmd,
-        service::SvcSetNetnsCmd, service::SvcSetVniRangeCmd, service::SvcUpdateCmd,
-        wait::WaitAllocCmd, wait::WaitFreeCmd,
-    }
+    let mut checked = Checked::default();
+    visit_all(&mut checked);
     let known: BTreeSet<&str> = abi::commands().map(|layout| layout.request).collect();
-    assert_eq!(checked, known);
+    assert_eq!(checked.0, known);
 }

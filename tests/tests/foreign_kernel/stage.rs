@@ -153,6 +153,12 @@ impl Stage {
         }
     }
 
+    /// The device, which goes wrong from here on.
+    pub(crate) fn armed(&self) -> &Device {
+        self.arm();
+        &self.device
+    }
+
     /// A service that was there before.
     pub(crate) fn service(&self, spec: ServiceSpecBuilder) -> ServiceId {
         let spec = spec.build().unwrap();

@@ -95,8 +95,7 @@ fn unknown_kinds_survive_as_numbers() {
     };
     let platform = info(
         |stage| {
-            stage.arm();
-            let platform = stage.device.info()?.platform;
+            let platform = stage.armed().info()?.platform;
             assert_eq!(platform, Platform::Other(77));
             Ok(shown(platform.to_string()))
         },
@@ -106,8 +105,7 @@ fn unknown_kinds_survive_as_numbers() {
     assert_eq!(platform.text, "\"platform 77\"");
     let version = info(
         |stage| {
-            stage.arm();
-            let version = stage.device.info()?.cassini_version;
+            let version = stage.armed().info()?.cassini_version;
             assert_eq!((version.0, version.generation()), (0x43, None));
             Ok(shown(version.to_string()))
         },
@@ -134,8 +132,7 @@ fn unknown_kinds_survive_as_numbers() {
 fn services_with_unknown_members_flags_and_limits_are_shown_as_they_are() {
     let read: fn(&Stage) -> cxi::Result<Value> = |stage| {
         let id = stage.listed();
-        stage.arm();
-        let service = stage.device.services().get(id)?;
+        let service = stage.armed().services().get(id)?;
         let members: Vec<Member> = service.members().into_iter().flat_map(Vec::from).collect();
         let limit = service.limits()[Resource::Ptes];
         let flags = service.descriptor().flags;

@@ -29,57 +29,29 @@ const NOTHING: fn(&Error) -> bool = |_| false;
 const READERS: fn(&Error) -> bool = Error::is_busy;
 
 pub(crate) const ACTS: &[Act] = &[
-    Act {
-        name: "services",
-        run: services,
-        may_meet: READERS,
-    },
-    Act {
-        name: "ranges",
-        run: ranges,
-        may_meet: READERS,
-    },
-    Act {
-        name: "scarce services",
-        run: scarce,
-        may_meet: NOTHING,
-    },
-    Act {
-        name: "one VNI for all",
-        run: contended,
-        may_meet: taken,
-    },
-    Act {
-        name: "questions",
-        run: questions,
-        may_meet: gone,
-    },
-    Act {
-        name: "queues",
-        run: queues,
-        may_meet: READERS,
-    },
-    Act {
-        name: "targets",
-        run: targets,
-        may_meet: READERS,
-    },
-    Act {
-        name: "memory",
-        run: memory,
-        may_meet: READERS,
-    },
-    Act {
-        name: "a file that ends",
-        run: ending,
-        may_meet: NOTHING,
-    },
-    Act {
-        name: "a tree on a shared file",
-        run: shared_tree,
-        may_meet: READERS,
-    },
+    act("services", services, READERS),
+    act("ranges", ranges, READERS),
+    act("scarce services", scarce, NOTHING),
+    act("one VNI for all", contended, taken),
+    act("questions", questions, gone),
+    act("queues", queues, READERS),
+    act("targets", targets, READERS),
+    act("memory", memory, READERS),
+    act("a file that ends", ending, NOTHING),
+    act("a tree on a shared file", shared_tree, READERS),
 ];
+
+const fn act(
+    name: &'static str,
+    run: fn(&Place) -> cxi::Result<()>,
+    may_meet: fn(&Error) -> bool,
+) -> Act {
+    Act {
+        name,
+        run,
+        may_meet,
+    }
+}
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -16,37 +16,27 @@ const EVIDENCE: &[Opcode] = &[
 ];
 
 pub(super) const CALLS: &[Call] = &[
-    Call::new("Device::info", |stage| {
-        stage.arm();
-        stage.device.info().map(shown)
-    })
-    .like(&["cxil_devinfo", "cxil_rh_running"]),
-    Call::new("Device::totals", |stage| {
-        stage.arm();
-        stage.device.totals().map(shown)
-    }),
+    Call::new("Device::info", |stage| stage.armed().info().map(shown))
+        .like(&["cxil_devinfo", "cxil_rh_running"]),
+    Call::new("Device::totals", |stage| stage.armed().totals().map(shown)),
     Call::new("Device::availability", |stage| {
         let _service = stage.listed();
-        stage.arm();
-        stage.device.availability().map(shown)
+        stage.armed().availability().map(shown)
     })
     // Of a driver that is not known, fewer LE pools are promised.
     .taking_for_an_answer(EVIDENCE),
     Call::new("Device::driver", |stage| {
-        stage.arm();
-        let driver = stage.device.driver()?;
+        let driver = stage.armed().driver()?;
         Ok(shown((driver.detected_release(), driver.capabilities())))
     })
     .taking_for_an_answer(EVIDENCE),
     Call::new("Device::inbound_wait", |stage| {
-        stage.arm();
-        stage.device.inbound_wait().map(shown)
+        stage.armed().inbound_wait().map(shown)
     })
     .like(&["cxil_inbound_wait"]),
     Call::new("Device::alloc_lni", |stage| {
         let service = stage.listed();
-        stage.arm();
-        stage.device.alloc_lni(service).map(|lni| shown(lni.id()))
+        stage.armed().alloc_lni(service).map(|lni| shown(lni.id()))
     })
     .like(&["cxil_alloc_lni"]),
 ];

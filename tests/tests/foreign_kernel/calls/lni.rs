@@ -25,8 +25,7 @@ pub(super) fn memory() -> Arc<DeviceMemory> {
 /// All kinds of objects, one upon the other.
 fn tree(stage: &Stage) -> cxi::Result<crate::stage::Value> {
     let service = stage.listed();
-    stage.arm();
-    let lni = stage.device.alloc_lni(service)?;
+    let lni = stage.armed().alloc_lni(service)?;
     let profile = lni.alloc_cp(vni(1024), CLASS)?;
     let wait = lni.alloc_wait()?;
     let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;

@@ -1,17 +1,23 @@
 //! What is done with objects, and their end.
 
-use cxi::TrafficClass;
 use cxi::lni::{
-    LeList, MapFlags, MapOptions, NotClosed, PtOptions, PteStatus, TgqOptions, TxqOptions,
+    CommunicationProfile, CountingEvent, Domain, EventQueue, LeList, MapFlags, MapOptions, Md,
+    NotClosed, PtOptions, Pte, PteMapping, PteStatus, Tgq, TgqOptions, TxqOptions, WaitObject,
 };
+use cxi::{Lni, TrafficClass};
 
 use super::Call;
 use super::lni::{events, memory};
 use crate::stage::{Stage, Value, shown, vni};
 
-/// The end of a handle; one that cannot be closed yet is dropped.
-fn ended<T>(result: Result<(), NotClosed<T>>) -> cxi::Result<Value> {
-    result.map(shown).map_err(|refused| refused.error)
+/// Ends a handle; one that cannot be closed yet is dropped.
+fn end<T>(
+    stage: &Stage,
+    handle: T,
+    close: fn(T) -> Result<(), NotClosed<T>>,
+) -> cxi::Result<Value> {
+    stage.arm();
+    close(handle).map(shown).map_err(|refused| refused.error)
 }
 
 fn matching(stage: &Stage) -> (cxi::Lni, cxi::lni::Pte, cxi::lni::Domain) {
@@ -95,56 +101,45 @@ pub(super) const CALLS: &[Call] = &[
         md.update(0..4096).map(shown)
     })
     .like(&["cxil_update_md"]),
-    Call::new("Lni::close", |stage| {
-        let lni = stage.lni();
-        stage.arm();
-        ended(lni.close())
-    })
-    .like(&["cxil_destroy_lni"]),
+    Call::new("Lni::close", |stage| end(stage, stage.lni(), Lni::close))
+        .like(&["cxil_destroy_lni"]),
     Call::new("CommunicationProfile::close", |stage| {
         let profile = stage
             .lni()
             .alloc_cp(vni(1024), TrafficClass::BestEffort)
             .unwrap();
-        stage.arm();
-        ended(profile.close())
+        end(stage, profile, CommunicationProfile::close)
     })
     .like(&["cxil_destroy_cp"]),
     Call::new("Domain::close", |stage| {
         let domain = stage.lni().alloc_domain(vni(1024), None).unwrap();
-        stage.arm();
-        ended(domain.close())
+        end(stage, domain, Domain::close)
     })
     .like(&["cxil_destroy_domain"]),
     Call::new("Tgq::close", |stage| {
         let queue = stage.lni().alloc_tgq(&TgqOptions::new(64)).unwrap();
-        stage.arm();
-        ended(queue.close())
+        end(stage, queue, Tgq::close)
     })
     .like(&["cxil_destroy_cmdq"]),
     Call::new("CountingEvent::close", |stage| {
         let counter = stage.lni().alloc_ct().unwrap();
-        stage.arm();
-        ended(counter.close())
+        end(stage, counter, CountingEvent::close)
     })
     .like(&["cxil_destroy_ct"]),
     Call::new("EventQueue::close", |stage| {
         let events = events(&stage.lni());
-        stage.arm();
-        ended(events.close())
+        end(stage, events, EventQueue::close)
     })
     .like(&["cxil_destroy_evtq"]),
     Call::new("Pte::close", |stage| {
         let (_lni, pte, _domain) = matching(stage);
-        stage.arm();
-        ended(pte.close())
+        end(stage, pte, Pte::close)
     })
     .like(&["cxil_destroy_pte"]),
     Call::new("PteMapping::close", |stage| {
         let (_lni, pte, domain) = matching(stage);
         let mapping = pte.map(&domain, 7).unwrap();
-        stage.arm();
-        ended(mapping.close())
+        end(stage, mapping, PteMapping::close)
     })
     .like(&["cxil_unmap_pte"]),
     Call::new("Md::close", |stage| {
@@ -152,14 +147,12 @@ pub(super) const CALLS: &[Call] = &[
             .lni()
             .map_memory(&memory(), &MapOptions::new())
             .unwrap();
-        stage.arm();
-        ended(md.close())
+        end(stage, md, Md::close)
     })
     .like(&["cxil_unmap"]),
     Call::new("WaitObject::close", |stage| {
         let wait = stage.lni().alloc_wait().unwrap();
-        stage.arm();
-        ended(wait.close())
+        end(stage, wait, WaitObject::close)
     })
     .like(&["cxil_destroy_wait_obj"]),
 ];
