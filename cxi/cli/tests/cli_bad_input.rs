@@ -10,41 +10,41 @@ const HELP: &str = "\n\nFor more information, try '--help'.";
 fn options_are_checked() {
     for (arguments, message) in [
         (
-            &["service", "create", "--vni=65536"][..],
+            "service create --vni=65536",
             "invalid value '65536' for '--vni <VNI>': invalid VNI '65536': expected 1 \
              to 65535",
         ),
         (
-            &["service", "create", "--vni-range=1030-1045"],
+            "service create --vni-range=1030-1045",
             "invalid value '1030-1045' for '--vni-range <MIN-MAX>': VNI range of 16 from 1030: \
              expected a start that is a multiple of 16, such as 1024 or 1040",
         ),
         (
-            &["service", "create", "--vni=1", "--lnis-per-rgid=9"],
+            "service create --vni=1 --lnis-per-rgid=9",
             "invalid value '9' for '--lnis-per-rgid <N>': invalid LNIs per RGID 9: expected 0 to 8",
         ),
         (
-            &["service", "create", "--vni=1", "--limit=txqs=9:8"],
+            "service create --vni=1 --limit=txqs=9:8",
             "invalid value 'txqs=9:8' for '--limit <RESOURCE=RESERVED:MAX>': TXQs: 9 reserved but \
              at most 8: expected a maximum of at least what is reserved",
         ),
         (
-            &["service", "destroy", "0"],
+            "service destroy 0",
             "invalid value '0' for '<ID>...': invalid service id '0': expected 1 to \
              4294967295",
         ),
         (
-            &["devices", "-d", "eth0"],
+            "devices -d eth0",
             "invalid value 'eth0' for '--device <NICS>': invalid NIC 'eth0': expected all, \
              cxi0, cxi0-3 or a list of them",
         ),
         (
-            &["--mock", "--mock-release=15", "devices"],
+            "--mock --mock-release=15 devices",
             "invalid value '15' for '--mock-release <RELEASE>': unknown driver release '15': \
              expected one of shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main",
         ),
         (
-            &["--mock", "--mock-nics=0", "devices"],
+            "--mock --mock-nics=0 devices",
             "invalid value '0' for '--mock-nics <N>': 0 is not in 1..=16",
         ),
     ] {
@@ -107,13 +107,9 @@ fn specification_files_are_checked() {
     }
     let unknown = node.write("e.yaml", "vnis: [1]\nvlan: 3\n");
     let said = node.cxi(&["service", "create", "--from", &unknown]);
-    assert_eq!(said.code, 2);
-    assert!(
-        said.err.starts_with(&format!(
-            "error: {unknown}: line 2, column 1: unknown field `vlan`, expected one of"
-        )),
-        "{}",
-        said.err
+    said.failed(
+        2,
+        &format!("error: {unknown}: line 2, column 1: unknown field `vlan`, expected one of"),
     );
     let missing = node.directory().join("none.yaml").display().to_string();
     node.cxi(&["service", "create", "--from", &missing])
@@ -137,17 +133,17 @@ fn what_is_not_there_is_named() {
         assert_eq!(said.code, 5);
         assert_eq!(said.err, "error: cxi0: SVC_ENABLE: there is no service 9\n");
     }
-    node.cxi(&["service", "list", "-d", "cxi7"]).refused(
+    node.cxi("service list -d cxi7").refused(
         3,
         "error: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as \
          --device cxi0 or --device all.",
     );
-    node.cxi(&["service", "create", "--vni=1", "--limit=txqs=1:2000"])
+    node.cxi("service create --vni=1 --limit=txqs=1:2000")
         .refused(
             2,
             "error: cxi0: SVC_ALLOC: at most 2000 TXQs asked for: the device has 1024",
         );
-    let said = node.cxi(&["service", "destroy", "1"]);
+    let said = node.cxi("service destroy 1");
     assert_eq!(said.code, 2);
     assert_eq!(
         said.err,
@@ -158,7 +154,7 @@ fn what_is_not_there_is_named() {
 
 #[test]
 fn errors_are_json_on_request() {
-    let said = cxi(&["--json", "service", "create", "--vni=0"]);
+    let said = cxi("--json service create --vni=0");
     let error: serde_json::Value = serde_json::from_str(&said.err).unwrap();
     assert_eq!(said.code, 2);
     assert_eq!(error["error"]["kind"], "bad_input");
@@ -171,9 +167,8 @@ fn errors_are_json_on_request() {
 
 #[test]
 fn options_of_a_mock_need_one() {
-    cxi(&["--mock-nics=3", "devices"])
-        .refused(2, "error: --mock-nics describes a mock node: add --mock");
-    cxi(&["demo", "-d", "cxi0"]).refused(
+    cxi("--mock-nics=3 devices").refused(2, "error: --mock-nics describes a mock node: add --mock");
+    cxi("demo -d cxi0").refused(
         2,
         "error: demo works on all NICs of a temporary mock node: leave out --device and the state \
          file",
@@ -187,7 +182,7 @@ fn without_a_device_both_ways_out_are_named() {
         eprintln!("skipped: this machine has a CXI device");
         return;
     }
-    cxi(&["devices"]).refused(
+    cxi("devices").refused(
         3,
         "error: no CXI device on this machine: expected /dev/cxi0 or another /dev/cxiN\n  \
          On a node with a Slingshot NIC: load its driver (modprobe cxi_ss1).\n  \
@@ -198,7 +193,7 @@ fn without_a_device_both_ways_out_are_named() {
 /// A script sets it for all that it runs.
 #[test]
 fn faults_by_variable_are_for_mock_nodes() {
-    let said = |faults: &str, arguments: &[&str]| -> common::Said {
+    let said = |faults: &str, arguments: &str| -> common::Said {
         let mut command = common::command(arguments);
         command
             .env("CXI_MOCK_FAULT", faults)
@@ -206,22 +201,18 @@ fn faults_by_variable_are_for_mock_nodes() {
             .unwrap()
             .into()
     };
-    said("", &["--mock", "service", "list"]).done();
-    said("SVC_LIST_GET:EIO", &["--mock", "service", "list"])
+    said("", "--mock service list").done();
+    said("SVC_LIST_GET:EIO", "--mock service list")
         .refused(3, "error: cxi0: SVC_LIST_GET: the device has been removed");
-    said("nonsense", &["--mock", "service", "list"]).refused(
+    said("nonsense", "--mock service list").refused(
         2,
         "error: CXI_MOCK_FAULT: unknown word 'nonsense': expected a device (cxi0), command (SVC_ALLOC), errno \
          (EBUSY), after=N, times=N or delay=20ms",
     );
     // On real NICs, and where none is asked, it means nothing.
     for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {
-        said(faults, &["completions", "bash"]).done();
-        assert!(
-            !said(faults, &["service", "list"])
-                .err
-                .contains("mock-fault")
-        );
+        said(faults, "completions bash").done();
+        assert!(!said(faults, "service list").err.contains("mock-fault"));
     }
 }
 
@@ -242,10 +233,10 @@ fn everything_is_json_on_request() {
     error(run(&[], &["/nosuch"]), 127, "program_not_found");
     error(run(&[], &["/"]), 126, "program_not_started");
     error(run(&["--uid=4242421"], &["true"]), 2, "bad_input");
-    let script = cxi(&["completions", "bash", "--json"]).json();
+    let script = cxi("completions bash --json").json();
     assert_eq!(script["shell"], "bash");
     assert!(script["script"].as_str().unwrap().contains("_cxi"));
     // What stands behind -- is the program's.
-    let said = cxi(&["job", "run", "--", "program", "--json"]);
+    let said = cxi("job run -- program --json");
     assert!(said.err.starts_with("error: "), "{}", said.err);
 }

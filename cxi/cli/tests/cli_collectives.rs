@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::fabric_manager::MockManager;
-use common::{Said, command};
+use common::{Arguments, Said, assert_contains, command};
 use cxi_fabric_manager::{Delivery, Endpoint, Fault};
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ impl Site {
     }
 
     fn run(&self, arguments: &[&str], variables: &Value) -> Said {
-        let mut command = command(&["collectives"]);
-        command.args(arguments);
+        let mut command = command("collectives");
+        command.args(arguments.words());
         if !arguments.contains(&"preflight") {
             command.arg("--auth-dir").arg(self.files.path());
             command.arg("--deadline=1s");
@@ -46,8 +46,8 @@ impl Site {
         command.output().unwrap().into()
     }
 
-    fn cxi(&self, arguments: &[&str]) -> Said {
-        self.run(arguments, &json!({}))
+    fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
+        self.run(&arguments.words(), &json!({}))
     }
 }
 
@@ -55,7 +55,7 @@ impl Site {
 fn a_job_from_reservation_to_release() {
     let site = Site::new();
     let said = site
-        .cxi(&["reserve", "17", "--limit=4", "--min-nodes=64", "--json"])
+        .cxi("reserve 17 --limit=4 --min-nodes=64 --json")
         .json();
     let environment = &said["environment"];
     assert_eq!(said["clear"], json!([]));
@@ -63,14 +63,12 @@ fn a_job_from_reservation_to_release() {
     assert_eq!(environment["FI_CXI_HWCOLL_MIN_NODES"], "64");
     assert_eq!(environment["FI_CXI_HWCOLL_ADDRS_PER_JOB"], "4");
     assert_eq!(site.manager.state().jobs["alpha-17"].limit, 4);
-    let shell = site
-        .cxi(&["reserve", "17", "--limit=4", "--auth=basic"])
-        .done();
+    let shell = site.cxi("reserve 17 --limit=4 --auth=basic").done();
     let url = format!(
         "export FI_CXI_COLL_FABRIC_MGR_URL='{}'\n",
         site.manager.multicasts_url()
     );
-    assert!(shell.contains(&url), "{shell}");
+    assert_contains(&shell, &url);
     assert!(
         shell.ends_with("unset FI_CXI_HWCOLL_MIN_NODES\n"),
         "{shell}"
@@ -78,20 +76,12 @@ fn a_job_from_reservation_to_release() {
 
     // By the session token of the environment, and by the workload manager's.
     let said = site.run(&["step-end", "0"], environment);
-    assert_eq!(said.done(), "Ended step 0\n");
-    assert_eq!(
-        site.cxi(&["step-end", "0", "--job=17"]).done(),
-        "Ended step 0\n"
-    );
-    assert_eq!(
-        site.cxi(&["release", "17"]).done(),
-        "Released the reservation of job 17\n"
-    );
-    let again = site.cxi(&["release", "17"]);
-    assert_eq!(
-        (again.code, again.out.as_str()),
-        (8, "Nothing to do: job 17 has no reservation\n")
-    );
+    said.prints("Ended step 0\n");
+    site.cxi("step-end 0 --job=17").prints("Ended step 0\n");
+    site.cxi("release 17")
+        .prints("Released the reservation of job 17\n");
+    let again = site.cxi("release 17");
+    again.ended(8, "Nothing to do: job 17 has no reservation\n");
     site.manager.assert_quiet();
 }
 
@@ -102,7 +92,7 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
         .inject(Fault::status(507).on(Endpoint::CreateJob));
     let reason =
         "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as requested";
-    let without = site.cxi(&["reserve", "17", "--limit=4"]);
+    let without = site.cxi("reserve 17 --limit=4");
     assert_eq!((without.code, without.out.lines().count()), (0, 7));
     assert!(
         without
@@ -114,11 +104,11 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
     );
     let warning = format!("warning: the job starts without hardware collectives: {reason}\n");
     assert_eq!(without.err, warning);
-    site.cxi(&["reserve", "17", "--limit=4", "--required"])
+    site.cxi("reserve 17 --limit=4 --required")
         .refused(7, &format!("error: {reason}"));
     site.manager
         .inject(Fault::from(Delivery::Silence).on(Endpoint::DeleteJob));
-    site.cxi(&["release", "17"]).refused(
+    site.cxi("release 17").refused(
         4,
         "error: cannot release the reservation of job 17: gave up after 1s: no answer in time",
     );
@@ -130,22 +120,19 @@ fn a_sweep_spares_the_living_and_the_others() {
     for job in ["1", "2", "3"] {
         site.cxi(&["reserve", job, "--limit=1"]).done();
     }
-    site.cxi(&["reserve", "1", "--limit=1", "--cluster=alpha1"])
-        .done();
+    site.cxi("reserve 1 --limit=1 --cluster=alpha1").done();
     let list = site.files.path().join("live");
     fs::write(&list, "2\n\n9\n").unwrap();
     let from = format!("--live-from={}", list.display());
-    assert_eq!(
-        site.cxi(&["sweep", &from, "--dry-run"]).done(),
-        "Would release the reservation of job 1\nWould release the reservation of job 3\n"
-    );
+    site.cxi(&["sweep", &from, "--dry-run"])
+        .prints("Would release the reservation of job 1\nWould release the reservation of job 3\n");
     let swept = site.cxi(&["sweep", &from, "--json"]).json();
     let expected = json!({
         "dry_run": false, "live": ["2"], "released": ["1", "3"], "failed": [], "others": 1,
     });
     assert_eq!(swept, expected);
-    assert_eq!(site.cxi(&["sweep", "--live=2,9"]).code, 8);
-    let unreadable = site.cxi(&["sweep", "--live-from=/nowhere"]);
+    assert_eq!(site.cxi("sweep --live=2,9").code, 8);
+    let unreadable = site.cxi("sweep --live-from=/nowhere");
     assert_eq!(unreadable.code, 2);
     assert!(
         unreadable.err.ends_with("Nothing was released.\n"),
@@ -158,11 +145,9 @@ fn a_sweep_spares_the_living_and_the_others() {
             .err
             .contains("live: line 2: job id \"a b\" has ' '")
     );
-    assert_eq!(site.cxi(&["sweep"]).code, 2);
-    assert_eq!(
-        site.cxi(&["sweep", "--none-live"]).done(),
-        "Released the reservation of job 2\n"
-    );
+    assert_eq!(site.cxi("sweep").code, 2);
+    site.cxi("sweep --none-live")
+        .prints("Released the reservation of job 2\n");
     assert_eq!(
         site.manager.state().jobs.into_keys().collect::<Vec<_>>(),
         ["alpha1-1"]
@@ -172,11 +157,8 @@ fn a_sweep_spares_the_living_and_the_others() {
 #[test]
 fn what_hangs_libfabric_is_found_before() {
     let site = Site::new();
-    let none = site.cxi(&["preflight"]);
-    assert_eq!(
-        (none.code, none.out.as_str()),
-        (8, "No reservation: FI_CXI_COLL_… are not set\n")
-    );
+    let none = site.cxi("preflight");
+    none.ended(8, "No reservation: FI_CXI_COLL_… are not set\n");
     let mut variables = json!({
         "FI_CXI_COLL_JOB_ID": "alpha-17",
         "FI_CXI_COLL_JOB_STEP_ID": "0",
@@ -184,10 +166,8 @@ fn what_hangs_libfabric_is_found_before() {
         "FI_CXI_COLL_FABRIC_MGR_URL": "https://fm/fabric/collectives/multicasts",
         "FI_CXI_COLL_FABRIC_MGR_CACERT": "/",
     });
-    assert_eq!(
-        site.run(&["preflight"], &variables).done(),
-        "Nothing was found.\n"
-    );
+    site.run(&["preflight"], &variables)
+        .prints("Nothing was found.\n");
     variables["FI_CXI_COLL_FABRIC_MGR_CACERT"] = "/nowhere/ca.pem".into();
     let found = site.run(&["preflight"], &variables);
     assert_eq!(found.code, 9);

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{MockNode, Said, command};
+use common::{Arguments, MockNode, Said, command};
 
-fn cxi(variables: &[(&str, &str)], arguments: &[&str]) -> Said {
+fn cxi(variables: &[(&str, &str)], arguments: &(impl Arguments + ?Sized)) -> Said {
     let mut command = command(arguments);
     command.env_clear().envs(variables.iter().copied());
     command.output().unwrap().into()
@@ -30,7 +30,7 @@ fn check_says_what_is_used_and_where_it_comes_from() {
         ("CXI_WAIT", "7s"),
         ("CXI_LOCK", ""),
     ];
-    let checked = cxi(&variables, &["--json", "config", "check"]).json();
+    let checked = cxi(&variables, "--json config check").json();
     assert_eq!(checked["file"], file.as_str());
     let expected = [
         ("wait", "7s", "{\"variable\":\"CXI_WAIT\"}"),
@@ -144,10 +144,7 @@ fn commands_use_the_settings_and_options_override_them() {
     );
     let with = ["--config", file.as_str()];
     cxi(&[], &[&with[..], &["vni", "configure", "1024"]].concat()).done();
-    assert_eq!(
-        cxi(&[], &[&with[..], &["vni", "reserve", "1"]].concat()).done(),
-        "1024\n"
-    );
+    cxi(&[], &[&with[..], &["vni", "reserve", "1"]].concat()).prints("1024\n");
     let missing = format!("{pool}.other");
     let other = ["vni", "--pool", &missing, "show"];
     assert_eq!(cxi(&[], &[&with[..], &other].concat()).code, 2);

@@ -61,7 +61,7 @@ fn is_valid(specification: &Value) {
 #[test]
 fn one_device_for_each_nic_and_one_for_all() {
     let node = MockNode::new();
-    let specification = node.cxi(&["cdi"]).json();
+    let specification = node.cxi("cdi").json();
     is_valid(&specification);
     let nic = |number: u8| json!({"path": format!("/dev/cxi{number}"), "permissions": "rw"});
     let device =
@@ -76,9 +76,7 @@ fn one_device_for_each_nic_and_one_for_all() {
     );
     assert_eq!(specification.get("containerEdits"), None);
 
-    let one = node
-        .cxi(&["cdi", "-d", "cxi1", "--mount", "/opt/cray/lib64"])
-        .json();
+    let one = node.cxi("cdi -d cxi1 --mount /opt/cray/lib64").json();
     is_valid(&one);
     assert_eq!(
         one["devices"],
@@ -114,7 +112,7 @@ fn a_file_is_replaced_as_a_whole_and_everybody_may_read_it() {
             1,
             &format!("error: {directory}: cannot be written: Is a directory (os error 21)"),
         );
-    node.cxi(&["cdi", "--mount", "lib"]).refused(
+    node.cxi("cdi --mount lib").refused(
         2,
         "error: invalid value 'lib' for '--mount <PATH>': expected an absolute path\n\n\
          For more information, try '--help'.",

@@ -2,16 +2,14 @@
 
 mod common;
 
-use common::MockNode;
+use common::{MockNode, assert_contains};
 
 #[test]
 fn a_service_that_cannot_be_made_is_explained_and_none_is_left() {
     let node = MockNode::new();
     let all = ["explain", "create", "-d", "all", "--uid=1001", "--vni=1024"];
-    assert_eq!(
-        node.cxi(&all).done(),
-        "cxi0-1: nothing is in the way: the service was created, and destroyed again\n"
-    );
+    node.cxi(&all)
+        .prints("cxi0-1: nothing is in the way: the service was created, and destroyed again\n");
     for vni in ["1025", "1026", "1027"] {
         let vni = format!("--vni={vni}");
         let create = ["service", "create", "--uid=1001", &vni, "--limit=tles=8:8"];
@@ -32,21 +30,18 @@ fn a_service_that_cannot_be_made_is_explained_and_none_is_left() {
         "{}",
         said.out
     );
-    let list = node.cxi(&["--json", "service", "list"]).json();
+    let list = node.cxi("--json service list").json();
     assert_eq!(list["services"].as_array().unwrap().len(), 5);
 }
 
 #[test]
 fn a_service_that_cannot_be_used_is_explained() {
     let node = MockNode::new();
-    node.cxi(&["service", "create", "--uid=0", "--vni=1024"])
-        .done();
-    assert_eq!(
-        node.cxi(&["explain", "open", "2", "-d", "cxi0"]).done(),
-        "cxi0: you can use service 2: an LNI was allocated, and freed again\n"
-    );
+    node.cxi("service create --uid=0 --vni=1024").done();
+    node.cxi("explain open 2 -d cxi0")
+        .prints("cxi0: you can use service 2: an LNI was allocated, and freed again\n");
     // The default service is disabled.
-    let said = node.cxi(&["explain", "open", "1"]);
+    let said = node.cxi("explain open 1");
     assert_eq!((said.code, said.err.as_str()), (1, ""));
     assert!(
         said.out.starts_with("cxi0-1: LNI_ALLOC: ")
@@ -56,31 +51,26 @@ fn a_service_that_cannot_be_used_is_explained() {
         "{}",
         said.out
     );
-    assert_eq!(
-        node.cxi(&["explain", "busy", "2", "-d", "cxi0"]).done(),
+    node.cxi("explain busy 2 -d cxi0").prints(
         "cxi0: service 2 (for uid 0, VNI 1024): nothing of it is in use; no process that can be \
-         seen has the NIC open\n"
+         seen has the NIC open\n",
     );
-    assert_eq!(node.cxi(&["explain", "busy", "9"]).code, 5);
+    assert_eq!(node.cxi("explain busy 9").code, 5);
 }
 
 #[test]
 fn an_audit_finds_what_is_wrong() {
     let node = MockNode::new();
-    let clean = node.cxi(&["audit"]);
-    assert_eq!(
-        (clean.code, clean.out.as_str()),
-        (0, "Nothing was found.\n")
-    );
+    let clean = node.cxi("audit");
+    clean.ended(0, "Nothing was found.\n");
 
-    node.cxi(&["service", "create", "-d", "all", "--vni=4000"])
-        .done();
-    let said = node.cxi(&["audit", "--vni-pool=1024-2047"]);
+    node.cxi("service create -d all --vni=4000").done();
+    let said = node.cxi("audit --vni-pool=1024-2047");
     assert_eq!((said.code, said.err.as_str()), (9, ""));
     for part in ["cxi0-1: ", "service 2", "4000"] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
-    let said = node.cxi(&["--json", "audit", "--vni-pool=1024-2047"]);
+    let said = node.cxi("--json audit --vni-pool=1024-2047");
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let codes: Vec<&str> = json["findings"]
         .as_array()
@@ -97,13 +87,8 @@ fn an_audit_finds_what_is_wrong() {
 #[test]
 fn an_audit_compares_owners() {
     let node = MockNode::new();
-    node.cxi(&["service", "create", "-d", "all", "--gid=0", "--vni=4000"])
-        .done();
-    let said = node.cxi(&[
-        "audit",
-        "--range=gid:0=1024-2047",
-        "--range=uid:7=2000-3000",
-    ]);
+    node.cxi("service create -d all --gid=0 --vni=4000").done();
+    let said = node.cxi("audit --range=gid:0=1024-2047 --range=uid:7=2000-3000");
     assert_eq!(said.code, 9, "{}", said.err);
     for part in [
         "cxi0-1: gid 0 and uid 7 are both configured to use VNIs 2000-2047",
@@ -111,15 +96,14 @@ fn an_audit_compares_owners() {
     ] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
-    let said = node.cxi(&["audit", "--range=slurm=1-2"]);
-    assert!(said.err.contains("expected uid:ID=VNIS"), "{}", said.err);
+    let said = node.cxi("audit --range=slurm=1-2");
+    assert_contains(&said.err, "expected uid:ID=VNIS");
 }
 
 #[test]
 fn an_audit_remembers_what_was_idle() {
     let node = MockNode::new();
-    node.cxi(&["service", "create", "-d", "all", "--uid=0", "--vni=1024"])
-        .done();
+    node.cxi("service create -d all --uid=0 --vni=1024").done();
     let file = node.directory().join("idle.json").display().to_string();
     let file = format!("--idle-file={file}");
     let audit = |after: &str| {
@@ -137,5 +121,5 @@ fn an_audit_remembers_what_was_idle() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert_eq!(audit("1h"), 0);
     assert_eq!(audit("1ms"), 2);
-    assert_eq!(node.cxi(&["audit", "--idle-after=1h"]).code, 2);
+    assert_eq!(node.cxi("audit --idle-after=1h").code, 2);
 }

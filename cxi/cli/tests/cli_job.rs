@@ -4,24 +4,21 @@ mod common;
 
 use std::fs;
 
-use common::{MockNode, Said};
+use common::{Arguments, MockNode, Said, assert_contains};
 use serde_json::json;
 
-fn prolog(node: &MockNode, number: u32, options: &[&str]) -> Said {
-    let uid = format!("--uid=100{number}");
-    let vni = format!("--vni=102{number}");
-    let arguments = ["job", "prolog", &uid, &vni, "--cores=8"];
-    node.cxi(&[&arguments, options].concat())
+fn prolog(node: &MockNode, number: u32, options: &(impl Arguments + ?Sized)) -> Said {
+    let job = format!("job prolog --uid=100{number} --vni=102{number} --cores=8");
+    node.cxi(&[job.words(), options.words()].concat())
 }
 
-fn epilog(node: &MockNode, number: u32, options: &[&str]) -> Said {
-    let uid = format!("--uid=100{number}");
-    let vni = format!("--vni=102{number}");
-    node.cxi(&[&["job", "epilog", &uid, &vni], options].concat())
+fn epilog(node: &MockNode, number: u32, options: &(impl Arguments + ?Sized)) -> Said {
+    let job = format!("job epilog --uid=100{number} --vni=102{number}");
+    node.cxi(&[job.words(), options.words()].concat())
 }
 
 fn services(node: &MockNode) -> usize {
-    let list = node.cxi(&["--json", "service", "list"]).json();
+    let list = node.cxi("--json service list").json();
     list["services"].as_array().unwrap().len()
 }
 
@@ -29,13 +26,10 @@ fn services(node: &MockNode) -> usize {
 fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
     let node = MockNode::new();
     for number in 1..=3 {
-        assert_eq!(
-            prolog(&node, number, &[]).done(),
-            format!(
-                "Created service {} on cxi0-1: for uid 100{number}, VNI 102{number}\n",
-                number + 1
-            )
-        );
+        prolog(&node, number, &[]).prints(&format!(
+            "Created service {} on cxi0-1: for uid 100{number}, VNI 102{number}\n",
+            number + 1
+        ));
     }
     prolog(&node, 4, &[]).refused(
         7,
@@ -60,11 +54,8 @@ The job has no service on any NIC.
     assert_eq!(services(&node), 8);
 
     // Each of the ways that it names works.
-    assert_eq!(
-        prolog(&node, 4, &["--no-tles"]).done(),
-        "Created service 5 on cxi0-1: for uid 1004, VNI 1024\n"
-    );
-    let said = prolog(&node, 5, &["--mode=scale-back"]);
+    prolog(&node, 4, "--no-tles").prints("Created service 5 on cxi0-1: for uid 1004, VNI 1024\n");
+    let said = prolog(&node, 5, "--mode=scale-back");
     let holders = "all 4 TLE pools are taken, by service 1 (default service), service 2 (uid \
                    1001), service 3 (uid 1002), service 4 (uid 1003)";
     assert_eq!(
@@ -86,8 +77,7 @@ The job has no service on any NIC.
 #[test]
 fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     let node = MockNode::new();
-    assert_eq!(
-        node.cxi(&["job", "plan", "--cores=8"]).done(),
+    node.cxi("job plan --cores=8").prints(
         "cxi0-1:
   RESOURCE  RESERVED    MAX
   PTEs            48   2048
@@ -98,17 +88,15 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
   LEs            128  16384
   TLEs             8      8
   ACs             16   1022
-  3 such jobs fit, then TLE pools run out\n"
+  3 such jobs fit, then TLE pools run out\n",
     );
-    let plan = node
-        .cxi(&["--json", "job", "plan", "--cores=200", "--no-tles"])
-        .json();
+    let plan = node.cxi("--json job plan --cores=200 --no-tles").json();
     assert_eq!(plan["plans"][1]["device"], "cxi1");
     assert_eq!(plan["plans"][1]["fits"], 1);
     assert_eq!(plan["plans"][1]["first_out"], "PTEs");
 
     assert_eq!(
-        prolog(&node, 1, &["--dry-run"]).done().lines().next(),
+        prolog(&node, 1, "--dry-run").done().lines().next(),
         Some("Would create one service on each of cxi0-1: for uid 1001, VNI 1021")
     );
     assert_eq!(services(&node), 2);
@@ -120,11 +108,9 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     let said = node.cxi(&["job", "plan", large[0], large[1], "--subtract=all"]);
     assert_eq!(said.code, 7);
     assert!(said.out.starts_with("cxi0:\n"), "{}", said.out);
-    assert!(
-        said.err
-            .contains("service 2 (uid 1001, VNI 1021): 1800 PTEs reserved"),
-        "{}",
-        said.err
+    assert_contains(
+        &said.err,
+        "service 2 (uid 1001, VNI 1021): 1800 PTEs reserved",
     );
 }
 
@@ -133,20 +119,20 @@ fn what_is_wrong_with_a_request_is_said() {
     let node = MockNode::new();
     for (arguments, message) in [
         (
-            &["job", "prolog", "--vni=7", "--cores=1"][..],
+            "job prolog --vni=7 --cores=1",
             "error: no member: name who may use the services with --uid, --gid or --netns",
         ),
         (
-            &["job", "prolog", "--uid=7", "--cores=1"],
+            "job prolog --uid=7 --cores=1",
             "error: no VNIs: name them with --vni, or a block of them with --vni-range",
         ),
         (
-            &["job", "epilog"],
+            "job epilog",
             "error: no job: name its VNIs with --vni, its user with --uid, or both; or its grant \
              with --grant",
         ),
         (
-            &["job", "epilog", "--uid=1", "--retry-busy=5"],
+            "job epilog --uid=1 --retry-busy=5",
             "error: invalid value '5' for '--retry-busy <TIME>': time unit needed, for example \
              5sec or 5ms: expected a time such as 500ms, 30s or 5m\n\nFor more information, try \
              '--help'.",
@@ -161,18 +147,12 @@ fn what_is_wrong_with_a_request_is_said() {
 fn a_prolog_runs_twice_and_an_epilog_too() {
     let node = MockNode::new();
     prolog(&node, 1, &[]).done();
-    assert_eq!(
-        prolog(&node, 1, &[]).done(),
-        "Adopted service 2 on cxi0-1: for uid 1001, VNI 1021\n"
-    );
-    assert_eq!(
-        epilog(&node, 1, &["--dry-run"]).done(),
-        "Would destroy service 2 on cxi0\nWould destroy service 2 on cxi1\n"
-    );
-    assert_eq!(
-        epilog(&node, 1, &[]).done(),
+    prolog(&node, 1, &[]).prints("Adopted service 2 on cxi0-1: for uid 1001, VNI 1021\n");
+    epilog(&node, 1, &["--dry-run"])
+        .prints("Would destroy service 2 on cxi0\nWould destroy service 2 on cxi1\n");
+    epilog(&node, 1, &[]).prints(
         "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n\
-         cxi1: service 2 (uid 1001, VNI 1021): destroyed\n"
+         cxi1: service 2 (uid 1001, VNI 1021): destroyed\n",
     );
     for options in [&[][..], &["--dry-run"]] {
         let again = epilog(&node, 1, options);
@@ -223,39 +203,26 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
     assert_eq!(out["status"], "still_busy");
 
     let busy = "--mock-fault=SVC_DESTROY:EBUSY:times=3";
-    assert_eq!(
-        epilog(&node, 1, &[busy, "--retry-busy=10s"]).done(),
-        "cxi1: service 2 (uid 1001, VNI 1021): destroyed\n"
-    );
+    epilog(&node, 1, &[busy, "--retry-busy=10s"])
+        .prints("cxi1: service 2 (uid 1001, VNI 1021): destroyed\n");
 
     // What trying again does not help with decides the exit code.
     prolog(&node, 2, &[]).done();
     let faults = "--mock-fault=cxi0:SVC_DESTROY:EBUSY,cxi1:SVC_DESTROY:EIO";
     let said = epilog(&node, 2, &[faults]);
-    assert_eq!(said.code, 1);
-    assert!(
-        said.err.starts_with(
-            "error: cxi1: service 2 (uid 1002, VNI 1022): not destroyed: cxi1: SVC_DESTROY: the \
-             device has been removed\n"
-        ),
-        "{}",
-        said.err
+    said.failed(
+        1,
+        "error: cxi1: service 2 (uid 1002, VNI 1022): not destroyed: cxi1: SVC_DESTROY: the \
+             device has been removed\n",
     );
-    assert!(said.err.contains("error: cxi0: service 2"), "{}", said.err);
+    assert_contains(&said.err, "error: cxi0: service 2");
 }
 
 #[test]
 fn a_refusal_on_one_nic_leaves_nothing_on_the_other() {
     let node = MockNode::new();
-    node.cxi(&[
-        "service",
-        "create",
-        "-d",
-        "cxi1",
-        "--uid=9",
-        "--vni-range=1016-1023",
-    ])
-    .done();
+    node.cxi("service create -d cxi1 --uid=9 --vni-range=1016-1023")
+        .done();
     let said = prolog(&node, 1, &[]);
     assert_eq!(said.code, 1);
     assert!(
@@ -271,16 +238,12 @@ fn a_refusal_on_one_nic_leaves_nothing_on_the_other() {
 fn the_environment_is_that_of_the_grant_and_of_the_nics() {
     let node = MockNode::new();
     // The NICs' ids differ.
-    node.cxi(&["service", "create", "-d", "cxi1", "--uid=9", "--vni=9"])
-        .done();
-    let grant = prolog(&node, 1, &["--json"]).done();
+    node.cxi("service create -d cxi1 --uid=9 --vni=9").done();
+    let grant = prolog(&node, 1, "--json").done();
     let shell = "export SLINGSHOT_VNIS=1021\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \
                  SLINGSHOT_SVC_IDS=2,3\nexport SLINGSHOT_TCS=0xa\n";
     let file = node.write("grant.json", &grant);
-    assert_eq!(
-        node.cxi(&["job", "env", "--uid=1001", "--vni=1021"]).done(),
-        shell
-    );
+    assert_eq!(node.cxi("job env --uid=1001 --vni=1021").done(), shell);
     let grant = format!("--grant={file}");
     assert_eq!(node.cxi(&["job", "env", &grant]).done(), shell);
     let environment = node.cxi(&["--json", "job", "env", &grant]).json();
@@ -289,12 +252,11 @@ fn the_environment_is_that_of_the_grant_and_of_the_nics() {
 
     prolog(&node, 2, &[]).done();
     node.cxi(&["job", "epilog", &grant]).done();
-    node.cxi(&["job", "env", "--uid=1001", "--vni=1021"])
-        .refused(
-            5,
-            "error: the job has no enabled service on this node\n  cxi service list shows the \
+    node.cxi("job env --uid=1001 --vni=1021").refused(
+        5,
+        "error: the job has no enabled service on this node\n  cxi service list shows the \
              services of this node.",
-        );
+    );
     let bad = node.write("bad.json", "{\"grant\": 7}");
     node.cxi(&["job", "epilog", &format!("--grant={bad}")])
         .refused(
@@ -316,28 +278,23 @@ fn cleaning_spares_what_lives_and_what_is_not_the_schedulers() {
     let before = fs::read(node.file()).unwrap();
     let clean = ["job", "clean", "--vni-pool=1022-1100", "--live=1023", "-d"];
     let clean = |options: &[&str]| node.cxi(&[&clean, options].concat());
-    assert_eq!(
-        clean(&["cxi0", "--dry-run"]).done(),
+    clean(&["cxi0", "--dry-run"]).prints(
         "Would destroy cxi0: service 3 (uid 1002, VNI 1022): its VNI is in the pool, and no live \
          job has it\n\
          Keeps cxi0: service 1 (default service, VNIs 1,10, disabled): it is the default \
          service\n\
          Keeps cxi0: service 2 (uid 1001, VNI 1021): none of its VNIs is in the pool\n\
-         Keeps cxi0: service 4 (uid 1003, VNI 1023): it belongs to a live job\n"
+         Keeps cxi0: service 4 (uid 1003, VNI 1023): it belongs to a live job\n",
     );
     assert_eq!(fs::read(node.file()).unwrap(), before);
-    assert_eq!(
-        clean(&["all"]).done(),
+    clean(&["all"]).prints(
         "cxi0: service 3 (uid 1002, VNI 1022): destroyed\n\
-         cxi1: service 3 (uid 1002, VNI 1022): destroyed\n"
+         cxi1: service 3 (uid 1002, VNI 1022): destroyed\n",
     );
     let again = clean(&["all"]);
-    assert_eq!(
-        (again.code, again.out.as_str()),
-        (
-            8,
-            "Nothing to do: no service is left of a job that has ended\n"
-        )
+    again.ended(
+        8,
+        "Nothing to do: no service is left of a job that has ended\n",
     );
     assert_eq!(services(&node), 6);
 }

@@ -6,12 +6,12 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use common::{MockNode, Said, command, without_hidden};
+use common::{MockNode, Said, assert_contains, command, without_hidden};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
 fn services(node: &MockNode) -> usize {
-    let list = node.cxi(&["--json", "service", "list"]).json();
+    let list = node.cxi("--json service list").json();
     list["services"].as_array().unwrap().len()
 }
 
@@ -41,9 +41,8 @@ fn a_program_gets_the_services_and_they_end_with_it() {
     assert_eq!(services(&node), 2);
 
     // Without a VNI it gets one that nobody has.
-    node.cxi(&["service", "create", "--uid=7", "--vni=1024"])
-        .done();
-    assert_eq!(run(&node, &[], "echo $SLINGSHOT_VNIS").done(), "1025\n");
+    node.cxi("service create --uid=7 --vni=1024").done();
+    run(&node, &[], "echo $SLINGSHOT_VNIS").prints("1025\n");
 }
 
 #[test]
@@ -77,12 +76,8 @@ fn no_services_no_program() {
     let file = node.directory().join("ran");
     let touch = format!("touch {}", file.display());
     let said = run(&node, &["--mock-fault=cxi1:SVC_ALLOC:EPERM"], &touch);
-    assert_eq!((said.code, said.out.as_str()), (6, ""));
-    assert!(
-        said.err.contains("The job has no service on any NIC."),
-        "{}",
-        said.err
-    );
+    said.ended(6, "");
+    assert_contains(&said.err, "The job has no service on any NIC.");
     assert!(!file.exists());
     assert_eq!(services(&node), 2);
 }
@@ -200,21 +195,13 @@ fn the_program_runs_as_the_user() {
         // Only root can become another user; the message for an ordinary user is checked instead.
         let node = MockNode::new();
         let said = run(&node, &["--uid=65534", "--gid=65534"], "true");
-        assert_eq!(said.code, 6);
-        assert!(
-            said.err
-                .starts_with("error: cannot become user 65534, group 65534: "),
-            "{}",
-            said.err
-        );
+        said.failed(6, "error: cannot become user 65534, group 65534: ");
         return;
     }
     let node = MockNode::new();
     let script = "id -u; id -g; id -G; cat /proc/self/status | grep CapEff";
-    assert_eq!(
-        run(&node, &["--uid=65531", "--gid=65532"], script).done(),
-        "65531\n65532\n65532\nCapEff:\t0000000000000000\n"
-    );
+    run(&node, &["--uid=65531", "--gid=65532"], script)
+        .prints("65531\n65532\n65532\nCapEff:\t0000000000000000\n");
     let said = run(&node, &["--uid=65531"], script);
     assert_eq!(
         (said.code, said.err.as_str()),
@@ -229,7 +216,7 @@ fn the_program_runs_as_the_user() {
 #[test]
 fn the_file_can_name_the_mock_node_by_variable() {
     let node = MockNode::new();
-    let mut list = command(&["service", "list"]);
+    let mut list = command("service list");
     let said = Said::from(list.env("CXI_MOCK", node.file()).output().unwrap());
     assert!(said.done().starts_with("NICs    Service"));
     assert!(fs::exists(node.file()).unwrap());

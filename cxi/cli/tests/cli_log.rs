@@ -24,7 +24,7 @@ fn a_collector_gets_objects_with_time_and_priority() {
         run(&["--log-format=json", "--json"], "text"),
         run(&[], "json"),
     ] {
-        assert_eq!((said.code, said.out.as_str()), (5, ""));
+        said.ended(5, "");
         let entry: Value = serde_json::from_str(&said.err).unwrap();
         assert_eq!(entry["priority"], 3);
         assert_eq!(entry["identifier"], "cxi");

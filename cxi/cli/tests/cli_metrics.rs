@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use common::cluster::Cluster;
-use common::{MockNode, command};
+use common::{MockNode, assert_contains, command};
 use nix::pty::openpty;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn node_with_a_job() -> (MockNode, String) {
     let pool = format!("--pool={}", node.directory().join("pool.json").display());
     node.cxi(&["vni", &pool, "configure", "1024-2047"]).done();
     node.cxi(&["vni", &pool, "reserve", "4711"]).done();
-    node.cxi(&["job", "prolog", "--uid=1000", "--vni=1024", "--cores=4"])
+    node.cxi("job prolog --uid=1000 --vni=1024 --cores=4")
         .done();
     (node, pool)
 }
@@ -77,12 +77,11 @@ fn numbers_say_what_the_other_commands_say() {
     described.dedup();
     assert_eq!(described.len(), count);
 
-    node.cxi(&["service", "create", "--uid=1001", "--vni=500"])
-        .done();
+    node.cxi("service create --uid=1001 --vni=500").done();
     let text = node.cxi(&["metrics", &pool]).done();
     let left = "cxi_findings{code=\"outside_pool\",device=\"cxi0\",severity=\"warning\"} 1";
-    assert!(text.contains(left), "{text}");
-    let without = node.cxi(&["metrics", "--pool=/nowhere"]).done();
+    assert_contains(&text, left);
+    let without = node.cxi("metrics --pool=/nowhere").done();
     assert!(!without.contains("cxi_vni_pool"));
 }
 
@@ -103,7 +102,7 @@ fn jobs_are_counted_where_their_records_are() {
         node.prolog(job).done();
     }
     // The pool is on another machine.
-    let top = node.cxi(&["--json", "top", "--pool=/nowhere"]).json();
+    let top = node.cxi("--json top --pool=/nowhere").json();
     let mut jobs = [0, 1].map(|user| top["users"][user]["job"].as_str().unwrap());
     jobs.sort_unstable();
     assert_eq!(jobs, ["1", "2"]);
@@ -124,7 +123,7 @@ fn jobs_are_counted_where_their_records_are() {
     );
     assert!(!text.contains("cxi_controller"), "{text}");
 
-    cluster.cxi(&["job", "release", "1"]).done();
+    cluster.cxi("job release 1").done();
     has(&on_node(), &[("cxi_services_left{device=\"cxi1\"}", 1)]);
     let epilog = ["job", "epilog", "--job=1", "--node=n1"];
     assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &epilog).code, 4);
@@ -138,7 +137,7 @@ fn jobs_are_counted_where_their_records_are() {
         if Path::new("/sys/class/cxi_user").exists() {
             return common::skip("this machine has CXI devices, as a controller has not");
         }
-        let text = cluster.cxi(&["metrics"]).done();
+        let text = cluster.cxi("metrics").done();
         let missing = ("cxi_controller_confirmations_missing", nodes);
         let running = ("cxi_controller_jobs{state=\"running\"}", 1);
         has(&text, &[missing, running, ("cxi_vni_pool_jobs", 2)]);
@@ -159,7 +158,7 @@ fn a_collector_reads_a_whole_file() {
     let (node, pool) = node_with_a_job();
     let path = node.directory().join("cxi.prom");
     let output = format!("--output={}", path.display());
-    assert_eq!(node.cxi(&["metrics", &pool, &output]).done(), "");
+    node.cxi(&["metrics", &pool, &output]).prints("");
     let file = fs::read_to_string(&path).unwrap();
     assert_eq!(file, node.cxi(&["metrics", &pool]).done());
 }

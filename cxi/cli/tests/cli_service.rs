@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MockNode, cxi};
+use common::{MockNode, assert_contains, cxi};
 use serde_json::json;
 
 const JOB: &[&str] = &[
@@ -19,20 +19,14 @@ const JOB: &[&str] = &[
 #[test]
 fn a_service_lives_from_call_to_call() {
     let node = MockNode::new();
-    assert_eq!(
-        node.cxi(JOB).done(),
-        "Created service 2 on cxi0-1: for uid 1000, VNIs 1024, 1025, enabled\n"
-    );
-    assert_eq!(
-        node.cxi(&["service", "list"]).done(),
-        "\
+    node.cxi(JOB)
+        .prints("Created service 2 on cxi0-1: for uid 1000, VNIs 1024, 1025, enabled\n");
+    node.cxi("service list").prints("\
 NICs    Service  State     Who       VNIs        Traffic classes           Limits
 cxi0-1        1  disabled  anybody   1, 10       all                       512 TLEs reserved
 cxi0-1        2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
-"
-    );
-    assert_eq!(
-        node.cxi(&["service", "usage", "2"]).done(),
+");
+    node.cxi("service usage 2").prints(
         "\
 Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
   Resource  In use  Reserved  Max
@@ -42,31 +36,22 @@ Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
   Not available: TGQs, EQs, CTs, LEs, ACs
 
 # in use  = reserved, not in use  . up to the maximum
-"
+",
     );
-    assert_eq!(
-        node.cxi(&["service", "disable", "2", "-d", "cxi1"]).done(),
-        "Disabled service 2 on cxi1\n"
-    );
-    assert_eq!(
-        node.cxi(&["service", "list"]).done(),
-        "\
+    node.cxi("service disable 2 -d cxi1")
+        .prints("Disabled service 2 on cxi1\n");
+    node.cxi("service list").prints("\
 NICs    Service  State     Who       VNIs        Traffic classes           Limits
 cxi0-1        1  disabled  anybody   1, 10       all                       512 TLEs reserved
 cxi0          2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
 cxi1          2  disabled  uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
-"
-    );
+");
+    node.cxi("service enable 2 -d cxi1")
+        .prints("Enabled service 2 on cxi1\n");
+    node.cxi("service delete 2 -d all")
+        .prints("Destroyed service 2 on cxi0-1\n");
     assert_eq!(
-        node.cxi(&["service", "enable", "2", "-d", "cxi1"]).done(),
-        "Enabled service 2 on cxi1\n"
-    );
-    assert_eq!(
-        node.cxi(&["service", "delete", "2", "-d", "all"]).done(),
-        "Destroyed service 2 on cxi0-1\n"
-    );
-    assert_eq!(
-        node.cxi(&["service", "list", "--json"]).json()["services"]
+        node.cxi("service list --json").json()["services"]
             .as_array()
             .map(Vec::len),
         Some(2)
@@ -91,12 +76,9 @@ fn ids_settings_and_ranges_come_back() {
         "--gid=100",
     ];
     node.cxi(&range).done();
-    node.cxi(&["service", "create", "--netns=4026531999", "--vni=9"])
-        .done();
-    node.cxi(&["service", "destroy", "2"]).done();
-    let shown = node
-        .cxi(&["service", "show", "3", "4", "5", "--json"])
-        .json();
+    node.cxi("service create --netns=4026531999 --vni=9").done();
+    node.cxi("service destroy 2").done();
+    let shown = node.cxi("service show 3 4 5 --json").json();
     let services = shown["services"].as_array().unwrap();
     let ids: Vec<_> = services
         .iter()
@@ -116,7 +98,7 @@ fn ids_settings_and_ranges_come_back() {
     assert_eq!(services[2]["netns"], 4_026_531_999_u32);
     // The id that became free is given again.
     assert_eq!(
-        node.cxi(&["service", "create", "--vni=2", "--json"]).json(),
+        node.cxi("service create --vni=2 --json").json(),
         json!({"created": [{"device": "cxi0", "service": 2}]})
     );
 }
@@ -125,13 +107,11 @@ fn ids_settings_and_ranges_come_back() {
 fn a_shown_specification_can_be_read_again() {
     let node = MockNode::new();
     node.cxi(JOB).done();
-    let yaml = node.cxi(&["service", "show", "2", "--yaml"]).done();
+    let yaml = node.cxi("service show 2 --yaml").done();
     assert!(yaml.starts_with("# Service 2 of cxi0-1\n"), "{yaml}");
     let file = node.write("again.yaml", &yaml);
     node.cxi(&["service", "create", "--from", &file]).done();
-    let both = node
-        .cxi(&["service", "show", "2", "3", "-d", "cxi0", "--json"])
-        .json();
+    let both = node.cxi("service show 2 3 -d cxi0 --json").json();
     let mut services: Vec<_> = both["services"].as_array().unwrap().clone();
     for service in &mut services {
         service.as_object_mut().unwrap().remove("id");
@@ -142,39 +122,23 @@ fn a_shown_specification_can_be_read_again() {
 #[test]
 fn all_nics_or_none() {
     let node = MockNode::new();
-    node.cxi(&[
-        "service",
-        "create",
-        "-d",
-        "cxi1",
-        "--vni=7",
-        "--limit=txqs=1000:1000",
-    ])
-    .done();
-    node.cxi(&[
-        "service",
-        "create",
-        "-d",
-        "all",
-        "--vni=8",
-        "--limit=txqs=100:100",
-    ])
-    .refused(
-        7,
-        "error: cxi1: SVC_ALLOC: not enough TXQs: 100 requested, 24 available\n  \
+    node.cxi("service create -d cxi1 --vni=7 --limit=txqs=1000:1000")
+        .done();
+    node.cxi("service create -d all --vni=8 --limit=txqs=100:100")
+        .refused(
+            7,
+            "error: cxi1: SVC_ALLOC: not enough TXQs: 100 requested, 24 available\n  \
              What had been created on cxi0 was destroyed again.",
-    );
-    let on_first = node
-        .cxi(&["service", "list", "-d", "cxi0", "--json"])
-        .json();
+        );
+    let on_first = node.cxi("service list -d cxi0 --json").json();
     assert_eq!(on_first["services"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
 fn what_can_be_destroyed_is_destroyed() {
     let node = MockNode::new();
-    node.cxi(&["service", "create", "--vni=8"]).done();
-    let said = node.cxi(&["service", "destroy", "9", "2", "--json"]);
+    node.cxi("service create --vni=8").done();
+    let said = node.cxi("service destroy 9 2 --json");
     assert_eq!(said.code, 5);
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&said.out).unwrap(),
@@ -205,14 +169,14 @@ fn every_release_has_services() {
         let option = format!("--mock-release={release}");
         node.cxi(&[&option, "service", "create", "--uid=5", "--vni=77"])
             .done();
-        let list = node.cxi(&["service", "list", "--json"]).json();
+        let list = node.cxi("service list --json").json();
         assert_eq!(list["services"][1]["vnis"], json!([77]), "{release}");
     }
 }
 
 #[test]
 fn the_demo_tells_the_whole_story() {
-    let text = cxi(&["demo"]).done();
+    let text = cxi("demo").done();
     for part in [
         "A mock node with cxi0-1",
         "Created service 2 on cxi0-1: for uid 1000, VNI 1024, enabled",
@@ -226,7 +190,7 @@ fn the_demo_tells_the_whole_story() {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     assert!(text.lines().count() < 60, "too long for two screens");
-    let json = cxi(&["demo", "--json"]).json();
+    let json = cxi("demo --json").json();
     assert_eq!(json["mock"], true);
 }
 
@@ -234,7 +198,7 @@ fn the_demo_tells_the_whole_story() {
 fn devices_show_what_is_left() {
     let node = MockNode::new();
     node.cxi(JOB).done();
-    let json = node.cxi(&["devices", "--json"]).json();
+    let json = node.cxi("devices --json").json();
     assert_eq!(json["devices"][1]["device"], "cxi1");
     assert_eq!(
         json["devices"][1]["resources"]["TXQs"],
@@ -243,8 +207,8 @@ fn devices_show_what_is_left() {
             "in_use_complete": true,
         })
     );
-    let text = node.cxi(&["devices"]).done();
-    assert!(text.contains("Resources of cxi0-1"), "{text}");
+    let text = node.cxi("devices").done();
+    assert_contains(&text, "Resources of cxi0-1");
     assert!(
         !text.contains('\u{1b}'),
         "no escape codes when not on a terminal"

@@ -2,30 +2,23 @@
 
 mod common;
 
-use common::MockNode;
+use common::{MockNode, assert_contains};
 use serde_json::json;
 
 #[test]
 fn a_service_of_a_network_namespace_says_whose_it_is() {
     let node = MockNode::new();
     let create = ["service", "create", "--netns=4026532000", "--vni=9"];
-    assert_eq!(
-        node.cxi(&[&create[..], &["--limit=eqs=1:1,acs=1:2"]].concat())
-            .done(),
-        "Created service 2 on cxi0: for network namespace 4026532000, VNI 9, enabled\n"
-    );
-    let list = node.cxi(&["service", "list", "-d", "cxi0"]).done();
+    node.cxi(&[&create[..], &["--limit=eqs=1:1,acs=1:2"]].concat())
+        .prints("Created service 2 on cxi0: for network namespace 4026532000, VNI 9, enabled\n");
+    let list = node.cxi("service list -d cxi0").done();
     let line = list.lines().last().unwrap();
     // A namespace that was set later is in no list of the driver's.
     let waiting = node.write("nobody.yaml", "vnis: [10]\nmembers: []\nenable: false\n");
     node.cxi(&["service", "create", "--from", &waiting]).done();
-    node.cxi(&["service", "update", "3", "--netns=4026532001"])
-        .done();
-    let later = node.cxi(&["service", "list", "-d", "cxi0"]).done();
-    assert!(
-        later.contains("  network namespace 4026532001  "),
-        "{later}"
-    );
+    node.cxi("service update 3 --netns=4026532001").done();
+    let later = node.cxi("service list -d cxi0").done();
+    assert_contains(&later, "  network namespace 4026532001  ");
     assert_eq!(
         line.split("  ")
             .map(str::trim)
@@ -41,18 +34,13 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
             "1 EQ, 1 AC reserved",
         ]
     );
-    let shown = node.cxi(&["service", "show", "2"]).done();
-    assert!(
-        shown.contains("Who              network namespace 4026532000\n"),
-        "{shown}"
-    );
+    let shown = node.cxi("service show 2").done();
+    assert_contains(&shown, "Who              network namespace 4026532000\n");
     assert!(!shown.contains("nobody"), "{shown}");
-    let json = node
-        .cxi(&["service", "list", "-d", "cxi0", "--json"])
-        .json();
+    let json = node.cxi("service list -d cxi0 --json").json();
     assert_eq!(json["services"][0]["netns"], json!(null));
     assert_eq!(json["services"][1]["netns"], 4_026_532_000_u32);
-    let yaml = node.cxi(&["service", "show", "2", "--yaml"]).done();
+    let yaml = node.cxi("service show 2 --yaml").done();
     assert!(
         yaml.contains("type: netns\n") && yaml.contains("id: 4026532000\n"),
         "{yaml}"
@@ -63,17 +51,12 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
 #[test]
 fn everything_about_all_services_is_shown() {
     let node = MockNode::new();
-    node.cxi(&[
-        "service",
-        "create",
-        "--uid=1000",
-        "--vni-range=64-127",
-        "--exclusive-cp",
-        "--lnis-per-rgid=2",
-        "--tc=low-latency",
-    ])
+    node.cxi(
+        "service create --uid=1000 --vni-range=64-127 --exclusive-cp \
+         --lnis-per-rgid=2 --tc=low-latency",
+    )
     .done();
-    let shown = node.cxi(&["service", "show", "-v", "-d", "cxi0"]).done();
+    let shown = node.cxi("service show -v -d cxi0").done();
     for part in [
         "Resources of cxi0\n",
         "TXQs           0         0        1024   1024",
@@ -89,15 +72,12 @@ fn everything_about_all_services_is_shown() {
     ] {
         assert!(shown.contains(part), "{part:?} in {shown}");
     }
-    let yaml = node.cxi(&["service", "show", "2", "--yaml"]).done();
-    assert!(
-        yaml.contains("exclusive_cp: true\nlnis_per_rgid: 2\n"),
-        "{yaml}"
-    );
-    node.cxi(&["service", "destroy", "2"]).done();
+    let yaml = node.cxi("service show 2 --yaml").done();
+    assert_contains(&yaml, "exclusive_cp: true\nlnis_per_rgid: 2\n");
+    node.cxi("service destroy 2").done();
     let file = node.write("again.yaml", &yaml);
     node.cxi(&["service", "create", "--from", &file]).done();
-    assert_eq!(node.cxi(&["service", "show", "2", "--yaml"]).done(), yaml);
+    assert_eq!(node.cxi("service show 2 --yaml").done(), yaml);
 }
 
 #[test]
@@ -108,46 +88,28 @@ fn what_the_driver_can_change_is_changed() {
             .json()["services"][0]
             .clone()
     };
-    node.cxi(&["service", "create", "--vni-range=64-127", "--limit=eqs=1:1"])
+    node.cxi("service create --vni-range=64-127 --limit=eqs=1:1")
         .done();
-    let refused = node.cxi(&["service", "update", "2", "--exclusive-cp"]);
+    let refused = node.cxi("service update 2 --exclusive-cp");
     assert_eq!(refused.code, 1);
-    assert!(refused.err.contains("use freed memory"), "{}", refused.err);
+    assert_contains(&refused.err, "use freed memory");
     assert_eq!(show("2")["exclusive_cp"], false);
     assert_eq!(show("2")["enable"], true);
-    assert_eq!(
-        node.cxi(&[
-            "service",
-            "update",
-            "2",
-            "--exclusive-cp",
-            "--force",
-            "--lnis-per-rgid=3"
-        ])
-        .done(),
-        "Updated service 2 on cxi0\n"
-    );
+    node.cxi("service update 2 --exclusive-cp --force --lnis-per-rgid=3")
+        .prints("Updated service 2 on cxi0\n");
     let service = show("2");
     assert_eq!(service["exclusive_cp"], true);
     assert_eq!(service["lnis_per_rgid"], 3);
     assert_eq!(service["enable"], true);
     assert_eq!(
-        node.cxi(&[
-            "service",
-            "update",
-            "2",
-            "--exclusive-cp=false",
-            "--force",
-            "--disable",
-            "--json"
-        ])
-        .json(),
+        node.cxi("service update 2 --exclusive-cp=false --force --disable --json")
+            .json(),
         json!({"updated": [{"device": "cxi0", "service": 2}]})
     );
     let service = show("2");
     assert_eq!(service["exclusive_cp"], false);
     assert_eq!(service["enable"], false);
-    node.cxi(&["service", "update", "2", "--enable"]).done();
+    node.cxi("service update 2 --enable").done();
     assert_eq!(show("2")["enable"], true);
 
     // A block of VNIs and a namespace for services that wait for them.
@@ -156,36 +118,24 @@ fn what_the_driver_can_change_is_changed() {
         "restricted_vnis: false\nrestricted_members: 1\nmembers: []\n",
     );
     node.cxi(&["service", "create", "--from", &waiting]).done();
-    node.cxi(&[
-        "service",
-        "update",
-        "3",
-        "--vni-range=128-255",
-        "--netns=4026532000",
-        "--enable",
-    ])
-    .done();
+    node.cxi("service update 3 --vni-range=128-255 --netns=4026532000 --enable")
+        .done();
     let service = show("3");
     assert_eq!(service["vni_range"], json!({"first": 128, "last": 255}));
     assert_eq!(service["netns"], 4_026_532_000_u32);
     assert_eq!(service["enable"], true);
 
     // What is refused leaves the service as it was.
-    node.cxi(&["service", "create", "--vni=9", "--limit=eqs=1:1"])
-        .done();
-    node.cxi(&["service", "update", "4", "--exclusive-cp"])
-        .refused(
-            1,
-            "error: cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs \
+    node.cxi("service create --vni=9 --limit=eqs=1:1").done();
+    node.cxi("service update 4 --exclusive-cp").refused(
+        1,
+        "error: cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs \
          (EINVAL)",
-        );
+    );
     assert_eq!(show("4")["enable"], true);
-    let said = node.cxi(&["service", "update", "4"]);
-    assert_eq!(said.code, 2);
-    assert!(
-        said.err
-            .starts_with("error: the following required arguments were not provided"),
-        "{}",
-        said.err
+    let said = node.cxi("service update 4");
+    said.failed(
+        2,
+        "error: the following required arguments were not provided",
     );
 }

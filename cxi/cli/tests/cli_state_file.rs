@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 
-use common::{MockNode, Said, command, cxi};
+use common::{Arguments, MockNode, Said, assert_contains, command, cxi};
 
 const LEFT: &str = "\n  The file was left as it is. Name another one, or remove it to start over.";
 
@@ -16,9 +16,9 @@ fn refused_and_kept(node: &MockNode, text: &str, message: &str) {
     fs::write(node.file(), text).unwrap();
     let expected = format!("error: {}: {message}", node.file().display());
     for arguments in [
-        &["service", "list"][..],
-        &["service", "create", "--vni=7"],
-        &["service", "destroy", "2"],
+        "service list",
+        "service create --vni=7",
+        "service destroy 2",
     ] {
         node.cxi(arguments).refused(2, &expected);
         assert_eq!(fs::read_to_string(node.file()).unwrap(), text);
@@ -28,27 +28,17 @@ fn refused_and_kept(node: &MockNode, text: &str, message: &str) {
 #[test]
 fn damaged_files_are_refused_and_kept() {
     let node = MockNode::new();
-    node.cxi(&["service", "create", "--vni=7"]).done();
+    node.cxi("service create --vni=7").done();
     let good = fs::read_to_string(node.file()).unwrap();
 
     let half = &good[..good.len() / 2];
     let lines = half.lines().count();
     let column = half.lines().last().unwrap().len();
     fs::write(node.file(), half).unwrap();
-    let said = node.cxi(&["service", "list"]);
+    let said = node.cxi("service list");
     assert_eq!(said.code, 2);
-    assert!(
-        said.err
-            .contains("the state file is cut off: EOF while parsing"),
-        "{}",
-        said.err
-    );
-    assert!(
-        said.err
-            .contains(&format!("at line {lines} column {column}")),
-        "{}",
-        said.err
-    );
+    assert_contains(&said.err, "the state file is cut off: EOF while parsing");
+    assert_contains(&said.err, &format!("at line {lines} column {column}"));
     assert_eq!(fs::read_to_string(node.file()).unwrap(), half);
 
     refused_and_kept(
@@ -76,11 +66,11 @@ fn damaged_files_are_refused_and_kept() {
 #[test]
 fn a_read_only_file_can_be_read() {
     let node = MockNode::new();
-    node.cxi(&["service", "create", "--vni=7"]).done();
+    node.cxi("service create --vni=7").done();
     fs::set_permissions(node.file(), fs::Permissions::from_mode(0o444)).unwrap();
     let before = fs::read(node.file()).unwrap();
-    node.cxi(&["service", "list"]).done();
-    node.cxi(&["service", "create", "--vni=8"]).refused(
+    node.cxi("service list").done();
+    node.cxi("service create --vni=8").refused(
         2,
         &format!(
             "error: {}: the state file is read-only, and this command changes the state\n  Make \
@@ -102,10 +92,10 @@ fn a_missing_folder_and_a_folder_are_no_state_files() {
              directory (os error 2)"
         ),
     );
-    for command in [&["service", "create", "--vni=7"][..], &["devices"]] {
+    for command in ["service create --vni=7", "devices"] {
         for other in [&*directory, "/dev/zero"] {
             let mock = format!("--mock={other}");
-            cxi(&[&[&*mock], command].concat()).refused(
+            cxi(&[vec![&*mock], command.words()].concat()).refused(
                 2,
                 &format!("error: {other}: the state file cannot be read: not a regular file"),
             );
@@ -126,7 +116,7 @@ fn only_a_file_of_sane_length_is_read() {
     );
     let long = fs::File::create(node.file()).unwrap();
     long.set_len((64 << 20) + 1).unwrap();
-    node.cxi(&["service", "list"]).refused(
+    node.cxi("service list").refused(
         2,
         &format!(
             "error: {}: the state file cannot be read: too long: expected at most 67108864 bytes",
@@ -138,18 +128,17 @@ fn only_a_file_of_sane_length_is_read() {
 #[test]
 fn the_options_of_a_new_node_must_fit_the_file() {
     let node = MockNode::new();
-    node.cxi(&["--mock-nics=3", "--mock-release=main", "devices"])
-        .done();
-    node.cxi(&["--mock-nics=3", "devices"]).done();
+    node.cxi("--mock-nics=3 --mock-release=main devices").done();
+    node.cxi("--mock-nics=3 devices").done();
     let file = node.file().display().to_string();
-    node.cxi(&["--mock-nics=4", "devices"]).refused(
+    node.cxi("--mock-nics=4 devices").refused(
         2,
         &format!(
             "error: {file}: the mock node in this file has 3 NICs, not 4\n  --mock-nics describes \
              a new node; leave it out, or name another file."
         ),
     );
-    node.cxi(&["--mock-release=shs-12.0", "devices"]).refused(
+    node.cxi("--mock-release=shs-12.0 devices").refused(
         2,
         &format!(
             "error: {file}: the mock node in this file has the driver of main, not of shs-12.0\n  \
@@ -179,9 +168,7 @@ fn calls_at_the_same_time_lose_nothing() {
     for said in calls {
         said.done();
     }
-    let list = node
-        .cxi(&["service", "list", "-d", "cxi0", "--json"])
-        .json();
+    let list = node.cxi("service list -d cxi0 --json").json();
     assert_eq!(list["services"].as_array().map(Vec::len), Some(9));
     let left: Vec<_> = fs::read_dir(node.directory())
         .unwrap()
@@ -200,19 +187,17 @@ fn a_link_stays_a_link() {
     // A link to nothing: the file that it names is made.
     fs::write(node.file(), "").unwrap();
     fs::remove_file(node.file()).unwrap();
-    node.cxi(&["devices"]).done();
+    node.cxi("devices").done();
     cxi(&[&option, "service", "create", "--vni=7"]).done();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    let list = node
-        .cxi(&["service", "list", "-d", "cxi0", "--json"])
-        .json();
+    let list = node.cxi("service list -d cxi0 --json").json();
     assert_eq!(list["services"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     use std::process::Stdio;
-    let mut child = command(&["completions", "bash"])
+    let mut child = command("completions bash")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -228,12 +213,12 @@ fn manual_pages_and_completions_are_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display().to_string();
     let written = cxi(&["man", &path]).done();
-    assert!(written.contains("cxi-service-create.1"), "{written}");
+    assert_contains(&written, "cxi-service-create.1");
     let page = fs::read_to_string(directory.path().join("cxi-service-create.1")).unwrap();
-    assert!(page.contains("vni\\-range"), "{page}");
-    let script = cxi(&["completions", "bash"]).done();
-    assert!(script.contains("complete -F _cxi"), "{script}");
-    cxi(&["man", "/nowhere"]).refused(
+    assert_contains(&page, "vni\\-range");
+    let script = cxi("completions bash").done();
+    assert_contains(&script, "complete -F _cxi");
+    cxi("man /nowhere").refused(
         2,
         "error: /nowhere: not a directory: expected one for the manual pages",
     );

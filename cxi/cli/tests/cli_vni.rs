@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{MockNode, Said, command, cxi};
+use common::{Arguments, MockNode, Said, assert_contains, command, cxi};
 use serde_json::{Value, json};
 
 /// A pool and its log in a directory of their own.
@@ -30,38 +30,36 @@ impl Pool {
         self.node.directory().join("pool.log")
     }
 
-    fn vni(&self, arguments: &[&str]) -> Said {
-        let mut command = command(&["vni"]);
+    fn vni(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
+        let mut command = command("vni");
         command
-            .args(arguments)
+            .args(arguments.words())
             .env("CXI_VNI_POOL", self.file())
             .env("CXI_VNI_LOG", self.log());
         command.output().unwrap().into()
     }
 
     fn show(&self) -> Value {
-        self.vni(&["show", "--json"]).json()
+        self.vni("show --json").json()
     }
 }
 
 #[test]
 fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
     let pool = Pool::new("1024-1025");
-    assert_eq!(pool.vni(&["reserve", "job1"]).done(), "1024\n");
-    assert_eq!(pool.vni(&["reserve", "job1"]).done(), "1024\n", "again");
-    assert_eq!(pool.vni(&["reserve", "job2"]).done(), "1025\n");
-    pool.vni(&["reserve", "job3"]).refused(
+    pool.vni("reserve job1").prints("1024\n");
+    assert_eq!(pool.vni("reserve job1").done(), "1024\n", "again");
+    pool.vni("reserve job2").prints("1025\n");
+    pool.vni("reserve job3").refused(
         7,
         "error: failed to reserve 1 VNI: 0 available, 2 reserved by jobs",
     );
 
-    assert_eq!(
-        pool.vni(&["release", "job1", "--nodes=node1,node2"]).done(),
-        "Job job1: VNI 1024, draining, waits for node1, node2\n"
-    );
-    let again = pool.vni(&["release", "job1"]);
+    pool.vni("release job1 --nodes=node1,node2")
+        .prints("Job job1: VNI 1024, draining, waits for node1, node2\n");
+    let again = pool.vni("release job1");
     assert_eq!((again.code, again.err.as_str()), (8, ""));
-    let short = pool.vni(&["reserve", "job3"]);
+    let short = pool.vni("reserve job3");
     assert_eq!(short.code, 7);
     assert!(
         short.err.starts_with(
@@ -72,27 +70,23 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
         "{}",
         short.err
     );
-    pool.vni(&["reserve", "job1"]).refused(
+    pool.vni("reserve job1").refused(
         4,
         "error: job job1 was released and is still draining VNI 1024 (2 nodes have not \
          confirmed): confirm that first, or give the new run an id of its own",
     );
 
-    assert_eq!(
-        pool.vni(&["confirm", "job1", "--node=node1"]).done(),
-        "Job job1: VNI 1024, draining, waits for node2\n"
-    );
-    pool.vni(&["confirm", "job1", "--node=node1"]).refused(
+    pool.vni("confirm job1 --node=node1")
+        .prints("Job job1: VNI 1024, draining, waits for node2\n");
+    pool.vni("confirm job1 --node=node1").refused(
         1,
         "error: job job1 does not wait for node node1 (1 node has not confirmed)",
     );
-    assert_eq!(
-        pool.vni(&["confirm", "job1", "--node=node2"]).done(),
-        "Job job1 has no VNIs any more: they may be used again\n"
-    );
-    assert_eq!(pool.vni(&["reserve", "job3"]).done(), "1024\n");
+    pool.vni("confirm job1 --node=node2")
+        .prints("Job job1 has no VNIs any more: they may be used again\n");
+    pool.vni("reserve job3").prints("1024\n");
 
-    let other = pool.vni(&["configure", "2000-2009"]);
+    let other = pool.vni("configure 2000-2009");
     assert_eq!(
         (other.code, other.err.as_str()),
         (
@@ -101,69 +95,67 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
              jobs\n"
         )
     );
-    assert_eq!(pool.vni(&["configure", "2000-2009"]).code, 8);
+    assert_eq!(pool.vni("configure 2000-2009").code, 8);
 }
 
 #[test]
 fn a_job_that_does_not_start_gives_its_vnis_back() {
     let pool = Pool::new("1024");
-    pool.vni(&["reserve", "job1"]).done();
-    assert_eq!(
-        pool.vni(&["cancel", "job1"]).done(),
-        "Job job1 has no VNIs any more: they may be used again\n"
-    );
+    pool.vni("reserve job1").done();
+    pool.vni("cancel job1")
+        .prints("Job job1 has no VNIs any more: they may be used again\n");
     let logged = fs::read_to_string(pool.log()).unwrap();
     let last: Value = serde_json::from_str(logged.lines().last().unwrap()).unwrap();
     assert_eq!(last["change"], json!({"cancelled": {"job": "job1"}}));
-    assert_eq!(pool.vni(&["reserve", "job2"]).done(), "1024\n");
-    pool.vni(&["release", "job2"]).done();
-    pool.vni(&["cancel", "job2"])
+    pool.vni("reserve job2").prints("1024\n");
+    pool.vni("release job2").done();
+    pool.vni("cancel job2")
         .refused(1, "error: job job2 is released: its VNIs are draining");
-    pool.vni(&["cancel", "job1"])
+    pool.vni("cancel job1")
         .refused(5, "error: job job1 has no VNIs in the pool");
 }
 
 #[test]
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let pool = Pool::new("1024-1039");
-    pool.vni(&["reserve", "job1"]).done();
+    pool.vni("reserve job1").done();
     let before = fs::read(pool.file()).unwrap();
     for (arguments, code, message) in [
         (
-            &["reserve", "job2", "--count=5"][..],
+            "reserve job2 --count=5",
             2,
             "a job can have 1 to 4 VNIs (one service lists no more), not 5",
         ),
         (
-            &["reserve", "job2", "--block=3"],
+            "reserve job2 --block=3",
             2,
             "a block of 3 VNIs is impossible: range services take powers of two",
         ),
         (
-            &["reserve", "job2", "--tenant=blue"],
+            "reserve job2 --tenant=blue",
             2,
             "no tenant blue in the configuration of the pool (it has none)",
         ),
         (
-            &["reserve", "job1", "--count=2"],
+            "reserve job1 --count=2",
             1,
             "job job1 has VNI 1024, which is not 2 VNIs: release it first",
         ),
-        (&["release", "job9"], 5, "job job9 has no VNIs in the pool"),
+        ("release job9", 5, "job job9 has no VNIs in the pool"),
         (
-            &["confirm", "job1", "--all"],
+            "confirm job1 --all",
             1,
             "job job1 is not released: its VNIs are in use\n  End its use first: cxi vni release \
              job1 --nodes …",
         ),
         (
-            &["confirm", "--stray=1030"],
+            "confirm --stray=1030",
             5,
             "VNI 1030 is not a stray one: no node shows it without a job",
         ),
-        (&["show", "job9"], 5, "job job9 has no VNIs in the pool"),
+        ("show job9", 5, "job job9 has no VNIs in the pool"),
         (
-            &["configure", "1,10"],
+            "configure 1,10",
             2,
             "no VNI to assign: the set is \"1,10\", of which \"0-1,10\" are excluded",
         ),
@@ -190,7 +182,7 @@ fn no_pool_is_said_and_none_is_made() {
     assert_eq!(fs::read_dir(node.directory()).unwrap().count(), 0);
 
     // A mock node's file is not a pool file.
-    node.cxi(&["service", "create", "--vni=7"]).done();
+    node.cxi("service create --vni=7").done();
     let before = fs::read(node.file()).unwrap();
     let option = format!("--pool={}", node.file().display());
     cxi(&["vni", &option, "show"]).refused(
@@ -210,16 +202,12 @@ fn steps_share_and_the_last_one_releases() {
     let pool = Pool::new("1024-1039");
     for step in ["0", "1"] {
         let step = format!("--step={step}");
-        assert_eq!(
-            pool.vni(&["reserve", "77", "--count=2", &step]).done(),
-            "1024,1025\n"
-        );
+        pool.vni(&["reserve", "77", "--count=2", &step])
+            .prints("1024,1025\n");
     }
-    pool.vni(&["release", "77", "--step=0", "--nodes=n1"])
-        .done();
+    pool.vni("release 77 --step=0 --nodes=n1").done();
     assert_eq!(pool.show()["reserved"], 2);
-    pool.vni(&["release", "77", "--step=1", "--nodes=n2"])
-        .done();
+    pool.vni("release 77 --step=1 --nodes=n2").done();
     let shown = pool.show();
     assert_eq!(
         (&shown["reserved"], &shown["draining"]),
@@ -229,49 +217,44 @@ fn steps_share_and_the_last_one_releases() {
         shown["jobs"][0]["phase"]["draining"]["waiting"],
         json!(["n1", "n2"])
     );
-    pool.vni(&["confirm", "77", "--operator"]).done();
+    pool.vni("confirm 77 --operator").done();
     assert_eq!(pool.show()["free"], 16);
 }
 
 #[test]
 fn a_node_is_compared_with_the_pool() {
     let pool = Pool::new("1024-1027");
-    pool.vni(&["reserve", "job1"]).done();
+    pool.vni("reserve job1").done();
     let mock = format!("--mock={}", pool.node.file().display());
     for vni in ["1024", "1026", "2000"] {
         let vni = format!("--vni={vni}");
         pool.node.cxi(&["service", "create", &vni]).done();
     }
-    assert_eq!(
-        pool.vni(&["reconcile", "--node=node1", &mock]).done(),
+    pool.vni(&["reconcile", "--node=node1", &mock]).prints(
         "VNIs 1026 are on node1 and no job has them: they are not assigned until it no \
-         longer shows them\nVNIs 2000 are on node1 and not of this pool\n"
+         longer shows them\nVNIs 2000 are on node1 and not of this pool\n",
     );
     let shown = pool.show();
     assert_eq!(shown["strays"][0]["vni"], 1026);
     assert_eq!(shown["free"], 2);
 
-    pool.node.cxi(&["service", "destroy", "3"]).done();
+    pool.node.cxi("service destroy 3").done();
     pool.vni(&["reconcile", "--node=node1", &mock]).done();
     assert_eq!(pool.show()["free"], 3);
 
-    pool.vni(&["release", "job1", "--nodes=node1"]).done();
-    assert_eq!(
-        pool.vni(&["reconcile", "--node=node1", "--seen=1025"])
-            .done(),
-        "VNIs 1025 are on node1 and no job has them: they are not assigned until it no \
+    pool.vni("release job1 --nodes=node1").done();
+    pool.vni("reconcile --node=node1 --seen=1025").prints("VNIs 1025 are on node1 and no job has them: they are not assigned until it no \
          longer shows them\nJob job1 waits for node1, which shows none of its VNIs: if none of its prologs \
-         can still be running, cxi vni confirm job1 --node node1\n"
-    );
+         can still be running, cxi vni confirm job1 --node node1\n");
 }
 
 #[test]
 fn a_lost_file_is_made_again_from_the_log() {
     let pool = Pool::new("1024-1031");
-    pool.vni(&["reserve", "job1"]).done();
-    pool.vni(&["reserve", "job2", "--block=4"]).done();
-    pool.vni(&["release", "job1", "--nodes=node1"]).done();
-    pool.vni(&["configure", "1024-1035", "--exclude=1026", "--rest=30s"])
+    pool.vni("reserve job1").done();
+    pool.vni("reserve job2 --block=4").done();
+    pool.vni("release job1 --nodes=node1").done();
+    pool.vni("configure 1024-1035 --exclude=1026 --rest=30s")
         .done();
     let before = fs::read(pool.file()).unwrap();
     let log = pool.log();
@@ -281,13 +264,10 @@ fn a_lost_file_is_made_again_from_the_log() {
     let said = pool.vni(&["replay", log, "--dry-run"]).done();
     assert!(said.starts_with("Would make the pool"), "{said}");
     assert!(!pool.file().exists());
-    assert_eq!(
-        pool.vni(&["replay", log]).done(),
-        format!(
-            "Made the pool {} from 5 changes: 2 jobs have VNIs, 6 VNIs are free\n",
-            pool.file().display()
-        )
-    );
+    pool.vni(&["replay", log]).prints(&format!(
+        "Made the pool {} from 5 changes: 2 jobs have VNIs, 6 VNIs are free\n",
+        pool.file().display()
+    ));
     assert_eq!(fs::read(pool.file()).unwrap(), before);
 
     let lines = fs::read_to_string(log).unwrap();
@@ -301,16 +281,12 @@ fn a_lost_file_is_made_again_from_the_log() {
     let half = &lines[..lines.trim_end().len() - 5];
     let torn = pool.node.write("torn.log", half);
     let said = pool.vni(&["replay", &torn, "--dry-run"]).done();
-    assert!(said.contains(" from 4 changes"), "{said}");
+    assert_contains(&said, " from 4 changes");
     let half = pool.node.write("half.log", &format!("{half}\n"));
     let said = pool.vni(&["replay", &half]);
-    assert_eq!(said.code, 2);
-    assert!(
-        said.err.starts_with(&format!(
-            "error: {half}: line 5: not a change of a pool: EOF while parsing"
-        )),
-        "{}",
-        said.err
+    said.failed(
+        2,
+        &format!("error: {half}: line 5: not a change of a pool: EOF while parsing"),
     );
     assert_eq!(fs::read(pool.file()).unwrap(), before);
 }
@@ -338,11 +314,9 @@ fn many_at_a_time_never_get_the_same() {
 #[test]
 fn vnis_that_rest_are_not_said_to_be_free() {
     let pool = Pool::new("1024-65535");
-    pool.vni(&["configure", "1024-65535", "--rest=30s"]).done();
-    pool.vni(&["reserve", "job1"]).done();
-    pool.vni(&["release", "job1", "--nodes=n1"]).done();
-    assert_eq!(
-        pool.vni(&["confirm", "job1", "--node=n1"]).done(),
-        "Job job1 has no VNIs any more: they rest for 30s before they may be used again\n"
-    );
+    pool.vni("configure 1024-65535 --rest=30s").done();
+    pool.vni("reserve job1").done();
+    pool.vni("release job1 --nodes=n1").done();
+    pool.vni("confirm job1 --node=n1")
+        .prints("Job job1 has no VNIs any more: they rest for 30s before they may be used again\n");
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::site::{Site, services};
 use common::slurm::{site_of_slurm, slurm_node};
-use common::{MockNode, Said};
+use common::{MockNode, Said, assert_contains};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
@@ -21,14 +21,12 @@ fn slurm_jobs_with_nothing_but_slurms_own_variables() {
     one.run("prolog-slurmctld.sh", &[]).done();
     for node in [&one, &two] {
         let uid = geteuid();
-        assert_eq!(
-            node.run("prolog.sh", &[]).done(),
-            format!("Created service 2 on cxi0-1: for uid {uid}, VNI 1024\n")
-        );
-        assert_eq!(
-            node.run("task-prolog.sh", &[]).done(),
+        node.run("prolog.sh", &[]).prints(&format!(
+            "Created service 2 on cxi0-1: for uid {uid}, VNI 1024\n"
+        ));
+        node.run("task-prolog.sh", &[]).prints(
             "export SLINGSHOT_VNIS=1024\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \
-             SLINGSHOT_SVC_IDS=2,2\nexport SLINGSHOT_TCS=0xa\n"
+             SLINGSHOT_SVC_IDS=2,2\nexport SLINGSHOT_TCS=0xa\n",
         );
     }
     one.run("epilog-slurmctld.sh", &[]).done();
@@ -42,7 +40,7 @@ fn slurm_jobs_with_nothing_but_slurms_own_variables() {
     assert_eq!(services(&one.mock) + services(&two.mock), 0);
     assert_eq!(two.run("epilog.sh", &[]).code, 0, "again");
     site.run("slurmctld-start.sh", &[], &[]);
-    assert_eq!(site.cxi(&["--json", "vni", "show"]).json()["free"], 2);
+    assert_eq!(site.cxi("--json vni show").json()["free"], 2);
 }
 
 #[test]
@@ -101,7 +99,7 @@ fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
     let said = node.run("prolog-slurmctld.sh", &[("CXI_WAIT", "30ms")]);
     assert_eq!(said.code, 4);
     let updates = fs::read_to_string(site.path("updates")).unwrap();
-    assert!(updates.contains("for 30ms"), "{updates}");
+    assert_contains(&updates, "for 30ms");
     thread::scope(|scope| {
         let run = |job| {
             let node = &node;
@@ -248,13 +246,12 @@ fn flux_prolog_task_epilog_housekeeping() {
     let (site, mock) = (flux("1024,1025"), MockNode::new());
     let run = |script, fault| flux_run(&site, &mock, script, &[], fault);
     let uid = geteuid();
-    assert_eq!(
-        run("prolog.sh", "").done(),
-        format!("Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n")
-    );
+    run("prolog.sh", "").prints(&format!(
+        "Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n"
+    ));
     let task = ["sh", "-c", "echo $SLINGSHOT_VNIS $SLINGSHOT_SVC_IDS"];
     let said = flux_run(&site, &mock, "with-slingshot.sh", &task, "");
-    assert_eq!(said.done(), "1024,1025 2,2\n");
+    said.prints("1024,1025 2,2\n");
     // The epilog leaves what is busy to housekeeping, which drains the node by its exit code.
     let said = run("epilog.sh", "cxi1:SVC_DESTROY:EBUSY");
     assert_eq!(said.code, 0);
@@ -264,10 +261,9 @@ fn flux_prolog_task_epilog_housekeeping() {
     // The broker is not asked again: the record says it all.
     site.program("flux", "#!/bin/sh\n[ \"$1 $2\" = 'job id' ] && echo f6\n");
     assert_eq!(run("epilog.sh", "SVC_LIST_GET:EIO").code, 1);
-    assert_eq!(
-        run("housekeeping.sh", "").done(),
-        format!("cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n")
-    );
+    run("housekeeping.sh", "").prints(&format!(
+        "cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n"
+    ));
     assert_eq!(services(&mock), 0);
     for script in ["housekeeping.sh", "epilog.sh"] {
         assert_eq!(run(script, "").code, 0);
@@ -285,7 +281,7 @@ fn flux_jobs_without_slingshot_and_a_broker_that_was_killed() {
         assert_eq!(flux_run(&off, &mock, script, &[], "").code, 0);
     }
     let task = flux_run(&off, &mock, "with-slingshot.sh", &["echo", "task"], "");
-    assert_eq!(task.done(), "task\n");
+    task.prints("task\n");
 
     let site = flux("1024");
     flux_run(&site, &mock, "prolog.sh", &[], "").done();

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::thread;
 
+use common::assert_contains;
 use common::cluster::{Cluster, Node};
 use common::fabric_manager::MockManager;
 use cxi_fabric_manager::{Endpoint, Fault};
@@ -84,7 +85,7 @@ fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
     one.epilog("7").done();
     assert!(!kept("7.secret").exists());
     assert!(mock.manager.quiet().is_err());
-    cluster.cxi(&["job", "release", "7"]).done();
+    cluster.cxi("job release 7").done();
     mock.manager.assert_quiet();
     let ended = cluster.path().join("decisions/ended/7");
     assert!(ended.join("job.json").exists() && !ended.join("reservation.json").exists());
@@ -153,15 +154,10 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
 
     cluster.configure("[collectives]\ntrees = 4\n");
     let said = cluster.reserve("2", "n[1-2]");
-    assert!(
-        said.err
-            .contains("collectives: no fabric manager is configured"),
-        "{}",
-        said.err
-    );
+    assert_contains(&said.err, "collectives: no fabric manager is configured");
 
     configure(&cluster, &mock, "required = true\n");
-    cluster.cxi(&["job", "release", "2"]).done();
+    cluster.cxi("job release 2").done();
     for node in ["n1", "n2"] {
         cluster.cxi(&["job", "confirm", "2", "--node", node]).done();
     }
@@ -173,7 +169,7 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
         said.err
     );
     // No node has begun, so nobody has to confirm.
-    assert_eq!(cluster.cxi(&["job", "release", "3"]).code, 8);
+    assert_eq!(cluster.cxi("job release 3").code, 8);
     cluster.reserve("4", "n[1-2]").done();
 }
 
@@ -236,7 +232,7 @@ fn what_cannot_be_released_is_for_the_sweep() {
         assert!(said.err.ends_with(hint), "{}", said.err);
     };
     refuse();
-    let said = cluster.cxi(&["job", "release", "1"]);
+    let said = cluster.cxi("job release 1");
     told(said, "release the reservation of job 1: ");
     // The scheduler has restarted, and still has job 3.
     let queue = cluster.path().join("queue");

@@ -5,7 +5,7 @@ mod common;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use common::{MockNode, Said, command};
+use common::{MockNode, Said, assert_contains, command};
 
 fn prolog(node: &MockNode, uid: &str, vni: &str) {
     node.cxi(&["job", "prolog", "--uid", uid, "--vni", vni, "--unlimited"])
@@ -13,7 +13,7 @@ fn prolog(node: &MockNode, uid: &str, vni: &str) {
 }
 
 fn services(node: &MockNode) -> usize {
-    let list = node.cxi(&["--json", "service", "list"]).json();
+    let list = node.cxi("--json service list").json();
     list["services"].as_array().unwrap().len()
 }
 
@@ -39,10 +39,9 @@ fn records_say_which_jobs_live() {
     cxi(&prolog).done();
     self::prolog(&node, "1001", "1025");
     let clean = ["job", "clean", "--vni-pool=1024-65535"];
-    assert_eq!(
-        cxi(&clean).done(),
+    cxi(&clean).prints(
         "cxi0: service 3 (uid 1001, VNI 1025): destroyed\ncxi1: service 3 (uid 1001, VNI 1025): \
-         destroyed\n"
+         destroyed\n",
     );
     assert_eq!(cxi(&clean).code, 8);
 
@@ -50,7 +49,7 @@ fn records_say_which_jobs_live() {
     fs::write(records.join("4712.json"), "all of them\n").unwrap();
     let said = cxi(&clean);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("4712.json: "), "{}", said.err);
+    assert_contains(&said.err, "4712.json: ");
     assert_eq!(services(&node), 4);
 }
 
@@ -69,7 +68,7 @@ fn a_prolog_that_nobody_hears_of_makes_nothing() {
                 .unwrap();
             assert_eq!(output.status.code(), Some(1));
             let error = String::from_utf8(output.stderr).unwrap();
-            assert!(error.contains("cannot write to standard output"), "{error}");
+            assert_contains(&error, "cannot write to standard output");
             // What an earlier prolog made stays.
             assert_eq!(services(&node), left, "{vni}: {error}");
         }
@@ -87,10 +86,7 @@ fn a_prolog_that_nobody_hears_of_names_what_it_cannot_undo() {
         .output()
         .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        error.contains("cxi1: service 2 (uid 1000, VNI 1024)"),
-        "{error}"
-    );
+    assert_contains(&error, "cxi1: service 2 (uid 1000, VNI 1024)");
     assert_eq!(services(&node), 4);
 }
 
@@ -111,15 +107,12 @@ fn a_mock_names_no_process_of_this_machine() {
     let epilog = ["job", "epilog", "--uid=1000", "--vni=1024"];
     let busy = ["--mock-fault=SVC_DESTROY:EBUSY"];
     let said = node.cxi(&[&busy[..], &epilog].concat());
-    let explained = node.cxi(&["explain", "busy", "2"]);
+    let explained = node.cxi("explain busy 2");
     sleeping.kill().unwrap();
     sleeping.wait().unwrap();
     assert_eq!(said.code, 4);
     for text in [said.err, explained.out] {
-        assert!(
-            text.contains("no process that can be seen has the NIC open"),
-            "{text}"
-        );
+        assert_contains(&text, "no process that can be seen has the NIC open");
         assert!(!text.contains(&pid), "{text}");
     }
 }

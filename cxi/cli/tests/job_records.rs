@@ -5,36 +5,29 @@ mod common;
 use std::fs;
 use std::process::Command;
 
+use common::assert_contains;
 use common::cluster::Cluster;
 
 #[test]
 fn the_controller_decides_once_and_a_vni_is_free_when_all_nodes_have_confirmed() {
     let cluster = Cluster::new("1024-1027");
     let (one, two) = (cluster.node("n1"), cluster.node("n2"));
-    assert_eq!(cluster.reserve("7", "n[1-2]").done(), "1024\n");
+    cluster.reserve("7", "n[1-2]").prints("1024\n");
     for node in [&one, &two] {
-        assert_eq!(
-            node.prolog("7").done(),
-            "Created service 2 on cxi0-1: for uid 1000, VNI 1024\n"
-        );
-        let environment = node.cxi(&["job", "env", "--job=7"]).done();
+        node.prolog("7")
+            .prints("Created service 2 on cxi0-1: for uid 1000, VNI 1024\n");
+        let environment = node.cxi("job env --job=7").done();
         assert!(
             environment.starts_with("export SLINGSHOT_VNIS=1024\n"),
             "{environment}"
         );
     }
-    assert_eq!(
-        cluster.cxi(&["job", "release", "7"]).done(),
-        "Job 7 has ended\n"
-    );
+    cluster.cxi("job release 7").prints("Job 7 has ended\n");
     one.epilog("7").done();
-    assert_eq!(cluster.cxi(&["job", "release", "7"]).code, 8);
+    assert_eq!(cluster.cxi("job release 7").code, 8);
     assert_eq!(cluster.free(), 3, "the other node has it");
-    let list = cluster.cxi(&["job", "list", "--controller"]).done();
-    assert!(
-        list.contains("\n7    ended  1024  waits for n2\n"),
-        "{list}"
-    );
+    let list = cluster.cxi("job list --controller").done();
+    assert_contains(&list, "\n7    ended  1024  waits for n2\n");
     two.epilog("7").done();
     assert_eq!(two.services() + one.services(), 0);
     cluster.reserve("8", "n1").done();
@@ -55,7 +48,7 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
     assert!(!cluster.path().join("decisions/running/2").exists());
 
     // While it waits, the node confirms.
-    cluster.cxi(&["job", "release", "1"]).done();
+    cluster.cxi("job release 1").done();
     assert_eq!(cluster.reserve("2", "n1").code, 7);
     std::thread::scope(|threads| {
         let waiting = threads.spawn(|| {
@@ -74,7 +67,7 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
     });
     // A job that is requeued waits for its own nodes.
     node.prolog("2").done();
-    cluster.cxi(&["job", "release", "2"]).done();
+    cluster.cxi("job release 2").done();
     assert_eq!(cluster.reserve("2", "n1").code, 4);
     node.epilog("2").done();
     cluster.reserve("2", "n1").done();
@@ -113,7 +106,7 @@ fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         node.cxi(&arguments).done();
         // A task of any component has its leader's id.
-        node.cxi(&["job", "env", "--job=4"]).done();
+        node.cxi("job env --job=4").done();
     }
     assert_eq!(two.services(), 2);
 
@@ -128,21 +121,16 @@ fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
             component,
         ]
     };
-    cluster
-        .cxi(&["job", "release", "4", "--component=5"])
-        .done();
+    cluster.cxi("job release 4 --component=5").done();
     assert_eq!(two.cxi(&epilog("5")).code, 8);
     assert_eq!(two.services(), 2);
     assert_eq!(two.clean().code, 8);
-    cluster
-        .cxi(&["job", "release", "4", "--component=4"])
-        .done();
+    cluster.cxi("job release 4 --component=4").done();
     two.cxi(&epilog("4")).done();
-    assert_eq!(cluster.cxi(&["job", "release", "4"]).code, 8);
+    assert_eq!(cluster.cxi("job release 4").code, 8);
     assert_eq!(cluster.free(), 3);
-    one.cxi(&["job", "epilog", "--job=4", "--node=n1", "--component=4"])
-        .done();
-    cluster.cxi(&["job", "release", "4"]);
+    one.cxi("job epilog --job=4 --node=n1 --component=4").done();
+    cluster.cxi("job release 4");
     assert_eq!(cluster.free(), 4);
 }
 
@@ -151,7 +139,7 @@ fn a_task_without_an_environment_is_told_why() {
     let cluster = Cluster::new("1024");
     let node = cluster.node("n1");
     let record = cluster.path().join("n1.toml.jobs/9.json");
-    node.cxi(&["job", "env", "--job=9"]).refused(
+    node.cxi("job env --job=9").refused(
         5,
         &format!(
             "error: job 9 has no record on this node: there is no {}\n  Its prolog did not run \
@@ -161,17 +149,10 @@ fn a_task_without_an_environment_is_told_why() {
     );
     // A job that wants no VNI has a record, and nothing else.
     cluster
-        .cxi(&[
-            "job",
-            "reserve",
-            "9",
-            "--uid=1000",
-            "--nodes=n1",
-            "--network=no_vni",
-        ])
+        .cxi("job reserve 9 --uid=1000 --nodes=n1 --network=no_vni")
         .done();
     node.prolog("9").done();
-    let cleared = node.cxi(&["job", "env", "--job=9"]).done();
+    let cleared = node.cxi("job env --job=9").done();
     assert!(
         cleared
             .lines()
@@ -190,19 +171,18 @@ fn a_failed_epilog_is_finished_by_a_clean_up() {
     node.prolog("1").done();
     let epilog = ["job", "epilog", "--job=1", "--node=n1"];
     assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &epilog).code, 4);
-    cluster.cxi(&["job", "release", "1"]).done();
+    cluster.cxi("job release 1").done();
     assert_eq!(
-        node.cxi(&["--json", "job", "list"]).json()["jobs"][0]["state"],
+        node.cxi("--json job list").json()["jobs"][0]["state"],
         "ended"
     );
     let clean = ["job", "clean", "--node=n1"];
     assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &clean).code, 4);
-    assert_eq!(cluster.cxi(&["job", "release", "1"]).code, 8);
+    assert_eq!(cluster.cxi("job release 1").code, 8);
     assert_eq!(cluster.free(), 0);
-    assert_eq!(
-        node.clean().done(),
+    node.clean().prints(
         "cxi0: service 2 (uid 1000, VNI 1024): destroyed\ncxi1: service 2 (uid 1000, VNI 1024): \
-         destroyed\nJob 1 has ended: nothing is left of it\n"
+         destroyed\nJob 1 has ended: nothing is left of it\n",
     );
     assert_eq!(node.clean().code, 8);
     cluster.reserve("2", "n1").done();
@@ -215,7 +195,7 @@ fn an_epilog_that_never_ran_is_made_up_for() {
     cluster.reserve("1", "n1").done();
     node.prolog("1").done();
     assert_eq!(node.clean().code, 8, "the job lives");
-    cluster.cxi(&["job", "release", "1"]).done();
+    cluster.cxi("job release 1").done();
     node.clean().done();
     assert_eq!(node.services(), 0);
     cluster.reserve("2", "n1").done();
@@ -230,7 +210,7 @@ fn a_node_that_was_reset_confirms() {
         one.prolog("1").done();
         two.prolog("1").done();
         two.reset();
-        cluster.cxi(&["job", "release", "1"]).done();
+        cluster.cxi("job release 1").done();
         one.epilog("1").done();
         assert_eq!(
             cluster.reserve("2", "n1").code,
@@ -245,18 +225,18 @@ fn a_node_that_was_reset_confirms() {
             ),
         }
         cluster.reserve("2", "n1").done();
-        cluster.cxi(&["job", "release", "2"]).done();
+        cluster.cxi("job release 2").done();
         one.epilog("2");
-        cluster.cxi(&["job", "release", "2"]);
+        cluster.cxi("job release 2");
     }
     // One that never comes back: an operator answers for it.
     cluster.reserve("3", "n[1-2]").done();
-    cluster.cxi(&["job", "release", "3"]).done();
+    cluster.cxi("job release 3").done();
     for node in ["n1", "n2"] {
         cluster.cxi(&["job", "confirm", "3", "--node", node]).done();
     }
     cluster
-        .cxi(&["job", "confirm", "3", "--node=n3"])
+        .cxi("job confirm 3 --node=n3")
         .refused(5, "error: no job 3 waits for n3");
     cluster.reserve("4", "n1").done();
 }
@@ -273,10 +253,9 @@ fn a_controller_that_was_killed_ends_what_the_scheduler_has_no_more() {
     fs::write(&queue, "2\n9\n").unwrap();
     let unless = format!("--unless-in={}", queue.display());
     let release = ["job", "release", unless.as_str()];
-    assert_eq!(
-        cluster.cxi(&release).done(),
-        "Job 1 has ended\nJob 3 has ended\n"
-    );
+    cluster
+        .cxi(&release)
+        .prints("Job 1 has ended\nJob 3 has ended\n");
     node.clean().done();
     assert_eq!(cluster.cxi(&release).code, 8);
     assert_eq!((cluster.free(), node.services()), (3, 2));
@@ -312,7 +291,7 @@ fn a_record_that_others_can_write_is_not_believed() {
         ),
     );
     let said = cluster.reserve("../1", "n1");
-    assert!(said.err.contains("expected no slash"), "{}", said.err);
+    assert_contains(&said.err, "expected no slash");
 }
 
 #[test]
@@ -334,7 +313,7 @@ fn a_scheduler_with_vnis_of_its_own_needs_the_record_only() {
     assert_eq!(node.services(), 0);
     // Its daemon was killed, and has started again: none of its jobs lives.
     node.cxi(&prolog).done();
-    node.cxi(&["job", "clean", "--none-live"]).done();
+    node.cxi("job clean --none-live").done();
     assert_eq!(node.services(), 0);
-    assert_eq!(node.cxi(&["job", "list"]).done().lines().count(), 1);
+    assert_eq!(node.cxi("job list").done().lines().count(), 1);
 }

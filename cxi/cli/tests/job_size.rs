@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::cluster::Cluster;
-use common::{Said, command};
+use common::{Said, assert_contains, command};
 
 #[test]
 fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
@@ -41,21 +41,10 @@ fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
         "--nodes=n1",
         "--network=job_vni",
     ];
-    assert_eq!(cluster.cxi(&reserve).done(), "1028,1029\n");
-    let wrong = cluster.cxi(&[
-        "job",
-        "reserve",
-        "6",
-        "--uid=1",
-        "--nodes=n1",
-        "--network=fast",
-    ]);
+    cluster.cxi(&reserve).prints("1028,1029\n");
+    let wrong = cluster.cxi("job reserve 6 --uid=1 --nodes=n1 --network=fast");
     assert_eq!(wrong.code, 2);
-    assert!(
-        wrong.err.contains("invalid network option 'fast'"),
-        "{}",
-        wrong.err
-    );
+    assert_contains(&wrong.err, "invalid network option 'fast'");
 }
 
 #[test]
@@ -66,26 +55,18 @@ fn what_was_cut_reaches_the_user() {
     cluster.reserve("1", "n1").done();
     let said = node.prolog("1");
     assert_eq!(said.code, 0);
-    assert!(
-        said.err
-            .contains("warning: less than the job's size asks for"),
-        "{}",
-        said.err
-    );
-    let environment = node.cxi(&["job", "env", "--job=1"]).done();
-    assert!(
-        environment.contains("export SLINGSHOT_CXI_SCALED_BACK=TXQs\n"),
-        "{environment}"
-    );
-    let list = node.cxi(&["job", "list"]).done();
-    assert!(list.contains("scaled back: TXQs"), "{list}");
+    assert_contains(&said.err, "warning: less than the job's size asks for");
+    let environment = node.cxi("job env --job=1").done();
+    assert_contains(&environment, "export SLINGSHOT_CXI_SCALED_BACK=TXQs\n");
+    let list = node.cxi("job list").done();
+    assert_contains(&list, "scaled back: TXQs");
     // Strict is the default.
     let strict = cluster.node("n2");
     fs::copy(node.mock.file(), strict.mock.file()).unwrap();
     cluster.reserve("2", "n2").done();
     assert_eq!(strict.prolog("2").code, 7);
     assert_eq!(
-        strict.cxi(&["job", "list"]).done().lines().count(),
+        strict.cxi("job list").done().lines().count(),
         1,
         "nothing is left of it"
     );

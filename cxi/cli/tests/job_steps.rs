@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::{MockNode, Said, command};
+use common::{Arguments, MockNode, Said, command};
 
 /// Commands with a pool, on a node.
 struct With<'a>(&'a MockNode, &'static str);
 
 impl With<'_> {
-    fn cxi(&self, arguments: &[&str]) -> Said {
+    fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(arguments);
         command
             .env("CXI_VNI_POOL", self.0.directory().join(self.1))
@@ -35,26 +35,26 @@ impl With<'_> {
 fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
     let node = MockNode::new();
     let (cluster, job) = (With(&node, "cluster.json"), With(&node, "17.json"));
-    cluster.cxi(&["vni", "configure", "1024-1029"]).done();
+    cluster.cxi("vni configure 1024-1029").done();
     let for_steps = ["vni", "reserve", "17", "--for-steps=3"];
     for _again in 0..2 {
-        assert_eq!(cluster.cxi(&for_steps).done(), "1024-1026\n");
+        cluster.cxi(&for_steps).prints("1024-1026\n");
     }
-    let more = cluster.cxi(&["vni", "reserve", "18", "--for-steps=4"]);
+    let more = cluster.cxi("vni reserve 18 --for-steps=4");
     more.refused(
         7,
         "error: failed to reserve 4 VNIs for steps: 3 available, 3 reserved by jobs",
     );
-    let zero = cluster.cxi(&["vni", "reserve", "18", "--for-steps=0"]);
+    let zero = cluster.cxi("vni reserve 18 --for-steps=0");
     assert_eq!(zero.code, 2);
 
-    job.cxi(&["vni", "configure", "1024-1026"]).done();
+    job.cxi("vni configure 1024-1026").done();
     assert_eq!(job.reserve("17"), "1024");
     assert_eq!(
         (job.reserve("17.0"), job.reserve("17.1")),
         ("1025".into(), "1026".into())
     );
-    let third = job.cxi(&["vni", "reserve", "17.2"]);
+    let third = job.cxi("vni reserve 17.2");
     assert_eq!(third.code, 7, "as many steps at a time as there are VNIs");
     assert_eq!(
         job.prolog("17.0", "1025,1024"),
@@ -66,7 +66,7 @@ fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
     );
 
     // One step ends; the other one keeps its services.
-    let gone = job.cxi(&["job", "epilog", "--job=17.0"]).done();
+    let gone = job.cxi("job epilog --job=17.0").done();
     assert_eq!(
         gone.matches("VNIs 1025,1024): destroyed").count(),
         2,
@@ -79,17 +79,12 @@ fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
         job.cxi(&[&["vni"], change].concat()).done();
     }
     assert_eq!(job.reserve("17.2"), "1025");
-    let list = job.cxi(&["--json", "service", "list"]).json();
+    let list = job.cxi("--json service list").json();
     assert_eq!(list["services"].as_array().unwrap().len(), 4);
 
     // The job's VNIs are free when its nodes have confirmed, whatever its own pool says.
-    cluster.cxi(&["vni", "release", "17", "--nodes=n1"]).done();
-    assert_eq!(
-        cluster.cxi(&["vni", "reserve", "18", "--for-steps=4"]).code,
-        7
-    );
-    cluster.cxi(&["vni", "confirm", "17", "--node=n1"]).done();
-    cluster
-        .cxi(&["vni", "reserve", "18", "--for-steps=6"])
-        .done();
+    cluster.cxi("vni release 17 --nodes=n1").done();
+    assert_eq!(cluster.cxi("vni reserve 18 --for-steps=4").code, 7);
+    cluster.cxi("vni confirm 17 --node=n1").done();
+    cluster.cxi("vni reserve 18 --for-steps=6").done();
 }

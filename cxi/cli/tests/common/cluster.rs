@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{MockNode, Said, command};
+use super::{Arguments, MockNode, Said, command};
 
 pub(crate) struct Cluster {
     directory: TempDir,
@@ -44,12 +44,12 @@ impl Cluster {
     }
 
     /// A command of the controller.
-    pub(crate) fn cxi(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(&[]);
         command
             .env_clear()
             .env("CXI_CONFIG", self.path().join("controller.toml"));
-        command.args(arguments).output().unwrap().into()
+        command.args(arguments.words()).output().unwrap().into()
     }
 
     pub(crate) fn reserve(&self, job: &str, nodes: &str) -> Said {
@@ -57,9 +57,7 @@ impl Cluster {
     }
 
     pub(crate) fn free(&self) -> u64 {
-        self.cxi(&["--json", "vni", "show"]).json()["free"]
-            .as_u64()
-            .unwrap()
+        self.cxi("--json vni show").json()["free"].as_u64().unwrap()
     }
 
     pub(crate) fn node(&self, name: &str) -> Node {
@@ -82,18 +80,18 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn cxi(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         self.faulty("", arguments)
     }
 
-    pub(crate) fn faulty(&self, fault: &str, arguments: &[&str]) -> Said {
+    pub(crate) fn faulty(&self, fault: &str, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(&[]);
         command
             .env_clear()
             .env("CXI_CONFIG", &self.settings)
             .env("CXI_MOCK", self.mock.file())
             .env("CXI_MOCK_FAULT", fault);
-        command.args(arguments).output().unwrap().into()
+        command.args(arguments.words()).output().unwrap().into()
     }
 
     pub(crate) fn prolog(&self, job: &str) -> Said {
@@ -110,7 +108,7 @@ impl Node {
 
     /// Services besides the default ones.
     pub(crate) fn services(&self) -> usize {
-        let list = self.mock.cxi(&["--json", "service", "list"]).json();
+        let list = self.mock.cxi("--json service list").json();
         list["services"].as_array().unwrap().len() - 2
     }
 

@@ -14,6 +14,33 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// The arguments of a command: as one types them, or one by one.
+pub(crate) trait Arguments {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Arguments for str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+macro_rules! lists_of_arguments {
+    ($($list:ty $(, $length:ident)?;)*) => { $(
+        impl$(<const $length: usize>)? Arguments for $list {
+            fn words(&self) -> Vec<&str> {
+                self.to_vec()
+            }
+        }
+    )* };
+}
+
+lists_of_arguments! {
+    [&str];
+    [&str; N], N;
+    Vec<&str>;
+}
+
 /// What a call of `cxi` said.
 #[derive(Debug)]
 pub(crate) struct Said {
@@ -29,6 +56,18 @@ impl Said {
         self.out
     }
 
+    /// Done, with just that on standard output.
+    #[track_caller]
+    pub(crate) fn prints(self, expected: &str) {
+        assert_eq!(self.done(), expected);
+    }
+
+    /// Ended with this code, and just that on standard output.
+    #[track_caller]
+    pub(crate) fn ended(&self, code: i32, out: &str) {
+        assert_eq!((self.code, &*self.out), (code, out), "{}", self.err);
+    }
+
     /// Refused with this code and this message, and nothing on standard output.
     #[track_caller]
     pub(crate) fn refused(self, code: i32, message: &str) {
@@ -36,6 +75,13 @@ impl Said {
             (self.code, self.err.trim_end(), self.out.as_str()),
             (code, message, "")
         );
+    }
+
+    /// Ended with this code and a message that starts like this.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, start: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        assert!(self.err.starts_with(start), "{}", self.err);
     }
 
     #[track_caller]
@@ -77,16 +123,21 @@ pub(crate) fn without_hidden(text: &str) -> String {
     kept
 }
 
-pub(crate) fn command(arguments: &[&str]) -> Command {
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} in {text}");
+}
+
+pub(crate) fn command(arguments: &(impl Arguments + ?Sized)) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cxi"));
     command
-        .args(arguments)
+        .args(arguments.words())
         .env_remove("LC_ALL")
         .env("LC_CTYPE", "C");
     command
 }
 
-pub(crate) fn cxi(arguments: &[&str]) -> Said {
+pub(crate) fn cxi(arguments: &(impl Arguments + ?Sized)) -> Said {
     command(arguments).output().unwrap().into()
 }
 
@@ -110,11 +161,9 @@ impl MockNode {
         self.directory.path()
     }
 
-    pub(crate) fn cxi(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mock = format!("--mock={}", self.file().display());
-        let mut all = vec![mock.as_str()];
-        all.extend(arguments);
-        cxi(&all)
+        cxi(&[vec![&*mock], arguments.words()].concat())
     }
 
     /// Another user's service on each NIC, which leaves three TXQs.

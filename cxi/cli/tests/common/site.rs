@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{MockNode, Said, command};
+use super::{Arguments, MockNode, Said, command};
 
 /// What is installed once for all nodes.
 pub(crate) struct Site {
@@ -47,13 +47,13 @@ impl Site {
     pub(crate) fn run(&self, script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
         let mut command = Command::new(self.path(self.scheduler).join(script));
         command
-            .args(arguments)
+            .args(arguments.words())
             .env_clear()
             .envs(variables.iter().copied());
         command.output().unwrap().into()
     }
 
-    pub(crate) fn cxi(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(arguments);
         command.env("CXI_CONFIG", self.path("cxi.toml"));
         command.output().unwrap().into()
@@ -61,6 +61,6 @@ impl Site {
 }
 
 pub(crate) fn services(mock: &MockNode) -> usize {
-    let list = mock.cxi(&["--json", "service", "list"]).json();
+    let list = mock.cxi("--json service list").json();
     list["services"].as_array().unwrap().len() - 2
 }

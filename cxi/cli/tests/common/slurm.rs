@@ -30,7 +30,7 @@ pub(crate) fn site_of_slurm() -> Site {
     site.program("squeue", "#!/bin/sh\necho 4712\n");
     fs::write(site.path("network"), "(null)").unwrap();
     site.install();
-    site.cxi(&["vni", "configure", "1024-1025"]).done();
+    site.cxi("vni configure 1024-1025").done();
     site
 }
 

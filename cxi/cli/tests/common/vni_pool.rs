@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Said, command};
+use super::{Arguments, Said, command};
 
 /// The pool and its log.
 const FILES: [&str; 2] = ["pool.json", "pool.log"];
@@ -27,7 +27,7 @@ impl Pool {
 
     pub(crate) fn new() -> Self {
         let pool = Self::empty();
-        pool.vni(&["configure", "1024-65535"]).done();
+        pool.vni("configure 1024-65535").done();
         pool
     }
 
@@ -39,10 +39,10 @@ impl Pool {
         self.path("pool.log").display().to_string()
     }
 
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = command(&["vni"]);
+    pub(crate) fn command(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
+        let mut command = command("vni");
         command
-            .args(arguments)
+            .args(arguments.words())
             .current_dir(self.directory.path())
             .env("CXI_VNI_POOL", self.path("pool.json"))
             .env("CXI_VNI_LOG", self.log());
@@ -63,7 +63,7 @@ impl Pool {
         shell
     }
 
-    pub(crate) fn vni(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn vni(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         self.command(arguments).output().unwrap().into()
     }
 
@@ -98,11 +98,11 @@ impl Pool {
     }
 
     fn shown_and_replayed(&self) -> [Value; 2] {
-        let shown = self.vni(&["show", "--json"]).json();
+        let shown = self.vni("show --json").json();
         let before = self.keep();
         fs::remove_file(self.path(FILES[0])).unwrap();
         self.vni(&["replay", &self.log()]).done();
-        let replayed = self.vni(&["show", "--json"]).json();
+        let replayed = self.vni("show --json").json();
         self.put(&before);
         [shown, replayed]
     }

@@ -67,7 +67,7 @@ fn at_each_call(act: Act) {
     for (before, change) in CHANGES.into_iter().step_by(if full() { 1 } else { 2 }) {
         let pool = Pool::empty();
         for arguments in before {
-            pool.vni(arguments).done();
+            pool.vni(*arguments).done();
         }
         let kept = pool.keep();
         let unchanged = pool.state();

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use crate::common::Said;
 use crate::common::vni_pool::Pool;
+use crate::common::{Said, assert_contains};
 
 #[test]
 fn a_change_that_was_logged_and_not_kept_is_taken_over() {
@@ -58,9 +58,9 @@ fn a_new_pool_is_not_made_over_the_log_of_a_lost_one() {
     let pool = Pool::new();
     pool.reserve("job1");
     fs::remove_file(pool.path("pool.json")).unwrap();
-    let said = pool.vni(&["configure", "1024-65535"]);
+    let said = pool.vni("configure 1024-65535");
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("cxi vni replay LOG"), "{}", said.err);
+    assert_contains(&said.err, "cxi vni replay LOG");
     assert!(!pool.path("pool.json").exists());
     pool.vni(&["replay", &pool.log()]).done();
     assert_eq!(pool.reserve("job1"), "1024\n");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::thread::scope;
 
+use crate::common::assert_contains;
 use crate::common::vni_pool::Pool;
 
 #[test]
@@ -32,11 +33,9 @@ fn a_replay_does_not_take_back_what_the_log_does_not_have() {
     let before = pool.keep();
     let said = pool.vni(&["replay", &old]);
     assert_eq!(said.code, 2);
-    assert!(
-        said.err
-            .contains("the pool has change 3, the log ends with change 2"),
-        "{}",
-        said.err
+    assert_contains(
+        &said.err,
+        "the pool has change 3, the log ends with change 2",
     );
     assert_eq!(pool.keep(), before);
     pool.vni(&["replay", &old, "--force"]).done();

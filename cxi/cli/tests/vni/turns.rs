@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::assert_contains;
 use crate::common::vni_pool::Pool;
 
 #[test]
@@ -13,13 +14,11 @@ fn those_that_wait_are_served_in_the_order_of_their_arrival() {
     let pool = Pool::new();
     let lock = File::open(pool.path("pool.json.lock")).unwrap();
     lock.lock().unwrap();
-    let said = pool.vni(&["reserve", "early", "--wait=30ms"]);
+    let said = pool.vni("reserve early --wait=30ms");
     assert_eq!(said.code, 4, "{}", said.err);
-    assert!(
-        said.err
-            .contains("another cxi has been using the pool file for 30ms"),
-        "{}",
-        said.err
+    assert_contains(
+        &said.err,
+        "another cxi has been using the pool file for 30ms",
     );
     let waiting: Vec<_> = (0..5)
         .map(|job| {
@@ -65,17 +64,12 @@ fn a_pipe_as_lock_or_log_is_refused_at_once() {
         assert!(made.success());
     };
     pipe("pool.json.lock");
-    let said = pool.vni(&["reserve", "job1"]);
+    let said = pool.vni("reserve job1");
     assert_eq!(said.code, 2);
-    assert!(
-        said.err
-            .contains("cannot open the lock file: not a regular file"),
-        "{}",
-        said.err
-    );
+    assert_contains(&said.err, "cannot open the lock file: not a regular file");
     fs::remove_file(pool.path("pool.json.lock")).unwrap();
     pipe("pool.log");
-    let said = pool.vni(&["reserve", "job1"]);
+    let said = pool.vni("reserve job1");
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("cannot use the log"), "{}", said.err);
+    assert_contains(&said.err, "cannot use the log");
 }
