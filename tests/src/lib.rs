@@ -1,7 +1,11 @@
 //! Tests that cross crates: replay of recorded driver behaviour on a device, and sequences of
 //! commands against a reference model.
 #![deny(unsafe_code)]
-#![allow(clippy::must_use_candidate, reason = "an unpublished package")]
+#![allow(
+    clippy::must_use_candidate,
+    clippy::needless_pass_by_value,
+    reason = "an unpublished package"
+)]
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

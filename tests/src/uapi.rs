@@ -139,15 +139,17 @@ pub fn fields(layout: &StructLayout, release: DriverRelease) -> Vec<Field> {
                 fields.push(field("cntr_pool_id", bits(CNTR_POOL_SHIFT, 2)));
             }
             ("PtAllocOpts", _) => {
-                fields.extend(PtOptions::all().iter_names().map(|(name, flag)| {
+                let options = PtOptions::all().iter_names();
+                fields.extend(options.map(|(name, flag)| {
                     field(&name.to_lowercase(), bits(flag.bits().trailing_zeros(), 1))
-                }))
+                }));
             }
             ("RsrcLimits", _) => {
-                fields.extend(RESOURCES.iter().zip(0..).map(|(name, index)| Field {
+                let resources = RESOURCES.iter().zip(0..);
+                fields.extend(resources.map(|(name, index)| Field {
                     offset: ours.offset + index * size,
                     ..field(name, kind)
-                }))
+                }));
             }
             ("SvcMember", "kind") => fields.push(field("type", Kind::MemberType)),
             ("SvcMember", "id") => fields.extend(["uid", "gid"].map(|name| field(name, kind))),
@@ -167,12 +169,11 @@ fn elements(field: &FieldLayout, release: DriverRelease) -> Option<(Kind, usize,
         None => (field.type_name, false),
     };
     let bits = name.strip_prefix(['u', 'i']);
-    let (kind, size) = match bits.and_then(|bits| bits.parse::<usize>().ok()) {
-        Some(bits) => (Kind::Integer(name.starts_with('i')), bits / 8),
-        None => {
-            let layout = layout(name.rsplit("::").next()?, release)?;
-            (Kind::Struct(layout), layout.size)
-        }
+    let (kind, size) = if let Some(bits) = bits.and_then(|bits| bits.parse::<usize>().ok()) {
+        (Kind::Integer(name.starts_with('i')), bits / 8)
+    } else {
+        let layout = layout(name.rsplit("::").next()?, release)?;
+        (Kind::Struct(layout), layout.size)
     };
     Some((kind, size, is_array.then(|| field.size / size)))
 }

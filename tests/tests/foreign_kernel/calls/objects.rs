@@ -20,7 +20,7 @@ fn end<T>(
     close(handle).map(shown).map_err(|refused| refused.error)
 }
 
-fn matching(stage: &Stage) -> (cxi::Lni, cxi::lni::Pte, cxi::lni::Domain) {
+fn matching(stage: &Stage) -> (Lni, Pte, Domain) {
     let lni = stage.lni();
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
