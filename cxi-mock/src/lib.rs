@@ -113,11 +113,11 @@ pub use fault_spec::{FaultSpec, InvalidFault};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;
-pub use nic::{Nic, Wake};
+pub use nic::{Access, Held, Nic, Wake};
 pub use node::MockNode;
 pub use snapshot::{
-    AccessSnapshot, HeldSnapshot, Inconsistency, NicSnapshot, NodeSnapshot, RxProfileSnapshot,
-    ServiceSnapshot, SnapshotError, SnapshotHeader, TxProfileSnapshot,
+    Inconsistency, NicSnapshot, NodeSnapshot, RxProfileSnapshot, ServiceSnapshot, SnapshotError,
+    SnapshotHeader, TxProfileSnapshot,
 };
 pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cxi_ioctl::Errno;
 
 use crate::data_path::Wire;
-use crate::{LoadError, MockNode, Nic, NicConfig};
+use crate::{Access, Held, LoadError, MockNode, Nic, NicConfig};
 
 /// Format of the snapshots that this version writes and reads.
 const SNAPSHOT_VERSION: u32 = 1;
@@ -101,7 +101,7 @@ pub struct ServiceSnapshot {
     /// Whether it is enabled.
     pub enabled: bool,
     /// Who may use it.
-    pub access: Vec<AccessSnapshot>,
+    pub access: Vec<Access>,
     /// How many LNIs may share an RGID.
     pub lnis_per_rgid: u32,
     /// Whether it is a system service.
@@ -113,37 +113,7 @@ pub struct ServiceSnapshot {
     /// TLE pool.
     pub tle_pool: Option<u8>,
     /// Transmit and receive profile for each VNI, or for the range.
-    pub profiles: [(HeldSnapshot, HeldSnapshot); 4],
-}
-
-/// Who an access entry admits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum AccessSnapshot {
-    /// A user.
-    Uid(u32),
-    /// A group.
-    Gid(u32),
-    /// A network namespace.
-    Netns(u32),
-    /// Everyone.
-    Open,
-}
-
-/// A profile that a service keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum HeldSnapshot {
-    /// None.
-    None,
-    /// The profile with this id.
-    Profile(u32),
-    /// A freed profile, because of a mistake in the driver.
-    Dangling,
+    pub profiles: [(Held, Held); 4],
 }
 
 /// A transmit profile.
@@ -158,7 +128,7 @@ pub struct TxProfileSnapshot {
     /// Bits of the VNI that are ignored.
     pub ignore: u16,
     /// Who may use it.
-    pub access: Vec<AccessSnapshot>,
+    pub access: Vec<Access>,
     /// Whether it is enabled.
     pub enabled: bool,
     /// Traffic classes.
@@ -179,7 +149,7 @@ pub struct RxProfileSnapshot {
     /// Bits of the VNI that are ignored.
     pub ignore: u16,
     /// Who may use it.
-    pub access: Vec<AccessSnapshot>,
+    pub access: Vec<Access>,
     /// Whether it is enabled.
     pub enabled: bool,
     /// Slot of the VNI table.

@@ -8,8 +8,8 @@ use cxi_engine::{
 use cxi_ioctl::abi::queue::EqAttr;
 
 use super::pages::{CounterPage, EventPage};
+use super::window::{Doorbell, Page};
 use super::{DataPath, small};
-use crate::nic::{Doorbell, Page};
 
 /// An event queue that EQ_ALLOC has made.
 #[derive(Debug)]

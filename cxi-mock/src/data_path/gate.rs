@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use cxi_engine::Engine;
 
+use super::window_memory::WindowMemory;
 use super::{DataPath, State, TURN, small};
-use crate::nic::WindowMemory;
 
 /// Trapped stores without an event after which doorbells are opened: at first, and at most.
 const STORES: (u32, u32) = (2, 4096);

@@ -7,6 +7,8 @@ mod pages;
 mod portals;
 mod queues;
 mod traffic;
+mod window;
+mod window_memory;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +19,10 @@ use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
-pub(crate) use pages::{NOT_RUNG, arm, take};
+pub(crate) use pages::NOT_RUNG;
 pub(crate) use portals::NewPortal;
 pub(crate) use queues::{NewQueue, Ring};
+pub(crate) use window::{Doorbell, PAGE, Windows};
 pub(crate) use wire::Wire;
 
 use gate::Gate;
@@ -27,7 +30,21 @@ use gate::Gate;
 use cxi_hw::launch_page::WRITE_POINTER;
 
 use crate::NicConfig;
-use crate::nic::{Doorbell, rendezvous_index};
+
+/// Bits of a PID and its PtlTE offset together.
+const INDEX_BITS: u32 = 17;
+/// PtlTE offset that rendezvous gets go to: the last of a PID.
+const RDZV_GET_IDX_FROM_END: u32 = 1;
+
+/// PtlTE offsets for each PID.
+pub(crate) const fn pid_granule(pid_bits: u32) -> u32 {
+    1 << (INDEX_BITS - pid_bits)
+}
+
+/// The PtlTE offset that a NIC gets the rest of a rendezvous put from.
+pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
+    pid_granule(pid_bits) - RDZV_GET_IDX_FROM_END
+}
 
 /// Pieces of work that the engine is held for: a command of the control plane waits no longer.
 const TURN: usize = 64;

@@ -9,7 +9,7 @@ use cxi_engine::{
 use cxi_hw::launch_page::WRITE_POINTER;
 use cxi_ioctl::Mapping;
 
-use crate::nic::{Doorbell, Page};
+use super::window::{Doorbell, Page};
 
 /// The value of a doorbell that has not been rung: no write pointer, and no number to add.
 pub(crate) const NOT_RUNG: u64 = u64::MAX;

@@ -6,8 +6,8 @@ use cxi_engine::{ClientMemory, TargetQueue, TransmitQueue, UpdatePolicy};
 use cxi_ioctl::abi::queue::CQ_UPDATE_ALWAYS;
 
 use super::pages::{Commands, QueuePages};
+use super::window::{Doorbell, Page};
 use super::{DataPath, small};
-use crate::nic::{Doorbell, Page};
 
 /// Where the commands of a new queue are.
 #[derive(Debug)]

@@ -6,30 +6,25 @@ use cxi_ioctl::abi::service::{
 };
 use zerocopy::FromZeros;
 
-use super::Device;
-use super::accounting::{Accounting, MIN_POOL_TLES};
-use super::atu::Atu;
-use super::counter::Cts;
-use super::cp_table::Cps;
-use super::domain::Domains;
-use super::event_queue::Eqs;
-use super::file::Files;
-use super::group::Groups;
-use super::ids::Ids;
-use super::pid::TABLE_PIDS;
-use super::pools::Pools;
-use super::profile::Profiles;
-use super::pte::Ptes;
-use super::queue::Cqs;
-use super::registers::Registers;
-use super::rgid::Rgids;
-use super::table::Table;
+use super::device::Device;
+use super::parts::accounting::MIN_POOL_TLES;
+use super::parts::cps::Cps;
+use super::parts::domains::Domains;
+use super::parts::files::Files;
+use super::parts::ids::Ids;
+use super::parts::lnis::Lnis;
+use super::parts::objects::Objects;
+use super::parts::pid::TABLE_PIDS;
+use super::parts::portals::Portals;
+use super::parts::queues::{Cqs, Eqs};
+use super::parts::registers::Registers;
+use super::parts::rgid::Rgids;
+use super::parts::services::Services;
+use super::parts::vnis::Vnis;
 use crate::data_path::DataPath;
 use crate::rules::{Rules, UnrestrictedMeans};
 use crate::{LoadError, NicConfig, Totals};
 
-/// Slots of the VNI table.
-pub(super) const VNI_SLOTS: u32 = 256;
 /// Virtual functions that a NIC can have.
 const MAX_VIRTUAL_FUNCTIONS: u32 = 64;
 /// The QoS profiles that are modelled.
@@ -48,26 +43,20 @@ impl Device {
         check(config)?;
         let rules = Rules::of(config.release);
         Ok(Self {
-            accounting: Accounting::new(totals(config)),
-            pools: Pools::default(),
+            services: Services::new(totals(config)),
+            vnis: Vnis::new(&rules),
             registers: Registers::default(),
-            groups: Groups::new(),
-            tx: Profiles::new(),
-            rx: Profiles::new(),
-            vni_table: Ids::new(0, VNI_SLOTS),
             files: Files::new(),
-            lni_ids: Ids::new(1, u32::MAX),
-            lnis: Table::default(),
+            lnis: Lnis::new(),
             rgids: Rgids::new(rules.rgid_number),
-            pending_lnis: Vec::new(),
-            cleanup_scheduled: false,
             cps: Cps::new(),
             domains: Domains::new(config.params.pid_bits),
             cqs: Cqs::new(&config.totals),
             eqs: Eqs::new(config.totals.eqs),
-            cts: Cts::new(config.totals.cts),
-            ptes: Ptes::new(config.totals.ptes),
-            atu: Atu::new(config.totals.acs),
+            cts: Objects::new(1, u32::from(config.totals.cts) + 1),
+            portals: Portals::new(config.totals.ptes),
+            mds: Objects::new(1, u32::MAX),
+            acs: Ids::new(1, u32::from(config.totals.acs) + 1),
             hazards: Vec::new(),
             data_path: DataPath::new(config),
             params: config.params.clone(),
@@ -115,7 +104,7 @@ impl Device {
         if self.rules.default_tcs_shown {
             desc.tcs = [1, 1, 1, 1, 0];
         }
-        desc.limits = self.accounting.totals();
+        desc.limits = self.services.totals();
         let tles = params.default_svc_num_tles.max(MIN_POOL_TLES.into());
         let total = desc.limits.types[RSRC_TLE].max;
         let tles = u16::try_from(tles).ok().filter(|tles| *tles <= total);

@@ -1,7 +1,7 @@
 //! The dump of the driver's accounting.
 
-use super::Device;
-use super::group::Group;
+use super::device::Device;
+use super::parts::group::Group;
 use crate::rules::Rules;
 use crate::state::{
     NicState, ObjectCounts, ResourceGroupState, RgidState, RxProfileState, TxProfileState,
@@ -9,28 +9,31 @@ use crate::state::{
 
 impl Device {
     pub(super) fn dump(&self) -> NicState {
-        let groups = self.groups.iter();
+        let (_, lni_cleanups_pending) = self.lnis.count();
         NicState {
-            svc_count: self.groups.count(),
-            resources: self.accounting.states().collect(),
-            rgroups: groups
+            svc_count: self.services.count(),
+            resources: self.services.resources().collect(),
+            rgroups: self
+                .services
+                .iter()
                 .map(|(id, group)| group_state(id, group, &self.rules))
                 .collect(),
             rx_profiles: self.dump_rx(),
             tx_profiles: self.dump_tx(),
             rgids: self.dump_rgids(),
-            lni_cleanups_pending: u32::try_from(self.pending_lnis.len()).unwrap_or(u32::MAX),
+            lni_cleanups_pending,
             stats: self.object_counts(),
-            le_pools_used: self.pools.le_used(),
-            tle_pools_used: self.pools.tle_used(),
+            le_pools_used: self.services.pools().le_used(),
+            tle_pools_used: self.services.pools().tle_used(),
             cp_used: self.cps.used(),
-            rmu_used: self.vni_table.used(),
-            plec: self.ptes.counters_used(),
+            rmu_used: self.vnis.slots_used(),
+            plec: self.portals.counters_used(),
         }
     }
 
     fn dump_rx(&self) -> Vec<RxProfileState> {
-        self.rx
+        self.vnis
+            .rx()
             .iter()
             .map(|(id, profile)| RxProfileState {
                 id,
@@ -49,7 +52,8 @@ impl Device {
     }
 
     fn dump_tx(&self) -> Vec<TxProfileState> {
-        self.tx
+        self.vnis
+            .tx()
             .iter()
             .map(|(id, profile)| TxProfileState {
                 id,
@@ -82,15 +86,15 @@ impl Device {
     fn object_counts(&self) -> ObjectCounts {
         let (txq, tgq) = self.cqs.used();
         ObjectCounts {
-            lni: self.lnis.count(),
+            lni: self.lnis.count().0,
             domain: self.domains.count(),
-            eq: self.eqs.used(),
+            eq: self.eqs.queues.used(),
             txq,
             tgq,
-            pt: self.ptes.used(),
+            pt: self.portals.ptes.used(),
             ct: self.cts.used(),
-            ac: self.atu.acs_used(),
-            md: self.atu.md_count(),
+            ac: self.acs.used(),
+            md: self.mds.count(),
         }
     }
 }
@@ -110,11 +114,12 @@ fn group_state(id: u32, group: &Group, rules: &Rules) -> ResourceGroupState {
         cntr_pool_id: group.cntr_pool_id,
         system_service: group.system,
         le_pool_id: group
+            .reserved
             .le_pools
             .map_or([rules.no_pool; 4], |pools| pools.map(i32::from)),
-        tle_pool_id: group.tle_pool.map_or(rules.no_pool, i32::from),
+        tle_pool_id: group.reserved.tle_pool.map_or(rules.no_pool, i32::from),
         has_svc: true,
         ac: group.access.states(),
-        entries: group.entries.states().collect(),
+        entries: group.reserved.entries.states().collect(),
     }
 }

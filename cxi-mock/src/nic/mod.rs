@@ -1,42 +1,11 @@
 //! A NIC with its driver.
 
-mod access;
-mod accounting;
-mod answer;
-mod atu;
 mod boot;
-mod claim;
-mod counter;
-mod cp;
-mod cp_table;
-mod descriptor;
-mod dispatch;
-mod domain;
+mod command;
+mod device;
 mod dump;
-mod event_queue;
-mod file;
-mod group;
-mod ids;
-mod info;
-mod lni;
-mod mapping;
+mod parts;
 mod persist;
-mod pid;
-mod pools;
-mod profile;
-mod pte;
-mod queue;
-mod registers;
-mod rgid;
-mod service;
-mod service_get;
-mod service_set;
-mod table;
-mod virtual_function;
-mod vni_index;
-mod wait;
-mod window;
-mod window_memory;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,33 +14,14 @@ use std::time::Duration;
 use cxi_engine::{Observer, PortalSnapshot, Telemetry};
 use cxi_ioctl::{Errno, Mapping};
 
-use crate::data_path::{DataPath, NOT_RUNG};
-use crate::rules::Rules;
+use crate::data_path::{DataPath, NOT_RUNG, Windows};
 use crate::{
-    CallerMemory, Client, ClientMemory, Credentials, Faults, Hardware, Hazard, HazardKind,
-    LoadError, ModuleParameters, NicConfig, NicState,
+    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, LoadError, NicConfig, NicState,
 };
-use accounting::{Accounting, Slot};
-use atu::Atu;
-use counter::Cts;
-use cp_table::Cps;
-use domain::Domains;
-use event_queue::Eqs;
-use file::Files;
-use group::Groups;
-use ids::Ids;
-pub(crate) use info::rendezvous_index;
-use lni::Lni;
-use pools::Pools;
-use profile::{Profiles, Rx, Tx};
-use pte::Ptes;
-use queue::Cqs;
-use registers::Registers;
-use rgid::Rgids;
-use table::Table;
-use window::Windows;
-pub(crate) use window::{Doorbell, Page};
-pub(crate) use window_memory::WindowMemory;
+use device::Device;
+pub use parts::access::Access;
+pub use parts::group::Held;
+pub(crate) use parts::registers::Registers;
 
 /// A mock NIC with its driver loaded.
 ///
@@ -176,7 +126,7 @@ impl Nic {
         command: &[u8],
         memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno> {
-        dispatch::write(self, file, caller, command, memory)
+        command::write(self, file, caller, command, memory)
     }
 
     pub(crate) fn close(&self, file: u32) {
@@ -187,25 +137,29 @@ impl Nic {
         if self.faults.is_removed() {
             return Err(Errno::EIO);
         }
-        self.device().file_mut(file)?.windows.map(offset, len)
+        self.device().files.get_mut(file)?.windows.map(offset, len)
     }
 
     pub(crate) fn window_memory(&self, file: u32) -> Result<Arc<OwnedFd>, Errno> {
         let mut device = self.device();
-        let memory = device.file_mut(file)?.windows.memory()?;
+        let memory = device.files.get_mut(file)?.windows.memory()?;
         Ok(Arc::clone(memory.file()))
     }
 
     pub(crate) fn has_doorbell(&self, file: u32, offset: u64) -> bool {
         let mut device = self.device();
-        let file = device.file_mut(file).ok();
+        let file = device.files.get_mut(file).ok();
         file.is_some_and(|file| file.windows.doorbell_at(offset).is_some())
     }
 
     /// A store that was trapped. No number changes hands between finding the doorbell and ringing.
     pub(crate) fn store(&self, file: u32, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.device();
-        let windows = device.file_mut(file).ok().map(|file| &mut file.windows);
+        let windows = device
+            .files
+            .get_mut(file)
+            .ok()
+            .map(|file| &mut file.windows);
         let found = windows.as_ref().and_then(|it| it.doorbell_at(offset));
         let rang = found.is_some_and(|at| self.data_path.ring(file, at, value));
         // If it cannot be, each store is trapped.
@@ -280,7 +234,7 @@ impl Nic {
         }
         let device = self.device();
         let wake = |wake: u64| {
-            let file = device.files.get(u32::try_from(wake >> 32).ok()?)?;
+            let file = device.files.get(u32::try_from(wake >> 32).ok()?).ok()?;
             Some(Wake {
                 virtual_function: file.virtual_function,
                 client: file.number,
@@ -346,53 +300,4 @@ pub struct Wake {
     pub client: u32,
     /// Number of the wait object.
     pub wait: u32,
-}
-
-/// The caller, and the open file.
-#[derive(Clone, Copy, Debug)]
-struct Caller<'a> {
-    file: u32,
-    credentials: &'a Credentials,
-    memory: &'a Arc<dyn ClientMemory>,
-    /// Doorbells that it gets are trapped.
-    traps_stores: bool,
-}
-
-/// The complete state of a NIC's driver.
-#[derive(Debug)]
-struct Device {
-    rules: Rules,
-    params: ModuleParameters,
-    accounting: Accounting,
-    pools: Pools,
-    registers: Registers,
-    groups: Groups,
-    tx: Profiles<Tx>,
-    rx: Profiles<Rx>,
-    /// Slots of the VNI table.
-    vni_table: Ids,
-    files: Files,
-    lni_ids: Ids,
-    lnis: Table<Lni>,
-    rgids: Rgids,
-    pending_lnis: Vec<u32>,
-    cleanup_scheduled: bool,
-    cps: Cps,
-    domains: Domains,
-    cqs: Cqs,
-    eqs: Eqs,
-    cts: Cts,
-    ptes: Ptes,
-    atu: Atu,
-    hazards: Vec<Hazard>,
-    data_path: Arc<DataPath>,
-}
-
-impl Device {
-    fn hazard(&mut self, kind: HazardKind) {
-        self.hazards.push(Hazard {
-            release: self.rules.release,
-            kind,
-        });
-    }
 }

@@ -1,62 +1,63 @@
 //! Snapshots of a device, and devices of snapshots.
+//!
+//! A snapshot comes from outside: each number, limit and reference in it is checked before anything
+//! is made of it, so that a restored device is one that a driver could have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cxi_ioctl::abi::service::{
-    DEFAULT_SVC_ID, Limits, RSRC_LE, RSRC_TLE, RsrcLimits, SvcAllocCmd, SvcDesc, SvcMember,
+    DEFAULT_SVC_ID, Limits, RsrcLimits, SvcAllocCmd, SvcDesc, SvcMember,
 };
 
-use super::access::{Access, AccessList};
-use super::accounting::{Entries, Slot};
-use super::boot::VNI_SLOTS;
-use super::group::{Group, Held, ProfilePair};
-use super::ids::Ids;
-use super::pid::PidTable;
-use super::profile::{Profile, Profiles, Rx, Tx};
-use super::{Device, Nic};
+use super::Nic;
+use super::device::Device;
+use super::parts::access::{Access, AccessList};
+use super::parts::group::{Group, Held, ProfilePair};
+use super::parts::ids::Ids;
+use super::parts::pid::PidTable;
+use super::parts::profile::{Profile, Profiles, Rx, Tx};
+use super::parts::vnis::{VNI_SLOTS, Vnis};
 use crate::rules::ListOrder;
 use crate::snapshot::{
-    AccessSnapshot, HeldSnapshot, Inconsistency, NicSnapshot, RxProfileSnapshot, ServiceSnapshot,
-    SnapshotError, TxProfileSnapshot,
+    Inconsistency, NicSnapshot, RxProfileSnapshot, ServiceSnapshot, SnapshotError,
+    TxProfileSnapshot,
 };
+
+/// More than a driver could make; keeps a broken file from asking for the memory.
+const MOST_PROFILES: u32 = 1 << 20;
+const MOST_SERVICES: u32 = 1 << 20;
 
 impl Nic {
     /// What outlives open files.
     #[must_use]
     pub fn snapshot(&self) -> NicSnapshot {
         let device = self.device();
-        let (le_pools, tle_pools) = device.pools.taken();
-        let services = device.groups.listed(ListOrder::Allocation);
+        let (le_pools, tle_pools) = device.services.pools().taken();
+        let services = device.services.listed(ListOrder::Allocation).into_iter();
+        let (tx, rx) = (device.vnis.tx().iter(), device.vnis.rx().iter());
         NicSnapshot {
             config: self.config.clone(),
-            services: services
-                .into_iter()
-                .map(|(id, group)| save_group(id, group))
-                .collect(),
-            tx_profiles: device
-                .tx
-                .iter()
+            services: services.map(|(id, group)| save_group(id, group)).collect(),
+            tx_profiles: tx
                 .filter(|(_, profile)| profile.creator)
                 .map(|(id, profile)| TxProfileSnapshot {
                     id,
                     vni: profile.vni,
                     ignore: profile.ignore,
-                    access: save_access(&profile.access),
+                    access: profile.access.entries().collect(),
                     enabled: profile.enabled,
                     tcs: profile.extra.tcs,
                     exclusive_cp: profile.extra.exclusive_cp,
                 })
                 .collect(),
-            rx_profiles: device
-                .rx
-                .iter()
+            rx_profiles: rx
                 .filter(|(_, profile)| profile.creator)
                 .map(|(id, profile)| RxProfileSnapshot {
                     id,
                     vni: profile.vni,
                     ignore: profile.ignore,
-                    access: save_access(&profile.access),
+                    access: profile.access.entries().collect(),
                     enabled: profile.enabled,
                     vni_slot: profile.extra.vni_slot,
                 })
@@ -75,7 +76,6 @@ impl Nic {
         let mut device = Device::empty(&snapshot.config)?;
         device.restore_profiles(snapshot)?;
         device.restore_services(snapshot)?;
-        device.pools.mark(&snapshot.le_pools, snapshot.tle_pools);
         Ok(Self::with(snapshot.config.clone(), device))
     }
 }
@@ -91,73 +91,42 @@ fn save_group(id: u32, group: &Group) -> ServiceSnapshot {
         members: desc.members.map(|member| (member.kind, member.id)),
         limits: desc.limits.types.map(|limit| (limit.max, limit.res)),
         enabled: group.enabled,
-        access: save_access(&group.access),
+        access: group.access.entries().collect(),
         lnis_per_rgid: group.lnis_per_rgid,
         system: group.system,
         cntr_pool_id: group.cntr_pool_id,
-        le_pools: group.le_pools,
-        tle_pool: group.tle_pool,
-        profiles: group
-            .profiles
-            .map(|pair| (save_held(pair.tx), save_held(pair.rx))),
+        le_pools: group.reserved.le_pools,
+        tle_pool: group.reserved.tle_pool,
+        profiles: group.profiles.map(|pair| (pair.tx, pair.rx)),
     }
-}
-
-fn save_held(held: Held) -> HeldSnapshot {
-    match held {
-        Held::None => HeldSnapshot::None,
-        Held::Profile(id) => HeldSnapshot::Profile(id),
-        Held::Dangling => HeldSnapshot::Dangling,
-    }
-}
-
-fn save_access(list: &AccessList) -> Vec<AccessSnapshot> {
-    list.entries()
-        .map(|access| match access {
-            Access::Uid(uid) => AccessSnapshot::Uid(uid),
-            Access::Gid(gid) => AccessSnapshot::Gid(gid),
-            Access::Netns(netns) => AccessSnapshot::Netns(netns),
-            Access::Open => AccessSnapshot::Open,
-        })
-        .collect()
 }
 
 fn load_access(
-    entries: &[AccessSnapshot],
+    entries: &[Access],
     what: &'static str,
     id: u32,
 ) -> Result<AccessList, Inconsistency> {
     let mut list = AccessList::default();
     for entry in entries {
-        let access = match *entry {
-            AccessSnapshot::Uid(uid) => Access::Uid(uid),
-            AccessSnapshot::Gid(gid) => Access::Gid(gid),
-            AccessSnapshot::Netns(netns) => Access::Netns(netns),
-            AccessSnapshot::Open => Access::Open,
-        };
-        list.add(access)
+        list.add(*entry)
             .map_err(|errno| Inconsistency::Access { what, id, errno })?;
     }
     Ok(list)
 }
 
-/// Takes a number that must be new and below `end`.
+/// Takes a number that must be new, and from `first` on below `end`.
 fn number(
     taken: &mut BTreeSet<u32>,
     what: &'static str,
     id: u32,
-    end: u32,
+    (first, end): (u32, u32),
 ) -> Result<(), Inconsistency> {
-    if id < end && taken.insert(id) {
+    if (first..end).contains(&id) && taken.insert(id) {
         Ok(())
     } else {
         Err(Inconsistency::Number { what, id })
     }
 }
-
-/// More profiles than a driver could make; keeps a broken file from asking for the memory.
-const MOST_PROFILES: u32 = 1 << 20;
-const MOST_SERVICES: u32 = 1 << 20;
 
 impl Device {
     fn restore_profiles(&mut self, snapshot: &NicSnapshot) -> Result<(), Inconsistency> {
@@ -178,7 +147,7 @@ impl Device {
         for saved in &snapshot.rx_profiles {
             let access = load_access(&saved.access, "RX profile", saved.id)?;
             if let Some(slot) = saved.vni_slot {
-                number(&mut slots, "VNI table slot", slot, VNI_SLOTS)?;
+                number(&mut slots, "VNI table slot", slot, (0, VNI_SLOTS))?;
             }
             let extra = Rx {
                 vni_slot: saved.vni_slot,
@@ -188,9 +157,10 @@ impl Device {
             profile.enabled = saved.enabled;
             rx.push((saved.id, profile));
         }
-        self.tx = self.restore_kind(tx, "TX profile")?;
-        self.rx = self.restore_kind(rx, "RX profile")?;
-        self.vni_table = Ids::with_taken(0, VNI_SLOTS, &slots);
+        let tx = self.restore_kind(tx, "TX profile")?;
+        let rx = self.restore_kind(rx, "RX profile")?;
+        let slots = Ids::with_taken(0, VNI_SLOTS, &slots);
+        self.vnis = Vnis::restored(tx, rx, slots, &self.rules);
         Ok(())
     }
 
@@ -202,10 +172,7 @@ impl Device {
         let mut ids = BTreeSet::new();
         let mut all = Profiles::new();
         for (id, profile) in profiles {
-            if id == 0 {
-                return Err(Inconsistency::Number { what, id });
-            }
-            number(&mut ids, what, id, MOST_PROFILES)?;
+            number(&mut ids, what, id, (1, MOST_PROFILES))?;
             let block = (u32::from(profile.ignore) + 1).is_power_of_two()
                 && profile.vni & profile.ignore == 0;
             let taken = all.conflicts(profile.vni, profile.last(), self.rules.vni_exclusivity);
@@ -223,61 +190,60 @@ impl Device {
 
     fn restore_services(&mut self, snapshot: &NicSnapshot) -> Result<(), Inconsistency> {
         let mut ids = BTreeSet::new();
-        for saved in &snapshot.services {
-            if saved.id == 0 {
-                let (what, id) = ("service", saved.id);
-                return Err(Inconsistency::Number { what, id });
-            }
-            number(&mut ids, "service", saved.id, MOST_SERVICES)?;
-            let group = self.restore_group(saved)?;
-            self.groups.put(saved.id, Box::new(group));
+        let mut groups = BTreeMap::new();
+        for (seq, saved) in (0..).zip(&snapshot.services) {
+            number(&mut ids, "service", saved.id, (1, MOST_SERVICES))?;
+            let mut group = self.restore_group(saved)?;
+            group.seq = seq;
+            groups.insert(saved.id, Box::new(group));
         }
         if !ids.contains(&DEFAULT_SVC_ID) {
             return Err(Inconsistency::NoDefaultService);
         }
-        self.groups.take_ids(&ids);
+        let leaked = (snapshot.le_pools, snapshot.tle_pools);
+        self.services.restore(groups, leaked);
         Ok(())
     }
 
     fn restore_group(&mut self, saved: &ServiceSnapshot) -> Result<Group, Inconsistency> {
         let id = saved.id;
         let desc = restore_desc(saved);
-        let mut entries = Entries::default();
-        for slot in Slot::ALL {
-            let limit = desc.limits.types[slot.resource()];
-            let left_out = (limit.max == 0 && limit.res == 0)
-                || (slot.resource() == RSRC_LE && saved.le_pools.is_none());
-            if limit.max < limit.res
-                || limit.max > self.accounting.totals().types[slot.resource()].max
-            {
-                return Err(Inconsistency::Limits { service: id });
-            }
-            if !left_out {
-                self.accounting
-                    .reserve(&mut entries, slot, &desc.limits)
-                    .map_err(|_| Inconsistency::Limits { service: id })?;
-            }
-        }
-        if saved.tle_pool.is_some() != (desc.limits.types[RSRC_TLE].max > 0) {
-            return Err(Inconsistency::Limits { service: id });
-        }
-        self.restore_pools(saved)?;
-        self.wire_pools(saved.le_pools, saved.tle_pool, &desc.limits);
+        let claimed = self
+            .services
+            .claim(&desc.limits, saved.le_pools, saved.tle_pool);
+        let reserved = claimed.map_err(|pool| match pool {
+            Some((what, id)) => Inconsistency::Number {
+                what,
+                id: id.into(),
+            },
+            None => Inconsistency::Limits { service: id },
+        })?;
+        self.wire_pools(&reserved, &desc.limits);
         let mut profiles = [ProfilePair::default(); 4];
-        for (pair, (tx, rx)) in profiles.iter_mut().zip(&saved.profiles) {
-            let there = |profile| self.tx.get(profile).is_some();
-            pair.tx = restore_held(*tx, id, there)?;
-            let there = |profile| self.rx.get(profile).is_some();
-            pair.rx = restore_held(*rx, id, there)?;
+        for (pair, (tx, rx)) in profiles.iter_mut().zip(saved.profiles) {
+            for (held, there) in [
+                (
+                    tx,
+                    tx.id().is_none_or(|id| self.vnis.tx().get(id).is_some()),
+                ),
+                (
+                    rx,
+                    rx.id().is_none_or(|id| self.vnis.rx().get(id).is_some()),
+                ),
+            ] {
+                if let (Held::Profile(profile), false) = (held, there) {
+                    let service = id;
+                    return Err(Inconsistency::NoProfile { service, profile });
+                }
+            }
+            *pair = ProfilePair { tx, rx };
         }
         let mut group = Group {
             seq: 0,
             desc,
             enabled: saved.enabled,
             access: load_access(&saved.access, "service", id)?,
-            entries,
-            le_pools: saved.le_pools,
-            tle_pool: saved.tle_pool,
+            reserved,
             lnis_per_rgid: saved.lnis_per_rgid,
             system: saved.system,
             cntr_pool_id: saved.cntr_pool_id,
@@ -286,26 +252,6 @@ impl Device {
         };
         group.set_enabled(saved.enabled);
         Ok(group)
-    }
-
-    fn restore_pools(&mut self, saved: &ServiceSnapshot) -> Result<(), Inconsistency> {
-        if let Some(pools) = saved.le_pools
-            && !self.pools.claim_le(pools)
-        {
-            return Err(Inconsistency::Number {
-                what: "LE pool",
-                id: pools[0].into(),
-            });
-        }
-        if let Some(pool) = saved.tle_pool
-            && !self.pools.claim_tle(pool)
-        {
-            return Err(Inconsistency::Number {
-                what: "TLE pool",
-                id: pool.into(),
-            });
-        }
-        Ok(())
     }
 }
 
@@ -321,17 +267,4 @@ fn restore_desc(saved: &ServiceSnapshot) -> SvcDesc {
     };
     desc.svc_id = saved.id;
     desc
-}
-
-fn restore_held(
-    held: HeldSnapshot,
-    service: u32,
-    there: impl Fn(u32) -> bool,
-) -> Result<Held, Inconsistency> {
-    match held {
-        HeldSnapshot::None => Ok(Held::None),
-        HeldSnapshot::Dangling => Ok(Held::Dangling),
-        HeldSnapshot::Profile(profile) if there(profile) => Ok(Held::Profile(profile)),
-        HeldSnapshot::Profile(profile) => Err(Inconsistency::NoProfile { service, profile }),
-    }
 }

@@ -1,0 +1,348 @@
+//! Windows of device memory that callers map: one shared memory for each open file.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::{Errno, Mapping};
+use rustix::fs::FallocateFlags;
+
+use super::pages::arm;
+use super::window_memory::WindowMemory;
+
+/// Windows start and end on page boundaries.
+pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
+pub(super) const PAGE_BYTES: usize = 4096;
+
+/// Windows from here on lie behind the end of the memory: a store to them never arrives there, and
+/// whoever has the program caught at it tells the NIC.
+const BEHIND_THE_END: u64 = 1 << 40;
+/// Those of target queues lie in front of all others, so that the end can be between them.
+const NOT_OF_TARGETS: u64 = 1 << 41;
+/// Each file has so many bytes of them of its own, more than there are doorbells, so that an offset
+/// tells the file.
+const BEHIND_THE_END_EACH: u64 = 1 << 24;
+/// Doorbells of target queues that can be in front of the end.
+const MOST_OPEN: u64 = 8;
+
+/// What stores to a window of doorbells are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doorbell {
+    /// A command queue.
+    Queue(u32),
+    /// A target queue, where the difference counts.
+    Target(u32),
+    /// A counter.
+    Counter(u32),
+}
+
+/// A memory in which stores to doorbells of target queues arrive, and the queues by the page of
+/// their doorbell.
+pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
+
+/// A window as the NIC maps it: when somebody else can.
+pub(crate) type Page = Arc<OnceLock<Mapping>>;
+
+/// The windows of an open file, in an offset space and a memory of its own: whoever maps them
+/// reaches nothing of another file.
+///
+/// The memory behind them is made when it is first asked for: most tests never map a window. The
+/// NIC does not ask, as nobody has stored anything by then.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    /// Length by offset.
+    live: BTreeMap<u64, u64>,
+    /// Offsets to use again, by length.
+    freed: BTreeMap<u64, Vec<u64>>,
+    /// Offset 0 is left out, so that it never looks like a window.
+    next: u64,
+    memory: Option<Arc<WindowMemory>>,
+    /// What the NIC maps when there is a memory, by offset: what for, and the page.
+    unmapped: BTreeMap<u64, (Option<Doorbell>, Page)>,
+    /// Doorbells behind the end of the memory, by offset.
+    trapped: BTreeMap<u64, Doorbell>,
+    /// Where doorbells of target queues and others go.
+    targets: Offsets,
+    others: Offsets,
+}
+
+/// Offsets of pages behind the end of the memory.
+#[derive(Clone, Debug)]
+struct Offsets {
+    first: u64,
+    next: u64,
+    freed: Vec<u64>,
+}
+
+impl Offsets {
+    /// Those of the file of a number, in the files' part from an offset on.
+    fn new(part: u64, file: u32) -> Self {
+        let first = part + u64::from(file) * BEHIND_THE_END_EACH;
+        Self {
+            first,
+            next: first,
+            freed: Vec::new(),
+        }
+    }
+
+    fn alloc(&mut self) -> u64 {
+        let offset = self.freed.pop().unwrap_or(self.next);
+        self.next = self.next.max(offset + PAGE);
+        offset
+    }
+}
+
+impl Windows {
+    /// Those of the file of a number.
+    pub(crate) fn new(file: u32) -> Self {
+        Self {
+            live: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            next: PAGE,
+            memory: None,
+            unmapped: BTreeMap::new(),
+            trapped: BTreeMap::new(),
+            targets: Offsets::new(BEHIND_THE_END, file),
+            others: Offsets::new(NOT_OF_TARGETS, file),
+        }
+    }
+
+    /// A window for doorbells, of a `target` queue or not. If stores of the caller are `trapped` it
+    /// has no memory.
+    pub(crate) fn alloc_doorbell(&mut self, trapped: bool, target: bool) -> Result<Mminfo, Errno> {
+        let offset = match (trapped, target) {
+            (false, _) => return self.alloc(PAGE),
+            (true, true) => self.targets.alloc(),
+            (true, false) => self.others.alloc(),
+        };
+        self.live.insert(offset, PAGE);
+        Ok(Mminfo { offset, size: PAGE })
+    }
+
+    /// Maps a window of doorbells for the NIC; `None` if stores to it are trapped.
+    pub(crate) fn map_doorbell(
+        &mut self,
+        window: Mminfo,
+        doorbell: Doorbell,
+    ) -> Result<Option<Page>, Errno> {
+        if window.offset < BEHIND_THE_END {
+            return self.map_for_nic(window, Some(doorbell)).map(Some);
+        }
+        self.memory()?;
+        self.trapped.insert(window.offset, doorbell);
+        Ok(None)
+    }
+
+    /// Lets stores to the doorbells of target queues arrive in the memory.
+    pub(crate) fn open_targets(&mut self) -> Result<OpenTargets, Errno> {
+        let first = self.targets.first;
+        let count = ((self.targets.next - first) / PAGE).min(MOST_OPEN);
+        let memory = Arc::clone(self.memory()?);
+        memory.open(first, usize::try_from(count).map_err(|_| Errno::ENOMEM)?)?;
+        let trapped = self.trapped.range(first..first + count * PAGE);
+        let queues = trapped.filter_map(|(offset, doorbell)| match doorbell {
+            Doorbell::Target(id) => Some((usize::try_from((offset - first) / PAGE).ok()?, *id)),
+            _ => None,
+        });
+        Ok((memory, queues.collect()))
+    }
+
+    /// The doorbell that a trapped store rings, and where in its window.
+    pub(crate) fn doorbell_at(&self, offset: u64) -> Option<(Doorbell, usize)> {
+        let place = offset % PAGE;
+        let doorbell = self.trapped.get(&(offset - place))?;
+        Some((*doorbell, usize::try_from(place).ok()?))
+    }
+
+    /// A window of at least that many bytes.
+    pub(crate) fn alloc(&mut self, bytes: u64) -> Result<Mminfo, Errno> {
+        let size = bytes.max(1).next_multiple_of(PAGE);
+        let reused = self.freed.get_mut(&size).and_then(Vec::pop);
+        let offset = if let Some(offset) = reused {
+            offset
+        } else {
+            let offset = self.next;
+            let end = offset.checked_add(size).ok_or(Errno::ENOMEM)?;
+            if let Some(memory) = &self.memory {
+                memory.grow(end)?;
+            }
+            self.next = end;
+            offset
+        };
+        self.live.insert(offset, size);
+        Ok(Mminfo { offset, size })
+    }
+
+    /// Gives a window back; its memory reads as zero when it is used again.
+    pub(crate) fn free(&mut self, window: Mminfo) {
+        let Some(size) = self.live.remove(&window.offset) else {
+            return;
+        };
+        if window.offset >= BEHIND_THE_END {
+            self.trapped.remove(&window.offset);
+            let of = if window.offset < NOT_OF_TARGETS {
+                &mut self.targets
+            } else {
+                &mut self.others
+            };
+            of.freed.push(window.offset);
+            return;
+        }
+        self.unmapped.remove(&window.offset);
+        if let Some(memory) = &self.memory {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            if rustix::fs::fallocate(memory.file(), flags, window.offset, size).is_err() {
+                // Never hand out what another client wrote.
+                return;
+            }
+        }
+        self.freed.entry(size).or_default().push(window.offset);
+    }
+
+    /// The memory behind the windows, which never shrinks to less than these.
+    pub(crate) fn memory(&mut self) -> Result<&Arc<WindowMemory>, Errno> {
+        if self.memory.is_none() {
+            self.memory = Some(Arc::new(WindowMemory::new(self.next)?));
+        }
+        let memory = self.memory.as_ref().ok_or(Errno::ENOMEM)?;
+        while let Some(entry) = self.unmapped.first_entry() {
+            let size = self.live.get(entry.key()).copied().unwrap_or_default();
+            let len = usize::try_from(size).map_err(|_| Errno::ENOMEM)?;
+            let mapping = Mapping::from_file(&**memory.file(), *entry.key(), len)?;
+            let (doorbell, page) = entry.remove();
+            if let Some(doorbell) = doorbell {
+                arm(&mapping, doorbell);
+            }
+            page.get_or_init(|| mapping);
+        }
+        Ok(memory)
+    }
+
+    /// Maps a window for the NIC, as one of a doorbell that nobody has rung if it is one.
+    pub(crate) fn map_for_nic(
+        &mut self,
+        window: Mminfo,
+        doorbell: Option<Doorbell>,
+    ) -> Result<Page, Errno> {
+        let page = Page::default();
+        self.unmapped
+            .insert(window.offset, (doorbell, Arc::clone(&page)));
+        if self.memory.is_some() {
+            self.memory()?;
+        }
+        Ok(page)
+    }
+
+    /// Maps a window, or a part of one.
+    pub(crate) fn map(&mut self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        let bytes = u64::try_from(len).map_err(|_| Errno::EINVAL)?;
+        let end = offset.checked_add(bytes).ok_or(Errno::EINVAL)?;
+        let inside = self
+            .live
+            .range(..=offset)
+            .next_back()
+            .is_some_and(|(start, size)| end <= start + size);
+        if !inside || !offset.is_multiple_of(PAGE) {
+            return Err(Errno::EINVAL);
+        }
+        Mapping::from_file(&**self.memory()?.file(), offset, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_shared_memory_and_zero_when_new() {
+        let mut windows = Windows::new(1);
+        let one = windows.alloc(100).unwrap();
+        let two = windows.alloc(PAGE + 1).unwrap();
+        assert_eq!((one.size, two.size), (PAGE, 2 * PAGE));
+        assert!(one.offset >= PAGE && two.offset >= one.offset + one.size);
+        let (here, there) = (
+            windows.map(one.offset, 4096).unwrap(),
+            windows.map(one.offset, 4096).unwrap(),
+        );
+        here.write_u64(8, 7).unwrap();
+        assert_eq!(there.read_u64(8), Ok(7));
+        windows.free(one);
+        assert_eq!(windows.map(one.offset, 4096).unwrap_err(), Errno::EINVAL);
+        let again = windows.alloc(1).unwrap();
+        assert_eq!(again.offset, one.offset);
+        assert_eq!(windows.map(again.offset, 4096).unwrap().read_u64(8), Ok(0));
+        let late = windows.alloc(64 * PAGE).unwrap();
+        windows
+            .map(late.offset, 64 * 4096)
+            .unwrap()
+            .write_u64(63 * 4096, 1)
+            .unwrap();
+    }
+
+    #[test]
+    fn trapped_doorbells_have_no_memory() {
+        let mut windows = Windows::new(1);
+        let one = windows.alloc_doorbell(true, false).unwrap();
+        let two = windows.alloc_doorbell(true, false).unwrap();
+        assert_eq!(two.offset, one.offset + PAGE);
+        let other = Windows::new(2).alloc_doorbell(true, false).unwrap();
+        assert!(other.offset > two.offset);
+        let target = Windows::new(9).alloc_doorbell(true, true).unwrap();
+        assert!(target.offset < one.offset);
+        assert_eq!(windows.doorbell_at(one.offset), None);
+        let page = windows.map_doorbell(two, Doorbell::Queue(7));
+        assert!(page.unwrap().is_none());
+        let rung = Some((Doorbell::Queue(7), 64));
+        assert_eq!(windows.doorbell_at(two.offset + 64), rung);
+        windows.free(two);
+        assert_eq!(windows.doorbell_at(two.offset), None);
+        assert_eq!(
+            windows.alloc_doorbell(true, false).unwrap().offset,
+            two.offset
+        );
+        let polled = windows.alloc_doorbell(false, true).unwrap();
+        let page = windows.map_doorbell(polled, Doorbell::Counter(1));
+        assert!(page.unwrap().is_some());
+        assert_eq!(windows.doorbell_at(polled.offset), None);
+    }
+
+    #[test]
+    fn the_nic_maps_windows_when_somebody_else_can() {
+        let mut windows = Windows::new(1);
+        let doorbell = windows.alloc_doorbell(false, false).unwrap();
+        let page = windows.map_doorbell(doorbell, Doorbell::Queue(1));
+        let page = page.unwrap().unwrap();
+        let freed = windows.alloc(PAGE).unwrap();
+        let gone = windows.map_for_nic(freed, None).unwrap();
+        windows.free(freed);
+        assert!(windows.memory.is_none() && page.get().is_none());
+        // No store finds a doorbell that nobody waits at.
+        let client = windows.map(doorbell.offset, PAGE_BYTES).unwrap();
+        assert_eq!(client.read_u64(0), Ok(u64::MAX));
+        client.write_u64(0, 7).unwrap();
+        assert_eq!(page.get().unwrap().read_u64(0), Ok(7));
+        assert!(gone.get().is_none());
+        let late = windows.alloc(PAGE).unwrap();
+        assert!(windows.map_for_nic(late, None).unwrap().get().is_some());
+    }
+
+    #[test]
+    fn only_windows_can_be_mapped() {
+        let mut windows = Windows::new(1);
+        let window = windows.alloc(PAGE).unwrap();
+        for (offset, len) in [
+            (0, 4096),
+            (window.offset, 8192),
+            (window.offset + 1, 1),
+            (window.offset + PAGE, 1),
+            (u64::MAX, 1),
+            (window.offset, 0),
+        ] {
+            assert_eq!(
+                windows.map(offset, len).unwrap_err(),
+                Errno::EINVAL,
+                "{offset} {len}"
+            );
+        }
+    }
+}

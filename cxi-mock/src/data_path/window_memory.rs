@@ -1,0 +1,150 @@
+//! The memory behind the windows of a file. What lies behind its end is not there: a store to it
+//! raises SIGBUS.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cxi_ioctl::{Errno, Mapping};
+use rustix::fs::MemfdFlags;
+use rustix::pipe::{PipeFlags, SpliceFlags};
+
+use super::pages::{NOT_RUNG, take};
+use super::window::{PAGE, PAGE_BYTES};
+
+/// A memory whose end moves: with its windows, which only grow, and to where pages of doorbells are
+/// in front of it for a while.
+#[derive(Debug)]
+pub(crate) struct WindowMemory {
+    file: Arc<OwnedFd>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Where the windows end.
+    end: u64,
+    open: Option<Open>,
+}
+
+/// Pages of doorbells in front of the end of the memory.
+#[derive(Debug)]
+struct Open {
+    offset: u64,
+    pages: Mapping,
+    /// Keeps pages that the memory has lost, from its end on.
+    pipe: (OwnedFd, OwnedFd),
+}
+
+impl Open {
+    fn count(&self) -> usize {
+        self.pages.len() / PAGE_BYTES
+    }
+
+    /// Puts the word of each page into the pipe: not what it holds, but the page. Says whether all
+    /// of them are in there.
+    fn keep(&self, file: &OwnedFd) -> bool {
+        (0..self.count() as u64).all(|page| {
+            let mut at = self.offset + page * PAGE;
+            let flags = SpliceFlags::NONBLOCK;
+            let kept = rustix::pipe::splice(file, Some(&mut at), &self.pipe.1, None, WORD, flags);
+            kept == Ok(WORD)
+        })
+    }
+
+    /// The word of the next page in the pipe.
+    fn kept(&self) -> Option<u64> {
+        let mut word = [0; WORD];
+        let len = rustix::io::read(&self.pipe.0, &mut word);
+        (len == Ok(WORD)).then(|| u64::from_ne_bytes(word))
+    }
+}
+
+const WORD: usize = size_of::<u64>();
+
+impl WindowMemory {
+    /// An empty memory with room for windows up to an offset.
+    pub(crate) fn new(end: u64) -> Result<Self, Errno> {
+        let file = rustix::fs::memfd_create("cxi-windows", MemfdFlags::CLOEXEC).map_err(errno)?;
+        rustix::fs::ftruncate(&file, end).map_err(errno)?;
+        Ok(Self {
+            file: Arc::new(file),
+            state: Mutex::new(State { end, open: None }),
+        })
+    }
+
+    /// The memory as a file.
+    pub(crate) fn file(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+
+    /// Makes room for windows up to an offset.
+    pub(crate) fn grow(&self, end: u64) -> Result<(), Errno> {
+        let mut state = self.state();
+        if state.open.is_none() {
+            rustix::fs::ftruncate(&self.file, end).map_err(errno)?;
+        }
+        state.end = end;
+        Ok(())
+    }
+
+    /// Moves the end behind some pages of doorbells, so that stores to them arrive. They have not
+    /// been rung before anybody can store to them.
+    pub(crate) fn open(&self, offset: u64, count: usize) -> Result<(), Errno> {
+        let mut state = self.state();
+        let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+        let pipe = pipe.map_err(errno)?;
+        let end = state.end;
+        let undo = |error| {
+            let _ = rustix::fs::ftruncate(&self.file, end);
+            error
+        };
+        for page in 0..count as u64 {
+            let written =
+                rustix::io::pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), offset + page * PAGE);
+            written.map_err(errno).map_err(undo)?;
+        }
+        let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
+        state.open = Some(Open {
+            offset,
+            pages: pages.map_err(undo)?,
+            pipe,
+        });
+        Ok(())
+    }
+
+    /// Takes what was stored to the doorbells that are open: pages and words.
+    pub(crate) fn take(&self) -> Vec<(usize, u64)> {
+        let state = self.state();
+        let Some(open) = &state.open else {
+            return Vec::new();
+        };
+        let word = |page| Some((page, take(&open.pages, page * PAGE_BYTES)?));
+        (0..open.count()).filter_map(word).collect()
+    }
+
+    /// Moves the end back to where the windows end, so that stores to doorbells raise SIGBUS again.
+    /// Returns what was stored before, up to the last moment: a page that the memory loses is still
+    /// in the pipe. `None` if it cannot be kept; then everything stays as it is.
+    pub(crate) fn close(&self) -> Option<Vec<(usize, u64)>> {
+        let mut state = self.state();
+        let Some(open) = &state.open else {
+            return Some(Vec::new());
+        };
+        if !open.keep(&self.file) || rustix::fs::ftruncate(&self.file, state.end).is_err() {
+            while open.kept().is_some() {}
+            return None;
+        }
+        let words = (0..open.count()).map_while(|page| Some((page, open.kept()?)));
+        let stored = words.filter(|(_, word)| *word != NOT_RUNG).collect();
+        state.open = None;
+        Some(stored)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn errno(errno: rustix::io::Errno) -> Errno {
+    Errno::from_raw(errno.raw_os_error())
+}

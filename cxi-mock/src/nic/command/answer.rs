@@ -1,0 +1,165 @@
+//! What a command answers: kept until the NIC is free for others, and taken back if it does not
+//! arrive.
+//!
+//! A write to the memory of a caller may block, and for ever if the caller wants it.
+
+use std::sync::{Arc, LazyLock};
+
+use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags};
+use cxi_ioctl::abi::portal::PteStatus;
+use cxi_ioctl::abi::queue::{EQ_PASSTHROUGH, EqAllocCmd, EqAttr};
+use cxi_ioctl::{Effect, Errno, Object, Opcode};
+use zerocopy::FromBytes;
+
+use crate::data_path::{OwnMemory, PAGE};
+use crate::nic::device::Device;
+use crate::{Backing, CallerMemory, ClientMemory};
+
+/// The answer of one command.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// What the caller left in the response buffer, for the command that reads it.
+    left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
+    /// What the memory is that the command pins, and whether it is in one piece.
+    backing: Backing,
+    is_contiguous: bool,
+    /// Handle of the object that was made.
+    made: Option<u32>,
+    response: Option<Vec<u8>>,
+    list: Option<Vec<u8>>,
+}
+
+impl Answer {
+    /// No answer yet.
+    pub(super) fn new(command: &[u8], memory: &mut dyn CallerMemory) -> Self {
+        let number = u32::read_from_prefix(command)
+            .ok()
+            .map(|(number, _)| number);
+        let opcode = number.map(Opcode::from_number);
+        let left = (opcode == Some(Opcode::PTE_STATUS)).then(|| {
+            let mut left = [0; size_of::<PteStatus>()];
+            memory.read_response(&mut left).map(|()| left)
+        });
+        let pinned = pinned(opcode, command);
+        Self {
+            left,
+            backing: pinned.map_or(Backing::Writable, |(va, len)| memory.backing(va, len)),
+            is_contiguous: opcode != Some(Opcode::EQ_ALLOC)
+                || pinned.is_none_or(|(va, len)| len <= PAGE || memory.is_contiguous(va, len)),
+            made: None,
+            response: None,
+            list: None,
+        }
+    }
+
+    pub(super) fn backing(&self) -> Backing {
+        self.backing
+    }
+
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.is_contiguous
+    }
+
+    pub(super) fn made(&mut self, handle: u32) {
+        self.made = Some(handle);
+    }
+
+    pub(super) fn respond(&mut self, response: &[u8]) {
+        self.response = Some(response.to_vec());
+    }
+
+    pub(super) fn write_list(&mut self, list: &[u8]) {
+        self.list = Some(list.to_vec());
+    }
+
+    /// What the caller left in the response buffer.
+    pub(super) fn read_response(&self, bytes: &mut [u8]) -> Result<(), Errno> {
+        let left = self.left.unwrap_or(Err(Errno::EFAULT))?;
+        bytes.copy_from_slice(left.get(..bytes.len()).ok_or(Errno::EFAULT)?);
+        Ok(())
+    }
+
+    /// Writes the list, and then the response.
+    pub(super) fn deliver(&self, memory: &mut dyn CallerMemory) -> Result<(), Errno> {
+        if let Some(list) = &self.list {
+            memory.write_list(list)?;
+        }
+        match &self.response {
+            Some(response) => memory.respond(response),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Device {
+    /// Takes back what a command made whose answer did not arrive, and says what the command
+    /// ends with. What is not here stays, as the driver leaves it.
+    pub(super) fn undo(
+        &mut self,
+        opcode: Opcode,
+        file: u32,
+        answer: &Answer,
+        errno: Errno,
+    ) -> Result<(), Errno> {
+        let object = match opcode.effect() {
+            Some(Effect::Makes(object)) => object,
+            _ if opcode == Opcode::DEV_INFO_GET => return Err(Errno::EOPNOTSUPP),
+            _ => return Err(errno),
+        };
+        let Some(handle) = answer.made else {
+            return Err(errno);
+        };
+        let _ = match object {
+            Object::Lni => self.lni_free(file, handle),
+            Object::Profile => self.cp_free(file, handle),
+            Object::Domain => self.domain_free(file, handle),
+            Object::CommandQueue => self.cq_free(file, handle),
+            Object::EventQueue => self.eq_free(file, handle),
+            Object::Portal => self.pte_free(file, handle),
+            Object::PortalMapping => self.pte_unmap(file, handle),
+            Object::Counter => self.ct_free(file, handle),
+            Object::Wait => self.wait_free(file, handle),
+            Object::Memory => self.atu_unmap(file, handle),
+            Object::Registers => self.unmap_csrs(file),
+            // Services.
+            _ => return Err(errno),
+        };
+        let success = object == Object::Memory && self.rules.undelivered_md_is_success;
+        success.then_some(()).ok_or(errno)
+    }
+}
+
+/// The memory of other commands, which do not look at it.
+pub(super) static NOT_HANDED_OVER: LazyLock<Arc<dyn ClientMemory>> =
+    LazyLock::new(|| Arc::new(OwnMemory));
+
+/// The memory of the caller's process, for the commands that hand some of it over: to find it
+/// costs more than most commands.
+pub(super) fn handed_over(
+    command: &[u8],
+    memory: &dyn CallerMemory,
+) -> Option<Arc<dyn ClientMemory>> {
+    let number = u32::read_from_prefix(command).map_or(0, |(number, _)| number);
+    let handler = Opcode::from_number(number).handler()?;
+    handler.memory.then(|| memory.process_memory())
+}
+
+/// What a command pins of the caller's memory: address and length.
+fn pinned(opcode: Option<Opcode>, command: &[u8]) -> Option<(u64, u64)> {
+    match opcode? {
+        Opcode::ATU_MAP => {
+            let AtuMapCmd { va, len, flags, .. } = AtuMapCmd::read_from_bytes(command).ok()?;
+            (flags & MapFlags::PIN.bits() != 0).then_some((va, len))
+        }
+        Opcode::EQ_ALLOC => {
+            let EqAttr {
+                queue,
+                queue_len,
+                flags,
+                ..
+            } = EqAllocCmd::read_from_bytes(command).ok()?.attr;
+            (flags & EQ_PASSTHROUGH != 0).then_some((queue, queue_len))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,262 @@
+//! The commands for command queues.
+
+use std::sync::Arc;
+
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::abi::queue::{
+    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAckCounterCmd,
+    CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp, CqFreeCmd,
+};
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
+
+use super::{Call, Caller};
+use crate::data_path::{Doorbell, NewQueue, PAGE, Ring};
+use crate::nic::device::Device;
+use crate::nic::parts::accounting::Slot;
+use crate::nic::parts::kinds::Cq;
+use crate::nic::parts::lnis::{FreedCq, Lni};
+use crate::nic::parts::queues::FIRST_TGQ;
+
+const MAX_THRESHOLD_ID: u32 = 3;
+const MIN_COMMANDS: u32 = 64;
+const MAX_COMMANDS: u32 = 65536;
+const COMMAND_BYTES: u64 = 64;
+
+/// What a new queue is.
+#[derive(Clone, Copy, Debug)]
+struct NewCq {
+    id: u32,
+    count: u32,
+    cmds: Mminfo,
+    wp_addr: Mminfo,
+}
+
+/// A caller's buffer for commands is page-aligned memory of the host: other memory takes the
+/// driver of a GPU. Without one the driver allocates it.
+fn check_buffer(opts: &CqAllocOptsBuf) -> Result<(), Errno> {
+    match opts.buf {
+        0 => Ok(()),
+        _ if opts.is_host_mem == 0 => Err(Errno::EOPNOTSUPP),
+        buf if buf.is_multiple_of(PAGE) => Ok(()),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+const fn slot(transmit: bool) -> Slot {
+    if transmit { Slot::Txq } else { Slot::Tgq }
+}
+
+impl Device {
+    pub(super) fn command_queue_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::CQ_ALLOC => {
+                let CqAllocCmd { lni, eq, opts, .. } = call.command()?;
+                let mut no_buffer = CqAllocOptsBuf::new_zeroed();
+                no_buffer.opts = opts;
+                self.handle_cq_alloc(call, lni, eq, &no_buffer)
+            }
+            Opcode::CQ_ALLOC_BUF => {
+                let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
+                self.handle_cq_alloc(call, lni, eq, &opts)
+            }
+            Opcode::CQ_FREE => {
+                let command: CqFreeCmd = call.command()?;
+                self.cq_free(file, command.cq)
+            }
+            Opcode::CQ_ACK_COUNTER => {
+                let command: CqAckCounterCmd = call.command()?;
+                let ack_counter = self.cq_ack_counter(file, command.cq)?;
+                call.respond(&CqAckCounterResp { ack_counter })
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn handle_cq_alloc(
+        &mut self,
+        call: &mut Call<'_>,
+        lni: u32,
+        eq: u32,
+        opts: &CqAllocOptsBuf,
+    ) -> Result<(), Errno> {
+        let cq = self.cq_alloc(&call.caller, lni, eq, opts)?;
+        let response = CqAllocResp {
+            cq: cq.id,
+            count: cq.count,
+            cmds: cq.cmds,
+            wp_addr: cq.wp_addr,
+        };
+        call.made(cq.id, &response)
+    }
+
+    /// CQ_ALLOC and CQ_ALLOC_BUF, which is the same unless it brings a buffer.
+    fn cq_alloc(
+        &mut self,
+        caller: &Caller<'_>,
+        lni: u32,
+        eq: u32,
+        buffer: &CqAllocOptsBuf,
+    ) -> Result<NewCq, Errno> {
+        let opts = &buffer.opts;
+        let owner = self.lni_of(caller.file, lni)?;
+        // The relay of a virtual function refuses it before it looks at anything else.
+        if self.files.is_virtual(caller.file) && opts.count > MAX_COMMANDS {
+            return Err(Errno::E2BIG);
+        }
+        // With a wrong RGID the driver looks where nothing is registered.
+        let (svc, rgid) = (owner.svc, owner.wrong_rgid.unwrap_or(owner.rgid));
+        if eq != 0 {
+            self.eqs.queues.of(caller.file, eq)?;
+        }
+        let transmit = opts.flags & CQ_IS_TX != 0;
+        if opts.policy > CQ_UPDATE_LOW_FREQ
+            || (!transmit && opts.lpe_cdt_thresh_id > MAX_THRESHOLD_ID)
+        {
+            return Err(Errno::EINVAL);
+        }
+        if opts.count > MAX_COMMANDS {
+            return Err(Errno::E2BIG);
+        }
+        if transmit {
+            let trigger = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
+            let lcid = usize::try_from(opts.lcid).map_err(|_| Errno::EINVAL)?;
+            // Triggered commands are possible with LCID 0 only.
+            if (trigger && lcid != 0) || self.rgids.lcid(rgid, lcid).is_none() {
+                return Err(Errno::EINVAL);
+            }
+        }
+        if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
+            return Err(Errno::EPERM);
+        }
+        check_buffer(buffer)?;
+        // Its doorbell is none of those that are open.
+        if !transmit && !self.data_path.close_doorbells(caller.file) {
+            return Err(Errno::ENOMEM);
+        }
+        self.make_room_for_cq(lni, svc, transmit)?;
+        let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
+        let windows = &mut self.files.get_mut(caller.file)?.windows;
+        let cmds = windows.alloc(u64::from(count) * COMMAND_BYTES)?;
+        let wp_addr = windows.alloc_doorbell(caller.traps_stores, !transmit);
+        let wp_addr = wp_addr.inspect_err(|_| windows.free(cmds))?;
+        self.services.charge(svc, slot(transmit))?;
+        let cq = Cq { eq, cmds, wp_addr };
+        let id = self.cqs.of_kind(transmit).add((caller.file, lni), cq)?;
+        self.eqs.queues.hold(eq);
+        self.lnis.live.hold(lni);
+        let new = NewCq {
+            id,
+            count,
+            cmds,
+            wp_addr,
+        };
+        if let Err(errno) = self.wire_queue(caller, (lni, eq), &new, buffer) {
+            self.cq_free(caller.file, id)?;
+            return Err(errno);
+        }
+        Ok(new)
+    }
+
+    /// Tells the data path of a new queue.
+    fn wire_queue(
+        &mut self,
+        caller: &Caller<'_>,
+        (lni, eq): (u32, u32),
+        new: &NewCq,
+        buffer: &CqAllocOptsBuf,
+    ) -> Result<(), Errno> {
+        let Lni { rgid, svc, .. } = **self.lnis.live.get(lni).ok_or(Errno::EINVAL)?;
+        let pool = self.services.get(svc)?.reserved.tle_pool;
+        let windows = &mut self.files.get_mut(caller.file)?.windows;
+        let ring = if buffer.buf == 0 {
+            Ring::Window(windows.map_for_nic(new.cmds, None)?)
+        } else {
+            Ring::Client(Arc::clone(caller.memory), buffer.buf)
+        };
+        let opts = &buffer.opts;
+        let doorbell = if opts.flags & CQ_IS_TX == 0 {
+            Doorbell::Target(new.id)
+        } else {
+            Doorbell::Queue(new.id)
+        };
+        let launch = windows.map_doorbell(new.wp_addr, doorbell)?;
+        let triggered = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
+        self.data_path.add_queue(NewQueue {
+            id: new.id,
+            rgid,
+            eq,
+            count: new.count,
+            policy: opts.policy,
+            transmit: (opts.flags & CQ_IS_TX != 0).then_some((
+                opts.lcid,
+                triggered,
+                pool.unwrap_or(0),
+            )),
+            ring,
+            launch,
+        });
+        Ok(())
+    }
+
+    /// A queue keeps number and credit when it is freed. When there is no credit, for whatever
+    /// reason, the LNI's own freed queues are finalized; when there is no number, LNIs that wait
+    /// for their cleanup are.
+    fn make_room_for_cq(&mut self, lni: u32, svc: u32, transmit: bool) -> Result<(), Errno> {
+        if self.services.may_charge(svc, slot(transmit)).is_err() {
+            let owner = self.lnis.live.get_mut(lni);
+            let freed = owner.map(|lni| std::mem::take(&mut lni.freed_cqs));
+            let busy = self.finalize_cqs(svc, freed.unwrap_or_default());
+            if let Some(owner) = self.lnis.live.get_mut(lni) {
+                owner.freed_cqs = busy;
+            }
+            self.services.may_charge(svc, slot(transmit))?;
+        }
+        if !self.cqs.of_kind(transmit).has_number() {
+            self.end_pending_lnis();
+        }
+        let has_number = self.cqs.of_kind(transmit).has_number();
+        has_number.then_some(()).ok_or(Errno::ENOSPC)
+    }
+
+    /// Number and credit stay until the queue is finalized, which may be after the file was closed.
+    pub(super) fn cq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let cq = self.cqs.of_number(id).take(file, id)?;
+        self.data_path.remove_queue(id);
+        self.eqs.queues.release(cq.eq);
+        self.lnis.live.release(cq.lni);
+        let windows = &mut self.files.get_mut(file)?.windows;
+        windows.free(cq.cmds);
+        windows.free(cq.wp_addr);
+        if let Some(lni) = self.lnis.live.get_mut(cq.lni) {
+            let transmit = id < FIRST_TGQ;
+            lni.freed_cqs.push(FreedCq { id, transmit });
+        }
+        Ok(())
+    }
+
+    /// Gives back number and credit of freed queues that are quiet; returns the others.
+    pub(super) fn finalize_cqs(&mut self, svc: u32, freed: Vec<FreedCq>) -> Vec<FreedCq> {
+        let in_flight = &self.registers.in_flight;
+        let (busy, quiet): (Vec<_>, Vec<_>) = freed
+            .into_iter()
+            .partition(|cq| in_flight.contains_key(&cq.id));
+        for FreedCq { id, transmit } in quiet {
+            self.services.refund(svc, slot(transmit));
+            self.cqs.of_kind(transmit).give_number(id);
+        }
+        busy
+    }
+
+    /// Commands in flight.
+    fn cq_ack_counter(&self, file: u32, id: u32) -> Result<u32, Errno> {
+        self.cqs.check(file, id)?;
+        let set = self.registers.in_flight.get(&id).copied();
+        Ok(set.unwrap_or_default() + self.data_path.commands_in_flight(id))
+    }
+}

@@ -1,0 +1,99 @@
+//! The commands for counters.
+
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtFreeCmd, CtWbUpdateCmd};
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
+
+use super::{Call, Caller};
+use crate::data_path::Doorbell;
+use crate::nic::device::Device;
+use crate::nic::parts::accounting::Slot;
+use crate::nic::parts::kinds::Ct;
+use crate::nic::parts::lnis::Lni;
+
+/// Write-backs are eight bytes.
+const WRITE_BACK_ALIGN: u64 = 8;
+
+impl Device {
+    pub(super) fn counter_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        match opcode {
+            Opcode::CT_ALLOC => {
+                let CtAllocCmd { lni, wb, .. } = call.command()?;
+                let (ctn, doorbell) = self.ct_alloc(&call.caller, lni, wb)?;
+                let mut response = CtAllocResp::new_zeroed();
+                response.ctn = ctn;
+                response.doorbell = doorbell;
+                call.made(ctn, &response)
+            }
+            Opcode::CT_FREE => {
+                let command: CtFreeCmd = call.command()?;
+                self.ct_free(call.caller.file, command.ctn)
+            }
+            Opcode::CT_WB_UPDATE => {
+                let CtWbUpdateCmd { ctn, wb, .. } = call.command()?;
+                self.cts.of(call.caller.file, ctn)?;
+                // Unlike CT_ALLOC the driver requires an address here, and does not check its
+                // alignment.
+                if wb == 0 {
+                    return Err(Errno::EINVAL);
+                }
+                self.data_path.set_write_back(ctn, call.caller.memory, wb);
+                Ok(())
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// The number and the window of the doorbell.
+    fn ct_alloc(&mut self, caller: &Caller<'_>, lni: u32, wb: u64) -> Result<(u32, Mminfo), Errno> {
+        let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;
+        if !wb.is_multiple_of(WRITE_BACK_ALIGN) {
+            return Err(Errno::EINVAL);
+        }
+        self.services.may_charge(svc, Slot::Ct)?;
+        if !self.cts.has_number() {
+            return Err(Errno::ENOSPC);
+        }
+        let windows = &mut self.files.get_mut(caller.file)?.windows;
+        let doorbell = windows.alloc_doorbell(caller.traps_stores, false)?;
+        self.services.charge(svc, Slot::Ct)?;
+        let id = self.cts.add((caller.file, lni), Ct { doorbell })?;
+        self.lnis.live.hold(lni);
+        let windows = &mut self.files.get_mut(caller.file)?.windows;
+        match windows.map_doorbell(doorbell, Doorbell::Counter(id)) {
+            Ok(page) => self
+                .data_path
+                .add_counter((id, rgid), caller.memory, wb, page),
+            Err(errno) => {
+                self.ct_free(caller.file, id)?;
+                return Err(errno);
+            }
+        }
+        Ok((id, doorbell))
+    }
+
+    /// Number and credit stay with the LNI until it ends, unused.
+    pub(super) fn ct_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let ct = self.cts.take(file, id)?;
+        self.data_path.remove_counter(id);
+        self.files.get_mut(file)?.windows.free(ct.doorbell);
+        self.lnis.live.release(ct.lni);
+        if let Some(lni) = self.lnis.live.get_mut(ct.lni) {
+            lni.dead_cts.push(id);
+        }
+        Ok(())
+    }
+
+    /// Gives back what an LNI holds of counters.
+    pub(super) fn end_cts(&mut self, lni: &Lni) {
+        for id in &lni.dead_cts {
+            self.cts.give_number(*id);
+            self.services.refund(lni.svc, Slot::Ct);
+        }
+    }
+}

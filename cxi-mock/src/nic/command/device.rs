@@ -1,0 +1,120 @@
+//! What the device says about itself.
+
+use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo, PropertiesInfoV1};
+use cxi_ioctl::abi::service::{
+    RSRC_AC, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
+};
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
+
+use super::Call;
+use crate::NicConfig;
+use crate::data_path::rendezvous_index;
+use crate::nic::device::Device;
+
+/// Shift of the minimum free space of a list entry. libfabric refuses a NIC with another one.
+const MIN_FREE_SHIFT: u32 = 0;
+/// Bytes of the part description that are reported.
+const FRU_BYTES: usize = 14;
+
+impl Device {
+    /// The commands for the device as a whole.
+    pub(super) fn device_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        match opcode {
+            Opcode::DEV_INFO_GET => {
+                let _: DevInfoGetCmd = call.command()?;
+                let info = self.device_info(call.nic.config());
+                call.respond(&info)
+            }
+            Opcode::GET_DEV_PROPERTIES => self.get_dev_properties(call),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// DEV_INFO_GET.
+    pub(super) fn device_info(&self, config: &NicConfig) -> DevInfoUse {
+        let identity = &config.identity;
+        let totals = self.services.totals().types;
+        let mut info = DevInfoUse::new_zeroed();
+        info.nid = self.registers.nid.unwrap_or(identity.nid);
+        info.pid_bits = self.params.pid_bits;
+        info.pid_count = self.domains.pid_count();
+        info.pid_granule = self.domains.pid_granule();
+        info.min_free_shift = MIN_FREE_SHIFT;
+        info.rdzv_get_idx = rendezvous_index(self.params.pid_bits);
+        info.vendor_id = identity.vendor_id;
+        info.device_id = identity.device_id;
+        info.device_rev = identity.device_rev;
+        info.device_proto = identity.device_proto;
+        info.device_platform = identity.device_platform;
+        info.pct_eq = self.eqs.pct().unwrap_or(0);
+        info.uc_nic = identity.uc_nic;
+        info.link_mtu = identity.link_mtu;
+        info.link_speed = identity.link_speed;
+        info.link_state = self.registers.link_up.unwrap_or(identity.link_up).into();
+        info.num_ptes = totals[RSRC_PTE].max;
+        info.num_txqs = totals[RSRC_TXQ].max;
+        info.num_tgqs = totals[RSRC_TGQ].max;
+        info.num_eqs = totals[RSRC_EQ].max;
+        info.num_cts = totals[RSRC_CT].max;
+        info.num_acs = totals[RSRC_AC].max;
+        info.num_tles = totals[RSRC_TLE].max;
+        info.num_les = totals[RSRC_LE].max;
+        let text = identity.fru_description.bytes().take(FRU_BYTES);
+        for (to, from) in info.fru_description.iter_mut().zip(text) {
+            *to = from;
+        }
+        info.cassini_version = identity.cassini_version;
+        info.system_type_identifier = identity.system_type_identifier;
+        info
+    }
+
+    /// GET_DEV_PROPERTIES, in the length of the release.
+    pub(super) fn get_dev_properties(&self, call: &mut Call<'_>) -> Result<(), Errno> {
+        let identity = &call.nic.config().identity;
+        let mut info = PropertiesInfo::new_zeroed();
+        info.nid = self.registers.nid.unwrap_or(identity.nid);
+        info.nid_configured = identity.nid_configured.into();
+        info.pid_bits = self.params.pid_bits;
+        info.pid_count = self.domains.pid_count();
+        info.pid_granule = self.domains.pid_granule();
+        info.min_free_shift = MIN_FREE_SHIFT;
+        info.rdzv_get_idx = rendezvous_index(self.params.pid_bits);
+        info.rsrcs = self.services.totals();
+        info.device_rev = identity.device_rev;
+        info.device_proto = identity.device_proto;
+        info.device_platform = identity.device_platform;
+        info.cassini_version = identity.cassini_version;
+        let registers = &self.registers;
+        let rdzv_get_en = registers.rdzv_get_en;
+        info.rdzv_get_en = rdzv_get_en
+            .unwrap_or(self.params.rdzv_get_en_default)
+            .into();
+        info.amo_remap_to_pcie_fadd = registers
+            .amo_remap_to_pcie_fadd
+            .unwrap_or(identity.amo_remap_to_pcie_fadd);
+        if self.rules.properties_nid_configured {
+            return call.respond(&info);
+        }
+        call.respond(&PropertiesInfoV1 {
+            nid: info.nid,
+            pid_bits: info.pid_bits,
+            pid_count: info.pid_count,
+            pid_granule: info.pid_granule,
+            min_free_shift: info.min_free_shift,
+            rdzv_get_idx: info.rdzv_get_idx,
+            rsrcs: info.rsrcs,
+            device_rev: info.device_rev,
+            device_proto: info.device_proto,
+            device_platform: info.device_platform,
+            cassini_version: info.cassini_version,
+            rdzv_get_en: info.rdzv_get_en,
+            _pad0: [0; 3],
+            amo_remap_to_pcie_fadd: info.amo_remap_to_pcie_fadd,
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! The commands for domains and reservations of PIDs.
+
+use cxi_ioctl::abi::domain::{
+    DomainAllocCmd, DomainAllocResp, DomainFreeCmd, DomainReserveCmd, DomainReserveResp, PID_ANY,
+};
+use cxi_ioctl::{Errno, Opcode};
+
+use super::profile::valid_vni;
+use super::{Call, Caller};
+use crate::HazardKind;
+use crate::nic::device::Device;
+use crate::nic::parts::kinds::Domain;
+use crate::nic::parts::lnis::Lni;
+use crate::nic::parts::pid::Used;
+use crate::nic::parts::vnis::PidsOf;
+use crate::rules::FailedReserve;
+
+impl Device {
+    pub(super) fn domain_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::DOMAIN_RESERVE => {
+                let command: DomainReserveCmd = call.command()?;
+                let DomainReserveCmd {
+                    lni,
+                    vni,
+                    pid,
+                    count,
+                    ..
+                } = command;
+                let pid = self.domain_reserve(&call.caller, lni, vni, pid, count)?;
+                call.respond(&DomainReserveResp { pid })
+            }
+            Opcode::DOMAIN_ALLOC => {
+                let DomainAllocCmd { lni, vni, pid, .. } = call.command()?;
+                let (domain, pid) = self.domain_alloc(&call.caller, lni, vni, pid)?;
+                call.made(domain, &DomainAllocResp { domain, vni, pid })
+            }
+            Opcode::DOMAIN_FREE => {
+                let command: DomainFreeCmd = call.command()?;
+                self.domain_free(file, command.domain)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// A handle and a PID.
+    fn domain_alloc(
+        &mut self,
+        caller: &Caller<'_>,
+        lni: u32,
+        vni: u32,
+        pid: u32,
+    ) -> Result<(u32, u32), Errno> {
+        self.lni_of(caller.file, lni)?;
+        let vni = valid_vni(vni)?;
+        if pid >= self.domains.pid_count() && pid != PID_ANY {
+            return Err(Errno::EINVAL);
+        }
+        let pids = self.vnis.right_to_receive(caller.credentials, vni)?;
+        let taken = self.take_pid(lni, vni, pid, pids);
+        let pid = taken.inspect_err(|_| self.vnis.drop_pids_user(pids))?;
+        let id = self
+            .domains
+            .add((caller.file, lni), Domain { vni, pid, pids })?;
+        let vnis = match pids {
+            PidsOf::Profile(rx) => self.vnis.rx().get(rx).map(|rx| rx.vni..=rx.last()),
+            PidsOf::Vni(vni) => Some(vni..=vni),
+        };
+        let vnis = vnis.unwrap_or(vni..=vni);
+        self.data_path.add_receive_profile(pids.number(), vnis);
+        self.lnis.live.hold(lni);
+        Ok((id, pid))
+    }
+
+    /// First PID that asking for any does not find.
+    fn end_of_any(&self) -> u32 {
+        self.domains.pid_count() - u32::from(self.rules.last_pid_not_any)
+    }
+
+    fn take_pid(&mut self, lni: u32, vni: u16, pid: u32, of: PidsOf) -> Result<u32, Errno> {
+        let end_of_any = self.end_of_any();
+        let pids = self.vnis.pids_mut(of).ok_or(Errno::EINVAL)?;
+        if pid == PID_ANY {
+            let found = pids.free_run(0, 1, end_of_any).ok_or(Errno::ENOSPC)?;
+            pids.take(found, lni);
+            // The driver does not give the PID back when another profile's domain has it.
+            if self.domains.has(vni, found) {
+                return Err(Errno::EEXIST);
+            }
+            return Ok(found);
+        }
+        if pids.is_taken(pid) && !pids.is_reserved_for(pid, lni) {
+            return Err(Errno::EEXIST);
+        }
+        if self.domains.has(vni, pid) {
+            return Err(Errno::EEXIST);
+        }
+        if pids.take(pid, lni) == Used::Last {
+            self.end_reservation(lni, of);
+        }
+        Ok(pid)
+    }
+
+    pub(super) fn domain_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let domain = self.domains.remove(file, id)?;
+        if let Some(pids) = self.vnis.pids_mut(domain.pids) {
+            pids.give(domain.pid);
+        }
+        if !self.domains.any_of(domain.pids) {
+            self.data_path.remove_receive_profile(domain.pids.number());
+        }
+        self.vnis.drop_pids_user(domain.pids);
+        self.lnis.live.release(domain.lni);
+        Ok(())
+    }
+
+    /// The first PID. Never makes a profile.
+    fn domain_reserve(
+        &mut self,
+        caller: &Caller<'_>,
+        lni: u32,
+        vni: u32,
+        pid: u32,
+        count: u32,
+    ) -> Result<u32, Errno> {
+        let svc = self.lni_of(caller.file, lni)?.svc;
+        let vni = valid_vni(vni)?;
+        let pid_count = self.domains.pid_count();
+        if count == 0 || count > pid_count || (pid >= pid_count && pid != PID_ANY) {
+            return Err(Errno::EINVAL);
+        }
+        let desc = &self.services.get(svc)?.desc;
+        let of = self.vnis.right_to_reserve(caller.credentials, desc, vni)?;
+        let end_of_any = self.end_of_any();
+        let pids = self.vnis.pids_mut(of).ok_or(Errno::EINVAL)?;
+        let found = if pid == PID_ANY {
+            pids.free_run(0, count, end_of_any).ok_or(Errno::ENOSPC)
+        } else {
+            // The driver searches from the PID on, and is content if the run overlaps what was
+            // asked for.
+            pids.free_run(pid, count, pid_count)
+                .filter(|first| *first < pid.saturating_add(count))
+                .ok_or(Errno::EEXIST)
+        };
+        if let Ok(first) = found {
+            pids.reserve(lni, first, count);
+        } else if self.rules.failed_reserve == FailedReserve::Harmless {
+            self.vnis.drop_pids_user(of);
+            return found;
+        } else {
+            self.hazard(HazardKind::ReserveOutsideTable { vni: vni.into() });
+        }
+        if let Some(lni) = self.lnis.live.get_mut(lni) {
+            lni.reservations.push(of);
+        }
+        found
+    }
+
+    /// Lets go of a reservation whose last PID is used up.
+    fn end_reservation(&mut self, lni: u32, of: PidsOf) {
+        let Some(lni) = self.lnis.live.get_mut(lni) else {
+            return;
+        };
+        if let Some(index) = lni.reservations.iter().position(|there| *there == of) {
+            lni.reservations.remove(index);
+            self.vnis.drop_pids_user(of);
+        }
+    }
+
+    /// Ends the PID reservations of an LNI that is freed.
+    pub(super) fn end_reservations(&mut self, id: u32, lni: &mut Lni) {
+        for of in std::mem::take(&mut lni.reservations) {
+            if let Some(pids) = self.vnis.pids_mut(of) {
+                pids.release(id);
+            }
+            self.vnis.drop_pids_user(of);
+        }
+    }
+}

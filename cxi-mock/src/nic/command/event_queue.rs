@@ -1,0 +1,344 @@
+//! The commands for event queues.
+
+use std::sync::Arc;
+
+use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::abi::queue::{
+    EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1,
+    EqAdjustReservedFcResp, EqAllocCmd, EqAllocResp, EqAttr, EqFreeCmd, EqResizeCmd,
+    EqResizeCompleteCmd,
+};
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
+
+use super::answer::Answer;
+use super::{Call, Caller};
+use crate::data_path::{NewEvents, PAGE};
+use crate::nic::device::Device;
+use crate::nic::parts::accounting::Slot;
+use crate::nic::parts::kinds::{Buffer, Eq};
+use crate::nic::parts::lnis::{FreeEq, Lni};
+use crate::{Backing, HazardKind};
+
+/// Bytes of the smallest slot of an event buffer.
+const SLOT_BYTES: u64 = 64;
+const MAX_BUFFER_BYTES: u64 = 1 << 32;
+/// Most slots that can be reserved, however long the queue.
+const MAX_RESERVED: u64 = 16383;
+const MAX_THRESHOLDS: u32 = 4;
+const PERCENT: u32 = 100;
+
+/// Arguments of EQ_ALLOC.
+#[derive(Clone, Copy, Debug)]
+struct NewEq {
+    lni: u32,
+    md: u32,
+    waits: [u32; 2],
+    attr: EqAttr,
+}
+
+impl Device {
+    pub(super) fn event_queue_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::EQ_ALLOC => {
+                let command: EqAllocCmd = call.command()?;
+                let new = NewEq {
+                    lni: command.lni,
+                    md: command.queue_md,
+                    waits: [command.event_wait, command.status_wait],
+                    attr: command.attr,
+                };
+                let (eq, csr) = self.eq_alloc(&call.caller, &new, call.memory)?;
+                let mut response = EqAllocResp::new_zeroed();
+                response.eq = eq;
+                response.csr = csr;
+                call.made(eq, &response)
+            }
+            Opcode::EQ_FREE => {
+                let command: EqFreeCmd = call.command()?;
+                self.eq_free(file, command.eq)
+            }
+            Opcode::EQ_RESIZE => {
+                let EqResizeCmd {
+                    eq_hndl,
+                    queue,
+                    queue_len,
+                    queue_md,
+                    ..
+                } = call.command()?;
+                self.eq_resize(&call.caller, eq_hndl, queue_md, queue, queue_len)
+            }
+            Opcode::EQ_RESIZE_COMPLETE => {
+                let command: EqResizeCompleteCmd = call.command()?;
+                self.eq_resize_complete(file, command.eq_hndl)
+            }
+            Opcode::EQ_ADJUST_RESERVED_FC => {
+                let (eq, change) = if self.rules.eq_adjust_behind {
+                    let command: EqAdjustReservedFcCmd = call.command()?;
+                    (command.eq_hndl, command.value)
+                } else {
+                    let command: EqAdjustReservedFcCmdV1 = call.command()?;
+                    (command.eq_hndl, command.value)
+                };
+                let reserved_fc = self.eq_adjust_reserved(file, eq, change)?;
+                call.respond(&EqAdjustReservedFcResp { reserved_fc })
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// The number and the window of registers. `memory` is looked at for a buffer without address
+    /// translation.
+    fn eq_alloc(
+        &mut self,
+        caller: &Caller<'_>,
+        new: &NewEq,
+        memory: &Answer,
+    ) -> Result<(u32, Mminfo), Errno> {
+        let file = caller.file;
+        let svc = self.lni_of(file, new.lni)?.svc;
+        let attr = &new.attr;
+        let waits = &self.files.get(file)?.waits;
+        for wait in new.waits.into_iter().filter(|wait| *wait != 0) {
+            waits.of(file, wait)?;
+        }
+        let buffer = if attr.flags & EQ_PASSTHROUGH == 0 {
+            Buffer::Md(new.md)
+        } else {
+            Buffer::Passthrough
+        };
+        self.check_buffer(file, buffer, attr.queue, attr.queue_len)?;
+        check_thresholds(attr)?;
+        let pct = attr.flags & EQ_REGISTER_PCT != 0;
+        if pct && !caller.credentials.sys_admin {
+            return Err(Errno::EPERM);
+        }
+        if buffer == Buffer::Passthrough {
+            check_pages(memory)?;
+        }
+        let slots = attr.queue_len / SLOT_BYTES;
+        if u64::from(attr.reserved_slots) > MAX_RESERVED.min(slots - 1) {
+            return Err(Errno::EINVAL);
+        }
+        let held = self.lnis.live.get(new.lni);
+        let held = held.and_then(|lni| lni.free_eqs.front()).is_some();
+        if !held {
+            self.services.may_charge(svc, Slot::Eq)?;
+            if !self.eqs.queues.has_number() {
+                return Err(Errno::ENOSPC);
+            }
+        }
+        // There is one retry handler. The driver finds out when it has a number already, which it
+        // puts behind the others that the LNI holds.
+        if pct && self.eqs.pct().is_some() {
+            if let Some(lni) = self.lnis.live.get_mut(new.lni)
+                && held
+            {
+                lni.free_eqs.rotate_left(1);
+            }
+            return Err(Errno::EEXIST);
+        }
+        let csr = self.files.get_mut(file)?.windows.alloc(PAGE)?;
+        let FreeEq { id, callbacks } = self.take_eq(new.lni, svc)?;
+        if pct {
+            self.eqs.set_pct(id);
+        }
+        let waiting = new.waits.map(|wait| wait != 0);
+        // A queue that is used again without a callback has the one of its predecessor, which is
+        // gone.
+        if (callbacks[0] && !waiting[0]) || (callbacks[1] && !waiting[1]) {
+            self.hazard(HazardKind::StaleCallback { eq: id });
+        }
+        let eq = Eq {
+            buffer,
+            waits: new.waits,
+            callbacks: [callbacks[0] || waiting[0], callbacks[1] || waiting[1]],
+            csr,
+            slots,
+            reserved: attr.reserved_slots.into(),
+            resize: None,
+        };
+        self.eqs.queues.put(id, (file, new.lni), eq);
+        self.hold_buffer(buffer);
+        let waits = &mut self.files.get_mut(file)?.waits;
+        new.waits.into_iter().for_each(|wait| waits.hold(wait));
+        self.lnis.live.hold(new.lni);
+        if let Err(errno) = self.wire_events(caller, new, (id, csr)) {
+            self.eq_free(file, id)?;
+            return Err(errno);
+        }
+        Ok((id, csr))
+    }
+
+    /// Tells the data path of a new queue.
+    fn wire_events(
+        &mut self,
+        caller: &Caller<'_>,
+        new: &NewEq,
+        (id, csr): (u32, Mminfo),
+    ) -> Result<(), Errno> {
+        let rgid = self.lni_of(caller.file, new.lni)?.rgid;
+        let page = self
+            .files
+            .get_mut(caller.file)?
+            .windows
+            .map_for_nic(csr, None)?;
+        let wait = |wait: u32| u64::from(caller.file) << 32 | u64::from(wait);
+        self.data_path.add_event_queue(NewEvents {
+            id,
+            rgid,
+            attr: &new.attr,
+            waits: new.waits.map(|id| (id != 0).then(|| wait(id))),
+            memory: Arc::clone(caller.memory),
+            page,
+        });
+        Ok(())
+    }
+
+    /// A number: the oldest that the LNI holds, or a new one with a credit.
+    fn take_eq(&mut self, lni: u32, svc: u32) -> Result<FreeEq, Errno> {
+        if let Some(lni) = self.lnis.live.get_mut(lni)
+            && let Some(free) = lni.free_eqs.pop_front()
+        {
+            return Ok(free);
+        }
+        self.services.charge(svc, Slot::Eq)?;
+        Ok(FreeEq {
+            id: self.eqs.queues.number()?,
+            callbacks: [false; 2],
+        })
+    }
+
+    /// EINVAL for an invalid event buffer.
+    fn check_buffer(&self, file: u32, buffer: Buffer, queue: u64, len: u64) -> Result<(), Errno> {
+        let pages = |value: u64| value != 0 && value.is_multiple_of(PAGE);
+        if !pages(queue) || !pages(len) || len > MAX_BUFFER_BYTES {
+            return Err(Errno::EINVAL);
+        }
+        match buffer {
+            Buffer::Md(md) => self.check_in_md(file, md, queue, len),
+            Buffer::Passthrough => Ok(()),
+        }
+    }
+
+    fn hold_buffer(&mut self, buffer: Buffer) {
+        if let Buffer::Md(md) = buffer {
+            self.mds.hold(md);
+        }
+    }
+
+    fn release_buffer(&mut self, buffer: Buffer) {
+        if let Buffer::Md(md) = buffer {
+            self.mds.release(md);
+        }
+    }
+
+    /// The LNI keeps number and credit for its next queue.
+    pub(super) fn eq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let eq = self.eqs.queues.take(file, id)?;
+        self.eqs.forget_pct(id);
+        self.data_path.remove_event_queue(id);
+        let owner = self.files.get_mut(file)?;
+        owner.windows.free(eq.csr);
+        eq.waits
+            .into_iter()
+            .for_each(|wait| owner.waits.release(wait));
+        self.release_buffer(eq.buffer);
+        if let Some((buffer, _)) = eq.resize {
+            self.release_buffer(buffer);
+        }
+        self.lnis.live.release(eq.lni);
+        if let Some(lni) = self.lnis.live.get_mut(eq.lni) {
+            let callbacks = eq.callbacks;
+            lni.free_eqs.push_back(FreeEq { id, callbacks });
+        }
+        Ok(())
+    }
+
+    /// The new buffer is there, the old one stays until the resize is complete. The driver does not
+    /// look at the reservation.
+    fn eq_resize(
+        &mut self,
+        caller: &Caller<'_>,
+        id: u32,
+        md: u32,
+        queue: u64,
+        len: u64,
+    ) -> Result<(), Errno> {
+        let file = caller.file;
+        let eq = self.eqs.queues.of(file, id)?;
+        if eq.resize.is_some() {
+            return Err(Errno::EINVAL);
+        }
+        let buffer = match eq.buffer {
+            Buffer::Md(old) if self.same_context(old, md) => Buffer::Md(md),
+            Buffer::Md(_) => return Err(Errno::EINVAL),
+            Buffer::Passthrough => Buffer::Passthrough,
+        };
+        self.check_buffer(file, buffer, queue, len)?;
+        self.hold_buffer(buffer);
+        self.eqs.queues.of_mut(file, id)?.resize = Some((buffer, len / SLOT_BYTES));
+        self.data_path
+            .resize_event_queue(id, caller.memory, queue, len);
+        Ok(())
+    }
+
+    /// The old buffer is free.
+    fn eq_resize_complete(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let eq = self.eqs.queues.of_mut(file, id)?;
+        let (buffer, slots) = eq.resize.take().ok_or(Errno::EINVAL)?;
+        let old = std::mem::replace(&mut eq.buffer, buffer);
+        eq.slots = slots;
+        self.release_buffer(old);
+        Ok(())
+    }
+
+    /// Slots reserved after the change. EINVAL for what no queue could reserve, ENOSPC for what this
+    /// one cannot.
+    fn eq_adjust_reserved(&mut self, file: u32, id: u32, change: i32) -> Result<i32, Errno> {
+        let eq = self.eqs.queues.of_mut(file, id)?;
+        let reserved = eq.reserved.checked_add_signed(change.into());
+        let reserved = reserved
+            .filter(|reserved| *reserved <= MAX_RESERVED)
+            .ok_or(Errno::EINVAL)?;
+        if reserved >= eq.slots {
+            return Err(Errno::ENOSPC);
+        }
+        eq.reserved = reserved;
+        self.data_path.set_reserved_slots(id, reserved);
+        i32::try_from(reserved).map_err(|_| Errno::EINVAL)
+    }
+
+    /// Gives back what an LNI holds of event queues.
+    pub(super) fn end_eqs(&mut self, lni: &Lni) {
+        for free in &lni.free_eqs {
+            self.eqs.queues.give_number(free.id);
+            self.services.refund(lni.svc, Slot::Eq);
+        }
+    }
+}
+
+/// EFAULT for a buffer that cannot be pinned, EINVAL for pages that do not follow each other.
+fn check_pages(memory: &Answer) -> Result<(), Errno> {
+    if memory.backing() == Backing::Missing {
+        return Err(Errno::EFAULT);
+    }
+    memory.is_contiguous().then_some(()).ok_or(Errno::EINVAL)
+}
+
+/// EINVAL for fill levels that do not fit into a queue: they go down from the base.
+fn check_thresholds(attr: &EqAttr) -> Result<(), Errno> {
+    let (base, delta) = (attr.status_thresh_base, attr.status_thresh_delta);
+    let count = attr.status_thresh_count;
+    let fit = count == 0
+        || (count <= MAX_THRESHOLDS
+            && base <= PERCENT
+            && delta <= PERCENT
+            && (count - 1) * delta <= base);
+    fit.then_some(()).ok_or(Errno::EINVAL)
+}

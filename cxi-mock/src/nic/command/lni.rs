@@ -1,0 +1,171 @@
+//! The commands for LNIs, the closing of files, and the cleanup of what both leave.
+
+use std::collections::VecDeque;
+
+use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniAllocResp, LniFreeCmd};
+use cxi_ioctl::{Errno, Opcode};
+
+use super::{Call, Caller};
+use crate::HazardKind;
+use crate::nic::device::Device;
+use crate::nic::parts::descriptor;
+use crate::nic::parts::lnis::Lni;
+use crate::nic::parts::objects::Object;
+use crate::rules::MemberCheck;
+
+impl Device {
+    pub(super) fn lni_command(&mut self, opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
+        match opcode {
+            Opcode::LNI_ALLOC => {
+                let svc = if self.rules.lni_alloc_long {
+                    call.command::<LniAllocCmd>()?.svc_id
+                } else {
+                    call.command::<LniAllocCmdV1>()?.svc_id
+                };
+                let lni = self.lni_alloc(&call.caller, svc)?;
+                call.made(lni, &LniAllocResp { lni })
+            }
+            Opcode::LNI_FREE => {
+                let command: LniFreeCmd = call.command()?;
+                self.lni_free(call.caller.file, command.lni)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn lni_alloc(&mut self, caller: &Caller<'_>, svc: u32) -> Result<u32, Errno> {
+        let group = self.services.get(svc)?;
+        // A disabled service answers even those with EKEYREVOKED that may not use it.
+        if !group.enabled {
+            return Err(Errno::EKEYREVOKED);
+        }
+        let admitted = match self.rules.member_check {
+            MemberCheck::None => descriptor::admits(&group.desc, caller.credentials, &self.rules),
+            MemberCheck::Id | MemberCheck::IdAndTwice => {
+                group.access.admits(caller.credentials, &self.rules)
+            }
+        };
+        if !admitted {
+            return Err(Errno::EPERM);
+        }
+        let joined = self.rgids.join(svc, group.lnis_per_rgid)?;
+        // There are more numbers than there can be LNIs.
+        let id = self.lnis.live.number()?;
+        let virt = self.files.is_virtual(caller.file);
+        let lni = Lni {
+            svc,
+            rgid: joined.rgid,
+            wrong_rgid: joined.wrong,
+            freed_cqs: Vec::new(),
+            free_eqs: VecDeque::new(),
+            free_ptes: VecDeque::new(),
+            dead_cts: Vec::new(),
+            acs: Vec::new(),
+            vf_lac: virt.then(|| self.rgids.take_lac(joined.rgid)).flatten(),
+            reservations: Vec::new(),
+        };
+        self.lnis.live.put(id, (caller.file, id), lni);
+        self.services.get_mut(svc)?.lnis += 1;
+        Ok(id)
+    }
+
+    /// The LNI of a handle; EINVAL if it does not belong to the file.
+    pub(super) fn lni_of(&self, file: u32, id: u32) -> Result<&Object<Lni>, Errno> {
+        self.lnis.live.of(file, id)
+    }
+
+    /// EBUSY while the LNI has objects. With busy queues it succeeds, and the cleanup does the
+    /// rest.
+    pub(super) fn lni_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let mut lni = self.lnis.live.take(file, id)?.into_inner();
+        self.end_reservations(id, &mut lni);
+        if let Some(rgid) = lni.wrong_rgid {
+            self.hazard(HazardKind::WrongRgid { lni: id, rgid });
+        }
+        if let Some((id, lni)) = self.lni_end(id, lni) {
+            self.lnis.leave_to_cleanup(id, lni);
+        }
+        Ok(())
+    }
+
+    /// Gives back all that a freed LNI holds, unless its queues are busy: then it is returned.
+    fn lni_end(&mut self, id: u32, mut lni: Lni) -> Option<(u32, Lni)> {
+        lni.freed_cqs = self.finalize_cqs(lni.svc, lni.freed_cqs);
+        if !lni.freed_cqs.is_empty() {
+            return Some((id, lni));
+        }
+        self.end_eqs(&lni);
+        self.end_ptes(&lni);
+        self.end_cts(&lni);
+        self.end_acs(&lni);
+        self.rgids.leave(lni.rgid);
+        if let Ok(group) = self.services.get_mut(lni.svc) {
+            group.lnis = group.lnis.saturating_sub(1);
+        }
+        self.lnis.live.give_number(id);
+        None
+    }
+
+    /// Tries again to end the LNIs that wait for it.
+    pub(super) fn end_pending_lnis(&mut self) {
+        let ending = self.lnis.take_ending().into_iter();
+        let busy = ending.filter_map(|(id, lni)| self.lni_end(id, lni));
+        let busy = busy.collect();
+        self.lnis.put_back(busy);
+    }
+
+    /// The cleanup that runs every second while LNIs wait for it. Says whether it was due.
+    pub(in crate::nic) fn tick(&mut self) -> bool {
+        let due = self.lnis.take_scheduled();
+        if due {
+            self.end_pending_lnis();
+            self.lnis.reschedule();
+        }
+        due
+    }
+
+    /// Closes a file: everything that it holds goes, users before what they use, so that nothing is
+    /// found in use.
+    pub(in crate::nic) fn close(&mut self, id: u32) {
+        let Ok(file) = self.files.get(id) else {
+            return;
+        };
+        let numbers = |objects: &mut dyn Iterator<Item = u32>| objects.collect::<Vec<_>>();
+        let waits = numbers(&mut file.waits.iter().map(|(wait, _)| wait));
+        let cps = numbers(&mut file.cps.iter().map(|(cp, _)| cp));
+        for map in self.portals.maps_of_file(id) {
+            let _ = self.pte_unmap(id, map);
+        }
+        for pte in self.portals.ptes.of_file(id) {
+            // A failed PTE_STATUS may refer to it still.
+            self.portals.ptes.abandon(pte);
+            let _ = self.pte_free(id, pte);
+        }
+        for cq in self.cqs.of_file(id) {
+            let _ = self.cq_free(id, cq);
+        }
+        for eq in self.eqs.queues.of_file(id) {
+            let _ = self.eq_free(id, eq);
+        }
+        for md in self.mds.of_file(id) {
+            let _ = self.atu_unmap(id, md);
+        }
+        for wait in waits {
+            let _ = self.wait_free(id, wait);
+        }
+        for domain in self.domains.of_file(id) {
+            let _ = self.domain_free(id, domain);
+        }
+        for ct in self.cts.of_file(id) {
+            let _ = self.ct_free(id, ct);
+        }
+        for cp in cps {
+            let _ = self.cp_free(id, cp);
+        }
+        for lni in self.lnis.live.of_file(id) {
+            let _ = self.lni_free(id, lni);
+        }
+        self.data_path.forget_doorbells(id);
+        self.files.remove(id);
+    }
+}

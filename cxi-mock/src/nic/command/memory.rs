@@ -1,0 +1,195 @@
+//! The commands for memory descriptors, and the address contexts that those need.
+
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, Md};
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::FromZeros;
+
+use super::{Call, Caller};
+use crate::Backing;
+use crate::data_path::PAGE;
+use crate::nic::device::Device;
+use crate::nic::parts::accounting::Slot;
+use crate::nic::parts::kinds::Descriptor;
+use crate::nic::parts::lnis::{AddressContext, Lni};
+use crate::nic::parts::mapping::{Mapping, NewMd, USER_SPACE};
+
+impl Device {
+    pub(super) fn memory_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::ATU_MAP => {
+                let AtuMapCmd {
+                    lni,
+                    va,
+                    len,
+                    flags,
+                    hints,
+                    ..
+                } = call.command()?;
+                let new = NewMd {
+                    lni,
+                    va,
+                    len,
+                    flags,
+                    hints,
+                };
+                let md = self.atu_map(&call.caller, &new, call.memory.backing())?;
+                let mut response = AtuMapResp::new_zeroed();
+                response.id = md.id;
+                response.md = md;
+                call.made(md.id, &response)
+            }
+            Opcode::ATU_UNMAP => {
+                let command: AtuUnmapCmd = call.command()?;
+                self.atu_unmap(file, command.id)
+            }
+            Opcode::ATU_UPDATE_MD => {
+                let AtuUpdateMdCmd {
+                    id, va, len, flags, ..
+                } = call.command()?;
+                self.atu_update_md(file, id, va, len, flags)
+            }
+            // Traffic that is on its way in has arrived: there is none.
+            Opcode::INBOUND_WAIT => Ok(()),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// ATU_MAP of what may be memory to pin.
+    fn atu_map(&mut self, caller: &Caller<'_>, new: &NewMd, backing: Backing) -> Result<Md, Errno> {
+        let NewMd { lni, va, len, .. } = *new;
+        let rgid = self.lni_of(caller.file, lni)?.rgid;
+        let end = self.check_range(va, len)?;
+        let mapping = Mapping::of(new, caller.credentials, &self.rules)?;
+        let pinned = mapping.flags.contains(MapFlags::PIN);
+        if !pinned && self.files.is_virtual(caller.file) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let ats = mapping.flags.contains(MapFlags::ATS);
+        if ats && !self.rules.ats_after_charge {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if va >= USER_SPACE || (pinned && backing == Backing::Missing) {
+            return Err(Errno::EFAULT);
+        }
+        let writes = mapping.flags.contains(MapFlags::WRITE);
+        if pinned && writes && backing == Backing::ReadOnly {
+            return Err(Errno::EINVAL);
+        }
+        let lac = self.address_context(lni, &mapping)?;
+        let page = mapping.page.max(PAGE);
+        let start = va - va % page;
+        let mut md = Md::new_zeroed();
+        md.iova = start;
+        md.va = start;
+        md.len = end
+            .checked_next_multiple_of(page)
+            .map_or(len, |end| end - start);
+        md.lac = lac;
+        md.page_shift = mapping.kind.page_shift.into();
+        md.huge_shift = mapping.kind.huge_shift.into();
+        md.id = self.mds.number()?;
+        self.mds
+            .put(md.id, (caller.file, lni), Descriptor { md, pinned });
+        self.lnis.live.hold(lni);
+        self.data_path
+            .add_region(rgid, &md, mapping.flags, caller.memory);
+        Ok(md)
+    }
+
+    fn check_range(&self, va: u64, len: u64) -> Result<u64, Errno> {
+        if len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        va.checked_add(len).ok_or(if self.rules.wrap_is_overflow {
+            Errno::EOVERFLOW
+        } else {
+            Errno::EFAULT
+        })
+    }
+
+    /// The LNI's address context for a kind of mapping, or a new one.
+    fn address_context(&mut self, id: u32, mapping: &Mapping) -> Result<u8, Errno> {
+        let lni = self.lnis.live.get(id).ok_or(Errno::EINVAL)?;
+        let mut shared = lni.acs.iter().filter(|_| !mapping.alone);
+        if let Some(ac) = shared.find(|ac| ac.kind == mapping.kind) {
+            return Ok(ac.lac);
+        }
+        let Lni { svc, rgid, .. } = **lni;
+        self.services.may_charge(svc, Slot::Ac)?;
+        // Up to SHS 14.0 the driver finds only here that the host has no ATS.
+        if mapping.flags.contains(MapFlags::ATS) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if !self.acs.has_free() {
+            return Err(Errno::ENOSPC);
+        }
+        let lac = self.rgids.take_lac(rgid).ok_or(Errno::ENOSPC)?;
+        let context = AddressContext {
+            kind: mapping.kind,
+            id: self.acs.alloc().ok_or(Errno::ENOSPC)?,
+            lac,
+        };
+        self.services.charge(svc, Slot::Ac)?;
+        if let Some(lni) = self.lnis.live.get_mut(id) {
+            lni.acs.push(context);
+        }
+        Ok(lac)
+    }
+
+    /// EINVAL unless the memory lies in the descriptor.
+    pub(super) fn check_in_md(&self, file: u32, id: u32, va: u64, len: u64) -> Result<(), Errno> {
+        let md = &self.mds.of(file, id)?.md;
+        let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
+        if va < md.va || end > md.va.saturating_add(md.len) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+
+    /// Whether memory of two descriptors is translated by the same address context.
+    pub(super) fn same_context(&self, one: u32, other: u32) -> bool {
+        let context = |id| self.mds.get(id).map(|there| (there.lni, there.md.lac));
+        context(one) == context(other)
+    }
+
+    /// The address context stays until the LNI ends.
+    pub(super) fn atu_unmap(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let md = self.mds.remove(file, id)?;
+        self.data_path.remove_region(id);
+        self.lnis.live.release(md.lni);
+        Ok(())
+    }
+
+    /// Faults pages of a descriptor in that are not pinned. No bytes are fine.
+    fn atu_update_md(
+        &self,
+        file: u32,
+        id: u32,
+        va: u64,
+        len: u64,
+        flags: u32,
+    ) -> Result<(), Errno> {
+        let faults = MapFlags::from_bits_truncate(flags).contains(MapFlags::FAULT);
+        if self.mds.of(file, id)?.pinned || !faults {
+            return Err(Errno::EINVAL);
+        }
+        self.check_in_md(file, id, va, len)
+    }
+
+    /// Gives back what an LNI holds of address contexts.
+    pub(super) fn end_acs(&mut self, lni: &Lni) {
+        for ac in &lni.acs {
+            self.acs.free(ac.id);
+            self.rgids.give_lac(lni.rgid, ac.lac);
+            self.services.refund(lni.svc, Slot::Ac);
+        }
+        if let Some(lac) = lni.vf_lac {
+            self.rgids.give_lac(lni.rgid, lac);
+        }
+    }
+}

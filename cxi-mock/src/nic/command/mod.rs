@@ -1,0 +1,175 @@
+//! From the bytes of a write to a command's handler and back, in the driver's order of checks.
+
+mod answer;
+mod command_queue;
+mod counter;
+mod device;
+mod domain;
+mod event_queue;
+mod lni;
+mod memory;
+mod portal;
+mod profile;
+mod registers;
+mod service;
+mod virtual_function;
+mod wait;
+
+use std::sync::Arc;
+
+use cxi_ioctl::{Errno, Family, Handler, Opcode, Privilege, RequestLen};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use answer::{Answer, NOT_HANDED_OVER, handed_over};
+
+use super::Nic;
+use super::device::Device;
+use crate::rules::Rules;
+use crate::{CallerMemory, ClientMemory, Credentials};
+
+/// The caller, and the open file.
+#[derive(Clone, Copy, Debug)]
+struct Caller<'a> {
+    file: u32,
+    credentials: &'a Credentials,
+    memory: &'a Arc<dyn ClientMemory>,
+    /// Doorbells that it gets are trapped.
+    traps_stores: bool,
+}
+
+/// A call on its way through its handler.
+struct Call<'a> {
+    pub(super) nic: &'a Nic,
+    pub(super) caller: Caller<'a>,
+    pub(super) command: &'a [u8],
+    pub(super) memory: &'a mut Answer,
+}
+
+impl Call<'_> {
+    /// The command as a struct; its length was checked.
+    pub(super) fn command<T: FromBytes>(&self) -> Result<T, Errno> {
+        T::read_from_bytes(self.command).map_err(|_| Errno::EINVAL)
+    }
+
+    /// A word of a command that has no layout.
+    pub(super) fn word(&self, at: usize) -> Result<u32, Errno> {
+        let bytes = self.command.get(at..).and_then(<[u8]>::first_chunk);
+        Ok(u32::from_ne_bytes(*bytes.ok_or(Errno::EINVAL)?))
+    }
+
+    /// As [`respond`](Self::respond), of an object that was made, by its handle.
+    pub(super) fn made<T: IntoBytes + Immutable>(
+        &mut self,
+        handle: u32,
+        response: &T,
+    ) -> Result<(), Errno> {
+        self.memory.made(handle);
+        self.respond(response)
+    }
+
+    /// Keeps the response until the handler is done.
+    #[expect(clippy::unnecessary_wraps, reason = "the last step of most handlers")]
+    pub(super) fn respond<T: IntoBytes + Immutable>(&mut self, response: &T) -> Result<(), Errno> {
+        self.memory.respond(response.as_bytes());
+        Ok(())
+    }
+}
+
+pub(super) fn write(
+    nic: &Nic,
+    file: u32,
+    caller: &Credentials,
+    command: &[u8],
+    memory: &mut dyn CallerMemory,
+) -> Result<usize, Errno> {
+    let mut answer = Answer::new(command, memory);
+    let process = handed_over(command, memory);
+    let mut device = nic.device();
+    let (opcode, handler) = admit(&device.rules, command)?;
+    let is_virtual = device.files.is_virtual(file);
+    let kernel;
+    let mut credentials = caller;
+    if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_virtual) {
+        return Err(Errno::EPERM);
+    }
+    if nic.faults.is_removed() {
+        return Err(Errno::EIO);
+    }
+    let strike = nic.faults.strike(opcode, command);
+    if let Some(strike) = strike.filter(|strike| !strike.carried_out) {
+        if let Some(response) = strike.response {
+            memory.respond(response.as_bytes())?;
+        }
+        return Err(strike.errno);
+    }
+    if is_virtual {
+        if !device.rules.vf_relay && handler.family != Family::Device {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        // The physical function's kernel thread makes the call.
+        kernel = Credentials::root();
+        credentials = &kernel;
+    }
+    let mut call = Call {
+        nic,
+        caller: Caller {
+            file,
+            credentials,
+            memory: process.as_ref().unwrap_or(&NOT_HANDED_OVER),
+            traps_stores: memory.traps_stores(),
+        },
+        command,
+        memory: &mut answer,
+    };
+    let result = device.handle(opcode, handler.family, &mut call);
+    drop(device);
+    if let Err(errno) = answer.deliver(memory) {
+        nic.device().undo(opcode, file, &answer, errno)?;
+    }
+    match strike {
+        Some(strike) => Err(strike.errno),
+        None => result.map(|()| command.len()),
+    }
+}
+
+/// A command that may be handled, by its length.
+fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, &'static Handler), Errno> {
+    if rules
+        .longest_command
+        .is_some_and(|most| command.len() > most)
+    {
+        return Err(Errno::EINVAL);
+    }
+    let (number, _) = u32::read_from_prefix(command).map_err(|_| Errno::EINVAL)?;
+    let opcode = Opcode::from_number(number);
+    let known = opcode.info().filter(|info| info.since <= rules.release);
+    let info = known.ok_or(Errno::EINVAL)?;
+    let handler = info.handler.as_ref().ok_or(Errno::EOPNOTSUPP)?;
+    let fits = match opcode.request_len(rules.release) {
+        Some(RequestLen::Exact(len)) => command.len() == len,
+        // Only the relay of virtual functions may send these.
+        _ => return Err(Errno::EOPNOTSUPP),
+    };
+    fits.then_some((opcode, handler)).ok_or(Errno::EINVAL)
+}
+
+impl Device {
+    fn handle(&mut self, opcode: Opcode, family: Family, call: &mut Call<'_>) -> Result<(), Errno> {
+        match family {
+            Family::Device => self.device_command(opcode, call),
+            Family::Lni => self.lni_command(opcode, call),
+            Family::Profile => self.profile_command(opcode, call),
+            Family::Domain => self.domain_command(opcode, call),
+            Family::CommandQueue => self.command_queue_command(opcode, call),
+            Family::EventQueue => self.event_queue_command(opcode, call),
+            Family::Portal => self.portal_command(opcode, call),
+            Family::Counter => self.counter_command(opcode, call),
+            Family::Wait => self.wait_command(opcode, call),
+            Family::Memory => self.memory_command(opcode, call),
+            Family::Service => self.service_command(opcode, call),
+            Family::Registers => self.register_command(opcode, call),
+            Family::VirtualFunction => self.virtual_function_command(opcode, call),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+}

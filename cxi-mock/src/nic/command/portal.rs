@@ -1,0 +1,227 @@
+//! The commands for portal table entries and their mappings.
+
+use cxi_ioctl::abi::portal::{
+    PtOptions, PteAllocCmd, PteAllocResp, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteMapResp,
+    PteStatus, PteStatusCmd, PteTransitionSmCmd, PteUnmapCmd,
+};
+use cxi_ioctl::abi::service::RSRC_LE;
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::{Call, Caller};
+use crate::data_path::NewPortal;
+use crate::nic::device::Device;
+use crate::nic::parts::accounting::Slot;
+use crate::nic::parts::kinds::{Pte, PteMap};
+use crate::nic::parts::lnis::Lni;
+use crate::nic::parts::pools::LePools;
+
+/// Offsets that a multicast address can have.
+const MULTICAST_OFFSETS: u32 = 1 << 18;
+
+impl Device {
+    pub(super) fn portal_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::PTE_ALLOC => {
+                let PteAllocCmd {
+                    lni_hndl,
+                    evtq_hndl,
+                    opts,
+                    ..
+                } = call.command()?;
+                let pte_number = self.pte_alloc(&call.caller, lni_hndl, evtq_hndl, opts.bits)?;
+                call.made(pte_number, &PteAllocResp { pte_number })
+            }
+            Opcode::PTE_FREE => {
+                let command: PteFreeCmd = call.command()?;
+                self.pte_free(file, command.pte_number)
+            }
+            Opcode::PTE_MAP => {
+                let command: PteMapCmd = call.command()?;
+                let map = PteMap {
+                    pte: command.pte_number,
+                    domain: command.domain_hndl,
+                    offset: command.pid_offset,
+                    multicast: command.is_multicast != 0,
+                };
+                let pte_index = self.pte_map(file, map)?;
+                call.made(pte_index, &PteMapResp { pte_index })
+            }
+            Opcode::PTE_UNMAP => {
+                let command: PteUnmapCmd = call.command()?;
+                self.pte_unmap(file, command.pte_index)
+            }
+            Opcode::PTE_LE_INVALIDATE => {
+                let command: PteLeInvalidateCmd = call.command()?;
+                // The driver waits for what is still under way to an entry that was unlinked. The
+                // data path finishes a message before it looks at the next command, so that
+                // nothing ever is.
+                self.portals.ptes.of(file, command.pte_index).map(drop)
+            }
+            Opcode::PTE_STATUS => {
+                let command: PteStatusCmd = call.command()?;
+                let read =
+                    |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
+                let (status, offsets) = self.pte_status(file, command.pte_index, read)?;
+                if status.ule_offsets != 0 && !offsets.is_empty() {
+                    call.memory.write_list(offsets.as_bytes());
+                }
+                call.respond(&status)
+            }
+            Opcode::PTE_TRANSITION_SM => {
+                let command: PteTransitionSmCmd = call.command()?;
+                self.pte_transition(file, command.pte_index, command.drop_count)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// The number: the oldest that the LNI holds, or a new one.
+    fn pte_alloc(
+        &mut self,
+        caller: &Caller<'_>,
+        lni: u32,
+        eq: u32,
+        options: u64,
+    ) -> Result<u32, Errno> {
+        let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;
+        if eq != 0 {
+            self.eqs.queues.of(caller.file, eq)?;
+        }
+        let options = PtOptions::from_bits_truncate(options);
+        if options.contains(PtOptions::ETHERNET) && !caller.credentials.net_raw {
+            return Err(Errno::EPERM);
+        }
+        let owner = self.lnis.live.get_mut(lni);
+        let id = if let Some(held) = owner.and_then(|lni| lni.free_ptes.pop_front()) {
+            held
+        } else {
+            self.services.may_charge(svc, Slot::Pte)?;
+            let id = self.portals.ptes.number()?;
+            self.services.charge(svc, Slot::Pte)?;
+            id
+        };
+        let counted = !options.intersects(PtOptions::IS_MATCHING | PtOptions::DO_SPACE_CHECK)
+            && self.portals.take_counter();
+        let pte = Pte {
+            eq,
+            multicast: false,
+            counted,
+        };
+        self.portals.ptes.put(id, (caller.file, lni), pte);
+        self.eqs.queues.hold(eq);
+        self.lnis.live.hold(lni);
+        let pools = self.services.get(svc)?.reserved.le_pools;
+        self.data_path.add_portal(NewPortal {
+            id,
+            rgid,
+            eq,
+            options: options.bits(),
+            pools: pools.unwrap_or_default(),
+        });
+        Ok(id)
+    }
+
+    /// The LNI keeps number and credit for its next entry.
+    pub(super) fn pte_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let pte = self.portals.take(file, id)?;
+        self.data_path.remove_portal(id);
+        self.eqs.queues.release(pte.eq);
+        self.lnis.live.release(pte.lni);
+        if let Some(lni) = self.lnis.live.get_mut(pte.lni) {
+            lni.free_ptes.push_back(id);
+        }
+        Ok(())
+    }
+
+    /// The number of the mapping, of the device. A place in a domain can be mapped several times; an
+    /// entry has one multicast address at most, which is not shared.
+    fn pte_map(&mut self, file: u32, map: PteMap) -> Result<u32, Errno> {
+        let pte = self.portals.ptes.of(file, map.pte)?;
+        let domain = **self.domains.of(file, map.domain)?;
+        let owner = self.domains.of(file, map.domain)?.lni;
+        let end = if map.multicast {
+            MULTICAST_OFFSETS
+        } else {
+            self.domains.pid_granule()
+        };
+        if owner != pte.lni || map.offset >= end || (map.multicast && pte.multicast) {
+            return Err(Errno::EINVAL);
+        }
+        let id = self.portals.map(file, map)?;
+        self.domains.hold(map.domain);
+        let pid = (!map.multicast).then_some(domain.pid);
+        let profile = domain.pids.number();
+        self.data_path.map_portal(profile, pid, map.offset, map.pte);
+        Ok(id)
+    }
+
+    pub(super) fn pte_unmap(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let map = self.portals.unmap(file, id)?;
+        self.domains.release(map.domain);
+        if let Some(domain) = self.domains.get(map.domain) {
+            let pid = (!map.multicast).then_some(domain.pid);
+            let profile = domain.pids.number();
+            self.data_path.unmap_portal(profile, pid, map.offset);
+        }
+        Ok(())
+    }
+
+    /// Matching continues in software, if the caller has seen all messages that were dropped. Once
+    /// software has it, nothing is looked at.
+    fn pte_transition(&self, file: u32, id: u32, drop_count: u32) -> Result<(), Errno> {
+        self.portals.ptes.of(file, id)?;
+        let transition = self.data_path.transition(id, drop_count);
+        transition.map_err(|_| Errno::EAGAIN)
+    }
+
+    /// Changes what the caller left in its buffer.
+    fn pte_status(
+        &mut self,
+        file: u32,
+        id: u32,
+        read: impl FnOnce(&mut PteStatus) -> Result<(), Errno>,
+    ) -> Result<(PteStatus, Vec<u64>), Errno> {
+        let lni = self.portals.ptes.of(file, id)?.lni;
+        let mut status = PteStatus::new_zeroed();
+        if let Err(errno) = read(&mut status) {
+            // The driver forgets to let go of the entry, which stays until the file is closed.
+            self.portals.ptes.hold(id);
+            return Err(errno);
+        }
+        let svc = self.lnis.live.get(lni).map(|lni| lni.svc);
+        let group = svc.and_then(|svc| self.services.get(svc).ok());
+        let own = group.and_then(|group| Some((group.reserved.le_pools?, &group.desc.limits)));
+        // Pool 0 is what services without a pool share: all LEs, none of them reserved.
+        let totals = self.services.totals();
+        let (pools, limits) = own.unwrap_or((LePools::default(), &totals));
+        let allocated = self.registers.les_allocated.iter().zip(pools);
+        let allocated = allocated.filter_map(|(element, pool)| element.get(usize::from(pool)));
+        let portal = self.data_path.portal_status(id);
+        status.drop_count = portal.drop_count;
+        status.state = portal.state;
+        status.les_reserved = limits.types[RSRC_LE].res;
+        status.les_max = limits.types[RSRC_LE].max;
+        let set = allocated.copied().max().unwrap_or(0);
+        status.les_allocated = set.max(portal.les_allocated);
+        let room = usize::from(status.ule_count);
+        let mut offsets = portal.unexpected;
+        // The field has 16 bits: longer lists are reported as the longest that it can say.
+        status.ule_count = u16::try_from(offsets.len()).unwrap_or(u16::MAX);
+        offsets.truncate(room);
+        Ok((status, offsets))
+    }
+
+    /// Gives back what an LNI holds of portal table entries.
+    pub(super) fn end_ptes(&mut self, lni: &Lni) {
+        for id in &lni.free_ptes {
+            self.portals.ptes.give_number(*id);
+            self.services.refund(lni.svc, Slot::Pte);
+        }
+    }
+}

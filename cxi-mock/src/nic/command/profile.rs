@@ -1,0 +1,326 @@
+//! The commands for communication profiles: LCIDs of an RGID, handles of a file.
+
+use cxi_ioctl::abi::profile::{
+    CpAllocCmd, CpAllocResp, CpFreeCmd, CpModifyCmd, LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT,
+    TC_BULK_DATA, TC_DEDICATED_ACCESS, TC_LOW_LATENCY, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT,
+    TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
+};
+use cxi_ioctl::{Errno, Opcode};
+
+use super::{Call, Caller};
+use crate::HazardKind;
+use crate::nic::device::Device;
+use crate::nic::parts::cps::Cp;
+use crate::nic::parts::descriptor;
+use crate::nic::parts::kinds::CpHandle;
+use crate::nic::parts::profile::{Lookup, Traffic};
+use crate::nic::parts::rgid::{LCIDS, Lcid};
+use crate::rules::{CpReuse, VniAuthority};
+
+/// Traffic classes there are, Ethernet's included.
+const CLASSES: u32 = 8;
+const TYPES: u32 = 4;
+/// The first class for Ethernet frames by priority.
+const FIRST_ETHERNET_CLASS: u32 = 5;
+const LAST_ETHERNET_CLASS: u32 = 6;
+/// Ethernet has eight priorities.
+const MAX_PCP: u16 = 7;
+
+/// Whether a QoS profile has that class with that type. Profile 1 has dedicated access where
+/// profile 2 has low latency.
+fn pair_exists(qos_profile: u32, tc: u32, tc_type: u32) -> bool {
+    let types: &[u32] = match (qos_profile, tc) {
+        (2, TC_LOW_LATENCY) => &[TC_TYPE_DEFAULT, TC_TYPE_COLL_LEAF],
+        (1, TC_DEDICATED_ACCESS)
+        | (_, TC_BULK_DATA | FIRST_ETHERNET_CLASS..=LAST_ETHERNET_CLASS) => &[TC_TYPE_DEFAULT],
+        (_, TC_BEST_EFFORT) => &[TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED],
+        _ => &[],
+    };
+    types.contains(&tc_type)
+}
+
+/// Which LCIDs will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CpKind {
+    Trigger,
+    NonTrigger,
+    Any,
+}
+
+impl CpKind {
+    fn of(kind: u32) -> Self {
+        match kind {
+            LCID_TRIG => Self::Trigger,
+            LCID_NON_TRIG => Self::NonTrigger,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// Arguments of CP_ALLOC and TRIG_CP_ALLOC.
+#[derive(Clone, Copy, Debug)]
+struct CpRequest {
+    lni: u32,
+    vni: u32,
+    tc: u32,
+    tc_type: u32,
+    kind: CpKind,
+}
+
+impl Device {
+    /// The commands for communication profiles.
+    pub(super) fn profile_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        let file = call.caller.file;
+        match opcode {
+            Opcode::CP_ALLOC => {
+                let CpAllocCmd {
+                    lni,
+                    vni,
+                    tc,
+                    tc_type,
+                    ..
+                } = call.command()?;
+                self.handle_cp_alloc(
+                    call,
+                    CpRequest {
+                        lni,
+                        vni,
+                        tc,
+                        tc_type,
+                        kind: CpKind::Any,
+                    },
+                )
+            }
+            Opcode::TRIG_CP_ALLOC => {
+                let TrigCpAllocCmd {
+                    lni,
+                    vni,
+                    tc,
+                    tc_type,
+                    cp_type,
+                    ..
+                } = call.command()?;
+                self.handle_cp_alloc(
+                    call,
+                    CpRequest {
+                        lni,
+                        vni,
+                        tc,
+                        tc_type,
+                        kind: CpKind::of(cp_type),
+                    },
+                )
+            }
+            Opcode::CP_FREE => {
+                let command: CpFreeCmd = call.command()?;
+                self.cp_free(file, command.cp_hndl)
+            }
+            Opcode::CP_MODIFY => {
+                let command: CpModifyCmd = call.command()?;
+                self.cp_modify(&call.caller, command.cp_hndl, command.vni)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn handle_cp_alloc(&mut self, call: &mut Call<'_>, request: CpRequest) -> Result<(), Errno> {
+        let (cp_hndl, lcid) = self.cp_alloc(&call.caller, request)?;
+        call.made(cp_hndl, &CpAllocResp { cp_hndl, lcid })
+    }
+
+    /// A handle and an LCID.
+    fn cp_alloc(&mut self, caller: &Caller<'_>, request: CpRequest) -> Result<(u32, u32), Errno> {
+        let lni = self.lni_of(caller.file, request.lni)?;
+        let (svc, rgid, wrong) = (lni.svc, lni.rgid, lni.wrong_rgid.is_some());
+        if request.tc >= CLASSES || request.tc_type >= TYPES {
+            return Err(Errno::EINVAL);
+        }
+        let (vni, tx) = self.right_to_send(caller, svc, &request)?;
+        let traffic = Traffic {
+            vni,
+            tc: request.tc,
+            tc_type: request.tc_type,
+        };
+        let place = self.place_cp(&request, tx, traffic, rgid, wrong);
+        let place = place.inspect_err(|_| self.vnis.drop_tx_user(tx))?;
+        let lcid = place.map_or(0, |(_, lcid)| lcid);
+        let lcid = u32::try_from(lcid).map_err(|_| Errno::EINVAL)?;
+        let handle = CpHandle {
+            tx: self.referred_profile(tx, place, vni),
+            place,
+        };
+        let file = self.files.get_mut(caller.file)?;
+        let id = file.cps.add((caller.file, request.lni), handle)?;
+        self.lnis.live.hold(request.lni);
+        Ok((id, lcid))
+    }
+
+    /// The VNI, and the profile that lets the caller use it with the class, with one more user.
+    fn right_to_send(
+        &mut self,
+        caller: &Caller<'_>,
+        svc: u32,
+        request: &CpRequest,
+    ) -> Result<(u16, Option<u32>), Errno> {
+        if request.tc >= FIRST_ETHERNET_CLASS {
+            // The VNI is a priority here, which is looked at before the caller is.
+            let priority = u16::try_from(request.vni).ok();
+            let priority = priority.filter(|priority| *priority <= MAX_PCP);
+            let priority = priority.ok_or(Errno::EINVAL)?;
+            if !caller.credentials.net_raw {
+                return Err(Errno::EPERM);
+            }
+            return Ok((priority, None));
+        }
+        let vni = valid_vni(request.vni)?;
+        let tc = usize::try_from(request.tc).map_err(|_| Errno::EINVAL)?;
+        if self.rules.vni_authority == VniAuthority::Descriptor {
+            let desc = &self.services.get(svc)?.desc;
+            let allowed = descriptor::has_vni(desc, vni) && descriptor::traffic_classes(desc)[tc];
+            return allowed.then_some((vni, None)).ok_or(Errno::EINVAL);
+        }
+        let tx = self.vnis.right_to_send(caller.credentials, vni, tc)?;
+        Ok((vni, Some(tx)))
+    }
+
+    /// Finds or makes the LCID for a CP call.
+    fn place_cp(
+        &mut self,
+        request: &CpRequest,
+        tx: Option<u32>,
+        traffic: Traffic,
+        rgid: u32,
+        wrong: bool,
+    ) -> Result<Option<(u32, usize)>, Errno> {
+        if !pair_exists(self.params.active_qos_profile, traffic.tc, traffic.tc_type) {
+            return Err(Errno::EINVAL);
+        }
+        if wrong {
+            // The driver registers it where it believes the LNI to be.
+            return Ok(None);
+        }
+        let same = |lcid: &Lcid| {
+            self.cps
+                .get(lcid.cp)
+                .is_some_and(|cp| cp.traffic == traffic)
+        };
+        let fits = |index: usize, lcid: &Lcid| match (self.rules.cp_reuse, request.kind) {
+            (CpReuse::AnyLcid, _) => true,
+            (CpReuse::ByKind, CpKind::Trigger | CpKind::Any) => index == 0,
+            (CpReuse::ByKind, CpKind::NonTrigger) => index > 0 && lcid.lni == request.lni,
+        };
+        let will_do = |index: usize, lcid: &Lcid| same(lcid) && fits(index, lcid);
+        if let Some(lcid) = self.rgids.reuse_lcid(rgid, will_do) {
+            return Ok(Some((rgid, lcid)));
+        }
+        // The driver takes an entry of the CP table before it looks for an LCID.
+        let (cp, hazard) = self.cps.enter(&mut self.vnis, tx, traffic);
+        self.note(hazard);
+        let cp = cp?;
+        let range = match request.kind {
+            CpKind::Trigger => 0..1,
+            CpKind::NonTrigger => 1..LCIDS,
+            CpKind::Any => 0..LCIDS,
+        };
+        let Some(lcid) = self.rgids.free_lcid(rgid, range) else {
+            self.leave_cp(cp);
+            return Err(Errno::ENOSPC);
+        };
+        self.rgids.set_lcid(rgid, lcid, request.lni, cp);
+        self.wire_lcid(rgid, lcid);
+        Ok(Some((rgid, lcid)))
+    }
+
+    fn leave_cp(&mut self, cp: u32) {
+        let hazard = self.cps.leave(&mut self.vnis, cp);
+        self.note(hazard);
+    }
+
+    /// Tells the data path what an LCID sends with.
+    fn wire_lcid(&self, rgid: u32, index: usize) {
+        let lcid = self.rgids.lcid(rgid, index);
+        let cp = lcid.and_then(|lcid| self.cps.get(lcid.cp));
+        let sends = cp.map(|Cp { traffic, .. }| {
+            let high_rate = traffic.tc_type == TC_TYPE_HRP;
+            (traffic.vni, traffic.tc, high_rate)
+        });
+        self.data_path.set_profile(rgid, index, sends);
+    }
+
+    /// The profile that a handle will give a reference back to: that of the entry in the CP
+    /// table, although the reference was taken on the one that admitted the caller.
+    fn referred_profile(
+        &mut self,
+        tx: Option<u32>,
+        place: Option<(u32, usize)>,
+        vni: u16,
+    ) -> Option<u32> {
+        let Some((rgid, lcid)) = place else {
+            return tx;
+        };
+        let lcid = self.rgids.lcid(rgid, lcid);
+        let of = lcid.and_then(|lcid| self.cps.get(lcid.cp)?.tx);
+        if of != tx {
+            self.hazard(HazardKind::ReferenceOnOtherProfile { vni: vni.into() });
+        }
+        of
+    }
+
+    pub(super) fn cp_free(&mut self, file: u32, handle: u32) -> Result<(), Errno> {
+        let handle = self.files.get_mut(file)?.cps.remove(file, handle)?;
+        if let Some((rgid, index)) = handle.place
+            && let Some(cp) = self.rgids.drop_handle(rgid, index)
+        {
+            self.wire_lcid(rgid, index);
+            self.leave_cp(cp);
+        }
+        self.check_profile_hazard(handle.tx);
+        self.vnis.drop_tx_user(handle.tx);
+        self.lnis.live.release(handle.lni);
+        Ok(())
+    }
+
+    /// Notes that the driver now frees a profile that it goes on to use.
+    fn check_profile_hazard(&mut self, tx: Option<u32>) {
+        let Some(tx) = tx.and_then(|id| self.vnis.tx().get(id)) else {
+            return;
+        };
+        let vni = tx.vni.into();
+        match (tx.creator, tx.users) {
+            (false, 1) => self.hazard(HazardKind::ProfileUsedAfterFree { vni }),
+            (true, 0) => self.hazard(HazardKind::ProfileFreedInUse { vni }),
+            _ => {}
+        }
+    }
+
+    /// Another VNI for a handle of an exclusive profile.
+    fn cp_modify(&mut self, caller: &Caller<'_>, handle: u32, vni: u32) -> Result<(), Errno> {
+        let handle = **self.files.get(caller.file)?.cps.of(caller.file, handle)?;
+        let vni = valid_vni(vni)?;
+        let (rgid, index) = handle.place.ok_or(Errno::EINVAL)?;
+        let id = self.rgids.lcid(rgid, index).ok_or(Errno::EINVAL)?.cp;
+        let Lookup::Found(_) = self.vnis.tx().lookup(vni, caller.credentials, &self.rules) else {
+            return Err(Errno::EINVAL);
+        };
+        let cp = self.cps.get_mut(id).ok_or(Errno::EINVAL)?;
+        let Traffic { tc, tc_type, .. } = cp.traffic;
+        let exists = pair_exists(self.params.active_qos_profile, tc, tc_type);
+        if !exists || !self.vnis.is_exclusive(cp.tx) {
+            return Err(Errno::EINVAL);
+        }
+        cp.traffic.vni = vni;
+        Ok(())
+    }
+}
+
+/// EINVAL for what is no VNI.
+pub(super) fn valid_vni(vni: u32) -> Result<u16, Errno> {
+    u16::try_from(vni)
+        .ok()
+        .filter(|vni| *vni != 0)
+        .ok_or(Errno::EINVAL)
+}

@@ -1,0 +1,568 @@
+//! The commands for services.
+
+use cxi_ioctl::abi::service::{
+    DEFAULT_SVC_ID, RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE,
+    RSRC_TXQ, RsrcLimits, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp, SvcDesc, SvcDestroyCmd,
+    SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp,
+    SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd, SvcGetVniRangeResp,
+    SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp,
+    SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd,
+    SvcUpdateResp,
+};
+use cxi_ioctl::{Errno, Opcode};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::Call;
+use crate::HazardKind;
+use crate::nic::device::Device;
+use crate::nic::parts::access::{Access, AccessList};
+use crate::nic::parts::accounting::{Reservation, Slot};
+use crate::nic::parts::descriptor;
+use crate::nic::parts::group::{Group, Held, ProfilePair, flags};
+use crate::rules::{LeUsage, TleUsageWithoutPool, UnrestrictedMeans, VniAuthority};
+
+/// Stands for a number that makes no sense.
+const NOT_APPLICABLE: u16 = u16::MAX;
+/// Most LNIs that may share an RGID.
+const MAX_LNIS_PER_RGID: u32 = 8;
+
+/// The flags that SVC_UPDATE stores, in addition to `enable`, and the counter pool.
+const UPDATED: u8 = SvcFlags::RESTRICTED_MEMBERS.bits()
+    | SvcFlags::RESTRICTED_VNIS.bits()
+    | SvcFlags::RESTRICTED_TCS.bits()
+    | 0b1100_0000;
+
+impl Device {
+    pub(super) fn service_command(
+        &mut self,
+        opcode: Opcode,
+        call: &mut Call<'_>,
+    ) -> Result<(), Errno> {
+        match opcode {
+            Opcode::SVC_ALLOC => {
+                let command: SvcAllocCmd = call.command()?;
+                let mut fail_info = SvcFailInfo::new_zeroed();
+                let result = self.svc_alloc(&command.svc_desc, &mut fail_info);
+                let svc_id = result.unwrap_or(0);
+                call.respond(&SvcAllocResp { svc_id, fail_info })?;
+                result.map(drop)
+            }
+            Opcode::SVC_UPDATE => {
+                let command: SvcUpdateCmd = call.command()?;
+                let result = self.svc_update(&command.svc_desc);
+                call.respond(&SvcUpdateResp::new_zeroed())?;
+                result
+            }
+            Opcode::SVC_DESTROY => {
+                let command: SvcDestroyCmd = call.command()?;
+                self.svc_destroy(command.svc_id)
+            }
+            Opcode::SVC_ENABLE => {
+                let command: SvcEnableCmd = call.command()?;
+                self.svc_enable(command.svc_id, command.enable != 0)
+            }
+            Opcode::SVC_SET_LPR => {
+                let command: SvcSetLprCmd = call.command()?;
+                self.svc_set_lnis_per_rgid(command.svc_id, command.lnis_per_rgid)
+            }
+            Opcode::SVC_SET_EXCLUSIVE_CP => {
+                let command: SvcSetExclusiveCpCmd = call.command()?;
+                self.svc_set_exclusive_cp(command.svc_id, command.exclusive_cp != 0)
+            }
+            Opcode::SVC_SET_VNI_RANGE => {
+                let command: SvcSetVniRangeCmd = call.command()?;
+                self.svc_set_vni_range(command.svc_id, command.vni_min, command.vni_max)
+            }
+            Opcode::SVC_SET_NETNS => {
+                let command: SvcSetNetnsCmd = call.command()?;
+                self.svc_set_netns(command.svc_id, command.netns)
+            }
+            Opcode::SVC_GET => {
+                let command: SvcGetCmd = call.command()?;
+                call.respond(&self.svc_desc(command.svc_id)?)
+            }
+            Opcode::SVC_RSRC_GET => {
+                let command: SvcRsrcGetCmd = call.command()?;
+                call.respond(&self.svc_usage(command.svc_id)?)
+            }
+            Opcode::SVC_LIST_GET => {
+                let command: SvcListGetCmd = call.command()?;
+                let count = self.services.count();
+                if command.count >= count {
+                    call.memory.write_list(self.svc_list().as_bytes());
+                }
+                call.respond(&SvcListGetResp { count })
+            }
+            Opcode::SVC_RSRC_LIST_GET => {
+                let command: SvcRsrcListGetCmd = call.command()?;
+                let count = self.services.count();
+                if command.count >= count {
+                    call.memory.write_list(self.svc_usage_list().as_bytes());
+                }
+                call.respond(&SvcRsrcListGetResp { count })
+            }
+            Opcode::SVC_GET_LPR => {
+                let command: SvcGetLprCmd = call.command()?;
+                let value = self.svc_lnis_per_rgid(command.svc_id);
+                call.respond(&SvcGetValueResp { value })
+            }
+            Opcode::SVC_GET_EXCLUSIVE_CP => {
+                let command: SvcGetExclusiveCpCmd = call.command()?;
+                let exclusive_cp = self.svc_exclusive_cp(command.svc_id)?.into();
+                call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
+            }
+            Opcode::SVC_GET_VNI_RANGE => {
+                let command: SvcGetVniRangeCmd = call.command()?;
+                let (vni_min, vni_max) = self.svc_vni_range(command.svc_id)?;
+                call.respond(&SvcGetVniRangeResp { vni_min, vni_max })
+            }
+            Opcode::SVC_GET_NETNS => {
+                let command: SvcGetNetnsCmd = call.command()?;
+                let value = self.svc_netns(command.svc_id)?;
+                call.respond(&SvcGetValueResp { value })
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// SVC_ALLOC. `info` tells why it failed.
+    pub(in crate::nic) fn svc_alloc(
+        &mut self,
+        desc: &SvcDesc,
+        info: &mut SvcFailInfo,
+    ) -> Result<u32, Errno> {
+        descriptor::check(desc, &self.services.totals(), &self.rules)?;
+        let id = self.services.next_id()?;
+        let group = self.new_group(id, desc, info)?;
+        self.services.add(group);
+        Ok(id)
+    }
+
+    fn new_group(
+        &mut self,
+        id: u32,
+        desc: &SvcDesc,
+        info: &mut SvcFailInfo,
+    ) -> Result<Box<Group>, Errno> {
+        // Releases differ in what they find first: bad members, or VNIs that are taken.
+        let mut access = descriptor::access(desc, &self.rules);
+        if self.rules.members_before_vnis {
+            access = Ok(access?);
+        }
+        let for_profiles = descriptor::profile_access(desc, &self.rules).unwrap_or_default();
+        let profiles = self.claim_vnis(id, desc, &for_profiles)?;
+        let made = access.and_then(|access| self.new_group_of(id, desc, info, access, profiles));
+        made.inspect_err(|_| self.vnis.drop_creators(profiles))
+    }
+
+    /// A group with these profiles, which the caller gives up if it fails.
+    fn new_group_of(
+        &mut self,
+        id: u32,
+        desc: &SvcDesc,
+        info: &mut SvcFailInfo,
+        access: AccessList,
+        profiles: [ProfilePair; SVC_MAX_VNIS],
+    ) -> Result<Box<Group>, Errno> {
+        let limits = descriptor::effective_limits(desc, &self.services.totals());
+        let mut reserved = self.services.reserve(id, &limits, &self.rules, info)?;
+        let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
+        let enable = restricted || self.rules.unrestricted_means != UnrestrictedMeans::RangeToCome;
+        if enable {
+            let mut pairs = profiles.into_iter();
+            let enabled = pairs.try_for_each(|pair| self.vnis.enable(pair));
+            enabled.inspect_err(|_| self.services.give_back(&mut reserved))?;
+        }
+        self.wire_pools(&reserved, &limits);
+        *info = SvcFailInfo::new_zeroed();
+        let system = flags(desc).contains(SvcFlags::IS_SYSTEM_SVC);
+        let shareable = self.rules.rgid_parameters && !system && id != DEFAULT_SVC_ID;
+        let mut desc = *desc;
+        desc.svc_id = id;
+        desc.limits = limits;
+        let mut group = Box::new(Group {
+            seq: 0,
+            desc,
+            enabled: enable,
+            access,
+            reserved,
+            lnis_per_rgid: if shareable {
+                self.params.default_lnis_per_rgid
+            } else {
+                1
+            },
+            system,
+            cntr_pool_id: u32::from(desc.flags >> 6),
+            lnis: 0,
+            profiles,
+        });
+        group.set_enabled(enable);
+        Ok(group)
+    }
+
+    /// Makes the profiles for the VNI list of a descriptor, where it has any.
+    fn claim_vnis(
+        &mut self,
+        id: u32,
+        desc: &SvcDesc,
+        access: &AccessList,
+    ) -> Result<[ProfilePair; SVC_MAX_VNIS], Errno> {
+        let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
+        let by_list =
+            restricted || self.rules.unrestricted_means == UnrestrictedMeans::ListUnchecked;
+        if self.rules.vni_authority == VniAuthority::Descriptor || !by_list {
+            return Ok([ProfilePair::default(); SVC_MAX_VNIS]);
+        }
+        // An unrestricted list is not checked: its count may be anything.
+        if usize::from(desc.num_vld_vnis) > SVC_MAX_VNIS {
+            self.hazard(HazardKind::CountBeyondProfiles {
+                svc_id: id,
+                num_vld_vnis: desc.num_vld_vnis,
+            });
+        }
+        self.vnis.claim(desc, access)
+    }
+
+    /// Tells the data path what a service has of list entries.
+    pub(in crate::nic) fn wire_pools(&self, reserved: &Reservation, limits: &RsrcLimits) {
+        if let Some(pools) = reserved.le_pools {
+            self.data_path.set_entry_pools(pools, limits.types[RSRC_LE]);
+        }
+        if let Some(pool) = reserved.tle_pool {
+            let limit = limits.types[RSRC_TLE];
+            self.data_path.set_triggered_pool(pool, limit);
+        }
+    }
+
+    fn svc_destroy(&mut self, id: u32) -> Result<(), Errno> {
+        if id == DEFAULT_SVC_ID {
+            return Err(Errno::EINVAL);
+        }
+        self.services.idle(id)?;
+        let mut group = self.services.remove(id).ok_or(Errno::EINVAL)?;
+        self.check_hazards(id, &group);
+        if self.rules.disabled_profiles_off {
+            // By the count on record, which an update may have changed: others are leaked.
+            self.vnis
+                .drop_creators(group.counted().map(|(_, pair)| pair));
+        } else {
+            self.vnis.drop_creators(group.profiles);
+        }
+        if let Some(pools) = group.reserved.le_pools {
+            self.data_path.free_entry_pools(pools);
+        }
+        if let Some(pool) = group.reserved.tle_pool {
+            self.data_path.free_triggered_pool(pool);
+        }
+        self.services.give_back(&mut group.reserved);
+        Ok(())
+    }
+
+    /// Notes that the driver now works on profiles that it does not have.
+    fn check_hazards(&mut self, svc_id: u32, group: &Group) {
+        let num_vld_vnis = group.desc.num_vld_vnis;
+        if self.rules.disabled_profiles_off && usize::from(num_vld_vnis) > SVC_MAX_VNIS {
+            self.hazard(HazardKind::CountBeyondProfiles {
+                svc_id,
+                num_vld_vnis,
+            });
+        }
+        let dangling = |held| held == Held::Dangling;
+        if group
+            .counted()
+            .any(|(_, pair)| dangling(pair.tx) || dangling(pair.rx))
+        {
+            self.hazard(HazardKind::DanglingRange { svc_id });
+        }
+    }
+
+    /// SVC_UPDATE: only enabling has an effect where profiles are the authority.
+    fn svc_update(&mut self, desc: &SvcDesc) -> Result<(), Errno> {
+        descriptor::check(desc, &self.services.totals(), &self.rules)?;
+        let id = desc.svc_id;
+        let group = self.services.idle(id)?;
+        let wanted = flags(desc);
+        if (wanted ^ group.flags()).contains(SvcFlags::RESOURCE_LIMITS) {
+            return Err(Errno::EINVAL);
+        }
+        self.switch(id, wanted.contains(SvcFlags::ENABLE))?;
+        let group = self.services.get_mut(id)?;
+        group.desc.flags = (group.desc.flags & !UPDATED) | (desc.flags & UPDATED);
+        group.desc.num_vld_vnis = desc.num_vld_vnis;
+        group.desc.vnis = desc.vnis;
+        group.desc.tcs = desc.tcs;
+        group.desc.members = desc.members;
+        Ok(())
+    }
+
+    /// SVC_ENABLE.
+    fn svc_enable(&mut self, id: u32, enable: bool) -> Result<(), Errno> {
+        self.services.idle(id)?;
+        self.switch(id, enable)
+    }
+
+    /// Disables a service that has no LNI.
+    pub(in crate::nic) fn svc_switch_off(&mut self, id: u32) {
+        // Disabling fails for unknown services only.
+        let _ = self.switch(id, false);
+    }
+
+    /// Enables or disables a service, with its profiles where they go along. A service that
+    /// cannot be enabled ends disabled.
+    fn switch(&mut self, id: u32, enable: bool) -> Result<(), Errno> {
+        let group = self.services.get(id)?.clone();
+        let mut result = Ok(());
+        if self.rules.disabled_profiles_off {
+            self.check_hazards(id, &group);
+            if enable {
+                result = self.switch_on(&group);
+            }
+            if !enable || result.is_err() {
+                for (_, pair) in group.counted() {
+                    self.vnis.disable(pair);
+                }
+            }
+        }
+        self.services
+            .get_mut(id)?
+            .set_enabled(enable && result.is_ok());
+        result
+    }
+
+    fn switch_on(&mut self, group: &Group) -> Result<(), Errno> {
+        if usize::from(group.desc.num_vld_vnis) > group.profiles.len() {
+            return Err(Errno::EINVAL);
+        }
+        for (_, pair) in group.counted() {
+            let (Some(_), Some(_)) = (pair.tx.id(), pair.rx.id()) else {
+                return Err(Errno::EINVAL);
+            };
+            self.vnis.enable(pair)?;
+        }
+        Ok(())
+    }
+
+    /// SVC_SET_VNI_RANGE.
+    ///
+    /// The driver forgets what it had before it knows that the new range is free, and lets go
+    /// of the wrong profiles when it is not: a second range leaks the first one, a refused one
+    /// leaves the service with a profile that is freed. So do members that are refused, which
+    /// only an update can have stored; they are looked at after the VNIs.
+    fn svc_set_vni_range(&mut self, id: u32, min: u32, max: u32) -> Result<(), Errno> {
+        let group = self.services.get(id)?;
+        if group.flags().contains(SvcFlags::RESTRICTED_VNIS) {
+            return Err(Errno::EINVAL);
+        }
+        let valid = |vni| u16::try_from(vni).ok().filter(|vni| *vni != 0);
+        let (Some(first), Some(last)) = (valid(min), valid(max)) else {
+            return Err(Errno::EINVAL);
+        };
+        let ignore = last.checked_sub(first).ok_or(Errno::EINVAL)?;
+        if !(u32::from(ignore) + 1).is_power_of_two() || first & ignore != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let desc = group.desc;
+        let mut pair = group.profiles[0];
+        let members = descriptor::profile_access(&desc, &self.rules);
+        let access = members.clone().unwrap_or_default();
+        let result = match self.vnis.add_tx(first, ignore, &desc, access.clone()) {
+            Err(errno) => {
+                pair.tx = Held::None;
+                if let Some(rx) = pair.rx.id() {
+                    self.vnis.drop_rx_creator(rx);
+                    pair.rx = Held::Dangling;
+                }
+                Err(errno)
+            }
+            Ok(tx) => match self.vnis.add_rx(first, ignore, access) {
+                Err(errno) => {
+                    self.vnis.remove_tx(tx);
+                    pair.tx = Held::Dangling;
+                    pair.rx = Held::None;
+                    Err(errno)
+                }
+                Ok(rx) => {
+                    pair.tx = Held::Profile(tx);
+                    pair.rx = Held::Profile(rx);
+                    members.map(drop).inspect_err(|_| {
+                        self.vnis.drop_creators([pair]);
+                        pair.tx = Held::Dangling;
+                        pair.rx = Held::Dangling;
+                    })
+                }
+            },
+        };
+        let group = self.services.get_mut(id)?;
+        group.profiles[0] = pair;
+        group.desc.num_vld_vnis = 1;
+        result
+    }
+
+    /// SVC_GET_VNI_RANGE.
+    fn svc_vni_range(&self, id: u32) -> Result<(u32, u32), Errno> {
+        let group = self.services.get(id)?;
+        if group.flags().contains(SvcFlags::RESTRICTED_VNIS) || group.desc.num_vld_vnis == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let tx = group.profiles[0]
+            .tx
+            .id()
+            .and_then(|tx| self.vnis.tx().get(tx));
+        let tx = tx.ok_or(Errno::ENOENT)?;
+        Ok((tx.vni.into(), tx.last().into()))
+    }
+
+    /// SVC_SET_LPR.
+    fn svc_set_lnis_per_rgid(&mut self, id: u32, lnis: u32) -> Result<(), Errno> {
+        if lnis > MAX_LNIS_PER_RGID {
+            return Err(Errno::EINVAL);
+        }
+        if self.rules.rgid_parameters && !self.params.enable_rgid_sharing {
+            return Ok(());
+        }
+        self.services.idle(id)?;
+        self.services.get_mut(id)?.lnis_per_rgid = lnis;
+        Ok(())
+    }
+
+    /// SVC_GET_LPR: the driver takes its own error for a value.
+    fn svc_lnis_per_rgid(&self, id: u32) -> u32 {
+        self.services.get(id).map_or(
+            0u32.wrapping_sub(Errno::EINVAL.raw().unsigned_abs()),
+            |group| group.lnis_per_rgid,
+        )
+    }
+
+    /// SVC_SET_EXCLUSIVE_CP.
+    fn svc_set_exclusive_cp(&mut self, id: u32, exclusive: bool) -> Result<(), Errno> {
+        let group = self.services.get(id)?;
+        if group.flags().contains(SvcFlags::RESTRICTED_VNIS) {
+            return Err(Errno::EINVAL);
+        }
+        let tx = group.profiles[0].tx.id().ok_or(Errno::EINVAL)?;
+        let tx = self.vnis.tx_mut(Some(tx)).ok_or(Errno::EINVAL)?;
+        if tx.enabled {
+            return Err(Errno::EBUSY);
+        }
+        tx.extra.exclusive_cp = exclusive;
+        Ok(())
+    }
+
+    /// SVC_GET_EXCLUSIVE_CP.
+    fn svc_exclusive_cp(&self, id: u32) -> Result<bool, Errno> {
+        let tx = self.services.get(id)?.profiles[0]
+            .tx
+            .id()
+            .ok_or(Errno::ENOENT)?;
+        let tx = self.vnis.tx().get(tx).ok_or(Errno::ENOENT)?;
+        Ok(tx.extra.exclusive_cp)
+    }
+
+    /// SVC_SET_NETNS: the group first, then the profiles that there are.
+    fn svc_set_netns(&mut self, id: u32, netns: u32) -> Result<(), Errno> {
+        let group = self.services.get_mut(id)?;
+        if group.access.beyond_netns() {
+            return Err(Errno::EEXIST);
+        }
+        if group.enabled {
+            return Err(Errno::EBUSY);
+        }
+        group.access.add(Access::Netns(netns))?;
+        let count = usize::from(group.desc.num_vld_vnis);
+        let pairs = group.profiles;
+        for pair in pairs.get(..count).ok_or(Errno::ENODATA)? {
+            let tx = self.vnis.tx_of(*pair).ok_or(Errno::ENODATA)?;
+            tx.access.add(Access::Netns(netns))?;
+            let rx = self.vnis.rx_of(*pair).ok_or(Errno::ENODATA)?;
+            rx.access.add(Access::Netns(netns))?;
+        }
+        Ok(())
+    }
+
+    /// SVC_GET_NETNS.
+    fn svc_netns(&self, id: u32) -> Result<u32, Errno> {
+        self.services
+            .get(id)?
+            .access
+            .lowest_netns()
+            .ok_or(Errno::EINVAL)
+    }
+
+    /// SVC_GET.
+    fn svc_desc(&self, id: u32) -> Result<SvcDesc, Errno> {
+        Ok(self.services.get(id)?.desc)
+    }
+
+    /// SVC_LIST_GET: all descriptors.
+    fn svc_list(&self) -> Vec<SvcDesc> {
+        let groups = self.services.listed(self.rules.list_order);
+        groups.into_iter().map(|(_, group)| group.desc).collect()
+    }
+
+    /// SVC_RSRC_GET.
+    fn svc_usage(&self, id: u32) -> Result<RsrcUse, Errno> {
+        Ok(self.usage(0, self.services.get(id)?))
+    }
+
+    /// SVC_RSRC_LIST_GET: the usage of all, with their ids, unlike that of one.
+    fn svc_usage_list(&self) -> Vec<RsrcUse> {
+        let groups = self.services.listed(self.rules.list_order);
+        groups
+            .into_iter()
+            .map(|(id, group)| self.usage(id, group))
+            .collect()
+    }
+
+    fn usage(&self, svc_id: u32, group: &Group) -> RsrcUse {
+        let mut in_use = [0; RSRC_COUNT];
+        for (resource, slot) in [
+            (RSRC_PTE, Slot::Pte),
+            (RSRC_TXQ, Slot::Txq),
+            (RSRC_TGQ, Slot::Tgq),
+            (RSRC_EQ, Slot::Eq),
+            (RSRC_CT, Slot::Ct),
+            (RSRC_AC, Slot::Ac),
+        ] {
+            in_use[resource] =
+                u16::try_from(group.reserved.entries.in_use(slot)).unwrap_or(u16::MAX);
+        }
+        in_use[RSRC_LE] = self.les_in_use(group);
+        in_use[RSRC_TLE] = self.tles_in_use(group);
+        RsrcUse {
+            svc_id,
+            tle_pool_id: group.reserved.tle_pool.map_or(0, u32::from),
+            in_use,
+        }
+    }
+
+    /// The largest count of the processing elements.
+    fn les_in_use(&self, group: &Group) -> u16 {
+        match (self.rules.le_usage, group.reserved.le_pools) {
+            (LeUsage::Zero, _) => 0,
+            (LeUsage::Hardware, None) => NOT_APPLICABLE,
+            (LeUsage::Hardware, Some(pools)) => (0..)
+                .zip(pools)
+                .zip(&self.registers.les_allocated)
+                .filter_map(|((element, pool), set)| {
+                    let set = *set.get(usize::from(pool))?;
+                    Some(set.max(self.data_path.entries_in_use(element, pool)))
+                })
+                .max()
+                .unwrap_or(0),
+        }
+    }
+
+    fn tles_in_use(&self, group: &Group) -> u16 {
+        let pool = |pool: u8| {
+            let tles = self.registers.tles_in_use.get(usize::from(pool));
+            let set = tles.copied().unwrap_or(0);
+            set.max(self.data_path.triggered_in_use(pool))
+        };
+        match (group.reserved.tle_pool, self.rules.tle_usage_without_pool) {
+            (Some(own), _) => pool(own),
+            (None, TleUsageWithoutPool::Zero) => 0,
+            (None, TleUsageWithoutPool::DefaultPool) => pool(0),
+            (None, TleUsageWithoutPool::NotApplicable) => NOT_APPLICABLE,
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! How much of each resource is reserved, shared and in use.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{
+    RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
+    RsrcLimits,
+};
+
+use super::pools::LePools;
+use crate::state::{EntryState, ResourceState};
+
+/// Fewest TLEs that a pool has.
+pub(crate) const MIN_POOL_TLES: u16 = 8;
+
+/// What is counted: the resource types, with LEs of each processing element apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Pte,
+    Txq,
+    Tgq,
+    Eq,
+    Ct,
+    Le0,
+    Le1,
+    Le2,
+    Le3,
+    Tle,
+    Ac,
+}
+
+const SLOTS: usize = 11;
+
+impl Slot {
+    pub(crate) const ALL: [Self; SLOTS] = [
+        Self::Pte,
+        Self::Txq,
+        Self::Tgq,
+        Self::Eq,
+        Self::Ct,
+        Self::Le0,
+        Self::Le1,
+        Self::Le2,
+        Self::Le3,
+        Self::Tle,
+        Self::Ac,
+    ];
+
+    /// Index into the arrays of the kernel interface.
+    pub(crate) const fn resource(self) -> usize {
+        match self {
+            Self::Pte => RSRC_PTE,
+            Self::Txq => RSRC_TXQ,
+            Self::Tgq => RSRC_TGQ,
+            Self::Eq => RSRC_EQ,
+            Self::Ct => RSRC_CT,
+            Self::Le0 | Self::Le1 | Self::Le2 | Self::Le3 => RSRC_LE,
+            Self::Tle => RSRC_TLE,
+            Self::Ac => RSRC_AC,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pte => "ptes",
+            Self::Txq => "txqs",
+            Self::Tgq => "tgqs",
+            Self::Eq => "eqs",
+            Self::Ct => "cts",
+            Self::Le0 => "le0",
+            Self::Le1 => "le1",
+            Self::Le2 => "le2",
+            Self::Le3 => "le3",
+            Self::Tle => "tles",
+            Self::Ac => "acs",
+        }
+    }
+}
+
+/// Device-wide counts of one resource.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    max: u32,
+    reserved: u32,
+    shared_use: u32,
+    in_use: u32,
+}
+
+/// What a resource group has of one resource.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) max: u32,
+    pub(crate) res: u32,
+    pub(crate) in_use: u32,
+}
+
+/// Entries of a resource group; a type without limits has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries([Option<Entry>; SLOTS]);
+
+impl Entries {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Entry> {
+        self.0[slot as usize].as_ref()
+    }
+
+    pub(crate) fn in_use(&self, slot: Slot) -> u32 {
+        self.get(slot).map_or(0, |entry| entry.in_use)
+    }
+
+    pub(crate) fn states(&self) -> impl Iterator<Item = (&'static str, EntryState)> {
+        Slot::ALL.into_iter().filter_map(|slot| {
+            let entry = self.get(slot)?;
+            Some((
+                slot.name(),
+                EntryState {
+                    max: entry.max,
+                    res: entry.res,
+                    in_use: entry.in_use,
+                },
+            ))
+        })
+    }
+}
+
+/// What a service got of the device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reservation {
+    pub(crate) entries: Entries,
+    pub(crate) le_pools: Option<LePools>,
+    pub(crate) tle_pool: Option<u8>,
+}
+
+/// Device-wide counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Accounting {
+    totals: [Total; SLOTS],
+    limits: RsrcLimits,
+}
+
+impl Accounting {
+    /// Nothing reserved, nothing in use, of these totals.
+    pub(crate) fn new(limits: RsrcLimits) -> Self {
+        let totals = Slot::ALL.map(|slot| Total {
+            max: u32::from(limits.types[slot.resource()].max),
+            ..Total::default()
+        });
+        Self { totals, limits }
+    }
+
+    /// The totals, as maxima.
+    pub(crate) fn totals(&self) -> RsrcLimits {
+        self.limits
+    }
+
+    fn shared(&self, slot: Slot) -> u32 {
+        let total = &self.totals[slot as usize];
+        total.max.saturating_sub(total.reserved)
+    }
+
+    /// Whether reservations fit, and how much was there of each resource up to the first that
+    /// is short. TLEs are not looked at here.
+    pub(crate) fn available(&self, limits: &RsrcLimits) -> ([u16; RSRC_COUNT], Result<(), Errno>) {
+        let mut available = [0; RSRC_COUNT];
+        for slot in Slot::ALL {
+            let resource = slot.resource();
+            let limit = limits.types[resource];
+            if slot == Slot::Tle || (limit.max == 0 && limit.res == 0) {
+                continue;
+            }
+            let shared = self.shared(slot);
+            available[resource] = u16::try_from(shared).unwrap_or(u16::MAX);
+            if u32::from(limit.res) > shared {
+                return (available, Err(Errno::ENOSPC));
+            }
+        }
+        (available, Ok(()))
+    }
+
+    /// Reserves for a group and gives it an entry.
+    pub(crate) fn reserve(
+        &mut self,
+        entries: &mut Entries,
+        slot: Slot,
+        limits: &RsrcLimits,
+    ) -> Result<(), Errno> {
+        let limit = limits.types[slot.resource()];
+        if u32::from(limit.res) > self.shared(slot) {
+            return Err(Errno::ENOSPC);
+        }
+        self.totals[slot as usize].reserved += u32::from(limit.res);
+        entries.0[slot as usize] = Some(Entry {
+            max: limit.max.into(),
+            res: limit.res.into(),
+            in_use: 0,
+        });
+        Ok(())
+    }
+
+    /// Gives back all reservations of a group.
+    pub(crate) fn release(&mut self, entries: &mut Entries) {
+        for slot in Slot::ALL {
+            if let Some(entry) = entries.0[slot as usize].take() {
+                let total = &mut self.totals[slot as usize];
+                total.reserved = total.reserved.saturating_sub(entry.res);
+            }
+        }
+    }
+
+    /// Whether [`charge`](Self::charge) would succeed: EBADR without an entry, ENOSPC when there
+    /// is nothing left.
+    pub(crate) fn may_charge(&self, entries: &Entries, slot: Slot) -> Result<(), Errno> {
+        let entry = entries.get(slot).ok_or(Errno::EBADR)?;
+        let total = &self.totals[slot as usize];
+        let reserved = entry.in_use < entry.res;
+        let shared = entry.in_use < entry.max && total.shared_use < total.max;
+        (reserved || shared).then_some(()).ok_or(Errno::ENOSPC)
+    }
+
+    /// Takes a unit: a reserved one while there is one, else a shared one.
+    ///
+    /// The shared part is bounded by the device total, so that sharers use up what is reserved
+    /// for others.
+    pub(crate) fn charge(&mut self, entries: &mut Entries, slot: Slot) -> Result<(), Errno> {
+        self.may_charge(entries, slot)?;
+        let entry = entries.0[slot as usize].as_mut().ok_or(Errno::EBADR)?;
+        let total = &mut self.totals[slot as usize];
+        if entry.in_use >= entry.res {
+            total.shared_use += 1;
+        }
+        entry.in_use += 1;
+        total.in_use += 1;
+        Ok(())
+    }
+
+    /// Gives a unit back.
+    pub(crate) fn refund(&mut self, entries: &mut Entries, slot: Slot) {
+        let Some(entry) = entries.0[slot as usize].as_mut() else {
+            return;
+        };
+        let total = &mut self.totals[slot as usize];
+        if entry.in_use > entry.res {
+            total.shared_use = total.shared_use.saturating_sub(1);
+        }
+        entry.in_use = entry.in_use.saturating_sub(1);
+        total.in_use = total.in_use.saturating_sub(1);
+    }
+
+    pub(crate) fn states(&self) -> impl Iterator<Item = (&'static str, ResourceState)> {
+        Slot::ALL.into_iter().map(|slot| {
+            let total = self.totals[slot as usize];
+            (
+                slot.name(),
+                ResourceState {
+                    max: total.max,
+                    reserved: total.reserved,
+                    shared: self.shared(slot),
+                    shared_use: total.shared_use,
+                    in_use: total.in_use,
+                },
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cxi_ioctl::abi::service::Limits;
+
+    use super::*;
+
+    fn limits(max: u16, res: u16) -> RsrcLimits {
+        RsrcLimits {
+            types: [Limits { max, res }; RSRC_COUNT],
+        }
+    }
+
+    #[test]
+    fn reserved_units_first_then_shared_ones() {
+        let mut accounting = Accounting::new(limits(4, 0));
+        let (mut one, mut two) = (Entries::default(), Entries::default());
+        accounting
+            .reserve(&mut one, Slot::Txq, &limits(3, 2))
+            .unwrap();
+        accounting
+            .reserve(&mut two, Slot::Txq, &limits(4, 0))
+            .unwrap();
+        for _ in 0..3 {
+            accounting.charge(&mut one, Slot::Txq).unwrap();
+        }
+        assert_eq!(accounting.charge(&mut one, Slot::Txq), Err(Errno::ENOSPC));
+        let shared_use = |accounting: &Accounting| {
+            accounting
+                .states()
+                .find(|(name, _)| *name == "txqs")
+                .unwrap()
+                .1
+                .shared_use
+        };
+        assert_eq!(shared_use(&accounting), 1);
+        // One shared unit is taken: three more, although two of the four are reserved.
+        for _ in 0..3 {
+            accounting.charge(&mut two, Slot::Txq).unwrap();
+        }
+        assert_eq!(accounting.charge(&mut two, Slot::Txq), Err(Errno::ENOSPC));
+        accounting.refund(&mut one, Slot::Txq);
+        assert_eq!(shared_use(&accounting), 3);
+        accounting.refund(&mut one, Slot::Txq);
+        assert_eq!(shared_use(&accounting), 3);
+    }
+
+    #[test]
+    fn no_entry_is_not_a_matter_of_space() {
+        let mut accounting = Accounting::new(limits(4, 0));
+        let mut none = Entries::default();
+        assert_eq!(accounting.charge(&mut none, Slot::Ct), Err(Errno::EBADR));
+    }
+
+    #[test]
+    fn available_stops_at_the_first_short_resource() {
+        let mut accounting = Accounting::new(limits(10, 0));
+        let mut group = Entries::default();
+        accounting
+            .reserve(&mut group, Slot::Tgq, &limits(10, 7))
+            .unwrap();
+        let (available, result) = accounting.available(&limits(10, 4));
+        assert_eq!(result, Err(Errno::ENOSPC));
+        assert_eq!(available, [10, 10, 3, 0, 0, 0, 0, 0]);
+        accounting.release(&mut group);
+        let (available, result) = accounting.available(&limits(10, 4));
+        assert_eq!(result, Ok(()));
+        assert_eq!(available, [10, 10, 10, 10, 10, 10, 0, 10]);
+    }
+}

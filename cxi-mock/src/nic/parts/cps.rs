@@ -1,0 +1,123 @@
+//! The CP table of the device: LNIs share an entry for the same traffic.
+
+use std::collections::BTreeMap;
+
+use cxi_ioctl::Errno;
+
+use super::ids::Ids;
+use super::profile::Traffic;
+use super::table::Table;
+use super::vnis::Vnis;
+use crate::HazardKind;
+
+/// Entries of the CP table; entry 0 is not handed out.
+const CP_TABLE: u32 = 256;
+
+/// An entry of the CP table.
+#[derive(Clone, Debug)]
+pub(crate) struct Cp {
+    pub(crate) tx: Option<u32>,
+    pub(crate) traffic: Traffic,
+    /// LCIDs that stand for it.
+    lcids: u32,
+}
+
+/// The CP table.
+#[derive(Clone, Debug)]
+pub(crate) struct Cps {
+    ids: Ids,
+    table: Table<Cp>,
+    /// Entries that others may share, where there are no profiles.
+    shared: BTreeMap<Traffic, u32>,
+}
+
+impl Cps {
+    pub(crate) fn new() -> Self {
+        Self {
+            ids: Ids::new(1, CP_TABLE),
+            table: Table::default(),
+            shared: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn used(&self) -> u32 {
+        self.table.count()
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Cp> {
+        self.table.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Cp> {
+        self.table.get_mut(id)
+    }
+
+    /// The entries of a profile that others may share.
+    fn shared<'a>(
+        &'a mut self,
+        vnis: &'a mut Vnis,
+        tx: Option<u32>,
+    ) -> &'a mut BTreeMap<Traffic, u32> {
+        match vnis.tx_mut(tx) {
+            Some(tx) => &mut tx.extra.cps,
+            None => &mut self.shared,
+        }
+    }
+
+    /// An entry for the traffic: one that may be shared, or a new one. Says also what the driver
+    /// did that a kernel may not survive.
+    pub(crate) fn enter(
+        &mut self,
+        vnis: &mut Vnis,
+        tx: Option<u32>,
+        traffic: Traffic,
+    ) -> (Result<u32, Errno>, Option<HazardKind>) {
+        let exclusive = vnis.is_exclusive(tx);
+        let mut hazard = None;
+        let known = self.shared(vnis, tx).get(&traffic).copied();
+        if let Some(id) = known.filter(|_| !exclusive) {
+            let cp = self.table.get_mut(id);
+            if let Some(cp) = cp.filter(|cp| (cp.tx, cp.traffic) == (tx, traffic)) {
+                cp.lcids += 1;
+                return (Ok(id), None);
+            }
+            // The entry was freed and left in the list: see `leave`.
+            hazard = Some(HazardKind::FreedCpUsed {
+                vni: traffic.vni.into(),
+            });
+        }
+        let Some(id) = self.ids.alloc() else {
+            return (Err(Errno::ENOSPC), hazard);
+        };
+        let lcids = 1;
+        self.table.put(id, Cp { tx, traffic, lcids });
+        if !exclusive {
+            self.shared(vnis, tx).insert(traffic, id);
+        }
+        (Ok(id), hazard)
+    }
+
+    /// Lets go of an entry. The driver looks at what the profile is now, not at what it was when
+    /// the entry was made: one that was shared then and is exclusive now stays in the list.
+    pub(crate) fn leave(&mut self, vnis: &mut Vnis, id: u32) -> Option<HazardKind> {
+        let cp = self.table.get_mut(id)?;
+        cp.lcids = cp.lcids.saturating_sub(1);
+        if cp.lcids > 0 {
+            return None;
+        }
+        let Cp { tx, traffic, .. } = self.table.remove(id)?;
+        self.ids.free(id);
+        let exclusive = vnis.is_exclusive(tx);
+        let shared = self.shared(vnis, tx);
+        if shared.get(&traffic) != Some(&id) {
+            return None;
+        }
+        if exclusive {
+            return Some(HazardKind::FreedCpInTable {
+                vni: traffic.vni.into(),
+            });
+        }
+        shared.remove(&traffic);
+        None
+    }
+}

@@ -1,0 +1,86 @@
+//! Domains: a VNI and a PID that targets are reached by.
+
+use std::collections::BTreeMap;
+
+use cxi_ioctl::Errno;
+
+use super::kinds::Domain;
+use super::objects::{Object, Objects};
+use super::vnis::PidsOf;
+use crate::data_path::pid_granule;
+
+/// All domains.
+#[derive(Clone, Debug)]
+pub(crate) struct Domains {
+    objects: Objects<Domain>,
+    by_pid: BTreeMap<(u16, u32), u32>,
+    pid_bits: u32,
+}
+
+impl Domains {
+    pub(crate) fn new(pid_bits: u32) -> Self {
+        Self {
+            objects: Objects::new(1, u32::MAX),
+            by_pid: BTreeMap::new(),
+            pid_bits,
+        }
+    }
+
+    /// PIDs there are; the highest number stands for any.
+    pub(crate) fn pid_count(&self) -> u32 {
+        (1 << self.pid_bits) - 1
+    }
+
+    /// PtlTE offsets for each PID.
+    pub(crate) fn pid_granule(&self) -> u32 {
+        pid_granule(self.pid_bits)
+    }
+
+    /// Whether a domain has that PID of that VNI, whatever profile it is by.
+    pub(crate) fn has(&self, vni: u16, pid: u32) -> bool {
+        self.by_pid.contains_key(&(vni, pid))
+    }
+
+    pub(crate) fn add(&mut self, owner: (u32, u32), domain: Domain) -> Result<u32, Errno> {
+        let id = self.objects.add(owner, domain)?;
+        self.by_pid.insert((domain.vni, domain.pid), id);
+        Ok(id)
+    }
+
+    /// As [`Objects::remove`].
+    pub(crate) fn remove(&mut self, file: u32, id: u32) -> Result<Object<Domain>, Errno> {
+        let domain = self.objects.remove(file, id)?;
+        self.by_pid.remove(&(domain.vni, domain.pid));
+        Ok(domain)
+    }
+
+    /// Whether a domain has PIDs of that profile or VNI.
+    pub(crate) fn any_of(&self, pids: PidsOf) -> bool {
+        self.objects.iter().any(|(_, domain)| domain.pids == pids)
+    }
+
+    /// As [`Objects::of`].
+    pub(crate) fn of(&self, file: u32, id: u32) -> Result<&Object<Domain>, Errno> {
+        self.objects.of(file, id)
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Object<Domain>> {
+        self.objects.get(id)
+    }
+
+    pub(crate) fn hold(&mut self, id: u32) {
+        self.objects.hold(id);
+    }
+
+    pub(crate) fn release(&mut self, id: u32) {
+        self.objects.release(id);
+    }
+
+    pub(crate) fn of_file(&self, file: u32) -> Vec<u32> {
+        self.objects.of_file(file)
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.objects.count()
+    }
+}

@@ -1,0 +1,106 @@
+//! Open files, with what belongs to a file alone.
+
+use std::collections::BTreeMap;
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::Mminfo;
+
+use super::ids::Ids;
+use super::kinds::CpHandle;
+use super::objects::Objects;
+use super::table::Table;
+use crate::data_path::Windows;
+
+/// An open file. Handles of communication profiles and wait objects have numbers of its own; other
+/// objects are the device's.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// `None` for the physical function.
+    pub(crate) virtual_function: Option<u32>,
+    /// Its number among the open files of the function.
+    pub(crate) number: u32,
+    pub(crate) cps: Objects<CpHandle>,
+    pub(crate) waits: Objects<()>,
+    /// The window of registers.
+    pub(crate) csrs: Option<Mminfo>,
+    pub(crate) windows: Windows,
+}
+
+/// All open files.
+#[derive(Debug)]
+pub(crate) struct Files {
+    ids: Ids,
+    open: Table<File>,
+    /// Numbers of each function's files.
+    numbers: BTreeMap<Option<u32>, Ids>,
+}
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self {
+            ids: Ids::new(1, u32::MAX),
+            open: Table::default(),
+            numbers: BTreeMap::new(),
+        }
+    }
+
+    /// The file under a number that no other file has, whatever its function.
+    pub(crate) fn open(&mut self, virtual_function: Option<u32>) -> Result<u32, Errno> {
+        let numbers = self.numbers.entry(virtual_function);
+        let numbers = numbers.or_insert_with(|| Ids::new(1, u32::MAX));
+        let number = numbers.alloc().ok_or(Errno::EMFILE)?;
+        let id = self.ids.alloc().ok_or(Errno::EMFILE)?;
+        let file = File {
+            virtual_function,
+            number,
+            cps: Objects::new(0, u32::MAX),
+            waits: Objects::new(1, u32::MAX),
+            csrs: None,
+            windows: Windows::new(id),
+        };
+        self.open.put(id, file);
+        Ok(id)
+    }
+
+    pub(crate) fn remove(&mut self, id: u32) {
+        let Some(file) = self.open.remove(id) else {
+            return;
+        };
+        self.ids.free(id);
+        if let Some(numbers) = self.numbers.get_mut(&file.virtual_function) {
+            numbers.free(file.number);
+        }
+    }
+
+    /// EIO for a file that is closed, which no caller can have.
+    pub(crate) fn get(&self, id: u32) -> Result<&File, Errno> {
+        self.open.get(id).ok_or(Errno::EIO)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> Result<&mut File, Errno> {
+        self.open.get_mut(id).ok_or(Errno::EIO)
+    }
+
+    /// Whether a file is one of a virtual function.
+    pub(crate) fn is_virtual(&self, id: u32) -> bool {
+        let file = self.open.get(id);
+        file.is_some_and(|file| file.virtual_function.is_some())
+    }
+
+    pub(crate) fn all(&self) -> Vec<u32> {
+        self.open.iter().map(|(id, _)| id).collect()
+    }
+
+    /// The numbers of a function's files.
+    pub(crate) fn of_function(&self, virtual_function: Option<u32>) -> Vec<u32> {
+        let files = self.open.iter().map(|(_, file)| file);
+        let of_function = files.filter(|file| file.virtual_function == virtual_function);
+        of_function.map(|file| file.number).collect()
+    }
+
+    /// The file with a number among those of a function.
+    pub(crate) fn numbered(&self, virtual_function: Option<u32>, number: u32) -> Option<&File> {
+        let mut files = self.open.iter().map(|(_, file)| file);
+        files.find(|file| (file.virtual_function, file.number) == (virtual_function, number))
+    }
+}

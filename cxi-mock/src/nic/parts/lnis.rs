@@ -1,0 +1,105 @@
+//! Logical network interfaces, and what they keep of their freed objects.
+
+use std::collections::VecDeque;
+
+use super::mapping::Kind;
+use super::objects::Objects;
+use super::vnis::PidsOf;
+
+/// An LNI.
+#[derive(Clone, Debug)]
+pub(crate) struct Lni {
+    pub(crate) svc: u32,
+    pub(crate) rgid: u32,
+    /// The RGID that the driver believes it to have, where that is wrong.
+    pub(crate) wrong_rgid: Option<u32>,
+    /// Command queues that are freed but keep number and credit until they are quiet.
+    pub(crate) freed_cqs: Vec<FreedCq>,
+    /// Event queues to use again, oldest first.
+    pub(crate) free_eqs: VecDeque<FreeEq>,
+    /// Portal table entries to use again, oldest first.
+    pub(crate) free_ptes: VecDeque<u32>,
+    /// Numbers of counters that are freed; the driver does not use them again.
+    pub(crate) dead_cts: Vec<u32>,
+    /// Address contexts, which mappings of the same kind share.
+    pub(crate) acs: Vec<AddressContext>,
+    /// The logical address context that an LNI of a virtual function has from the start.
+    pub(crate) vf_lac: Option<u8>,
+    /// Where it reserved PIDs.
+    pub(crate) reservations: Vec<PidsOf>,
+}
+
+/// The number of a command queue that is freed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreedCq {
+    pub(crate) id: u32,
+    pub(crate) transmit: bool,
+}
+
+/// An event queue number that an LNI holds for its next queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreeEq {
+    pub(crate) id: u32,
+    /// Whether the driver has a callback for events and for status, which it keeps when the number
+    /// is used again.
+    pub(crate) callbacks: [bool; 2],
+}
+
+/// An address context of an LNI.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddressContext {
+    pub(crate) kind: Kind,
+    pub(crate) id: u32,
+    /// Its number within the RGID.
+    pub(crate) lac: u8,
+}
+
+/// All LNIs.
+#[derive(Debug)]
+pub(crate) struct Lnis {
+    pub(crate) live: Objects<Lni>,
+    /// Those that are freed and wait for their queues to be quiet.
+    ending: Vec<(u32, Lni)>,
+    scheduled: bool,
+}
+
+impl Lnis {
+    pub(crate) fn new() -> Self {
+        Self {
+            live: Objects::new(1, u32::MAX),
+            ending: Vec::new(),
+            scheduled: false,
+        }
+    }
+
+    /// LNIs that exist, and of these those that wait for their cleanup.
+    pub(crate) fn count(&self) -> (u32, u32) {
+        let ending = u32::try_from(self.ending.len()).unwrap_or(u32::MAX);
+        (self.live.count() + ending, ending)
+    }
+
+    /// Leaves a freed LNI to the cleanup.
+    pub(crate) fn leave_to_cleanup(&mut self, id: u32, lni: Lni) {
+        self.ending.push((id, lni));
+        self.scheduled = true;
+    }
+
+    pub(crate) fn take_ending(&mut self) -> Vec<(u32, Lni)> {
+        std::mem::take(&mut self.ending)
+    }
+
+    /// Those of [`take_ending`](Self::take_ending) whose queues are still busy.
+    pub(crate) fn put_back(&mut self, ending: Vec<(u32, Lni)>) {
+        self.ending = ending;
+    }
+
+    /// Whether the cleanup is due; from then on only if LNIs are left to it.
+    pub(crate) fn take_scheduled(&mut self) -> bool {
+        std::mem::take(&mut self.scheduled)
+    }
+
+    /// The cleanup comes again while LNIs wait for it.
+    pub(crate) fn reschedule(&mut self) {
+        self.scheduled = !self.ending.is_empty();
+    }
+}

@@ -1,0 +1,139 @@
+//! What a mapping asks of an address context: flags, page sizes, hints.
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::{MapFlags, MdHints};
+
+use crate::Credentials;
+use crate::data_path::PAGE;
+use crate::rules::Rules;
+
+/// First address that no process has.
+pub(crate) const USER_SPACE: u64 = 1 << 47;
+/// Where memory is taken for huge pages: the mock cannot see how a caller's memory is backed.
+const HUGE_PAGES: std::ops::Range<u64> = 1 << 40..2 << 40;
+/// Flags that mappings of the same kind need not agree in. All others count, also those that
+/// the header does not have.
+const NOT_OF_THE_KIND: MapFlags = MapFlags::WRITE
+    .union(MapFlags::READ)
+    .union(MapFlags::FAULT)
+    .union(MapFlags::USER_ADDR)
+    .union(MapFlags::ALLOC_MD)
+    .union(MapFlags::PREFETCH);
+
+const PAGE_SHIFT: u8 = 12;
+const HUGE_SHIFT: u8 = 21;
+/// The sizes of memory in pages of 1 GiB.
+const LARGE_PAGE_SHIFT: u8 = 16;
+const GIB_SHIFT: u8 = 30;
+/// Sizes of pages that an address context can have: four bits.
+const PAGE_SHIFTS: std::ops::RangeInclusive<u8> = PAGE_SHIFT..=PAGE_SHIFT + 15;
+/// Bits of an address that one level of a page table translates.
+const LEVEL_BITS: std::ops::RangeInclusive<u8> = 3..=15;
+/// Ways of grouping page table entries, and the one that is used unless a hint says otherwise.
+const PTG_MODE_SINGLE: u8 = 0;
+const PTG_MODE_DOUBLE: u8 = 1;
+const PTG_MODES: std::ops::RangeInclusive<i32> = 0..=5;
+
+/// Arguments of ATU_MAP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewMd {
+    pub(crate) lni: u32,
+    pub(crate) va: u64,
+    pub(crate) len: u64,
+    pub(crate) flags: u32,
+    pub(crate) hints: MdHints,
+}
+
+/// What mappings have in common that share an address context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    flags: u32,
+    pub(crate) page_shift: u8,
+    pub(crate) huge_shift: u8,
+    ptg_mode: u8,
+}
+
+/// What ATU_MAP asks for, as far as it makes sense.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping {
+    pub(crate) flags: MapFlags,
+    pub(crate) kind: Kind,
+    /// Start and end of a mapping are multiples of that many bytes.
+    pub(crate) page: u64,
+    /// It gets an address context of its own, which others may share.
+    pub(crate) alone: bool,
+}
+
+impl Mapping {
+    /// EINVAL for flags or hints that do not go together, EOPNOTSUPP for memory of another
+    /// device, which takes that device's driver.
+    pub(crate) fn of(new: &NewMd, caller: &Credentials, rules: &Rules) -> Result<Self, Errno> {
+        let flags = MapFlags::from_bits_retain(new.flags);
+        let paging = flags.intersects(MapFlags::FAULT | MapFlags::PREFETCH);
+        if flags.contains(MapFlags::PIN) && paging {
+            return Err(Errno::EINVAL);
+        }
+        if flags.contains(MapFlags::DEVICE) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let huge = HUGE_PAGES.contains(&new.va);
+        let sizes = if huge {
+            (LARGE_PAGE_SHIFT, GIB_SHIFT)
+        } else {
+            (PAGE_SHIFT, HUGE_SHIFT)
+        };
+        let hints = &new.hints;
+        let both = caller.sys_admin && hints.page_shift != 0;
+        let alone = both && huge;
+        let any_memory = rules.huge_shift_for_all && !both && hints.huge_shift != 0;
+        let (page_shift, mut huge_shift) = match (alone, any_memory) {
+            (true, _) => hinted(hints.page_shift, hints.huge_shift)?,
+            (false, true) => for_huge_shift(hints.huge_shift)?,
+            (false, false) => sizes,
+        };
+        let ptg_mode = ptg_mode(hints, caller)?;
+        if ptg_mode == PTG_MODE_SINGLE {
+            huge_shift = page_shift;
+        }
+        Ok(Self {
+            flags,
+            kind: Kind {
+                flags: flags.difference(NOT_OF_THE_KIND).bits(),
+                page_shift,
+                huge_shift,
+                ptg_mode,
+            },
+            page: if huge || any_memory {
+                1 << huge_shift
+            } else {
+                PAGE
+            },
+            alone,
+        })
+    }
+}
+
+/// Both sizes, if one level of a page table reaches from one to the other.
+fn hinted(page_shift: i32, huge_shift: i32) -> Result<(u8, u8), Errno> {
+    let shift = |shift| u8::try_from(shift).map_err(|_| Errno::EINVAL);
+    let (page, huge) = (shift(page_shift)?, shift(huge_shift)?);
+    let bits = huge.checked_sub(page).ok_or(Errno::EINVAL)?;
+    if !PAGE_SHIFTS.contains(&page) || !LEVEL_BITS.contains(&bits) {
+        return Err(Errno::EINVAL);
+    }
+    Ok((page, huge))
+}
+
+/// The size of pages that goes with one of huge pages: the smallest.
+fn for_huge_shift(huge_shift: i32) -> Result<(u8, u8), Errno> {
+    hinted(PAGE_SHIFT.into(), huge_shift).or_else(|_| hinted(LARGE_PAGE_SHIFT.into(), huge_shift))
+}
+
+fn ptg_mode(hints: &MdHints, caller: &Credentials) -> Result<u8, Errno> {
+    if !caller.sys_admin || hints.ptg_mode_valid == 0 {
+        return Ok(PTG_MODE_DOUBLE);
+    }
+    let known = PTG_MODES.contains(&hints.ptg_mode);
+    let mode = u8::try_from(hints.ptg_mode).ok().filter(|_| known);
+    mode.ok_or(Errno::EINVAL)
+}

@@ -1,0 +1,162 @@
+//! Objects that commands make.
+
+use std::ops::{Deref, DerefMut};
+
+use cxi_ioctl::Errno;
+
+use super::ids::Ids;
+use super::table::Table;
+
+/// An object of an open file, and of an LNI unless it is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Object<T> {
+    pub(crate) file: u32,
+    pub(crate) lni: u32,
+    /// What keeps it from being freed.
+    users: u32,
+    what: T,
+}
+
+impl<T> Object<T> {
+    pub(crate) fn into_inner(self) -> T {
+        self.what
+    }
+}
+
+impl<T> Deref for Object<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.what
+    }
+}
+
+impl<T> DerefMut for Object<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.what
+    }
+}
+
+/// The objects of a kind and their numbers. A number may outlive its object: LNIs keep some.
+#[derive(Clone, Debug)]
+pub(crate) struct Objects<T> {
+    ids: Ids,
+    table: Table<Object<T>>,
+}
+
+impl<T> Objects<T> {
+    /// With numbers from `first` up to, not including, `end`.
+    pub(crate) fn new(first: u32, end: u32) -> Self {
+        Self {
+            ids: Ids::new(first, end),
+            table: Table::default(),
+        }
+    }
+
+    /// A number for the next object; ENOSPC when all are taken.
+    pub(crate) fn number(&mut self) -> Result<u32, Errno> {
+        self.ids.alloc().ok_or(Errno::ENOSPC)
+    }
+
+    /// Whether a number is free.
+    pub(crate) fn has_number(&self) -> bool {
+        self.ids.has_free()
+    }
+
+    /// Gives the number of an object back that is gone.
+    pub(crate) fn give_number(&mut self, id: u32) {
+        self.ids.free(id);
+    }
+
+    pub(crate) fn put(&mut self, id: u32, (file, lni): (u32, u32), what: T) {
+        let object = Object {
+            file,
+            lni,
+            users: 0,
+            what,
+        };
+        self.table.put(id, object);
+    }
+
+    /// As [`put`](Self::put), under a new number.
+    pub(crate) fn add(&mut self, owner: (u32, u32), what: T) -> Result<u32, Errno> {
+        let id = self.number()?;
+        self.put(id, owner, what);
+        Ok(id)
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Object<T>> {
+        self.table.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Object<T>> {
+        self.table.get_mut(id)
+    }
+
+    /// The object of a handle; EINVAL if it does not belong to the file.
+    pub(crate) fn of(&self, file: u32, id: u32) -> Result<&Object<T>, Errno> {
+        let object = self.table.get(id).filter(|object| object.file == file);
+        object.ok_or(Errno::EINVAL)
+    }
+
+    pub(crate) fn of_mut(&mut self, file: u32, id: u32) -> Result<&mut Object<T>, Errno> {
+        let object = self.table.get_mut(id).filter(|object| object.file == file);
+        object.ok_or(Errno::EINVAL)
+    }
+
+    /// One more user keeps an object; 0 is none in most commands, and so is no object.
+    pub(crate) fn hold(&mut self, id: u32) {
+        if let Some(object) = self.table.get_mut(id) {
+            object.users += 1;
+        }
+    }
+
+    pub(crate) fn release(&mut self, id: u32) {
+        if let Some(object) = self.table.get_mut(id) {
+            object.users = object.users.saturating_sub(1);
+        }
+    }
+
+    /// Forgets all users of an object that is about to go with its file.
+    pub(crate) fn abandon(&mut self, id: u32) {
+        if let Some(object) = self.table.get_mut(id) {
+            object.users = 0;
+        }
+    }
+
+    /// Takes an object out, whose number stays taken. EINVAL if it does not belong to the file,
+    /// EBUSY while it is used.
+    pub(crate) fn take(&mut self, file: u32, id: u32) -> Result<Object<T>, Errno> {
+        if self.of(file, id)?.users > 0 {
+            return Err(Errno::EBUSY);
+        }
+        self.table.remove(id).ok_or(Errno::EINVAL)
+    }
+
+    /// As [`take`](Self::take), with the number.
+    pub(crate) fn remove(&mut self, file: u32, id: u32) -> Result<Object<T>, Errno> {
+        let object = self.take(file, id)?;
+        self.ids.free(id);
+        Ok(object)
+    }
+
+    /// The numbers of a file's objects.
+    pub(crate) fn of_file(&self, file: u32) -> Vec<u32> {
+        let of_file = self.iter().filter(|(_, object)| object.file == file);
+        of_file.map(|(id, _)| id).collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Object<T>)> {
+        self.table.iter()
+    }
+
+    /// Objects that exist.
+    pub(crate) fn count(&self) -> u32 {
+        self.table.count()
+    }
+
+    /// Numbers that are taken.
+    pub(crate) fn used(&self) -> u32 {
+        self.ids.used()
+    }
+}

@@ -1,0 +1,83 @@
+//! Portal table entries and their mappings.
+
+use std::collections::BTreeSet;
+
+use cxi_ioctl::Errno;
+
+use super::kinds::{Pte, PteMap};
+use super::objects::{Object, Objects};
+
+/// Counters for entries whose lists are not matched and not checked for space.
+const LIST_COUNTERS: u32 = 256;
+
+/// All portal table entries.
+#[derive(Debug)]
+pub(crate) struct Portals {
+    pub(crate) ptes: Objects<Pte>,
+    maps: Objects<PteMap>,
+    /// Multicast addresses that are taken.
+    multicast: BTreeSet<u32>,
+    /// Entries with a counter for lists without matching.
+    counted: u32,
+}
+
+impl Portals {
+    /// Entry 0 is counted, but never handed out.
+    pub(crate) fn new(total: u16) -> Self {
+        Self {
+            ptes: Objects::new(1, total.into()),
+            maps: Objects::new(0, u32::MAX),
+            multicast: BTreeSet::new(),
+            counted: 0,
+        }
+    }
+
+    /// Takes a counter for lists without matching, if one is left: an entry works without, too.
+    pub(crate) fn take_counter(&mut self) -> bool {
+        let taken = self.counted < LIST_COUNTERS;
+        self.counted += u32::from(taken);
+        taken
+    }
+
+    /// Counters for lists without matching that are in use.
+    pub(crate) fn counters_used(&self) -> u32 {
+        self.counted
+    }
+
+    /// Takes an entry out, as [`Objects::take`].
+    pub(crate) fn take(&mut self, file: u32, id: u32) -> Result<Object<Pte>, Errno> {
+        let pte = self.ptes.take(file, id)?;
+        self.counted -= u32::from(pte.counted);
+        Ok(pte)
+    }
+
+    /// Adds a mapping; ENOSPC for a multicast address that is taken.
+    pub(crate) fn map(&mut self, file: u32, map: PteMap) -> Result<u32, Errno> {
+        if map.multicast && !self.multicast.insert(map.offset) {
+            return Err(Errno::ENOSPC);
+        }
+        let id = self.maps.add((file, 0), map)?;
+        self.ptes.hold(map.pte);
+        if let Some(pte) = self.ptes.get_mut(map.pte) {
+            pte.multicast |= map.multicast;
+        }
+        Ok(id)
+    }
+
+    pub(crate) fn unmap(&mut self, file: u32, id: u32) -> Result<PteMap, Errno> {
+        let map = self.maps.remove(file, id)?.into_inner();
+        if map.multicast {
+            self.multicast.remove(&map.offset);
+        }
+        self.ptes.release(map.pte);
+        if let Some(pte) = self.ptes.get_mut(map.pte) {
+            pte.multicast &= !map.multicast;
+        }
+        Ok(map)
+    }
+
+    /// The mappings of a file.
+    pub(crate) fn maps_of_file(&self, file: u32) -> Vec<u32> {
+        self.maps.of_file(file)
+    }
+}

@@ -1,0 +1,292 @@
+//! Profiles: who may use a VNI or a range of VNIs, for sending (TX) and receiving (RX).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cxi_ioctl::Errno;
+
+use super::access::{Access, AccessList};
+use super::ids::Ids;
+use super::pid::PidTable;
+use super::table::Table;
+use super::vni_index::VniIndex;
+use crate::Credentials;
+use crate::rules::{NotAdmitted, Rules, VniExclusivity};
+
+/// A profile; `X` is what TX and RX profiles do not have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile<X> {
+    /// VNI, or the first of the range.
+    pub(crate) vni: u16,
+    /// Bits that do not count: the size of the range minus one.
+    pub(crate) ignore: u16,
+    pub(crate) access: AccessList,
+    pub(crate) enabled: bool,
+    /// The service that made it is still there.
+    pub(crate) creator: bool,
+    /// References of users.
+    pub(crate) users: u32,
+    pub(crate) extra: X,
+}
+
+impl<X> Profile<X> {
+    /// A disabled profile of a service.
+    pub(crate) fn of_service(vni: u16, ignore: u16, access: AccessList, extra: X) -> Self {
+        Self {
+            vni,
+            ignore,
+            access,
+            enabled: false,
+            creator: true,
+            users: 0,
+            extra,
+        }
+    }
+
+    /// A profile of users alone, for one VNI and one uid.
+    pub(crate) fn private(vni: u16, uid: u32, extra: X) -> Self {
+        Self {
+            vni,
+            ignore: 0,
+            access: AccessList::of(Access::Uid(uid)),
+            enabled: true,
+            creator: false,
+            users: 0,
+            extra,
+        }
+    }
+
+    /// The creator gives it up: no new users may use it.
+    pub(crate) fn give_up(&mut self) {
+        self.creator = false;
+        self.access.clear();
+    }
+
+    pub(crate) fn last(&self) -> u16 {
+        self.vni | self.ignore
+    }
+
+    pub(crate) fn references(&self) -> u32 {
+        u32::from(self.creator) + self.users
+    }
+}
+
+/// What a CP call asks for, once it is known to be plausible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Traffic {
+    pub(crate) vni: u16,
+    pub(crate) tc: u32,
+    pub(crate) tc_type: u32,
+}
+
+/// What a TX profile has besides.
+#[derive(Clone, Debug)]
+pub(crate) struct Tx {
+    /// Traffic classes that may be used.
+    pub(crate) tcs: [bool; 5],
+    /// Every LNI gets an entry of the CP table of its own.
+    pub(crate) exclusive_cp: bool,
+    /// Entries of the CP table that others may share.
+    pub(crate) cps: BTreeMap<Traffic, u32>,
+}
+
+/// What an RX profile has besides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rx {
+    /// Slot of the VNI table while enabled.
+    pub(crate) vni_slot: Option<u32>,
+    /// PIDs in use and reserved.
+    pub(crate) pids: PidTable,
+}
+
+/// What a lookup by VNI finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    Found(u32),
+    /// Enabled profiles have the VNI, none admits the caller.
+    Refused,
+    /// No enabled profile has the VNI.
+    Unknown,
+}
+
+/// All profiles of a kind, by id and by VNI.
+#[derive(Clone, Debug)]
+pub(crate) struct Profiles<X> {
+    ids: Ids,
+    table: Table<Profile<X>>,
+    /// Ids of profiles for exactly one VNI.
+    exact: VniIndex,
+    /// First VNI to last VNI and id of ranges. Ranges overlap with nothing.
+    ranges: BTreeMap<u16, (u16, u32)>,
+}
+
+impl<X> Profiles<X> {
+    pub(crate) fn new() -> Self {
+        Self {
+            ids: Ids::new(1, u32::MAX),
+            table: Table::default(),
+            exact: VniIndex::default(),
+            ranges: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a profile under the lowest free id; EEXIST if the VNIs are not free.
+    pub(crate) fn add(
+        &mut self,
+        profile: Profile<X>,
+        exclusivity: VniExclusivity,
+    ) -> Result<u32, Errno> {
+        if self.conflicts(profile.vni, profile.last(), exclusivity) {
+            return Err(Errno::EEXIST);
+        }
+        let id = self.ids.alloc().ok_or(Errno::ENOSPC)?;
+        self.put(id, profile);
+        Ok(id)
+    }
+
+    /// Puts a profile back under its id, from a snapshot.
+    pub(crate) fn restore(&mut self, id: u32, profile: Profile<X>) {
+        self.put(id, profile);
+    }
+
+    /// Marks ids as taken, from a snapshot.
+    pub(crate) fn take_ids(&mut self, taken: &BTreeSet<u32>) {
+        self.ids = Ids::with_taken(1, u32::MAX, taken);
+    }
+
+    fn put(&mut self, id: u32, profile: Profile<X>) {
+        if profile.ignore == 0 {
+            self.exact.insert(profile.vni, id);
+        } else {
+            self.ranges.insert(profile.vni, (profile.last(), id));
+        }
+        self.table.put(id, profile);
+    }
+
+    /// Whether VNIs from `first` to `last` conflict with a profile, enabled or not.
+    pub(crate) fn conflicts(&self, first: u16, last: u16, exclusivity: VniExclusivity) -> bool {
+        let range = self
+            .ranges
+            .range(..=last)
+            .next_back()
+            .is_some_and(|(_, (end, _))| *end >= first);
+        let exact = || self.exact.any_in(first..=last);
+        range || ((first != last || exclusivity == VniExclusivity::Everything) && exact())
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Profile<X>> {
+        self.table.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Profile<X>> {
+        self.table.get_mut(id)
+    }
+
+    /// Takes a profile out.
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Profile<X>> {
+        let profile = self.table.remove(id)?;
+        if profile.ignore == 0 {
+            self.exact.remove(profile.vni, id);
+        } else {
+            self.ranges.remove(&profile.vni);
+        }
+        self.ids.free(id);
+        Some(profile)
+    }
+
+    /// Profiles that have a VNI, by ascending id.
+    fn candidates(&self, vni: u16) -> impl Iterator<Item = (u32, &Profile<X>)> {
+        let range = self
+            .ranges
+            .range(..=vni)
+            .next_back()
+            .filter(|(_, (last, _))| *last >= vni)
+            .map(|(_, (_, id))| *id);
+        self.exact
+            .numbers(vni)
+            .chain(range)
+            .filter_map(|id| Some((id, self.get(id)?)))
+    }
+
+    /// Finds the profile by which a caller may use a VNI.
+    pub(crate) fn lookup(&self, vni: u16, caller: &Credentials, rules: &Rules) -> Lookup {
+        let mut refused = false;
+        for (id, profile) in self.candidates(vni).filter(|(_, profile)| profile.enabled) {
+            if profile.access.admits(caller, rules) {
+                return Lookup::Found(id);
+            }
+            refused = true;
+        }
+        if refused && rules.not_admitted == NotAdmitted::Refused {
+            Lookup::Refused
+        } else {
+            Lookup::Unknown
+        }
+    }
+
+    /// All profiles by id.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Profile<X>)> {
+        self.table.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cxi_ioctl::DriverRelease;
+
+    use super::*;
+
+    fn profile(vni: u16, ignore: u16) -> Profile<()> {
+        Profile::of_service(vni, ignore, AccessList::of(Access::Uid(7)), ())
+    }
+
+    #[test]
+    fn ranges_conflict_with_all_exact_ones_by_rule() {
+        let mut all = Profiles::new();
+        all.add(profile(100, 0), VniExclusivity::RangesOnly)
+            .unwrap();
+        assert_eq!(all.add(profile(100, 0), VniExclusivity::RangesOnly), Ok(2));
+        assert!(
+            all.add(profile(100, 0), VniExclusivity::Everything)
+                .is_err()
+        );
+        assert!(
+            all.add(profile(64, 63), VniExclusivity::RangesOnly)
+                .is_err()
+        );
+        assert_eq!(
+            all.add(profile(128, 127), VniExclusivity::RangesOnly),
+            Ok(3)
+        );
+        assert!(
+            all.add(profile(255, 0), VniExclusivity::RangesOnly)
+                .is_err()
+        );
+        assert!(
+            all.add(profile(192, 63), VniExclusivity::RangesOnly)
+                .is_err()
+        );
+        assert_eq!(
+            all.add(profile(256, 255), VniExclusivity::RangesOnly),
+            Ok(4)
+        );
+        all.remove(3);
+        assert_eq!(all.add(profile(255, 0), VniExclusivity::RangesOnly), Ok(3));
+    }
+
+    #[test]
+    fn lookup_tells_refusal_from_absence() {
+        let rules = Rules::of(DriverRelease::Main);
+        let mut all = Profiles::new();
+        let id = all
+            .add(profile(64, 63), VniExclusivity::RangesOnly)
+            .unwrap();
+        let (member, other) = (Credentials::user(7, 7), Credentials::user(8, 8));
+        assert_eq!(all.lookup(70, &member, &rules), Lookup::Unknown);
+        all.get_mut(id).unwrap().enabled = true;
+        assert_eq!(all.lookup(70, &member, &rules), Lookup::Found(id));
+        assert_eq!(all.lookup(70, &other, &rules), Lookup::Refused);
+        assert_eq!(all.lookup(128, &member, &rules), Lookup::Unknown);
+        let old = Rules::of(DriverRelease::Shs13_0);
+        assert_eq!(all.lookup(70, &other, &old), Lookup::Unknown);
+    }
+}

@@ -1,0 +1,228 @@
+//! RGIDs: what LNIs share of the hardware's address contexts and communication profiles.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use cxi_ioctl::Errno;
+
+use super::ids::Ids;
+use crate::rules::RgidNumber;
+
+/// Highest RGID.
+const LAST_RGID: u32 = 255;
+/// Communication profiles that an RGID has room for.
+pub(crate) const LCIDS: usize = 16;
+/// Address contexts that an RGID has room for.
+const LACS: u32 = 8;
+
+/// What a local communication profile id stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lcid {
+    /// The LNI that asked for it first.
+    pub(crate) lni: u32,
+    /// Communication profile.
+    pub(crate) cp: u32,
+    /// Handles that stand for it.
+    pub(crate) handles: u32,
+}
+
+/// An RGID in use.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rgid {
+    pub(crate) svc: u32,
+    /// The service's LNIs per RGID when it was made.
+    pub(crate) setting: u32,
+    /// LNIs that share it.
+    pub(crate) lnis: u32,
+    /// Logical address contexts in use, a bit each.
+    pub(crate) lacs: u8,
+    /// On the heap: the map of RGIDs moves its entries.
+    pub(crate) lcids: Box<[Option<Lcid>; LCIDS]>,
+}
+
+/// The RGIDs in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Rgids {
+    ids: Ids,
+    used: BTreeMap<u32, Rgid>,
+    number: RgidNumber,
+}
+
+/// The RGID that an LNI got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Joined {
+    pub(crate) rgid: u32,
+    /// The number that the driver believes it to have, where that is wrong.
+    pub(crate) wrong: Option<u32>,
+}
+
+impl Rgids {
+    pub(crate) fn new(number: RgidNumber) -> Self {
+        Self {
+            ids: Ids::new(1, LAST_RGID + 1),
+            used: BTreeMap::new(),
+            number,
+        }
+    }
+
+    /// An RGID for one more LNI of a service: one that it may share, or a new one.
+    pub(crate) fn join(&mut self, svc: u32, lnis_per_rgid: u32) -> Result<Joined, Errno> {
+        if lnis_per_rgid >= 2 {
+            let mut before = 0;
+            for (number, rgid) in &mut self.used {
+                if rgid.svc == svc && rgid.setting == lnis_per_rgid && rgid.lnis < lnis_per_rgid {
+                    rgid.lnis += 1;
+                    let believed = before + 1;
+                    let wrong = self.number == RgidNumber::HighestPlusOne && believed != *number;
+                    return Ok(Joined {
+                        rgid: *number,
+                        wrong: wrong.then_some(believed),
+                    });
+                }
+                before = *number;
+            }
+        }
+        let rgid = match self.number {
+            RgidNumber::LowestFree => self.ids.alloc(),
+            RgidNumber::HighestPlusOne => {
+                let next = self.used.last_key_value().map_or(1, |(last, _)| last + 1);
+                (next <= LAST_RGID).then_some(next)
+            }
+        };
+        let rgid = rgid.ok_or(Errno::ENOSPC)?;
+        self.used.insert(
+            rgid,
+            Rgid {
+                svc,
+                setting: lnis_per_rgid,
+                lnis: 1,
+                ..Rgid::default()
+            },
+        );
+        Ok(Joined { rgid, wrong: None })
+    }
+
+    /// An LNI leaves; the last one frees the number.
+    pub(crate) fn leave(&mut self, rgid: u32) {
+        if let Some(entry) = self.used.get_mut(&rgid) {
+            entry.lnis = entry.lnis.saturating_sub(1);
+            if entry.lnis == 0 {
+                self.used.remove(&rgid);
+                if self.number == RgidNumber::LowestFree {
+                    self.ids.free(rgid);
+                }
+            }
+        }
+    }
+
+    /// What an LCID of an RGID stands for.
+    pub(crate) fn lcid(&self, rgid: u32, index: usize) -> Option<Lcid> {
+        *self.used.get(&rgid)?.lcids.get(index)?
+    }
+
+    /// The first LCID of a range that is free.
+    pub(crate) fn free_lcid(&self, rgid: u32, mut range: Range<usize>) -> Option<usize> {
+        let lcids = &self.used.get(&rgid)?.lcids;
+        range.find(|index| lcids.get(*index).is_some_and(Option::is_none))
+    }
+
+    /// The first LCID in use that will do, for one more handle.
+    pub(crate) fn reuse_lcid(
+        &mut self,
+        rgid: u32,
+        will_do: impl Fn(usize, &Lcid) -> bool,
+    ) -> Option<usize> {
+        let lcids = self.used.get_mut(&rgid)?.lcids.iter_mut().enumerate();
+        let mut in_use = lcids.filter_map(|(index, lcid)| Some((index, lcid.as_mut()?)));
+        let (index, lcid) = in_use.find(|(index, lcid)| will_do(*index, lcid))?;
+        lcid.handles += 1;
+        Some(index)
+    }
+
+    /// Has an LCID stand for a communication profile, with one handle.
+    pub(crate) fn set_lcid(&mut self, rgid: u32, index: usize, lni: u32, cp: u32) {
+        let place = self.used.get_mut(&rgid);
+        if let Some(place) = place.and_then(|rgid| rgid.lcids.get_mut(index)) {
+            let handles = 1;
+            *place = Some(Lcid { lni, cp, handles });
+        }
+    }
+
+    /// A handle of an LCID is gone; with the last one the LCID is free. Returns the communication
+    /// profile that it stood for then.
+    pub(crate) fn drop_handle(&mut self, rgid: u32, index: usize) -> Option<u32> {
+        let place = self.used.get_mut(&rgid)?.lcids.get_mut(index)?;
+        let lcid = place.as_mut()?;
+        lcid.handles = lcid.handles.saturating_sub(1);
+        let last = lcid.handles == 0;
+        place.take_if(|_| last).map(|lcid| lcid.cp)
+    }
+
+    /// The logical address context that an RGID would get next.
+    pub(crate) fn next_lac(&self, rgid: u32) -> Option<u8> {
+        let lac = self.used.get(&rgid)?.lacs.trailing_ones();
+        u8::try_from(lac).ok().filter(|_| lac < LACS)
+    }
+
+    pub(crate) fn take_lac(&mut self, rgid: u32) -> Option<u8> {
+        let lac = self.next_lac(rgid)?;
+        self.used.get_mut(&rgid)?.lacs |= 1 << lac;
+        Some(lac)
+    }
+
+    pub(crate) fn give_lac(&mut self, rgid: u32, lac: u8) {
+        if let Some(entry) = self.used.get_mut(&rgid) {
+            entry.lacs &= !(1 << lac);
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Rgid)> {
+        self.used.iter().map(|(number, rgid)| (*number, rgid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[allow(clippy::unnecessary_wraps, reason = "compared with results")]
+    const fn right(rgid: u32) -> Result<Joined, Errno> {
+        Ok(Joined { rgid, wrong: None })
+    }
+
+    #[test]
+    fn shares_by_service_and_setting() {
+        let mut rgids = Rgids::new(RgidNumber::LowestFree);
+        assert_eq!(rgids.join(2, 2), right(1));
+        assert_eq!(rgids.join(3, 2), right(2));
+        assert_eq!(rgids.join(2, 2), right(1));
+        assert_eq!(rgids.join(2, 2), right(3));
+        assert_eq!(rgids.join(2, 3), right(4));
+        assert_eq!(rgids.join(2, 1), right(5));
+        rgids.leave(2);
+        assert_eq!(rgids.join(9, 0), right(2));
+    }
+
+    #[test]
+    fn old_drivers_only_count_up_and_miscount_behind_holes() {
+        let mut rgids = Rgids::new(RgidNumber::HighestPlusOne);
+        for number in 1..=3 {
+            assert_eq!(rgids.join(number, 2), right(number));
+        }
+        rgids.leave(2);
+        assert_eq!(
+            rgids.join(3, 2),
+            Ok(Joined {
+                rgid: 3,
+                wrong: Some(2)
+            })
+        );
+        assert_eq!(rgids.join(4, 1), right(4));
+        for number in 5..=255 {
+            assert_eq!(rgids.join(4, 1), right(number));
+        }
+        assert_eq!(rgids.join(4, 1), Err(Errno::ENOSPC));
+        rgids.leave(255);
+        assert_eq!(rgids.join(4, 1), right(255));
+    }
+}

@@ -1,0 +1,403 @@
+//! Who may use which VNI: transmit and receive profiles, and the PIDs of each VNI.
+
+use std::collections::BTreeMap;
+
+use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc};
+
+use super::access::AccessList;
+use super::descriptor;
+use super::group::{Held, ProfilePair};
+use super::ids::Ids;
+use super::pid::PidTable;
+use super::profile::{Lookup, Profile, Profiles, Rx, Tx};
+use crate::Credentials;
+use crate::rules::{PrivateRxProfile, Rules, VniAuthority};
+
+/// Slots of the VNI table.
+pub(crate) const VNI_SLOTS: u32 = 256;
+
+/// Whose PIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PidsOf {
+    /// A receive profile's.
+    Profile(u32),
+    /// A VNI's, where there are no profiles.
+    Vni(u16),
+}
+
+impl PidsOf {
+    /// The number that the data path has for it: profiles and VNIs apart.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Profile(id) => id,
+            Self::Vni(vni) => 1 << 31 | u32::from(vni),
+        }
+    }
+}
+
+/// The PIDs of a VNI that is in use, where there are no profiles.
+#[derive(Clone, Debug)]
+struct VniPids {
+    pids: PidTable,
+    /// Slot of the VNI table.
+    slot: u32,
+    users: u32,
+}
+
+/// The profiles, and the slots of the VNI table that enabled ones have.
+#[derive(Clone, Debug)]
+pub(crate) struct Vnis {
+    tx: Profiles<Tx>,
+    rx: Profiles<Rx>,
+    by_vni: BTreeMap<u16, VniPids>,
+    slots: Ids,
+    rules: Rules,
+}
+
+impl Vnis {
+    pub(crate) fn new(rules: &Rules) -> Self {
+        Self {
+            tx: Profiles::new(),
+            rx: Profiles::new(),
+            by_vni: BTreeMap::new(),
+            slots: Ids::new(0, VNI_SLOTS),
+            rules: rules.clone(),
+        }
+    }
+
+    /// As of a snapshot.
+    pub(crate) fn restored(tx: Profiles<Tx>, rx: Profiles<Rx>, slots: Ids, rules: &Rules) -> Self {
+        Self {
+            tx,
+            rx,
+            slots,
+            ..Self::new(rules)
+        }
+    }
+
+    pub(crate) fn tx(&self) -> &Profiles<Tx> {
+        &self.tx
+    }
+
+    pub(crate) fn rx(&self) -> &Profiles<Rx> {
+        &self.rx
+    }
+
+    /// Slots of the VNI table that are taken.
+    pub(crate) fn slots_used(&self) -> u32 {
+        self.slots.used()
+    }
+
+    pub(crate) fn tx_of(&mut self, pair: ProfilePair) -> Option<&mut Profile<Tx>> {
+        self.tx.get_mut(pair.tx.id()?)
+    }
+
+    pub(crate) fn rx_of(&mut self, pair: ProfilePair) -> Option<&mut Profile<Rx>> {
+        self.rx.get_mut(pair.rx.id()?)
+    }
+
+    /// Whether a profile gives every LNI an entry of the CP table of its own.
+    pub(crate) fn is_exclusive(&self, tx: Option<u32>) -> bool {
+        let tx = tx.and_then(|id| self.tx.get(id));
+        tx.is_some_and(|tx| tx.extra.exclusive_cp)
+    }
+
+    pub(crate) fn tx_mut(&mut self, id: Option<u32>) -> Option<&mut Profile<Tx>> {
+        self.tx.get_mut(id?)
+    }
+}
+
+// What services do with profiles.
+impl Vnis {
+    /// Makes the profiles for the VNIs of a descriptor, all of them or none.
+    pub(crate) fn claim(
+        &mut self,
+        desc: &SvcDesc,
+        access: &AccessList,
+    ) -> Result<[ProfilePair; SVC_MAX_VNIS], Errno> {
+        let mut pairs = [ProfilePair::default(); SVC_MAX_VNIS];
+        let vnis = desc.vnis.iter().take(desc.num_vld_vnis.into());
+        for (index, vni) in vnis.enumerate() {
+            let made = self.claim_one(*vni, desc, access).and_then(|pair| {
+                pairs[index] = pair;
+                // Where profiles do not go along with their service, they are enabled at once.
+                if self.rules.disabled_profiles_off {
+                    Ok(())
+                } else {
+                    self.enable(pair)
+                }
+            });
+            if let Err(errno) = made {
+                self.drop_creators(pairs);
+                return Err(errno);
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Makes a TX and an RX profile, or neither.
+    fn claim_one(
+        &mut self,
+        vni: u16,
+        desc: &SvcDesc,
+        access: &AccessList,
+    ) -> Result<ProfilePair, Errno> {
+        let tx = self.add_tx(vni, 0, desc, access.clone())?;
+        let rx = self.add_rx(vni, 0, access.clone());
+        let rx = rx.inspect_err(|_| self.remove_tx(tx))?;
+        Ok(ProfilePair {
+            tx: Held::Profile(tx),
+            rx: Held::Profile(rx),
+        })
+    }
+
+    pub(crate) fn add_tx(
+        &mut self,
+        vni: u16,
+        ignore: u16,
+        desc: &SvcDesc,
+        access: AccessList,
+    ) -> Result<u32, Errno> {
+        let tx = Tx {
+            tcs: descriptor::traffic_classes(desc),
+            exclusive_cp: false,
+            cps: BTreeMap::new(),
+        };
+        let profile = Profile::of_service(vni, ignore, access, tx);
+        self.tx.add(profile, self.rules.vni_exclusivity)
+    }
+
+    pub(crate) fn add_rx(
+        &mut self,
+        vni: u16,
+        ignore: u16,
+        access: AccessList,
+    ) -> Result<u32, Errno> {
+        let profile = Profile::of_service(vni, ignore, access, Rx::default());
+        self.rx.add(profile, self.rules.vni_exclusivity)
+    }
+
+    pub(crate) fn remove_tx(&mut self, id: u32) {
+        self.tx.remove(id);
+    }
+
+    /// Enables the profiles of a VNI; ENOSPC if the VNI table is full. The TX profile stays enabled
+    /// then.
+    pub(crate) fn enable(&mut self, pair: ProfilePair) -> Result<(), Errno> {
+        if let Some(tx) = self.tx_of(pair) {
+            tx.enabled = true;
+        }
+        let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) else {
+            return Ok(());
+        };
+        if rx.extra.vni_slot.is_none() {
+            rx.extra.vni_slot = Some(self.slots.alloc().ok_or(Errno::ENOSPC)?);
+        }
+        rx.enabled = true;
+        Ok(())
+    }
+
+    pub(crate) fn disable(&mut self, pair: ProfilePair) {
+        if let Some(tx) = self.tx_of(pair) {
+            tx.enabled = false;
+        }
+        if let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) {
+            rx.enabled = false;
+            if let Some(slot) = rx.extra.vni_slot.take() {
+                self.slots.free(slot);
+            }
+        }
+    }
+
+    /// The creator gives up its profiles: no new users may use them, and without users they are
+    /// freed.
+    pub(crate) fn drop_creators(&mut self, pairs: impl IntoIterator<Item = ProfilePair>) {
+        for pair in pairs {
+            if let Some(id) = pair.tx.id()
+                && let Some(tx) = self.tx.get_mut(id)
+            {
+                tx.give_up();
+                self.remove_tx_if_unused(id);
+            }
+            if let Some(id) = pair.rx.id() {
+                self.drop_rx_creator(id);
+            }
+        }
+    }
+
+    pub(crate) fn drop_rx_creator(&mut self, id: u32) {
+        if let Some(rx) = self.rx.get_mut(id) {
+            rx.give_up();
+            self.remove_rx_if_unused(id);
+        }
+    }
+
+    fn remove_rx_if_unused(&mut self, id: u32) {
+        if self.rx.get(id).is_some_and(|rx| rx.references() == 0)
+            && let Some(rx) = self.rx.remove(id)
+            && let Some(slot) = rx.extra.vni_slot
+        {
+            self.slots.free(slot);
+        }
+    }
+
+    fn remove_tx_if_unused(&mut self, id: u32) {
+        if self.tx.get(id).is_some_and(|tx| tx.references() == 0) {
+            self.tx.remove(id);
+        }
+    }
+}
+
+// What senders do with profiles.
+impl Vnis {
+    /// The transmit profile by which a caller may use a VNI with a traffic class. Root gets a
+    /// profile of its own for a VNI that no profile has.
+    pub(crate) fn right_to_send(
+        &mut self,
+        caller: &Credentials,
+        vni: u16,
+        tc: usize,
+    ) -> Result<u32, Errno> {
+        let id = match self.tx.lookup(vni, caller, &self.rules) {
+            Lookup::Found(id) => id,
+            Lookup::Refused => return Err(Errno::EPERM),
+            Lookup::Unknown if caller.uid != 0 => return Err(Errno::ENOENT),
+            Lookup::Unknown => {
+                let tx = Tx {
+                    // The last class is not for such profiles.
+                    tcs: [true, true, true, true, false],
+                    exclusive_cp: false,
+                    cps: BTreeMap::new(),
+                };
+                let profile = Profile::private(vni, 0, tx);
+                self.tx.add(profile, self.rules.vni_exclusivity)?
+            }
+        };
+        if !self.tx.get(id).is_some_and(|tx| tx.extra.tcs[tc]) {
+            self.remove_tx_if_unused(id);
+            return Err(Errno::EINVAL);
+        }
+        if let Some(tx) = self.tx.get_mut(id) {
+            tx.users += 1;
+        }
+        Ok(id)
+    }
+
+    /// A user of a transmit profile is gone.
+    pub(crate) fn drop_tx_user(&mut self, id: Option<u32>) {
+        if let Some(id) = id
+            && let Some(tx) = self.tx.get_mut(id)
+        {
+            tx.users = tx.users.saturating_sub(1);
+            self.remove_tx_if_unused(id);
+        }
+    }
+}
+
+// What receivers do with profiles.
+impl Vnis {
+    /// Finds or makes what the PIDs of a VNI belong to, for one more user.
+    pub(crate) fn right_to_receive(
+        &mut self,
+        caller: &Credentials,
+        vni: u16,
+    ) -> Result<PidsOf, Errno> {
+        if self.rules.vni_authority == VniAuthority::Descriptor {
+            return self.use_vni(vni);
+        }
+        let id = match self.rx.lookup(vni, caller, &self.rules) {
+            Lookup::Found(id) => id,
+            Lookup::Refused => return Err(Errno::EPERM),
+            Lookup::Unknown => self.private_rx(caller.uid, vni)?,
+        };
+        Ok(self.use_rx(id))
+    }
+
+    /// As [`right_to_receive`](Self::right_to_receive), for a reservation, which never makes a
+    /// profile.
+    pub(crate) fn right_to_reserve(
+        &mut self,
+        caller: &Credentials,
+        desc: &SvcDesc,
+        vni: u16,
+    ) -> Result<PidsOf, Errno> {
+        if self.rules.vni_authority == VniAuthority::Descriptor {
+            if !descriptor::has_vni(desc, vni) {
+                return Err(Errno::EINVAL);
+            }
+            return self.use_vni(vni);
+        }
+        let Lookup::Found(id) = self.rx.lookup(vni, caller, &self.rules) else {
+            return Err(Errno::EINVAL);
+        };
+        Ok(self.use_rx(id))
+    }
+
+    fn use_rx(&mut self, id: u32) -> PidsOf {
+        if let Some(rx) = self.rx.get_mut(id) {
+            rx.users += 1;
+        }
+        PidsOf::Profile(id)
+    }
+
+    fn private_rx(&mut self, uid: u32, vni: u16) -> Result<u32, Errno> {
+        if uid != 0 && self.rules.private_rx_profile == PrivateRxProfile::Root {
+            return Err(Errno::ENOENT);
+        }
+        let profile = Profile::private(vni, uid, Rx::default());
+        let id = self.rx.add(profile, self.rules.vni_exclusivity)?;
+        let Some(slot) = self.slots.alloc() else {
+            self.rx.remove(id);
+            return Err(Errno::ENOSPC);
+        };
+        if let Some(rx) = self.rx.get_mut(id) {
+            rx.extra.vni_slot = Some(slot);
+        }
+        Ok(id)
+    }
+
+    fn use_vni(&mut self, vni: u16) -> Result<PidsOf, Errno> {
+        if let Some(used) = self.by_vni.get_mut(&vni) {
+            used.users += 1;
+        } else {
+            let used = VniPids {
+                pids: PidTable::default(),
+                slot: self.slots.alloc().ok_or(Errno::ENOSPC)?,
+                users: 1,
+            };
+            self.by_vni.insert(vni, used);
+        }
+        Ok(PidsOf::Vni(vni))
+    }
+
+    pub(crate) fn pids_mut(&mut self, of: PidsOf) -> Option<&mut PidTable> {
+        match of {
+            PidsOf::Profile(id) => self.rx.get_mut(id).map(|rx| &mut rx.extra.pids),
+            PidsOf::Vni(vni) => self.by_vni.get_mut(&vni).map(|used| &mut used.pids),
+        }
+    }
+
+    /// A user of PIDs is gone.
+    pub(crate) fn drop_pids_user(&mut self, of: PidsOf) {
+        match of {
+            PidsOf::Profile(id) => {
+                if let Some(rx) = self.rx.get_mut(id) {
+                    rx.users = rx.users.saturating_sub(1);
+                    self.remove_rx_if_unused(id);
+                }
+            }
+            PidsOf::Vni(vni) => {
+                let Some(used) = self.by_vni.get_mut(&vni) else {
+                    return;
+                };
+                used.users = used.users.saturating_sub(1);
+                if used.users == 0
+                    && let Some(used) = self.by_vni.remove(&vni)
+                {
+                    self.slots.free(used.slot);
+                }
+            }
+        }
+    }
+}
