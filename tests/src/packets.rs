@@ -42,9 +42,9 @@ fn exchange(id: DeviceId, program: &[&str]) -> Result<String, Error> {
     let priority = Append::new(&two.pte, LeList::Priority, buffer.slice(0..4096)?);
     let overflow = Append::new(&two.pte, LeList::Overflow, buffer.slice(4096..8192)?);
     two.target.post(&SetState::enable(&two.pte))?;
-    let priority = priority.match_bits(EXPECTED, 0).buffer_id(21);
+    let priority = priority.match_bits(EXPECTED).buffer_id(21);
     two.target.post(&priority.flags(puts))?;
-    let overflow = overflow.match_bits(0, u64::MAX).managed(64).buffer_id(22);
+    let overflow = overflow.ignore(u64::MAX).managed(64).buffer_id(22);
     two.target.post(&overflow.flags(puts))?;
     two.expect(EventType::LINK, 2)?;
 

@@ -115,7 +115,7 @@ fn ring(engine: &mut Engine, queues: &[(usize, u16)], stored: &[(usize, u64)]) -
 
 impl State {
     /// Looks at the doorbells that are open.
-    pub(super) fn look(&mut self, as_thread: bool) {
+    pub(super) fn poll_doorbells(&mut self, as_thread: bool) {
         for open in self.gates.values_mut().filter_map(|it| it.open.as_mut()) {
             let stored = open.memory.take();
             if !stored.is_empty() {
@@ -163,7 +163,7 @@ impl DataPath {
             awaited: false,
             quiet: 0,
         });
-        self.rouse(&mut state);
+        self.wake(&mut state);
     }
 
     /// Closes the doorbells of a file's target queues. Says whether they are closed.

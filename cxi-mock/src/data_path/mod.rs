@@ -127,7 +127,7 @@ impl DataPath {
         let mut state = self.state();
         state.plugged = plugged;
         state.show_link();
-        self.rouse(&mut state);
+        self.wake(&mut state);
     }
 
     /// Whether operations wait for an answer that may have been lost.
@@ -147,7 +147,7 @@ impl DataPath {
     /// Takes the lock, and notices what was stored to doorbells that are open.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        state.look(false);
+        state.poll_doorbells(false);
         state
     }
 
@@ -159,18 +159,18 @@ impl DataPath {
     /// do. Says whether there was anything.
     pub(crate) fn step(&self) -> bool {
         let mut state = self.lock();
-        state.look(true);
+        state.poll_doorbells(true);
         state.engine.poll();
-        Self::work(state)
+        Self::run_step(state)
     }
 
     /// The same after a doorbell that was trapped, whose wake-ups the caller takes. What else is
     /// left is for the thread that waits for work.
     pub(crate) fn run(&self) {
-        Self::work(self.state());
+        Self::run_step(self.state());
         let mut state = self.lock();
         if state.asleep && state.has_steps() {
-            self.rouse(&mut state);
+            self.wake(&mut state);
         }
     }
 
@@ -178,12 +178,12 @@ impl DataPath {
     fn leave_rest(&self) {
         let mut state = self.lock();
         if state.asleep && state.has_work() {
-            self.rouse(&mut state);
+            self.wake(&mut state);
         }
     }
 
     /// Ends the sleep of the thread that waits for work.
-    fn rouse(&self, state: &mut State) {
+    fn wake(&self, state: &mut State) {
         if std::mem::take(&mut state.asleep) {
             self.busy.notify_all();
         }
@@ -198,10 +198,6 @@ impl DataPath {
     ) -> bool {
         let mut state = self.state();
         let engine = &mut state.engine;
-        let counter_doorbell = || {
-            let mut all = CounterDoorbell::ALL.into_iter();
-            all.find(|doorbell| doorbell.offset() == place)
-        };
         match (doorbell, value) {
             (Doorbell::Target(_), _) if place != WRITE_POINTER => return false,
             (Doorbell::Queue(id), _) if place != WRITE_POINTER => {
@@ -209,7 +205,7 @@ impl DataPath {
             }
             (Doorbell::Target(id), Some(value)) => state.ring_target(file, small(id), value),
             (Doorbell::Queue(id), Some(value)) => engine.ring_queue(small(id), value),
-            (Doorbell::Counter(id), Some(value)) => match counter_doorbell() {
+            (Doorbell::Counter(id), Some(value)) => match CounterDoorbell::at(place) {
                 Some(doorbell) => engine.ring_counter(small(id), doorbell, value),
                 None => return false,
             },
@@ -218,8 +214,8 @@ impl DataPath {
         true
     }
 
-    fn work(mut state: MutexGuard<'_, State>) -> bool {
-        let mut worked = state.turn();
+    fn run_step(mut state: MutexGuard<'_, State>) -> bool {
+        let mut worked = state.run_batch();
         let wire = Arc::clone(&state.wire);
         let waits = state.engine.awaits_answers() || wire.fabric().needs_time();
         drop(state);
@@ -231,8 +227,8 @@ impl DataPath {
     }
 
     /// Does some of what there is to do.
-    fn turn(&self) -> bool {
-        self.state().turn()
+    fn run_batch(&self) -> bool {
+        self.state().run_batch()
     }
 
     /// The address of the NIC.
@@ -269,7 +265,7 @@ impl DataPath {
 
     fn add_polled(&self, state: &mut State, doorbell: Doorbell) {
         state.polled.insert(doorbell);
-        self.rouse(state);
+        self.wake(state);
     }
 }
 
@@ -287,7 +283,7 @@ impl State {
             || self.engine.awaits_registers()
     }
 
-    fn turn(&mut self) -> bool {
+    fn run_batch(&mut self) -> bool {
         let mut steps = 0;
         while steps < TURN && self.engine.step() {
             steps += 1;

@@ -53,7 +53,8 @@ impl DataPath {
         if let Some((lcid, triggered, tle_pool)) = new.transmit {
             let queue = TransmitQueue {
                 rgid,
-                lcid: u8::try_from(lcid).unwrap_or(0),
+                // There are 16; more would find no profile.
+                lcid: u8::try_from(lcid).unwrap_or(u8::MAX),
                 triggered,
                 eq,
                 count,

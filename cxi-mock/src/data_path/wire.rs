@@ -50,7 +50,7 @@ impl Wire {
             let ends = self.ends();
             let addressed = ends.iter().filter(|end| waiting.contains(&end.nid()));
             let serve = |any, end: &Arc<DataPath>| {
-                let served = end.turn();
+                let served = end.run_batch();
                 end.leave_rest();
                 served | any
             };
@@ -65,7 +65,7 @@ impl Wire {
     pub(crate) fn tick(&self) {
         self.fabric.tick();
         for end in self.ends() {
-            end.turn();
+            end.run_batch();
         }
         self.run();
         for end in self.ends() {

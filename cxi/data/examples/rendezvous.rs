@@ -20,7 +20,7 @@ fn main() -> Result<(), Problem> {
     // A buffer for the message, and a PtlTE of the sender from which NICs get the rest of messages.
     let inbox = Buffer::new(&receiver.lni, LEN)?;
     let entry = Append::new(&receiver.pte, LeList::Priority, inbox.whole());
-    let entry = entry.match_bits(TAG, 0).flags(TargetFlags::OP_PUT);
+    let entry = entry.match_bits(TAG).flags(TargetFlags::OP_PUT);
     receiver.target.post(&SetState::enable(&receiver.pte))?;
     receiver.target.post(&entry)?;
     receiver.expect(2)?;

@@ -36,7 +36,7 @@ fn main() -> Result<(), Problem> {
     // What nobody waits for goes behind one another into the overflow list.
     let overflow = Buffer::new(&receiver.lni, 1 << 16)?;
     let entry = Append::new(&receiver.pte, LeList::Overflow, overflow.whole());
-    let entry = entry.match_bits(0, u64::MAX).managed(1024);
+    let entry = entry.ignore(u64::MAX).managed(1024);
     receiver.target.post(&SetState::enable(&receiver.pte))?;
     receiver.target.post(&entry.flags(TargetFlags::OP_PUT))?;
     receiver.expect(2)?;
@@ -57,10 +57,7 @@ fn main() -> Result<(), Problem> {
     let receive = |tag: u16| {
         let receive = Append::new(&receiver.pte, LeList::Priority, inbox.whole());
         let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-        receive
-            .match_bits(tag.into(), 0)
-            .buffer_id(tag)
-            .flags(flags)
+        receive.match_bits(tag.into()).buffer_id(tag).flags(flags)
     };
     let (first, second) = (receive(1), receive(2));
     receiver.target.post(&first)?;

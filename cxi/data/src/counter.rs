@@ -5,13 +5,11 @@ use std::time::Duration;
 use cxi::lni::{CounterValue, CountingEvent};
 use cxi_hw::{Class, CommandByte, CounterDoorbell, CtCommand, CtOp, SLOT_BYTES};
 
+use crate::Result;
+use crate::error::in_command;
 use crate::kind::{Kind, Transmit, Triggered};
 use crate::queue::{Post, Queue};
 use crate::wait::until;
-use crate::{Error, Result};
-
-/// Counters of a NIC.
-const MOST: u32 = 2047;
 
 /// A counting event: successes and failures of operations.
 ///
@@ -30,15 +28,7 @@ impl Counter {
     ///
     /// Its doorbell cannot be mapped.
     pub fn new(event: CountingEvent) -> Result<Self> {
-        let number = event.id();
-        let id = u16::try_from(number)
-            .ok()
-            .filter(|id| u32::from(*id) <= MOST);
-        let id = id.ok_or(Error::Number {
-            what: "counter",
-            number,
-            most: MOST,
-        })?;
+        let id = in_command("counter", event.id())?;
         event.doorbell()?;
         Ok(Self { event, id })
     }

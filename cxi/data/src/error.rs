@@ -75,6 +75,19 @@ pub enum Error {
     Memory(#[from] Errno),
 }
 
+/// The highest number of an event queue, a counter or a PtlTE: commands have eleven bits for it.
+const MOST: u32 = 2047;
+
+/// The number of an object as commands have it.
+pub(crate) fn in_command(what: &'static str, number: u32) -> Result<u16> {
+    let fits = u16::try_from(number).ok().filter(|_| number <= MOST);
+    fits.ok_or(Error::Number {
+        what,
+        number,
+        most: MOST,
+    })
+}
+
 /// How an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{0}: {reason}", reason = reason(*.0))]
@@ -103,7 +116,7 @@ fn reason(code: ReturnCode) -> &'static str {
         ReturnCode::NO_MATCH => "nothing matches",
         ReturnCode::NO_SPACE => "the pool of list entries is empty",
         ReturnCode::ENTRY_NOT_FOUND => "the list entry was not found",
-        ReturnCode::VNI_NOT_FOUND => "nobody receives on the VNI",
+        ReturnCode::VNI_NOT_FOUND => "no process receives on the VNI",
         ReturnCode::PTLTE_NOT_FOUND => "no PtlTE is mapped at the PID and portal index",
         ReturnCode::PTLTE_SW_MANAGED => "software manages the lists of the PtlTE",
         ReturnCode::NO_TRANSLATION => "the address is not registered",
@@ -114,5 +127,19 @@ fn reason(code: ReturnCode) -> &'static str {
         ReturnCode::CMD_INVALID_ARG => "the command names something that it may not use",
         ReturnCode::CANCELED | ReturnCode::MST_CANCELLED => "the operation was cancelled",
         _ => "the operation failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_command;
+
+    #[test]
+    fn a_number_that_commands_cannot_hold_is_an_error() {
+        assert_eq!(in_command("PtlTE", 2047).unwrap(), 2047);
+        for number in [2048, 65_536, u32::MAX] {
+            let error = in_command("PtlTE", number).unwrap_err().to_string();
+            assert_eq!(error, format!("PtlTE {number}: expected at most 2047"));
+        }
     }
 }

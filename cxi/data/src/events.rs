@@ -8,6 +8,7 @@ use cxi::{DeviceInfo, DeviceMemory};
 use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK};
 use cxi_hw::{EqState, EqStatus, EventSize, EventType, InitiatorShort, ReturnCode};
 
+use crate::error::in_command;
 use crate::wait::until;
 use crate::{Error, Event, Result};
 
@@ -17,8 +18,6 @@ const BLOCK: usize = EqStatus::BYTES;
 const _: () = assert!(BLOCK as u64 == BLOCK_BYTES);
 /// Where events begin.
 const START: usize = FIRST_BLOCK as usize * BLOCK;
-/// Event queues of a NIC.
-const MOST: u32 = 2047;
 
 /// An event queue to read from.
 #[derive(Debug)]
@@ -41,15 +40,7 @@ impl Events {
     ///
     /// Its registers cannot be mapped.
     pub fn new(queue: EventQueue, info: &DeviceInfo) -> Result<Self> {
-        let number = queue.id();
-        let id = u16::try_from(number)
-            .ok()
-            .filter(|id| u32::from(*id) <= MOST);
-        let id = id.ok_or(Error::Number {
-            what: "event queue",
-            number,
-            most: MOST,
-        })?;
+        let id = in_command("event queue", queue.id())?;
         queue.registers()?;
         Ok(Self {
             memory: queue.memory(),
@@ -106,7 +97,7 @@ impl Events {
 
     fn next(&mut self) -> Result<Option<Event>> {
         loop {
-            let Some((block, size)) = self.look()? else {
+            let Some((block, size)) = self.peek()? else {
                 return self.lost();
             };
             self.take(size.bytes())?;
@@ -119,7 +110,7 @@ impl Events {
     }
 
     /// The next event, once all of it is there: its last byte comes last.
-    fn look(&self) -> Result<Option<([u8; BLOCK], EventSize)>> {
+    fn peek(&self) -> Result<Option<([u8; BLOCK], EventSize)>> {
         let mut block = [0; BLOCK];
         let word = |offset: usize| self.memory.read_u64(self.at + offset);
         block[WORD..2 * WORD].copy_from_slice(&word(WORD)?.to_le_bytes());

@@ -3,6 +3,7 @@
 use cxi::lni::{LeList, Pte};
 use cxi_hw::{Class, CommandByte, List, MatchId, PtlteState, TargetCommand, TargetFlags, TargetOp};
 
+use crate::error::in_command;
 use crate::kind::Target;
 use crate::options::options;
 use crate::queue::{Post, Queue};
@@ -15,10 +16,9 @@ const fn byte(op: TargetOp) -> CommandByte {
     CommandByte::new(Class::CQ, 1, op.0)
 }
 
-/// The number of a PtlTE as commands have it.
-fn index(pte: &Pte) -> u16 {
-    // There are 2048 of them; 0 is none, and stops the queue.
-    u16::try_from(pte.id()).unwrap_or(0)
+/// The number of a PtlTE as commands have it: one that the NIC does not know would stop the queue.
+fn index(number: u32) -> Result<u16> {
+    in_command("PtlTE", number)
 }
 
 const fn list(list: LeList) -> List {
@@ -36,6 +36,7 @@ const fn list(list: LeList) -> List {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Append<'a> {
+    pte: u32,
     memory: Slice<'a>,
     from: Option<Address>,
     command: TargetCommand,
@@ -47,10 +48,10 @@ impl<'a> Append<'a> {
         let command = TargetCommand {
             command: byte(TargetOp::APPEND),
             ptl_list: list(to),
-            ptlte_index: index(pte),
             ..TargetCommand::default()
         };
         Self {
+            pte: pte.id(),
             memory,
             from: None,
             command,
@@ -98,6 +99,7 @@ impl Post<Target> for Append<'_> {
             lac: self.memory.lac,
             start: self.memory.iova,
             length: self.memory.len as u64,
+            ptlte_index: index(self.pte)?,
             match_id: from.unwrap_or(MatchId::ANY),
             ..self.command
         };
@@ -108,24 +110,34 @@ impl Post<Target> for Append<'_> {
 /// Removes a list entry from its list. UNLINK reports that, or that none was found.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
-pub struct Unlink(TargetCommand);
+pub struct Unlink {
+    pte: u32,
+    command: TargetCommand,
+}
 
 impl Unlink {
     /// The first entry of a list with that buffer id.
     pub fn new(pte: &Pte, from: LeList, buffer_id: u16) -> Self {
-        Self(TargetCommand {
+        let command = TargetCommand {
             command: byte(TargetOp::UNLINK),
             ptl_list: list(from),
-            ptlte_index: index(pte),
             buffer_id,
             ..TargetCommand::default()
-        })
+        };
+        Self {
+            pte: pte.id(),
+            command,
+        }
     }
 }
 
 impl Post<Target> for Unlink {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
-        queue.write(&self.0.encode())
+        let command = TargetCommand {
+            ptlte_index: index(self.pte)?,
+            ..self.command
+        };
+        queue.write(&command.encode())
     }
 }
 
@@ -136,6 +148,7 @@ impl Post<Target> for Unlink {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Search {
+    pte: u32,
     from: Option<Address>,
     command: TargetCommand,
 }
@@ -146,13 +159,13 @@ impl Search {
         let command = TargetCommand {
             command: byte(TargetOp::SEARCH),
             ptl_list: List::UNEXPECTED,
-            ptlte_index: index(pte),
             buffer_id,
             length: (1 << 56) - 1,
             ignore_bits: u64::MAX,
             ..TargetCommand::default()
         };
         Self {
+            pte: pte.id(),
             from: None,
             command,
         }
@@ -177,6 +190,7 @@ impl Post<Target> for Search {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
         let from = self.from.map(|from| from.match_id(queue.pid_bits));
         let command = TargetCommand {
+            ptlte_index: index(self.pte)?,
             match_id: from.unwrap_or(MatchId::ANY),
             ..self.command
         };
@@ -187,7 +201,10 @@ impl Post<Target> for Search {
 /// Changes the state of a PtlTE; STATE_CHANGE reports it.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
-pub struct SetState(cxi_hw::SetState);
+pub struct SetState {
+    pte: u32,
+    command: cxi_hw::SetState,
+}
 
 impl SetState {
     /// Enables the PtlTE: messages are accepted.
@@ -202,25 +219,32 @@ impl SetState {
 
     /// Any state.
     pub fn new(pte: &Pte, state: PtlteState) -> Self {
-        Self(cxi_hw::SetState {
+        let command = cxi_hw::SetState {
             command: byte(TargetOp::SETSTATE),
             ptlte_state: state,
-            ptlte_index: index(pte),
             drop_count: ANY_DROPS,
             ..cxi_hw::SetState::default()
-        })
+        };
+        Self {
+            pte: pte.id(),
+            command,
+        }
     }
 
     /// Only if this many messages were dropped; otherwise STATE_CHANGE has
     /// [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH), and the state stays.
     pub const fn if_dropped(mut self, count: u32) -> Self {
-        self.0.drop_count = count;
+        self.command.drop_count = count;
         self
     }
 }
 
 impl Post<Target> for SetState {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
-        queue.write(&self.0.encode())
+        let command = cxi_hw::SetState {
+            ptlte_index: index(self.pte)?,
+            ..self.command
+        };
+        queue.write(&command.encode())
     }
 }

@@ -40,10 +40,17 @@ macro_rules! options {
         }
     };
     (selection) => {
-        /// Match bits. Those that are set in `ignore` do not count.
-        pub const fn match_bits(mut self, bits: u64, ignore: u64) -> Self {
+        /// Only messages with these match bits. All bits count, unless
+        /// [`ignore`](Self::ignore) follows.
+        pub const fn match_bits(mut self, bits: u64) -> Self {
             self.command.match_bits = bits;
-            self.command.ignore_bits = ignore;
+            self.command.ignore_bits = 0;
+            self
+        }
+
+        /// Match bits that do not count: those that are set in `bits`.
+        pub const fn ignore(mut self, bits: u64) -> Self {
+            self.command.ignore_bits = bits;
             self
         }
 

@@ -143,8 +143,10 @@ impl<K: Kind> Queue<K> {
     /// Begins a batch: its commands share one doorbell, which is rung when the batch is dropped.
     ///
     /// ```no_run
-    /// # fn f(queue: &mut cxi_data::TransmitQueue, puts: &[cxi_data::Dma<'_>]) ->
-    /// cxi_data::Result<()> { let mut batch = queue.batch(); for put in puts {
+    /// # use cxi_data::{Dma, Result, TransmitQueue};
+    /// # fn put_all(queue: &mut TransmitQueue, puts: &[Dma<'_>]) -> Result<()> {
+    /// let mut batch = queue.batch();
+    /// for put in puts {
     ///     batch.push(put)?;
     /// }
     /// # Ok(())

@@ -98,7 +98,8 @@ impl<'a> Append<'a> {
     pub fn source(pte: &Pte, bytes: Slice<'a>, id: u8) -> Self {
         Self::new(pte, LeList::Priority, bytes)
             .flags(TargetFlags::OP_GET | TargetFlags::USE_ONCE)
-            .match_bits(id.into(), !ID_BITS)
+            .match_bits(id.into())
+            .ignore(!ID_BITS)
     }
 }
 

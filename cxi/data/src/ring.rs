@@ -7,6 +7,9 @@ use cxi_hw::{CommandByte, CqStatus, ReturnCode, SLOT_BYTES, launch_page};
 use crate::{Error, Failure, Result};
 
 const WORD: usize = size_of::<u64>();
+/// The read pointer of an unused ring: the first unit with commands.
+#[allow(clippy::cast_possible_truncation)]
+const FIRST_READ: u16 = FIRST_UNIT as u16;
 
 /// The client's side of a ring. The NIC's is in the status word at its start.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ impl Ring {
     /// The ring of an unused queue.
     pub(crate) fn new(commands: &Mapping, units: u32, filler: CommandByte) -> Result<Self> {
         let status = CqStatus {
-            rd_ptr: u16::try_from(FIRST_UNIT).unwrap_or(0),
+            rd_ptr: FIRST_READ,
             return_code: ReturnCode::OK,
             ..CqStatus::default()
         };

@@ -7,19 +7,19 @@ use crate::{Error, Result};
 /// Attempts before the thread yields after each.
 const SPIN: u32 = 256;
 
-/// Calls `look` until it returns something.
-pub(crate) fn until<T>(most: Duration, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+/// Calls `check` until it returns something.
+pub(crate) fn until<T>(most: Duration, mut check: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let start = Instant::now();
-    let mut looks = 0_u32;
+    let mut checks = 0_u32;
     loop {
-        if let Some(found) = look()? {
+        if let Some(found) = check()? {
             return Ok(found);
         }
         if start.elapsed() >= most {
             return Err(Error::TimedOut(most));
         }
-        looks = looks.saturating_add(1);
-        if looks < SPIN {
+        checks = checks.saturating_add(1);
+        if checks < SPIN {
             std::hint::spin_loop();
         } else {
             std::thread::yield_now();

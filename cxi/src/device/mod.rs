@@ -121,11 +121,6 @@ impl Device {
         &self.open.transport
     }
 
-    /// The transport, for functions that take a reference.
-    pub(crate) fn seam(&self) -> &dyn Transport {
-        &*self.open.transport
-    }
-
     /// The open device node, for polling or passing on; `None` where there is none, as for an
     /// in-process mock.
     #[must_use]
@@ -186,7 +181,7 @@ impl Device {
         if let Some(properties) = self.open.properties.get() {
             return Ok(properties);
         }
-        let properties = dev_properties(self.seam())?;
+        let properties = dev_properties(self.transport())?;
         Ok(self.open.properties.get_or_init(|| properties))
     }
 
@@ -205,7 +200,7 @@ impl Device {
     }
 
     pub(crate) fn fresh_properties(&self) -> Result<DevProperties> {
-        dev_properties(self.seam()).map_err(|error| self.refused(error, |_| None))
+        dev_properties(self.transport()).map_err(|error| self.refused(error, |_| None))
     }
 
     /// What the form of the properties proves that the driver can do: everything since SHS 13.1, or
@@ -224,7 +219,7 @@ impl Device {
         &self,
         command: &C,
     ) -> std::result::Result<C::Response, CommandError> {
-        execute(self.seam(), command)
+        execute(self.transport(), command)
     }
 
     /// Sends a command; `explain` says what a refusal means.

@@ -74,7 +74,7 @@ impl Lni {
             lni: self.id(),
             ..CtAllocCmd::new()
         };
-        let response = ct_alloc(device.seam(), &memory, &command)
+        let response = ct_alloc(device.transport(), &memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Cts)))?;
         let free = CtFreeCmd {
             ctn: response.ctn,
@@ -136,7 +136,7 @@ impl CountingEvent {
             ctn: self.id(),
             ..CtWbUpdateCmd::new()
         };
-        ct_wb_update(device.seam(), memory, &command)
+        ct_wb_update(device.transport(), memory, &command)
             .map_err(|error| device.refused(error, |_| None))?;
         *current = Arc::clone(memory);
         Ok(())

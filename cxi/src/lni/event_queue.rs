@@ -259,7 +259,7 @@ impl Lni {
             },
             ..EqAllocCmd::new()
         };
-        let response = eq_alloc(self.device().seam(), &memory, &command)
+        let response = eq_alloc(self.device().transport(), &memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Eqs)))?;
         let free = EqFreeCmd {
             eq: response.eq,
@@ -339,7 +339,7 @@ impl EventQueue {
             queue_md: md.id(),
             ..EqResizeCmd::new()
         };
-        eq_resize(lni.device().seam(), &memory, &command)
+        eq_resize(lni.device().transport(), &memory, &command)
             .map_err(|error| self.inner.lni.refused(error, None))?;
         buffers.next = Some(Arc::clone(md.inner()));
         Ok(memory)
@@ -376,7 +376,7 @@ impl EventQueue {
     #[doc(alias = "cxil_evtq_adjust_reserved_fc")]
     pub fn adjust_reserved_slots(&self, change: i32) -> Result<i32> {
         let (device, form) = (self.inner.lni.device(), self.inner.lni.form);
-        eq_adjust_reserved_fc(device.seam(), form, self.id(), change)
+        eq_adjust_reserved_fc(device.transport(), form, self.id(), change)
             .map_err(|error| device.refused(error, |_| None))
     }
 

@@ -129,7 +129,7 @@ impl Lni {
             },
             ..AtuMapCmd::new()
         };
-        let response = atu_map(self.device().seam(), memory, &command)
+        let response = atu_map(self.device().transport(), memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Acs)))?;
         let free = AtuUnmapCmd {
             id: response.id,
@@ -213,7 +213,7 @@ impl Md {
             flags: (self.inner.flags | MapFlags::FAULT).bits(),
             ..AtuUpdateMdCmd::new()
         };
-        atu_update_md(device.seam(), memory, part, &command)
+        atu_update_md(device.transport(), memory, part, &command)
             .map_err(|error| self.inner.lni.refused(error, None))
     }
 

@@ -158,7 +158,7 @@ impl Device {
     pub fn alloc_lni(&self, service: ServiceId) -> Result<Lni> {
         let (lni, form) = self
             .lni_form()
-            .alloc(self.seam(), service.get())
+            .alloc(self.transport(), service.get())
             .map_err(|error| self.explain(&Attempt::OnService(service), error))?;
         let free = LniFreeCmd {
             lni,

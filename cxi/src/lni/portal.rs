@@ -279,7 +279,7 @@ impl Pte {
     #[doc(alias = "cxil_pte_status")]
     pub fn status(&self, offsets: u16) -> Result<PteStatus> {
         let device = self.inner.object.device();
-        let (status, unexpected_offsets) = pte_status(device.seam(), self.id(), offsets)
+        let (status, unexpected_offsets) = pte_status(device.transport(), self.id(), offsets)
             .map_err(|error| device.refused(error, |_| None))?;
         Ok(PteStatus {
             drop_count: status.drop_count,

@@ -31,7 +31,7 @@ pub enum UpdatePolicy {
     #[default]
     Always,
     /// Often, and when the queue runs empty.
-    HighFreqEmpty,
+    OftenAndWhenEmpty,
     /// Rarely, and when the queue runs empty.
     SeldomAndWhenEmpty,
     /// Rarely.
@@ -42,7 +42,7 @@ impl UpdatePolicy {
     const fn number(self) -> u32 {
         match self {
             Self::Always => CQ_UPDATE_ALWAYS,
-            Self::HighFreqEmpty => CQ_UPDATE_HIGH_FREQ_EMPTY,
+            Self::OftenAndWhenEmpty => CQ_UPDATE_HIGH_FREQ_EMPTY,
             Self::SeldomAndWhenEmpty => CQ_UPDATE_LOW_FREQ_EMPTY,
             Self::Seldom => CQ_UPDATE_LOW_FREQ,
         }

@@ -95,7 +95,7 @@ impl Services {
             svc_desc,
             ..SvcAllocCmd::new()
         };
-        match execute_explained(self.device.seam(), &command) {
+        match execute_explained(self.device.transport(), &command) {
             Ok(response) => numbered(response.svc_id)
                 .map_err(|error| error.during(Opcode::SVC_ALLOC).on(self.device.id())),
             Err(Refusal { error, response }) => {

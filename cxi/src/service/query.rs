@@ -163,7 +163,7 @@ impl Services {
         if raw.capacity() == 0 {
             *raw = self.device.room_for_services();
         }
-        fetch_list::<SvcListGetCmd>(self.device.seam(), raw)
+        fetch_list::<SvcListGetCmd>(self.device.transport(), raw)
             .map_err(|error| self.device.refused(error, |_| None))?;
         self.device.services_seen(raw.len());
         services.reserve(raw.len());
@@ -204,7 +204,7 @@ impl Services {
     #[doc(alias = "cxil_get_svc_rsrc_list")]
     pub fn usage_all(&self) -> Result<Vec<Usage>> {
         let mut raw = self.device.room_for_services();
-        fetch_list::<SvcRsrcListGetCmd>(self.device.seam(), &mut raw)
+        fetch_list::<SvcRsrcListGetCmd>(self.device.transport(), &mut raw)
             .map_err(|error| self.device.refused(error, |_| None))?;
         self.device.services_seen(raw.len());
         raw.iter()

@@ -62,7 +62,7 @@ impl Services {
     /// [`ErrorKind::NoSuchService`]: the driver hides its EINVAL in the value.
     #[doc(alias = "cxil_get_svc_lpr")]
     pub fn lnis_per_rgid(&self, id: ServiceId) -> Result<LnisPerRgid> {
-        svc_get_lpr(self.device.seam(), id.get())
+        svc_get_lpr(self.device.transport(), id.get())
             .map(LnisPerRgid::from_kernel)
             .map_err(|error| self.device.explain(&Attempt::OnService(id), error))
     }

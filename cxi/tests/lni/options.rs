@@ -48,7 +48,7 @@ fn queues_are_asked_for_as_described() {
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     for (policy, number) in [
         (UpdatePolicy::Always, 0),
-        (UpdatePolicy::HighFreqEmpty, 1),
+        (UpdatePolicy::OftenAndWhenEmpty, 1),
         (UpdatePolicy::SeldomAndWhenEmpty, 2),
         (UpdatePolicy::Seldom, 3),
     ] {

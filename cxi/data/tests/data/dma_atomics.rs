@@ -15,7 +15,7 @@ fn match_bits_choose_what_changes() {
     two.target.post(&SetState::enable(&two.pte)).unwrap();
     for (tag, range) in [(1, 0..8), (2, 8..16)] {
         let entry = Append::new(&two.pte, LeList::Priority, there.slice(range).unwrap());
-        let entry = entry.match_bits(tag, 0).flags(OPEN);
+        let entry = entry.match_bits(tag).flags(OPEN);
         two.target.post(&entry).unwrap();
     }
     scene.settle();

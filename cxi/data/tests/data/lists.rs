@@ -31,7 +31,7 @@ fn send(scene: &mut Scene, bytes: &[u8], tag: u64) {
 fn overflow(scene: &mut Scene) -> Buffer {
     let buffer = Buffer::new(&scene.two.lni, 4096).unwrap();
     let entry = Append::new(&scene.two.pte, LeList::Overflow, buffer.whole());
-    let entry = entry.match_bits(0, u64::MAX).managed(64).buffer_id(50);
+    let entry = entry.ignore(u64::MAX).managed(64).buffer_id(50);
     scene
         .two
         .target
@@ -59,14 +59,10 @@ fn match_bits_and_initiators_choose_the_entry() {
     let (mine, theirs) = (two.address, scene.one.address);
     two.target.post(&SetState::enable(&two.pte)).unwrap();
     let mut batch = two.target.batch();
-    batch.push(&entry(1).match_bits(1, 0)).unwrap();
-    batch.push(&entry(2).match_bits(0x10, 0xf)).unwrap();
-    batch
-        .push(&entry(3).match_bits(0, u64::MAX).from(mine))
-        .unwrap();
-    batch
-        .push(&entry(4).match_bits(0, u64::MAX).from(theirs))
-        .unwrap();
+    batch.push(&entry(1).match_bits(1)).unwrap();
+    batch.push(&entry(2).match_bits(0x10).ignore(0xf)).unwrap();
+    batch.push(&entry(3).ignore(u64::MAX).from(mine)).unwrap();
+    batch.push(&entry(4).ignore(u64::MAX).from(theirs)).unwrap();
     drop(batch);
     scene.run();
     for tag in [1, 0x13, 5] {
@@ -102,13 +98,13 @@ fn unexpected_messages_are_searched_claimed_and_deleted() {
     let two = &mut scene.two;
     two.target.post(&Search::new(&two.pte, 9)).unwrap();
     two.target
-        .post(&Search::new(&two.pte, 10).match_bits(3, 0).first())
+        .post(&Search::new(&two.pte, 10).match_bits(3).first())
         .unwrap();
     two.target
-        .post(&Search::new(&two.pte, 11).match_bits(2, 0).first().delete())
+        .post(&Search::new(&two.pte, 11).match_bits(2).first().delete())
         .unwrap();
     two.target
-        .post(&Search::new(&two.pte, 12).match_bits(2, 0).first())
+        .post(&Search::new(&two.pte, 12).match_bits(2).first())
         .unwrap();
     scene.run();
     let found: Vec<_> = arrivals(&mut scene)
@@ -133,7 +129,7 @@ fn unexpected_messages_are_searched_claimed_and_deleted() {
 
     let inbox = Buffer::new(&scene.two.lni, 4096).unwrap();
     let two = &mut scene.two;
-    let receive = Append::new(&two.pte, LeList::Priority, inbox.whole()).match_bits(4, 0);
+    let receive = Append::new(&two.pte, LeList::Priority, inbox.whole()).match_bits(4);
     let once = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
     two.target.post(&receive.flags(once).buffer_id(77)).unwrap();
     scene.run();

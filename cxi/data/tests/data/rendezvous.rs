@@ -61,7 +61,7 @@ impl Source {
 /// An entry of the second process that takes the message.
 fn receive(scene: &mut Scene, list: LeList, into: Slice<'_>) {
     let two = &mut scene.two;
-    let entry = Append::new(&two.pte, list, into).match_bits(TAG, 0);
+    let entry = Append::new(&two.pte, list, into).match_bits(TAG);
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE;
     let entry = entry.flags(flags | TargetFlags::EVENT_LINK_DISABLE);
     two.target.post(&SetState::enable(&two.pte)).unwrap();
@@ -144,7 +144,7 @@ fn an_unexpected_message_waits_where_it_is() {
     let inbox = Buffer::new(&scene.two.lni, LEN).unwrap();
     let entry = Append::new(&scene.two.pte, LeList::Priority, inbox.whole());
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-    let entry = entry.match_bits(TAG, 0).buffer_id(20).flags(flags);
+    let entry = entry.match_bits(TAG).buffer_id(20).flags(flags);
     scene.two.target.post(&entry).unwrap();
     scene.run();
     let [first, _, end] = heard(&mut scene, EventType::PUT_OVERFLOW, List::PRIORITY);
@@ -203,7 +203,7 @@ fn a_source_that_is_gone_is_an_error_at_the_target() {
     drop(buffer);
     let inbox = Buffer::new(&scene.two.lni, LEN).unwrap();
     let entry = Append::new(&scene.two.pte, LeList::Priority, inbox.whole());
-    let entry = entry.match_bits(TAG, 0).flags(TargetFlags::OP_PUT);
+    let entry = entry.match_bits(TAG).flags(TargetFlags::OP_PUT);
     scene.two.target.post(&entry).unwrap();
     scene.run();
     let found = events(&mut scene.two.events);

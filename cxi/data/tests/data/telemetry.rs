@@ -77,7 +77,7 @@ fn of_unexpected_messages_searches_and_unlinks() {
         two.target.post(&refused).unwrap();
         two.target.post(&SetState::enable(&two.pte)).unwrap();
         let overflow = Append::new(&two.pte, LeList::Overflow, buffer.whole());
-        let overflow = overflow.match_bits(0, u64::MAX).managed(64).buffer_id(3);
+        let overflow = overflow.ignore(u64::MAX).managed(64).buffer_id(3);
         let overflow = overflow.flags(TargetFlags::OP_PUT);
         two.target.post(&overflow).unwrap();
         for tag in 1..=3 {
@@ -86,14 +86,14 @@ fn of_unexpected_messages_searches_and_unlinks() {
         }
         scene.run();
         let two = &mut scene.two;
-        let search = |tag| Search::new(&two.pte, 9).match_bits(tag, 0).first();
+        let search = |tag| Search::new(&two.pte, 9).match_bits(tag).first();
         two.target.post(&search(1)).unwrap();
         two.target.post(&search(2).delete()).unwrap();
         two.target.post(&search(2).delete()).unwrap();
         two.target.post(&search(2)).unwrap();
         let once = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
         let claims = Append::new(&two.pte, LeList::Priority, buffer.whole());
-        let claims = claims.flags(once).match_bits(1, 0);
+        let claims = claims.flags(once).match_bits(1);
         two.target.post(&claims).unwrap();
         for _ in 0..2 {
             let unlink = Unlink::new(&two.pte, LeList::Overflow, 3);
