@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Collectives(Box<CollectivesCommand>),
     /// Print numbers for Prometheus: NICs, services, use, findings, and the pool of VNIs
     Metrics(MetricsArgs),
-    /// Show again and again who uses how much
+    /// Live resource usage by job
     Top(TopArgs),
     /// Describe the NICs for container runtimes: a specification of the Container Device Interface
     Cdi(CdiArgs),

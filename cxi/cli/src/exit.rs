@@ -117,6 +117,8 @@ impl fmt::Display for Failure {
     }
 }
 
+impl std::error::Error for Failure {}
+
 /// The failure for an error of a device or of a library.
 pub(crate) fn of_device(error: &cxi::Error) -> Failure {
     Failure::new(ErrorCode::of(error).into(), error.to_string()).errno(error.errno())

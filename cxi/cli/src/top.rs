@@ -1,4 +1,4 @@
-//! `cxi top`: who uses how much, again and again.
+//! `cxi top`: live resource usage by job.
 
 use std::io::{self, IsTerminal as _};
 use std::thread;
@@ -29,7 +29,7 @@ pub(crate) struct TopArgs {
     /// Print the table once, as is done where standard output is not a terminal
     #[arg(long)]
     once: bool,
-    /// How often to look
+    /// How often to refresh
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
     interval: Duration,
     #[command(flatten)]
@@ -121,10 +121,9 @@ impl User {
 /// Names the jobs that have the VNIs, by the records of this node and the pool of this machine, if
 /// it has one.
 fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(), Failure> {
-    let records = records(&common.settings)?.all()?;
+    let records = records(common)?.into_iter();
     let mut jobs: Vec<(JobId, IdSet)> = records
-        .into_iter()
-        .map(|record| (record.job.clone(), record.vnis()))
+        .map(|record| (record.job.clone(), record.vni_set()))
         .collect();
     let files = pool.files(&common.settings)?;
     if files.pool.exists() {

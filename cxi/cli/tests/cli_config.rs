@@ -52,7 +52,10 @@ fn check_says_what_is_used_and_where_it_comes_from() {
         );
     }
     let text = cxi(&[], &["--config", &file, "config", "check"]).done();
-    assert!(text.starts_with(&format!("Settings of {file}\n")), "{text}");
+    assert!(
+        text.starts_with(&format!("Settings from {file}\n")),
+        "{text}"
+    );
     assert!(
         text.lines().any(|line| line
             .split_whitespace()
@@ -64,7 +67,7 @@ fn check_says_what_is_used_and_where_it_comes_from() {
 #[test]
 fn a_wrong_file_is_refused_with_its_line() {
     let node = MockNode::new();
-    let names = "  Expected one of wait, node.lock, node.records, node.retry-busy, pool.file, \
+    let names = "  Expected one of node.lock, wait, node.records, node.retry-busy, pool.file, \
                  pool.log, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
                  controller.job-vni, job.policy, job.mode, \
                  job.floor, job.tles, job.traffic-classes, \
@@ -74,8 +77,6 @@ fn a_wrong_file_is_refused_with_its_line() {
                  fabric-manager.auth-dir, fabric-manager.certificate, \
                  fabric-manager.client-certificate, fabric-manager.client-key, \
                  fabric-manager.deadline.";
-    let moved = "  The controller reserves, once for all nodes of a job: expected collectives.trees, \
-                 collectives.min-nodes and collectives.required.";
     let cases = [
         ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n{names}")),
         ("[node]\n\nvnis = 4\n", format!("line 3: there is no setting node.vnis\n{names}")),
@@ -89,10 +90,6 @@ fn a_wrong_file_is_refused_with_its_line() {
             "line 2: job.mode: invalid value 'lenient': expected strict or scale-back or \
              best-effort"
                 .to_owned(),
-        ),
-        (
-            "[job]\ncollectives = 4\n",
-            format!("line 2: there is no setting job.collectives\n{moved}"),
         ),
         (
             "wait = 1979-05-27\n",
@@ -109,16 +106,6 @@ fn a_wrong_file_is_refused_with_its_line() {
         let file = node.write("cxi.toml", text);
         cxi(&[], &["--config", &file, "config", "check"])
             .refused(2, &format!("error: {file}: {message}"));
-    }
-    let file = node.write("cxi.toml", "[controller]\nrecords = \"/shared\"\n");
-    let old = node.write("collectives", "trees=4\n");
-    let reserve = ["job", "reserve", "1", "--uid=1", "--nodes=n1"];
-    for command in [&["config", "check"][..], &reserve] {
-        let arguments = [&["--config", file.as_str()], command].concat();
-        cxi(&[], &arguments).refused(
-            2,
-            &format!("error: {old}: this file is not read any more\n{moved}\n  Move what it says to cxi.toml, and remove it."),
-        );
     }
     let missing = node.directory().join("none.toml").display().to_string();
     cxi(&[("CXI_CONFIG", missing.as_str())], &["devices"]).refused(

@@ -154,7 +154,10 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
 
     cluster.configure("[collectives]\ntrees = 4\n");
     let said = cluster.reserve("2", "n[1-2]");
-    assert_contains(&said.err, "collectives: no fabric manager is configured");
+    assert_contains(
+        &said.err,
+        "collectives: cannot use the fabric manager: it has no address: expected the",
+    );
 
     configure(&cluster, &mock, "required = true\n");
     cluster.cxi("job release 2").done();
@@ -228,7 +231,7 @@ fn what_cannot_be_released_is_for_the_sweep() {
         assert_eq!(said.code, 0, "{}", said.err);
         let start = format!("warning: cannot {start}");
         assert!(said.err.starts_with(&start), "{}", said.err);
-        let hint = "; cxi collectives sweep releases what is left\n";
+        let hint = "; the reservation is left until the next sweep\n";
         assert!(said.err.ends_with(hint), "{}", said.err);
     };
     refuse();

@@ -1,22 +1,29 @@
 //! What attachments have: a file for each, written before anything is allocated.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::durable::{self, LockGuard, Owner};
+use cxi_job::durable::{LockGuard, Owner};
+use cxi_job::site::store::{self, Format, RecordError};
 use cxi_job::{FileLock, Grant};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
 
+const RECORD: Format = Format {
+    name: "record of an attachment",
+    format: "cxi cni attachment",
+    holds: "what an attachment has",
+    member: "record",
+};
 const ENDING: &str = ".json";
-/// The most bytes that a name in a directory may have.
-const LONGEST_NAME: usize = 255;
+/// A name in a directory has at most 255 bytes; that of a file that is being written has a few more than
+/// the record's.
+const LONGEST_NAME: usize = 240;
 /// Changes with each boot, which no service survives.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -68,7 +75,7 @@ impl Attachment {
         if attachment.file_name().len() > LONGEST_NAME {
             return Err(Error::new(
                 Code::Environment,
-                "the names of network, container and interface are too long: expected at most 248 \
+                "the names of network, container and interface are too long: expected at most 233 \
                  bytes altogether",
             ));
         }
@@ -116,9 +123,9 @@ impl Records {
         // Users look for records of jobs in another directory beside it.
         let above = directory.parent().unwrap_or(directory);
         let made = create(above, 0o755).and_then(|()| create(directory, 0o700));
-        made.map_err(|error| io_error(directory, "created", &error))?;
+        made.map_err(|error| io_error(directory, "created", error))?;
         let metadata =
-            fs::metadata(directory).map_err(|error| io_error(directory, "read", &error))?;
+            fs::metadata(directory).map_err(|error| io_error(directory, "read", error))?;
         if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
             return Err(Error::new(
                 Code::Io,
@@ -130,7 +137,7 @@ impl Records {
             ));
         }
         let boot = kernel_file::read(Path::new(BOOT_ID))
-            .map_err(|error| io_error(Path::new(BOOT_ID), "read", &error))?;
+            .map_err(|error| io_error(Path::new(BOOT_ID), "read", error))?;
         Ok(Self {
             directory: directory.to_owned(),
             boot: boot.trim().to_owned(),
@@ -157,33 +164,21 @@ impl Records {
 
     /// Every record of this boot. One that cannot be read is an error of its own.
     pub(crate) fn all(&self) -> Result<Vec<Result<Record, Error>>, Error> {
-        let unreadable = |error: io::Error| io_error(&self.directory, "read", &error);
-        let mut records = Vec::new();
-        for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
-            let entry = entry.map_err(unreadable)?;
-            if entry.file_name().to_string_lossy().ends_with(ENDING) {
-                records.extend(self.load(&entry.path()).transpose());
-            }
-        }
-        Ok(records)
+        let names = store::names(&self.directory)?.into_iter();
+        let paths = names.filter(|name| name.ends_with(ENDING));
+        let loaded = paths.map(|name| self.load(&self.directory.join(name)));
+        Ok(loaded.filter_map(Result::transpose).collect())
     }
 
     fn load(&self, path: &Path) -> Result<Option<Record>, Error> {
-        let text = match kernel_file::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(|error| io_error(path, "read", &error))?,
+        let Some(record) = RECORD.read::<Record>(path)? else {
+            return Ok(None);
         };
-        let wrong = |what: &dyn fmt::Display| {
-            Error::new(
-                Code::Decoding,
-                format!("{}: not a record of an attachment: {what}", path.display()),
-            )
-            .details("Destroy the services of its network namespace, then remove the file.")
-        };
-        let record: Record = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
         // It names the file that is removed in the end.
         if self.path(&record.attachment) != path {
-            return Err(wrong(&"it names another attachment than its file"));
+            let reason = "it names another attachment than its file".to_owned();
+            let path = path.to_owned();
+            return Err(RecordError::Invalid { path, reason }.into());
         }
         if record.boot == self.boot {
             return Ok(Some(record));
@@ -195,25 +190,16 @@ impl Records {
 
     /// Writes a record; when this returns, it survives a crash. Needs the lock.
     pub(crate) fn write(&self, record: &Record) -> Result<(), Error> {
-        let path = self.path(&record.attachment);
         let owner = Owner::Set {
             uid: None,
             mode: 0o600,
         };
-        let text = serde_json::to_vec(record).map_err(io::Error::from);
-        text.and_then(|text| durable::replace(&path, &text, owner))
-            .map_err(|error| io_error(&path, "written", &error))
+        Ok(RECORD.write(&self.path(&record.attachment), record, owner)?)
     }
 
     /// Removes a record, if there is one.
     pub(crate) fn remove(&self, attachment: &Attachment) -> Result<(), Error> {
-        let path = self.path(attachment);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(io_error(&path, "removed", &error))
-            }
-            _ => Ok(()),
-        }
+        Ok(store::remove(&self.path(attachment))?)
     }
 
     fn path(&self, attachment: &Attachment) -> PathBuf {
@@ -221,9 +207,17 @@ impl Records {
     }
 }
 
-fn io_error(path: &Path, what: &str, error: &io::Error) -> Error {
-    Error::new(
-        Code::Io,
-        format!("{}: cannot be {what}: {error}", path.display()),
-    )
+fn io_error(path: &Path, what: &'static str, source: io::Error) -> Error {
+    let path = path.to_owned();
+    RecordError::Io { path, what, source }.into()
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Invalid { .. } => Self::new(Code::Decoding, error.to_string())
+                .details("Destroy the services of its network namespace, then remove the file."),
+            _ => Self::new(Code::Io, error.to_string()),
+        }
+    }
 }

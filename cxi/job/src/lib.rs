@@ -155,6 +155,9 @@ pub mod release;
 #[cfg(feature = "settings")]
 #[cfg_attr(docsrs, doc(cfg(feature = "settings")))]
 pub mod settings;
+#[cfg(feature = "site")]
+#[cfg_attr(docsrs, doc(cfg(feature = "site")))]
+pub mod site;
 mod view;
 
 #[doc(inline)]

@@ -163,6 +163,14 @@ name! {
     StepId, "step id"
 }
 
+impl StepId {
+    /// The step of programs that name none: step 0.
+    #[must_use]
+    pub fn every() -> Self {
+        Self("0".into())
+    }
+}
+
 name! {
     /// A node, by host name. Same alphabet as [`JobId`].
     NodeName, "node name"

@@ -3,12 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 use cxi_job::collectives::Certificate;
 use cxi_job::fabric::ClusterName;
+use cxi_job::settings::Value as _;
+use cxi_job::site::ManagerOptions;
+use cxi_job::site::keys::Auth;
 use cxi_job::{JobId, StepId};
 
-use crate::args::{duration, number};
+use crate::args::{duration, number, word};
+use crate::exit::Failure;
+use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CollectivesCommand {
@@ -78,7 +83,7 @@ pub(crate) enum CollectivesCommand {
 }
 
 /// Which fabric manager, how to be let in, and how long to wait.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "The fabric manager")]
 pub(crate) struct ManagerArgs {
     /// Its address, in front of /fabric/… [default: setting fabric-manager.url]
@@ -87,8 +92,8 @@ pub(crate) struct ManagerArgs {
     /// This cluster's name, in front of its reservations [default: setting fabric-manager.cluster]
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster: Option<ClusterName>,
-    /// How this workload manager is known [default: setting fabric-manager.auth]
-    #[arg(long, value_enum)]
+    /// How this workload manager authenticates itself [default: setting fabric-manager.auth]
+    #[arg(long, value_parser = word::<Auth>(Auth::WORDS))]
     pub(crate) auth: Option<Auth>,
     /// Directory with endpoint, client-id and client-secret, or with passwd [default: setting
     /// fabric-manager.auth-dir, or /etc/wlm-client-auth, /etc/fmsim]
@@ -96,7 +101,7 @@ pub(crate) struct ManagerArgs {
     pub(crate) auth_dir: Option<PathBuf>,
     /// What its certificate is verified by: system, a file or directory of authorities, or no for
     /// nothing; libfabric is configured the same way [default: setting fabric-manager.certificate]
-    #[arg(long, value_name = "CERTIFICATE", value_parser = certificate)]
+    #[arg(long, value_name = "CERTIFICATE", value_parser = Certificate::parse)]
     pub(crate) certificate: Option<Certificate>,
     /// What to show it, a file in PEM form [default: setting fabric-manager.client-certificate]
     #[arg(long, value_name = "FILE", requires = "client_key")]
@@ -109,22 +114,29 @@ pub(crate) struct ManagerArgs {
     pub(crate) deadline: Option<Duration>,
 }
 
-/// How a workload manager is known.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Auth {
-    /// A token for a client id and secret
-    Oauth,
-    /// The password of user cxi
-    Basic,
-}
-
-pub(crate) fn certificate(text: &str) -> Result<Certificate, String> {
-    match text {
-        "system" => Ok(Certificate::System),
-        "no" => Ok(Certificate::Unverified),
-        path if path.starts_with('/') => Ok(Certificate::Path(path.to_owned())),
-        _ => Err(format!(
-            "invalid certificate '{text}': expected system, no or an absolute path"
-        )),
+impl ManagerArgs {
+    /// What the settings say, overridden by the options.
+    pub(crate) fn or(&self, settings: &Settings) -> Result<ManagerOptions, Failure> {
+        let usual = ManagerOptions::of(settings)?;
+        let Self {
+            url,
+            cluster,
+            auth,
+            auth_dir,
+            certificate,
+            client_certificate,
+            client_key,
+            deadline,
+        } = self.clone();
+        Ok(ManagerOptions {
+            url: url.or(usual.url),
+            cluster: cluster.or(usual.cluster),
+            auth: auth.unwrap_or(usual.auth),
+            auth_dir: auth_dir.or(usual.auth_dir),
+            certificate: certificate.unwrap_or(usual.certificate),
+            client_certificate: client_certificate.or(usual.client_certificate),
+            client_key: client_key.or(usual.client_key),
+            deadline: deadline.unwrap_or(usual.deadline),
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use cxi_job::collectives::{CLEAR, CollectivesEnv};
 use cxi_job::fabric::{FabricManager, Offload, OnFailure};
+use cxi_job::site::Warning;
 use cxi_job::{JobId, StepId};
 
 use super::failure;
@@ -28,14 +29,11 @@ pub(super) fn run(
             None => env,
         }))),
         Offload::Without(error) => {
-            Ok(env_report(None).with_warnings([without(&error.to_string())]))
+            let warning = Warning::WithoutCollectives(error).to_string();
+            Ok(env_report(None).with_warnings([warning]))
         }
         _ => Ok(env_report(None)),
     }
-}
-
-pub(crate) fn without(error: &str) -> String {
-    format!("the job starts without hardware collectives: {error}")
 }
 
 fn env_report(env: Option<CollectivesEnv>) -> Report {

@@ -5,14 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use cxi::{LnisPerRgid, TrafficClass, Vni, VniRange};
-use cxi_job::{FileLock, IdSet, JobId, NodeName, StepId};
+use cxi::{Host, LnisPerRgid, Member, TrafficClass, Vni, VniRange};
+use cxi_job::limits::{Multiplier, Subtract};
+use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
+use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
-use super::record_args::{NicsOptional, RecordArgs, ReleaseArgs, ReserveArgs};
-use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number};
+use super::env::read_grant;
+use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number, word};
 use crate::exit::Failure;
-use crate::hostlist::HostList;
-use crate::settings::{self, Settings};
+use crate::options::Common;
+use crate::output::Report;
+use crate::settings::{self, ModeName, PolicyName, Settings};
+use crate::vni::cli::PoolArgs;
+use crate::vni::this_node;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -25,84 +30,18 @@ pub(crate) enum JobCommand {
     ///
     /// When run again, it adopts what the first run made. With --json it prints the grant, which
     /// `epilog` and `env` accept with --grant.
-    Prolog {
-        #[command(flatten)]
-        record: RecordArgs,
-        #[command(flatten)]
-        who: WhoArgs,
-        #[command(flatten)]
-        size: SizeArgs,
-        #[command(flatten)]
-        service: ServiceArgs,
-        #[command(flatten)]
-        lock: LockArgs,
-        /// Only check, and print what would be made
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Prolog(PrologArgs),
     /// Destroy a job's services on all NICs (needs CAP_SYS_ADMIN)
     ///
     /// Exit code 0: all are gone, and its VNIs may be reused here. 4: still busy, try again later.
     /// 8: there are none. Anything else: failure.
-    Epilog {
-        #[command(flatten)]
-        record: RecordArgs,
-        /// This node's name in the scheduler [default: the name of this machine]
-        #[arg(long, value_name = "NODE")]
-        node: Option<NodeName>,
-        #[command(flatten)]
-        which: WhichArgs,
-        #[command(flatten)]
-        wait: WaitArgs,
-        #[command(flatten)]
-        lock: LockArgs,
-        /// Only print what would be destroyed
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Epilog(EpilogArgs),
     /// Destroy what ended jobs left behind (needs CAP_SYS_ADMIN)
     ///
     /// Exit codes are those of `epilog`. The default service and system services are kept.
-    Clean {
-        /// VNIs that the scheduler assigns: only services with one of them are destroyed
-        /// [default: setting pool.vnis]
-        #[arg(long, value_name = "VNIS")]
-        vni_pool: Option<IdSet>,
-        /// VNIs of live jobs besides those that have a record on this node: their services are
-        /// kept
-        #[arg(long, value_name = "VNIS")]
-        live: Option<IdSet>,
-        /// Directory with a file JOB.vnis for each live job that contains its VNIs. It is read
-        /// after the services are listed, so that a job that starts in the meantime loses nothing
-        #[arg(long, value_name = "DIR", conflicts_with = "live")]
-        live_from: Option<PathBuf>,
-        /// No job is live on this node, whatever the records say: its scheduler has just started
-        #[arg(long, conflicts_with = "live")]
-        none_live: bool,
-        #[command(flatten)]
-        optional: NicsOptional,
-        /// This node's name in the scheduler [default: the name of this machine]
-        #[arg(long, value_name = "NODE")]
-        node: Option<NodeName>,
-        #[command(flatten)]
-        wait: WaitArgs,
-        #[command(flatten)]
-        lock: LockArgs,
-        /// Only print what would be destroyed
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Clean(CleanArgs),
     /// Print the environment of a job with services, for a shell
-    Env {
-        /// The job, by its record on this node
-        #[arg(long, value_name = "JOB", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range", "grant"])]
-        job: Option<JobId>,
-        /// The step, for its hardware collectives [default: all steps together]
-        #[arg(long, value_name = "STEP", requires = "job")]
-        step: Option<StepId>,
-        #[command(flatten)]
-        which: WhichArgs,
-    },
+    Env(EnvArgs),
     /// On the controller: decide which VNIs a job gets, for its nodes to read
     ///
     /// If none is free, it waits for nodes that have not confirmed yet. When repeated, prints the
@@ -140,6 +79,84 @@ pub(crate) enum JobCommand {
         #[arg(required = true, last = true)]
         program: Vec<OsString>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PrologArgs {
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    #[command(flatten)]
+    pub(crate) size: SizeArgs,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+    /// Only check, and print what would be made
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EpilogArgs {
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+    /// This node's name in the scheduler [default: the name of this machine]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<NodeName>,
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+    /// Only print what would be destroyed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CleanArgs {
+    /// VNIs that the scheduler assigns: only services with one of them are destroyed
+    /// [default: setting pool.vnis]
+    #[arg(long, value_name = "VNIS")]
+    pub(crate) vni_pool: Option<IdSet>,
+    /// VNIs of live jobs besides those that have a record on this node: their services are
+    /// kept
+    #[arg(long, value_name = "VNIS")]
+    pub(crate) live: Option<IdSet>,
+    /// Directory with a file JOB.vnis for each live job that contains its VNIs. It is read
+    /// after the services are listed, so that a job that starts in the meantime loses nothing
+    #[arg(long, value_name = "DIR", conflicts_with = "live")]
+    pub(crate) live_from: Option<PathBuf>,
+    /// No job is live on this node, whatever the records say: its scheduler has just started
+    #[arg(long, conflicts_with = "live")]
+    pub(crate) none_live: bool,
+    #[command(flatten)]
+    pub(crate) optional: NicsOptional,
+    /// This node's name in the scheduler [default: the name of this machine]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<NodeName>,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+    /// Only print what would be destroyed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnvArgs {
+    /// The job, by its record on this node
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range", "grant"])]
+    pub(crate) job: Option<JobId>,
+    /// The step, for its hardware collectives [default: all steps together]
+    #[arg(long, value_name = "STEP", requires = "job")]
+    pub(crate) step: Option<StepId>,
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
 }
 
 /// Who may use the services, on which VNIs.
@@ -210,8 +227,8 @@ pub(crate) struct SizeArgs {
     #[arg(long)]
     pub(crate) unlimited: bool,
     /// How much of each resource for each unit of size [default: setting job.policy]
-    #[arg(long, value_enum)]
-    pub(crate) policy: Option<Policy>,
+    #[arg(long, value_parser = word::<PolicyName>(PolicyName::WORDS))]
+    policy: Option<PolicyName>,
     /// Limit of one resource, replacing what --policy gives for the job's size: reserve RESERVED
     /// and allow at most MAX of ptes, txqs, tgqs, eqs, cts, les, tles or acs
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
@@ -220,8 +237,8 @@ pub(crate) struct SizeArgs {
     #[arg(long)]
     pub(crate) no_tles: bool,
     /// What to do if not enough is available [default: setting job.mode]
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<ModeArg>,
+    #[arg(long, value_parser = word::<ModeName>(ModeName::WORDS))]
+    mode: Option<ModeName>,
     /// With --mode=scale-back: reserve at least as much as for a job of this size [default: setting
     /// job.floor]
     #[arg(long, value_name = "N", value_parser = number)]
@@ -229,24 +246,6 @@ pub(crate) struct SizeArgs {
     /// Whose share is subtracted before the job gets its own
     #[arg(long, value_enum, default_value_t = SubtractArg::System)]
     pub(crate) subtract: SubtractArg,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Policy {
-    /// What HPE recommends, and Flux uses
-    Hpe,
-    /// What Slurm uses
-    Slurm,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// Refuse
-    Strict,
-    /// Reserve what is available, and warn
-    ScaleBack,
-    /// Reserve nothing, and share everything
-    BestEffort,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -275,6 +274,101 @@ pub(crate) struct ServiceArgs {
     pub(crate) nics_at_least: Option<usize>,
 }
 
+impl WhoArgs {
+    pub(crate) fn access(&self) -> Access {
+        let uid = self.uid.map(Member::Uid).into_iter();
+        let gid = self.gid.map(Member::Gid);
+        let netns = self.netns.map(|netns| Member::NetNs(netns.0));
+        Access {
+            members: uid.chain(gid).chain(netns).collect(),
+            vnis: self.vni.clone(),
+            vni_range: self.vni_range,
+        }
+    }
+
+    /// What the command line says; `None` if that is for the controller to decide.
+    pub(crate) fn undecided(&self) -> Option<Access> {
+        (!self.vni.is_empty() || self.vni_range.is_some()).then(|| self.access())
+    }
+}
+
+impl WhichArgs {
+    /// Selects a job's services.
+    pub(crate) fn filter(&self) -> Result<Filter, Failure> {
+        if let Some(path) = &self.grant {
+            return Ok(Filter::for_grant(&read_grant(path)?));
+        }
+        let Access {
+            members,
+            mut vnis,
+            vni_range,
+        } = self.who.access();
+        vnis.extend(vni_range.iter().flat_map(|range| range.iter()));
+        Filter::for_job(vnis, members).ok_or_else(|| {
+            Failure::bad_input(
+                "no job: name its VNIs with --vni, its user with --uid, or both; or its grant with \
+                 --grant",
+            )
+        })
+    }
+}
+
+impl SizeArgs {
+    /// The shape of a job with services of these properties.
+    pub(crate) fn shape(&self, service: &ServiceArgs) -> Result<JobShape, Failure> {
+        Ok(JobShape {
+            traffic_classes: (!service.tc.is_empty()).then(|| service.tc.iter().copied().collect()),
+            lnis_per_rgid: service.lnis_per_rgid,
+            nics_at_least: service.nics_at_least,
+            ..self.of_size()?
+        })
+    }
+
+    pub(crate) fn of_size(&self) -> Result<JobShape, Failure> {
+        let mut shape = JobShape {
+            size: self.count()?,
+            policy: self.policy,
+            no_tles: self.no_tles,
+            mode: self.mode,
+            floor: self.floor,
+            subtract: Some(match self.subtract {
+                SubtractArg::None => Subtract::None,
+                SubtractArg::System => Subtract::System,
+                SubtractArg::All => Subtract::All,
+            }),
+            ..JobShape::default()
+        };
+        for LimitArg { resource, limit } in &self.limit {
+            if shape.limits.insert(*resource, *limit).is_some() {
+                return Err(Failure::bad_input(format!(
+                    "--limit names {resource} twice: expected each resource once"
+                )));
+            }
+        }
+        Ok(shape)
+    }
+
+    /// `None` for a job without limits.
+    fn count(&self) -> Result<Option<Multiplier>, Failure> {
+        if let (Some(cpus), Some(nodes)) = (&self.cpus_per_node, &self.nodes) {
+            let node = self.node.clone().map_or_else(this_node, Ok)?;
+            let position = nodes.position(node.as_str()).ok_or_else(|| {
+                Failure::bad_input(format!("{node} is not one of the nodes {nodes}"))
+                    .hint("--node says which of them this is.")
+            })?;
+            let cpus = cpus_at(cpus, position).map_err(Failure::bad_input)?;
+            return Ok(Some(Multiplier::Cores(cpus)));
+        }
+        let cpus_per_task = self.cpus_per_task;
+        let tasks = self.tasks.map(|tasks| Multiplier::Tasks {
+            tasks,
+            cpus_per_task,
+        });
+        let cores = self.cores.map(Multiplier::Cores);
+        Ok(cores.or(tasks).or(self.depth.map(Multiplier::Depth)))
+    }
+}
+
 /// How long to wait for busy services.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
@@ -291,7 +385,7 @@ impl WaitArgs {
 }
 
 /// Keeps commands that change services of this node from running at the same time.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Other commands on this node")]
 pub(crate) struct LockArgs {
     /// Lock file shared by all commands on this node, in a directory that only root can write to
@@ -342,4 +436,83 @@ pub(crate) struct RunArgs {
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(crate) program: Vec<OsString>,
+}
+
+/// Options for the record that this node keeps of a job.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Its record")]
+pub(crate) struct RecordArgs {
+    /// The job; for a heterogeneous one, its leader. This node keeps a record of it. Without VNIs
+    /// on the command line, it gets those that the controller decided
+    #[arg(long, value_name = "JOB")]
+    pub(crate) job: Option<JobId>,
+    /// The component of a heterogeneous job
+    #[arg(long, value_name = "JOB", requires = "job")]
+    pub(crate) component: Option<JobId>,
+    #[command(flatten)]
+    pub(crate) optional: NicsOptional,
+}
+
+/// What to do on a node without NICs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct NicsOptional {
+    /// On a node that has no NIC at all, say so, do nothing, and succeed
+    #[arg(long)]
+    nics_optional: bool,
+}
+
+impl NicsOptional {
+    /// The report of a command on a node without NICs, if that is not a failure.
+    pub(crate) fn without_nics(self, common: &Common) -> Option<Report> {
+        (self.nics_optional && has_no_nic(common))
+            .then(|| Report::new("Nothing to do: this node has no NIC\n", &()))
+    }
+}
+
+/// Whether this node has no NIC at all.
+pub(crate) fn has_no_nic(common: &Common) -> bool {
+    let ids = Host::system().device_ids();
+    common.mock.is_none() && ids.is_ok_and(|ids| ids.is_empty())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReserveArgs {
+    /// The job; for a heterogeneous one, its leader, whose VNIs all components share
+    pub(crate) job: JobId,
+    /// The component of a heterogeneous job
+    #[arg(long, value_name = "JOB")]
+    pub(crate) component: Option<JobId>,
+    /// Its user
+    #[arg(long, value_name = "UID", value_parser = number)]
+    pub(crate) uid: u32,
+    /// Its nodes, such as n[1-4]
+    #[arg(long, value_name = "NODES")]
+    pub(crate) nodes: HostList,
+    /// The user's --network options
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    pub(crate) network: NetworkOptions,
+    /// Take the VNIs from this tenant's share
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<TenantName>,
+    /// How long to wait for VNIs [default: setting controller.wait]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) vni_wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The job
+    #[arg(required_unless_present = "unless_in")]
+    pub(crate) job: Option<JobId>,
+    /// The component of a heterogeneous job
+    #[arg(long, value_name = "JOB", requires = "job")]
+    pub(crate) component: Option<JobId>,
+    /// Release all jobs that this file does not name: it lists the jobs that the scheduler still has,
+    /// one per line; - for standard input. If it cannot be read, nothing is released
+    #[arg(long, value_name = "FILE", conflicts_with = "job")]
+    pub(crate) unless_in: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
 }

@@ -1,75 +1,82 @@
-//! `cxi job epilog`.
+//! `cxi job epilog` and `clean`.
 
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cxi::{DeviceId, ServiceId};
 use cxi_ioctl::Errno;
-use cxi_job::release::{Outcome, Released};
-use cxi_job::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
+use cxi_job::clean::{OrphanReason, Verdict};
+use cxi_job::release::{Outcome, Released, Waiting};
+use cxi_job::site::{Cleaned, Cleaning};
+use cxi_job::{NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
 
-use super::cli::{LockArgs, WhichArgs};
-use super::job_node::JobNode;
-use super::progress::Progress;
-use super::which::{filter, selected};
-use crate::exit::{Exit, Failure};
+use super::cli::{CleanArgs, EpilogArgs};
+use super::node::{Here, JobNode};
+use crate::exit::{Exit, Failure, of_device};
 use crate::options::Common;
 use crate::output::Report;
+use crate::settings;
 
-pub(super) fn run(
-    which: &WhichArgs,
-    retry: Duration,
-    lock: &LockArgs,
-    dry: bool,
-    common: &Common,
-) -> Result<Report, Failure> {
-    let filter = filter(which)?;
-    if dry {
-        let node = JobNode::open(common, false)?;
-        return Ok(dry_run(&selected(&node, &filter)?));
+pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
+    let (record, dry_run) = (&arguments.record, arguments.dry_run);
+    if let Some(nothing) = record.optional.without_nics(common) {
+        return Ok(nothing);
     }
-    Ok(release_report(
-        &destroy(&filter, retry, lock, common)?,
-        retry,
-    ))
-}
-
-pub(super) fn destroy(
-    filter: &Filter,
-    retry: Duration,
-    lock: &LockArgs,
-    common: &Common,
-) -> Result<ReleaseReport, Failure> {
-    let node = JobNode::locked(common, lock)?;
-    let progress = Progress::new(common.json);
-    let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
-    let options = ReleaseOptions::until(retry).progress(&tell);
-    let release = node.nics.release(filter, &options);
-    progress.end();
-    node.save()?;
-    Ok(release)
-}
-
-pub(super) fn release_report(release: &ReleaseReport, retry: Duration) -> Report {
+    let retry = arguments.wait.time(&common.settings)?;
+    let release = if let (Some(job), false) = (&record.job, dry_run) {
+        let here = Here::new(common, Some(&arguments.lock))?;
+        let node = here.node(arguments.node.as_ref())?;
+        let release = until(retry, common, |options| {
+            node.epilog(job, record.component.as_ref(), options)
+        });
+        here.save()?;
+        release?
+    } else {
+        let filter = arguments.which.filter()?;
+        if dry_run {
+            let node = JobNode::open(common, false)?;
+            let selected = node.nics.select(&filter);
+            return Ok(would_destroy(&selected.map_err(|error| of_device(&error))?));
+        }
+        let node = JobNode::locked(common, &arguments.lock)?;
+        let release = until(retry, common, |options| node.nics.release(&filter, options));
+        node.save()?;
+        release
+    };
     let json = Done {
         status: status(release.status()),
-        release,
+        release: &release,
     };
-    let mut text = gone(release);
+    let mut text = gone(&release);
     if release.status() == ReleaseStatus::NothingToDo {
         text += "Nothing to do: the job has no service on this node\n";
     }
-    report(text, &json, release, retry)
+    Ok(report(text, &json, &release, retry))
+}
+
+/// Releases for at most this long, and shows at a terminal what is waited for.
+pub(super) fn until<T>(
+    retry: Duration,
+    common: &Common,
+    release: impl FnOnce(&ReleaseOptions<'_>) -> T,
+) -> T {
+    let progress = Progress::new(common.json);
+    let tell = |waiting: &Waiting| progress.tell(waiting);
+    let released = release(&ReleaseOptions::until(retry).progress(&tell));
+    progress.end();
+    released
 }
 
 #[derive(Serialize)]
-pub(super) struct Done<'a> {
-    pub(super) status: &'static str,
+struct Done<'a> {
+    status: &'static str,
     #[serde(flatten)]
-    pub(super) release: &'a ReleaseReport,
+    release: &'a ReleaseReport,
 }
 
-pub(super) fn status(status: ReleaseStatus) -> &'static str {
+fn status(status: ReleaseStatus) -> &'static str {
     match status {
         ReleaseStatus::NothingToDo => "nothing_to_do",
         ReleaseStatus::Done => "done",
@@ -79,18 +86,13 @@ pub(super) fn status(status: ReleaseStatus) -> &'static str {
 }
 
 /// The services that are gone, one line each.
-pub(super) fn gone(release: &ReleaseReport) -> String {
+fn gone(release: &ReleaseReport) -> String {
     let gone = release.services.iter().filter(|service| service.is_gone());
     gone.map(|service| format!("{service}\n")).collect()
 }
 
 /// The report of a release. What is left are failures; those that retrying cannot help come first.
-pub(super) fn report(
-    text: String,
-    json: &impl Serialize,
-    release: &ReleaseReport,
-    retry: Duration,
-) -> Report {
+fn report(text: String, json: &impl Serialize, release: &ReleaseReport, retry: Duration) -> Report {
     let report = Report::new(text, json).with_failures(left(release, retry));
     if release.status() == ReleaseStatus::NothingToDo {
         report.nothing_to_do()
@@ -131,7 +133,7 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
     failure.hint("Its VNIs must not be given to another job on this node before it is destroyed.")
 }
 
-fn dry_run(found: &[(DeviceId, cxi::Service)]) -> Report {
+fn would_destroy(found: &[(DeviceId, cxi::Service)]) -> Report {
     #[derive(Serialize)]
     struct Would {
         would_destroy: Vec<One>,
@@ -157,4 +159,129 @@ fn dry_run(found: &[(DeviceId, cxi::Service)]) -> Report {
         return Report::new(text, &json).nothing_to_do();
     }
     Report::new(text, &json)
+}
+
+#[derive(Serialize)]
+struct CleanedJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(flatten)]
+    cleaned: &'a Cleaned,
+}
+
+pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Failure> {
+    if let Some(nothing) = arguments.optional.without_nics(common) {
+        return Ok(nothing);
+    }
+    let settings = &common.settings;
+    let cleaning = Cleaning {
+        pool: settings.or(arguments.vni_pool.clone(), &settings::POOL_VNIS)?,
+        live: arguments.live.clone().unwrap_or_default(),
+        live_from: arguments.live_from.clone(),
+        none_live: arguments.none_live,
+        dry_run: arguments.dry_run,
+    };
+    let retry = arguments.wait.time(settings)?;
+    let here = Here::new(common, (!arguments.dry_run).then_some(&arguments.lock))?;
+    let node = here.node(arguments.node.as_ref())?;
+    let cleaned = until(retry, common, |options| node.clean(&cleaning, options));
+    here.save()?;
+    Ok(clean_report(&cleaned?, retry))
+}
+
+/// The services that a clean-up of this node would destroy.
+pub(crate) fn left_over(
+    name: Option<&NodeName>,
+    common: &Common,
+) -> Result<Vec<Verdict<OrphanReason>>, Failure> {
+    let cleaning = Cleaning {
+        pool: common.settings.get(&settings::POOL_VNIS)?,
+        dry_run: true,
+        ..Cleaning::default()
+    };
+    let here = Here::new(common, None)?;
+    let node = here.node(name)?;
+    Ok(node
+        .clean(&cleaning, &ReleaseOptions::once())?
+        .clean
+        .orphans)
+}
+
+fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
+    let Cleaned { clean, ended, .. } = cleaned;
+    let mut text = String::new();
+    for job in ended {
+        text += &format!("Job {job} has ended: nothing is left of it\n");
+    }
+    let release = clean.release.as_ref();
+    let json = CleanedJson {
+        status: release.map(|release| status(release.status())),
+        cleaned,
+    };
+    let nothing = "Nothing to do: no service is left of a job that has ended\n";
+    let Some(release) = release else {
+        text += &lines("Would destroy", &clean.orphans);
+        if text.is_empty() {
+            text += nothing;
+        }
+        text += &lines("Keeps", &clean.kept);
+        let report = Report::new(text, &json);
+        return if clean.orphans.is_empty() {
+            report.nothing_to_do()
+        } else {
+            report
+        };
+    };
+    text.insert_str(0, &gone(release));
+    if text.is_empty() && release.nics.is_empty() && clean.orphans.is_empty() {
+        text += nothing;
+    } else if release.status() == ReleaseStatus::NothingToDo && !ended.is_empty() {
+        return Report::new(text, &json);
+    }
+    report(text, &json, release, retry)
+}
+
+fn lines(what: &str, services: &[impl std::fmt::Display]) -> String {
+    services
+        .iter()
+        .map(|service| format!("{what} {service}\n"))
+        .collect()
+}
+
+/// Text wider than the terminal is cut, because only one line can be overwritten.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+
+/// One line on standard error that is overwritten.
+struct Progress {
+    shown: bool,
+    /// Whether there is a line to erase.
+    line: Mutex<bool>,
+}
+
+impl Progress {
+    /// Prints nothing if standard error is not a terminal.
+    fn new(json: bool) -> Self {
+        Self {
+            shown: !json && io::stderr().is_terminal(),
+            line: Mutex::new(false),
+        }
+    }
+
+    fn tell(&self, waiting: &Waiting) {
+        if self.shown {
+            // If standard error is closed, there is no way to report that.
+            let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = write!(io::stderr(), "\r\x1b[K{NO_WRAP}Waiting: {waiting}{WRAP}");
+            *line = true;
+        }
+    }
+
+    /// Erases the line.
+    fn end(&self) {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *line) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
 }

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use cxi_job::JobId;
+use cxi_job::site::JobRecord;
 use serde::Serialize;
 
-use super::{controller, recorded};
+use super::controller::controller;
+use super::node::Here;
 use crate::exit::Failure;
 use crate::options::Common;
 use crate::output::Report;
 use crate::output::table::Columns;
+use crate::vni::cli::PoolArgs;
 
 #[derive(Serialize)]
 struct Jobs {
@@ -50,15 +53,17 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
     Ok(Report::new(table.render(0), &Jobs { jobs }))
 }
 
+/// The jobs with a record on this node.
+pub(crate) fn records(common: &Common) -> Result<Vec<JobRecord>, Failure> {
+    let here = Here::new(common, None)?;
+    let node = here.node(None)?;
+    Ok(node.list()?)
+}
+
 pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
-    let records = recorded::records(&common.settings)?.all()?;
-    let jobs = records.into_iter().map(|record| Job {
-        state: if record.running.is_empty() {
-            "ended"
-        } else {
-            "running"
-        },
-        vnis: record.vnis().to_string(),
+    let jobs = records(common)?.into_iter().map(|record| Job {
+        state: state(record.running.is_empty()),
+        vnis: record.vni_set().to_string(),
         waits_for: Vec::new(),
         scaled_back: record
             .grant
@@ -72,29 +77,22 @@ pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
 }
 
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
-    let decisions = controller::decisions(&common.settings)?;
-    let mut jobs = Vec::new();
-    // One that ends meanwhile is in both lists.
-    let all = [decisions.jobs_running()?, decisions.jobs_ended()?].concat();
-    for job in all.into_iter().collect::<BTreeSet<_>>() {
-        let Some(decision) = decisions.find(&job)? else {
-            continue;
-        };
-        let ended = decision.ended();
+    let jobs = controller(&PoolArgs::default(), common)?.list()?;
+    let jobs = jobs.into_iter().map(|(decision, waits_for)| {
         let vnis: Vec<String> = decision.vnis.iter().map(ToString::to_string).collect();
-        jobs.push(Job {
-            id: job,
-            state: if ended { "ended" } else { "running" },
+        Job {
+            state: state(decision.ended()),
             vnis: vnis.join(","),
-            waits_for: if ended {
-                decisions.missing(&decision)?
-            } else {
-                Vec::new()
-            },
+            waits_for,
             scaled_back: BTreeSet::new(),
-        });
-    }
-    Ok(jobs)
+            id: decision.job,
+        }
+    });
+    Ok(jobs.collect())
+}
+
+fn state(ended: bool) -> &'static str {
+    if ended { "ended" } else { "running" }
 }
 
 fn join(words: &BTreeSet<String>) -> String {

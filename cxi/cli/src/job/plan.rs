@@ -1,15 +1,15 @@
 //! `cxi job plan`.
 
 use cxi::{DeviceId, Limits};
+use cxi_job::JobLimits;
 use cxi_job::explain::Explanation;
 use cxi_job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
+use cxi_job::site::NetworkOptions;
 use serde::Serialize;
 
 use super::cli::SizeArgs;
-use super::job_node::JobNode;
-use super::job_request::planned;
+use super::node::JobNode;
 use crate::exit::{Exit, Failure, of_device};
-use crate::network::Network;
 use crate::options::Common;
 use crate::output::table::Columns;
 use crate::output::{Report, nics};
@@ -49,7 +49,10 @@ pub(super) fn of_node(
     size: &SizeArgs,
     settings: &Settings,
 ) -> Result<Report, Failure> {
-    let Some(planned) = planned(size, &Network::default(), settings)? else {
+    let limits = size
+        .of_size()?
+        .limits(&NetworkOptions::default(), settings)?;
+    let JobLimits::Planned { policy, size, mode } = limits else {
         let plans = Plans { plans: Vec::new() };
         return Ok(Report::new(
             "No limits: the job may have everything that the NIC has. The driver reserves 8 TLEs for it and \
@@ -68,7 +71,7 @@ pub(super) fn of_node(
             continue;
         };
         let usage = NicUsage::read(device).map_err(|error| of_device(&error))?;
-        match plan(&planned.policy, planned.size, &usage, planned.mode) {
+        match plan(&policy, size, &usage, mode) {
             Ok(made) => plans.push((device.id(), one(&usage, made.limits, made.cuts))),
             Err(error) => {
                 let short = Explanation::from_plan(&error, device);

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cxi_job::{AllocateError, ErrorCode, Filter, Grant, JobRequest, ReleaseOptions};
+use cxi_job::site::{NetworkOptions, StartingJob};
+use cxi_job::{Grant, JobRequest};
 use serde::Serialize;
 
-use super::cli::{LockArgs, SizeArgs};
+use super::cli::{LockArgs, PrologArgs, SizeArgs};
 use super::epilog::left;
-use super::job_node::JobNode;
+use super::node::{Here, JobNode};
 use super::plan;
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
@@ -20,46 +21,82 @@ struct Granted<'a> {
     environment: BTreeMap<&'static str, String>,
 }
 
-pub(super) fn run(
-    request: &JobRequest,
-    lock: &LockArgs,
-    common: &Common,
-) -> Result<Report, Failure> {
-    let (node, grant) = make(request, lock, common)?;
-    let report = report(&grant)?;
-    Ok(report.or_undo(move || undo(&node, &grant)))
+pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
+    if let Some(nothing) = arguments.record.optional.without_nics(common) {
+        return Ok(nothing);
+    }
+    if arguments.record.job.is_some() && !arguments.dry_run {
+        return recorded(arguments, common);
+    }
+    // Errors in the request are reported before NICs are looked for.
+    let shape = arguments.size.shape(&arguments.service)?;
+    let (network, access) = (NetworkOptions::default(), arguments.who.access());
+    let request = access.request(&shape, &network, &common.settings)?;
+    if arguments.dry_run {
+        dry_run(&request, &arguments.size, common)
+    } else {
+        unrecorded(&request, &arguments.lock, common)
+    }
 }
 
-pub(super) fn make(
-    request: &JobRequest,
-    lock: &LockArgs,
-    common: &Common,
-) -> Result<(JobNode, Grant), Failure> {
+fn unrecorded(request: &JobRequest, lock: &LockArgs, common: &Common) -> Result<Report, Failure> {
     let node = JobNode::locked(common, lock)?;
     let result = node.nics.allocate(request);
     node.save()?;
-    let grant = result.map_err(|error| failure(&error))?;
-    Ok((node, grant))
+    let grant = result?;
+    let report = report(&grant)?;
+    Ok(report.or_undo(move || {
+        let mut left = left(&node.nics.undo(&grant), Duration::ZERO);
+        left.extend(node.save().err());
+        left
+    }))
 }
 
-/// Destroys services whose grant could not be reported; returns what is left, as failures.
-pub(super) fn undo(node: &JobNode, grant: &Grant) -> Vec<Failure> {
-    let mut made = grant.clone();
-    made.services.retain(|entry| !entry.adopted);
-    let filter = Filter::for_grant(&made);
-    let release = node.nics.release(&filter, &ReleaseOptions::once());
-    let mut left = left(&release, Duration::ZERO);
-    left.extend(node.save().err());
-    left
+fn recorded(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
+    let Some(job) = arguments.record.job.clone() else {
+        return Err(Failure::bad_input("no job"));
+    };
+    let starting = StartingJob {
+        job,
+        component: arguments.record.component.clone(),
+        access: arguments.who.undecided(),
+        shape: arguments.size.shape(&arguments.service)?,
+    };
+    let here = Here::new(common, Some(&arguments.lock))?;
+    let node = here.node(None)?;
+    let started = node.prolog(&starting);
+    here.save()?;
+    let started = started?;
+    let Some(grant) = started.grant else {
+        return Ok(Report::new(
+            "The job wants no VNI, and gets no service\n",
+            &(),
+        ));
+    };
+    let report = report(&grant)?.with_warnings(started.warnings);
+    let (common, lock) = (common.clone(), arguments.lock.clone());
+    Ok(report.or_undo(move || {
+        let undone = undo(&starting, &grant, &lock, &common);
+        undone.err().into_iter().collect()
+    }))
+}
+
+fn undo(
+    starting: &StartingJob,
+    grant: &Grant,
+    lock: &LockArgs,
+    common: &Common,
+) -> Result<(), Failure> {
+    let here = Here::new(common, Some(lock))?;
+    let node = here.node(None)?;
+    let undone = node.undo(&starting.job, starting.component.as_ref(), grant);
+    here.save()?;
+    Ok(undone?)
 }
 
 /// Reports what would be made, and what would prevent it, as far as that can be determined without
 /// trying.
-pub(super) fn dry_run(
-    request: &JobRequest,
-    size: &SizeArgs,
-    common: &Common,
-) -> Result<Report, Failure> {
+fn dry_run(request: &JobRequest, size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
     let node = JobNode::open(common, false)?;
     let report = plan::of_node(&node, size, &common.settings)?;
     let usable: Vec<_> = node.nics.usable().map(cxi_job::NodeNic::id).collect();
@@ -74,7 +111,7 @@ pub(super) fn dry_run(
     Ok(report)
 }
 
-pub(super) fn report(grant: &Grant) -> Result<Report, Failure> {
+fn report(grant: &Grant) -> Result<Report, Failure> {
     let mut text = String::new();
     let entries = grant
         .services
@@ -114,34 +151,5 @@ fn vnis(access: cxi::VniAccess) -> String {
     match access {
         cxi::VniAccess::List(list) if list.len() == 1 => format!("VNI {list}"),
         access => format!("VNIs {access}"),
-    }
-}
-
-/// A failed allocation, with everything that the NICs report about it; what several NICs report is
-/// printed once.
-pub(super) fn failure(error: &AllocateError) -> Failure {
-    let code = error.code();
-    if let AllocateError::Locked(error) = error {
-        return Failure::new(code.into(), error.to_string())
-            .errno(error.errno())
-            .hint("--lock or CXI_LOCK names the lock file that all commands on this node share.");
-    }
-    if error.failures().is_empty() {
-        return Failure::new(code.into(), error.to_string());
-    }
-    let failures = error.failures().iter();
-    let failures = failures.map(|failure| (failure.device, failure.text()));
-    let mut text: Vec<String> = nics::merge(failures)
-        .into_iter()
-        .map(|(devices, text)| format!("{}: {text}", nics::name(&devices)))
-        .collect();
-    text.push(error.remains());
-    let failure = Failure::new(code.into(), text.join("\n"));
-    if code == ErrorCode::NotEnough {
-        failure
-            .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what is available.")
-            .hint("cxi job plan shows how many jobs of a size fit, cxi service usage who has what.")
-    } else {
-        failure
     }
 }

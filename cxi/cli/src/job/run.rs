@@ -1,6 +1,7 @@
 //! `cxi job run`: makes services, runs a program, destroys the services.
 
 use std::env;
+use std::ffi::{CString, OsString};
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
@@ -8,20 +9,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Vni;
-use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
-use cxi_job::{Filter, Grant, IdSet, JobId, JobRequest, NodeName, ReleaseOptions};
+use cxi_job::site::NetworkOptions;
+use cxi_job::{Filter, Grant, IdSet, JobRequest};
 use nix::sys::signal::{self, Signal};
-use nix::unistd::Pid;
+use nix::unistd::{Gid, Pid, Uid, User, getegid, geteuid, initgroups, setgid, setgroups, setuid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::cli::RunArgs;
 use super::epilog;
-use super::job_node::{JobNode, Paused};
-use super::progress::Progress;
-use super::{job_request, prolog};
+use super::node::{JobNode, Paused};
 use crate::exit::{Exit, Failure, of_device};
-use crate::network::Network;
 use crate::options::Common;
 use crate::output::{Report, print_failures};
 
@@ -33,9 +31,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     // destroyed.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD])
         .map_err(|error| Failure::new(Exit::Failed, format!("signals: {error}")))?;
-    let uid = arguments
-        .uid
-        .unwrap_or_else(|| nix::unistd::geteuid().as_raw());
+    let uid = arguments.uid.unwrap_or_else(|| geteuid().as_raw());
     let (grant, node) = services_on(arguments, uid, common)?;
     let ended = match asked_to_end(&mut signals) {
         Some(signal) => Ok(Ended::code(128 + signal)),
@@ -79,49 +75,31 @@ fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant,
     } else {
         arguments.vni.clone()
     };
-    let builder = JobRequest::builder().uid(uid).vnis(vnis);
     // Existing services are not adopted: they would be destroyed with this job's.
-    let (size, service) = (&arguments.size, &arguments.service);
-    let request = job_request::finish(
-        builder.adopt(false),
-        size,
-        service,
-        &Network::default(),
-        &common.settings,
-    )?;
-    let result = node.nics.allocate(&request);
+    let builder = JobRequest::builder().uid(uid).vnis(vnis).adopt(false);
+    let shape = arguments.size.shape(&arguments.service)?;
+    let request = shape.apply(builder, &NetworkOptions::default(), &common.settings)?;
+    let result = node.nics.allocate(&request.build()?);
     node.save()?;
-    let grant = result.map_err(|error| prolog::failure(&error))?;
-    Ok((grant, node.pause()))
+    Ok((result?, node.pause()))
 }
 
 /// A VNI that no service of this node has.
 fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
-    let mut seen = IdSet::new();
-    for device in node.nics.nics().iter().filter_map(|nic| nic.device()) {
-        let services = device.services().list();
-        for service in services.map_err(|error| of_device(&error))? {
-            seen.extend(service.vnis().iter().map(Vni::get));
-        }
+    let services = node.nics.services(|_, _| true);
+    let services = services.map_err(|error| of_device(&error))?;
+    let mut used = IdSet::new();
+    for (_, service) in services {
+        used.extend(service.vnis().iter().map(Vni::get));
     }
-    let refused = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::NotEnough, format!("no VNI for the program: {error}"))
-            .hint("Name one with --vni.")
-    };
-    let mut usable = IdSet::new();
-    usable.insert_range(1024..=u16::MAX);
-    let mut pool = VniPool::new(PoolConfig::new(usable)).map_err(|error| refused(&error))?;
-    let (this, job) = (NodeName::new("node"), JobId::new("run"));
-    let (this, job) = (
-        this.map_err(|error| refused(&error))?,
-        job.map_err(|error| refused(&error))?,
-    );
-    let at = Timestamp::default();
-    let _ = pool.reconcile(&this, &seen, at);
-    let reserved = pool.reserve(&job, &VniRequest::vnis(1), at);
-    let reserved = reserved.map_err(|error| refused(&error))?;
-    let first = reserved.vnis.iter().next();
-    first.ok_or_else(|| refused(&"the pool is empty"))
+    let unused = (1024..=u16::MAX).find(|vni| !used.contains(*vni));
+    unused.and_then(|vni| Vni::new(vni).ok()).ok_or_else(|| {
+        Failure::new(
+            Exit::NotEnough,
+            "no VNI for the program: services of this node have all from 1024 on",
+        )
+        .hint("Name one with --vni.")
+    })
 }
 
 fn asked_to_end(signals: &mut Signals) -> Option<i32> {
@@ -236,12 +214,55 @@ fn services_off(grant: &Grant, node: Paused, arguments: &RunArgs, common: &Commo
             return vec![failure.hint(format!("Left behind: {}", services.join(", ")))];
         }
     };
-    let progress = Progress::new(common.json);
-    let tell = |waiting: &cxi_job::release::Waiting| progress.tell(waiting);
-    let options = ReleaseOptions::until(retry).progress(&tell);
-    let release = node.nics.release(&Filter::for_grant(grant), &options);
-    progress.end();
+    let filter = Filter::for_grant(grant);
+    let release = epilog::until(retry, common, |options| node.nics.release(&filter, options));
     let mut left = epilog::left(&release, retry);
     left.extend(node.save().err());
     left
+}
+
+/// Returns only on failure.
+pub(super) fn become_user(uid: u32, gid: Option<u32>, program: &[OsString]) -> Failure {
+    if let Err(failure) = change_user(Uid::from_raw(uid), gid.map(Gid::from_raw)) {
+        return failure;
+    }
+    let Some((name, arguments)) = program.split_first() else {
+        return Failure::bad_input("no program: expected one behind --");
+    };
+    let error = Command::new(name).args(arguments).exec();
+    let exit = match error.kind() {
+        io::ErrorKind::NotFound => Exit::ProgramNotFound,
+        _ => Exit::ProgramNotStarted,
+    };
+    Failure::new(exit, format!("{}: {error}", name.display()))
+}
+
+fn change_user(uid: Uid, gid: Option<Gid>) -> Result<(), Failure> {
+    if uid == geteuid() && gid.is_none_or(|gid| gid == getegid()) {
+        return Ok(());
+    }
+    let user = User::from_uid(uid).ok().flatten();
+    let group = match (gid, &user) {
+        (Some(gid), _) => gid,
+        (None, Some(user)) => user.gid,
+        (None, None) => {
+            return Err(Failure::bad_input(format!(
+                "user {uid} is unknown on this node: name its group with --gid"
+            )));
+        }
+    };
+    let groups = match user.and_then(|user| CString::new(user.name).ok()) {
+        Some(name) => initgroups(&name, group),
+        None => setgroups(&[group]),
+    };
+    groups
+        .and_then(|()| setgid(group))
+        .and_then(|()| setuid(uid))
+        .map_err(|errno| {
+            Failure::new(
+                Exit::NotPermitted,
+                format!("cannot become user {uid}, group {group}: {}", errno.desc()),
+            )
+            .hint("Only root can run a program as another user.")
+        })
 }

@@ -42,10 +42,14 @@ pub(super) fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
 }
 
 /// What a clean-up would destroy.
-pub(super) fn left(devices: &[Device], node: NodeName, common: &Common) -> Result<Family, Failure> {
+pub(super) fn left(
+    devices: &[Device],
+    name: Option<&NodeName>,
+    common: &Common,
+) -> Result<Family, Failure> {
     let help = "Services that cxi job clean would destroy.";
     let mut family = Family::new("cxi_services_left", help);
-    let left = left_over(node, common)?;
+    let left = left_over(name, common)?;
     for device in devices {
         let here = left.iter().filter(|verdict| verdict.device == device.id());
         let labels = [("device", device.id().to_string())];

@@ -21,7 +21,7 @@ use crate::service::list::who;
 use crate::service::usage;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
-use crate::vni::{look, this_node};
+use crate::vni::look;
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
@@ -67,8 +67,7 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
     families.extend(resources(&devices)?);
     families.extend(services(&devices)?);
     families.push(findings(&node, common)?);
-    let name = arguments.node.clone().map_or_else(this_node, Ok)?;
-    families.push(jobs::left(&devices, name, common)?);
+    families.push(jobs::left(&devices, arguments.node.as_ref(), common)?);
     Ok(families)
 }
 

@@ -14,9 +14,8 @@ use serde::de::DeserializeOwned;
 use crate::exit::{Exit, Failure};
 use crate::input;
 
-pub(crate) use format::{
-    DECISION, Kind, MOCK_NODE, NODE_RECORD, OBSERVATION, RESERVATION, VNI_POOL, parse, text_of,
-};
+pub(crate) use cxi_job::site::store::Format as Kind;
+pub(crate) use format::{MOCK_NODE, OBSERVATION, VNI_POOL, parse, text_of};
 
 /// Far more than the state of a full node or pool has.
 const LONGEST: u64 = 64 << 20;

@@ -22,7 +22,7 @@ pub(crate) struct VniArgs {
 }
 
 /// Where the pool is.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PoolArgs {
     /// File that stores the pool [default: setting pool.file]
     #[arg(long, global = true, value_name = "FILE")]

@@ -55,19 +55,12 @@ impl<'a> Plugin<'a> {
         &self,
         selects: impl Fn(&Device, &Service) -> bool,
     ) -> Result<Vec<(DeviceId, ServiceId)>, Error> {
-        let mut selected = Vec::new();
-        let nics = self.node.nics().iter();
-        for nic in nics.filter(|nic| !nic.is_virtual_function()) {
-            let Some(device) = nic.device() else { continue };
-            let services = device
-                .services()
-                .list()
-                .map_err(|error| Error::new(Code::Nic, error.to_string()))?;
-            let services = services.iter();
-            let services = services.filter(|service| selects(device, service));
-            selected.extend(services.map(|service| (nic.id(), service.id())));
-        }
-        Ok(selected)
+        let selected = self.node.services(selects);
+        let selected = selected.map_err(|error| Error::new(Code::Nic, error.to_string()))?;
+        let ids = selected.into_iter();
+        Ok(ids
+            .map(|(device, service)| (device, service.id()))
+            .collect())
     }
 
     /// The services of a record. Needs the lock.

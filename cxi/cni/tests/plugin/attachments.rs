@@ -215,7 +215,7 @@ fn records_of_an_earlier_boot_name_nobody() {
     site.add("one", &pod).unwrap();
     let path = &site.records()[0];
     let mut record: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    record["boot"] = json!("an earlier one");
+    record["record"]["boot"] = json!("an earlier one");
     fs::write(path, record.to_string()).unwrap();
     site.del("one").unwrap();
     assert_eq!((site.services().len(), site.records().len()), (2, 0));

@@ -25,9 +25,9 @@ fn a_record_that_names_another_file_removes_nothing() {
     fs::write(&victim, "precious").unwrap();
     let path = &site.records()[0];
     let mut record: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    record["attachment"]["network"] = json!("../victim");
-    for boot in [record["boot"].clone(), json!("an earlier one")] {
-        record["boot"] = boot;
+    record["record"]["attachment"]["network"] = json!("../victim");
+    for boot in [record["record"]["boot"].clone(), json!("an earlier one")] {
+        record["record"]["boot"] = boot;
         fs::write(path, record.to_string()).unwrap();
         let said = refused(site.del("one"), Code::Decoding);
         assert!(said.contains("it names another attachment"), "{said}");
@@ -65,10 +65,7 @@ fn a_pipe_in_place_of_a_pods_vnis_is_not_waited_for() {
     let path = site.directory.path().join("vnis");
     pipe(&path);
     let source = json!({"source": "file", "path": path});
-    refused(
-        site.set_cxi("vnis", source).add("one", &pod),
-        Code::Decoding,
-    );
+    refused(site.set_cxi("vnis", source).add("one", &pod), Code::Io);
 }
 
 #[test]

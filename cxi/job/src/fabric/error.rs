@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::HttpError;
+use crate::ErrorCode;
 use crate::collectives::CollectivesError;
 
 /// A request to the fabric manager that failed: what it was for, and why it failed.
@@ -77,7 +78,7 @@ fn said(message: Option<&str>) -> String {
 }
 
 impl FabricError {
-    pub(super) fn new(action: &str, problem: impl Into<Problem>) -> Self {
+    pub(crate) fn new(action: &str, problem: impl Into<Problem>) -> Self {
         Self {
             action: action.to_owned(),
             problem: problem.into(),
@@ -88,6 +89,23 @@ impl FabricError {
     #[must_use]
     pub const fn problem(&self) -> &Problem {
         &self.problem
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match &self.problem {
+            Problem::Deadline { .. } => ErrorCode::Busy,
+            Problem::Refused {
+                status: 401 | 403, ..
+            } => ErrorCode::NotPermitted,
+            Problem::Refused { status: 507, .. } => ErrorCode::NotEnough,
+            Problem::Credentials(_) | Problem::Name(_) => ErrorCode::BadInput,
+            Problem::Token { problem, .. } if matches!(**problem, Problem::Refused { .. }) => {
+                ErrorCode::NotPermitted
+            }
+            _ => ErrorCode::Failed,
+        }
     }
 
     /// Whether trying again later may help.

@@ -23,9 +23,9 @@ mod plan;
 use std::fmt;
 
 use crate::durable::{FileLock, LockError, LockGuard};
-use crate::{IdSet, ProcFs};
+use crate::{Filter, IdSet, ProcFs};
 use cxi::error::{Error, Result};
-use cxi::{Device, DeviceId, DeviceInfo, Host, Platform};
+use cxi::{Device, DeviceId, DeviceInfo, Host, Platform, Service};
 
 /// The NICs of a node, by number.
 ///
@@ -266,6 +266,33 @@ impl Node {
     /// The NICs that a job can use, by number.
     pub fn usable(&self) -> impl Iterator<Item = &NodeNic> {
         self.nics.iter().filter(|nic| nic.is_usable())
+    }
+
+    /// The services that a filter selects, in whatever state they are.
+    ///
+    /// # Errors
+    ///
+    /// A NIC cannot be asked.
+    pub fn select(&self, filter: &Filter) -> Result<Vec<(DeviceId, Service)>> {
+        self.services(|device, service| filter.selects(device.id(), service))
+    }
+
+    /// The services that a test selects, on all NICs.
+    ///
+    /// # Errors
+    ///
+    /// A NIC cannot be asked.
+    pub fn services(
+        &self,
+        selects: impl Fn(&Device, &Service) -> bool,
+    ) -> Result<Vec<(DeviceId, Service)>> {
+        let mut selected = Vec::new();
+        for (_, device) in self.manageable() {
+            let services = device.services().list()?.into_iter();
+            let services = services.filter(|service| selects(device, service));
+            selected.extend(services.map(|service| (device.id(), service)));
+        }
+        Ok(selected)
     }
 
     /// The NICs whose services can be read and changed, whether or not a job can use them.

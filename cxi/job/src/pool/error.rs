@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Allotment, Change, Event, Holder, PoolConfigError, VniRequest};
-use crate::{JobId, NodeName, StepId, TenantName};
+use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
 /// Why VNIs were not reserved.
@@ -62,6 +62,36 @@ pub enum ReserveError {
     /// The pool's state contradicts the reservation.
     #[error(transparent)]
     Refused(#[from] PoolError),
+}
+
+impl ReserveError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Count { .. } | Self::BlockSize { .. } | Self::UnknownTenant { .. } => {
+                ErrorCode::BadInput
+            }
+            Self::Short(_) => ErrorCode::NotEnough,
+            Self::Draining { .. } => ErrorCode::Busy,
+            Self::Refused(error) => error.code(),
+            Self::Differs { .. } => ErrorCode::Failed,
+        }
+    }
+}
+
+impl PoolError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::UnknownJob { .. } | Self::UnknownStep { .. } | Self::NotStray { .. } => {
+                ErrorCode::NotFound
+            }
+            Self::Config(_) => ErrorCode::BadInput,
+            _ => ErrorCode::Failed,
+        }
+    }
 }
 
 /// What a pool had when it could not serve a request.

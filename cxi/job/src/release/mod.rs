@@ -12,7 +12,7 @@ use super::node::Node;
 use super::parallel;
 use super::proc::Users;
 use super::view::is_same;
-use crate::IdSet;
+use crate::{Grant, IdSet};
 use cxi::error::{Error, ErrorKind};
 use cxi::{Device, DeviceId, Members, Service, VniAccess};
 use cxi_ioctl::Errno;
@@ -79,6 +79,15 @@ impl Node {
         }
         release.nics.sort_by_key(|nic| nic.device);
         release
+    }
+
+    /// Destroys what an allocation made, except for what it adopted: for a grant that could not be handed
+    /// on.
+    #[must_use]
+    pub fn undo(&self, grant: &Grant) -> ReleaseReport {
+        let made = grant.services.iter().filter(|entry| !entry.adopted);
+        let made = Filter::services(made.map(|entry| (entry.device, entry.service)));
+        self.release(&made, &ReleaseOptions::once())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::ErrorCode;
 use crate::proc::Users;
 use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
 
@@ -104,6 +105,16 @@ impl ReleaseReport {
         let nics = self.nics.iter().map(|_| ReleaseStatus::Failed);
         let worst = services.chain(nics).max();
         worst.unwrap_or(ReleaseStatus::NothingToDo)
+    }
+
+    /// What kind of failure it is; `None` if nothing is left.
+    #[must_use]
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self.status() {
+            ReleaseStatus::NothingToDo | ReleaseStatus::Done => None,
+            ReleaseStatus::StillBusy => Some(ErrorCode::Busy),
+            ReleaseStatus::Failed => Some(ErrorCode::Failed),
+        }
     }
 
     /// The services that should be gone but still exist.

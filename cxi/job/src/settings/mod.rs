@@ -20,13 +20,85 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{env, io};
 
-use crate::ProcFs;
+use cxi::TrafficClasses;
+
+use crate::{IdSet, ProcFs};
 
 /// The file, unless the variable `CXI_CONFIG` names another.
 pub const FILE: &str = "/etc/cxi/cxi.toml";
 const VARIABLE: &str = "CXI_CONFIG";
+
+/// A type of setting.
+///
+/// A value is text, whether the file, a variable or an option contains it: a list is its values with
+/// commas between.
+pub trait Value: Sized {
+    /// Parses a value.
+    ///
+    /// # Errors
+    ///
+    /// What was expected.
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+impl Value for PathBuf {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("empty: expected a path".to_owned());
+        }
+        Ok(text.into())
+    }
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Value for bool {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|_| format!("invalid value '{text}': expected true or false"))
+    }
+}
+
+impl Value for u32 {
+    // The standard library's error would not name the range.
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|_| format!("invalid number '{text}': expected 0 to {}", Self::MAX))
+    }
+}
+
+impl Value for Duration {
+    fn parse(text: &str) -> Result<Self, String> {
+        humantime::parse_duration(text)
+            .map_err(|error| format!("{error}: expected a time such as 500ms, 30s or 5m"))
+    }
+}
+
+impl Value for IdSet {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error| format!("'{text}': {error}"))
+    }
+}
+
+impl Value for TrafficClasses {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error| format!("{error}"))
+    }
+}
+
+/// `None` is an empty text.
+impl<T: Value> Value for Option<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        (!text.is_empty()).then(|| T::parse(text)).transpose()
+    }
+}
 
 /// One setting: its key in the file, the variable that overrides it, and the permitted values.
 #[derive(Debug)]
@@ -38,7 +110,7 @@ pub struct Key<T> {
     pub variable: &'static str,
     /// The value where neither says anything.
     pub default: fn() -> String,
-    /// Parses a value. A list is its values with commas between. The error says what was expected.
+    /// Parses a value, usually [`Value::parse`]. The error says what was expected.
     pub parse: fn(&str) -> Result<T, String>,
 }
 
@@ -83,7 +155,7 @@ pub static NODE_LOCK: Key<PathBuf> = Key {
     name: "node.lock",
     variable: "CXI_LOCK",
     default: default_lock,
-    parse: path,
+    parse: Value::parse,
 };
 
 fn default_lock() -> String {
@@ -93,18 +165,6 @@ fn default_lock() -> String {
     }
     let file = env::temp_dir().join(format!("cxi-node-{user}.lock"));
     file.display().to_string()
-}
-
-/// Parses a path, for [`Key::parse`].
-///
-/// # Errors
-///
-/// It is empty.
-pub fn path(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() {
-        return Err("empty: expected a path".to_owned());
-    }
-    Ok(text.into())
 }
 
 /// Where the value of a setting comes from.

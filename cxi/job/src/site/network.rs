@@ -4,30 +4,41 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use crate::limits::{LimitPolicy, ResourcePolicy};
 use cxi::{Resource, TrafficClass, TrafficClasses};
-use cxi_job::limits::{LimitPolicy, ResourcePolicy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The options of a job.
+///
+/// ```
+/// use cxi_job::site::NetworkOptions;
+///
+/// let options: NetworkOptions = "depth=4,job_vni,max_txqs=64".parse()?;
+/// assert!(options.job_vni && options.depth == Some(4));
+/// # Ok::<_, String>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "options of one word")]
-pub(crate) struct Network {
+#[non_exhaustive]
+pub struct NetworkOptions {
     text: String,
     /// A size in place of the CPUs.
-    pub(crate) depth: Option<u32>,
-    pub(crate) traffic_classes: Option<TrafficClasses>,
+    pub depth: Option<u32>,
+    /// The traffic classes.
+    pub traffic_classes: Option<TrafficClasses>,
     limits: BTreeMap<Resource, Limit>,
     /// One more VNI, which all steps share.
-    pub(crate) job_vni: bool,
+    pub job_vni: bool,
     /// A VNI although the job has one node.
-    pub(crate) single_node_vni: bool,
+    pub single_node_vni: bool,
     /// No VNI, and so no service.
-    pub(crate) no_vni: bool,
-    /// Whether what system services have is taken off the limits first.
-    pub(crate) adjust_limits: Option<bool>,
-    pub(crate) disable_rdzv_get: bool,
+    pub no_vni: bool,
+    /// Whether what system services have is subtracted from the limits first.
+    pub adjust_limits: Option<bool>,
+    /// Whether rendezvous gets are off while the job runs.
+    pub disable_rdzv_get: bool,
     /// The NICs that processes are spread over, for the RGIDs.
-    pub(crate) nic_distribution_count: Option<u32>,
+    pub nic_distribution_count: Option<u32>,
 }
 
 /// Of one resource: how much for each CPU, how much reserved, and the most.
@@ -38,16 +49,16 @@ struct Limit {
     max: Option<u32>,
 }
 
-impl Network {
+impl NetworkOptions {
     /// The policy with the job's own limits.
-    pub(crate) fn apply(&self, policy: LimitPolicy) -> LimitPolicy {
+    pub(super) fn apply(&self, policy: LimitPolicy) -> LimitPolicy {
         self.limits
             .iter()
             .fold(policy, |policy, (resource, limit)| {
                 let usual = policy.get(*resource);
                 let changed = ResourcePolicy {
                     def: limit.def.unwrap_or(usual.def),
-                    // As the plugin has it: 0 is none given.
+                    // Slurm's plugin treats 0 as not given.
                     res: limit.res.filter(|res| *res > 0).or(usual.res),
                     max: limit.max.unwrap_or(usual.max),
                 };
@@ -56,7 +67,7 @@ impl Network {
     }
 
     /// Whether the job wants TLEs of its own.
-    pub(crate) fn asks_for_tles(&self) -> bool {
+    pub(super) fn asks_for_tles(&self) -> bool {
         self.limits.contains_key(&Resource::Tles)
     }
 
@@ -89,7 +100,7 @@ impl Network {
             "adjust_limits" => self.adjust_limits = Some(true),
             "no_adjust_limits" => self.adjust_limits = Some(false),
             "disable_rdzv_get" => self.disable_rdzv_get = true,
-            // Nothing to do, there as here.
+            // Accepted by Slurm's plugin, which does nothing for it either.
             "hwcoll" => {}
             _ => return Err(unknown(option)),
         }
@@ -126,10 +137,10 @@ fn in_range(option: &str, value: &str, first: u32, last: u32) -> Result<u32, Str
         .ok_or_else(|| format!("invalid network option '{option}': expected {first} to {last}"))
 }
 
-impl FromStr for Network {
+impl FromStr for NetworkOptions {
     type Err = String;
 
-    /// Reads options with commas between; an empty text, and Slurm's `(null)`, are none.
+    /// Parses options separated by commas. An empty text and Slurm's `(null)` are no options.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut network = Self {
             text: text.to_owned(),
@@ -143,13 +154,13 @@ impl FromStr for Network {
     }
 }
 
-impl Serialize for Network {
+impl Serialize for NetworkOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
     }
 }
 
-impl<'de> Deserialize<'de> for Network {
+impl<'de> Deserialize<'de> for NetworkOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
@@ -162,11 +173,12 @@ mod tests {
 
     #[test]
     fn options_of_the_manual_page() {
-        let network: Network = "depth=4,tcs=DEDICATED_ACCESS:TC_BULK_DATA,job_vni,max_txqs=64,\
+        let network: NetworkOptions =
+            "depth=4,tcs=DEDICATED_ACCESS:TC_BULK_DATA,job_vni,max_txqs=64,\
                                 def_tles=2,res_ACs=8,no_adjust_limits,disable_rdzv_get,hwcoll,\
                                 nic_distribution_count=2"
-            .parse()
-            .unwrap();
+                .parse()
+                .unwrap();
         assert_eq!(
             (network.depth, network.nic_distribution_count),
             (Some(4), Some(2))
@@ -187,12 +199,12 @@ mod tests {
             LimitPolicy::slurm().get(Resource::Ptes)
         );
         for none in ["", "(null)"] {
-            assert_eq!(none.parse::<Network>().unwrap().depth, None);
+            assert_eq!(none.parse::<NetworkOptions>().unwrap().depth, None);
         }
     }
 
     #[test]
-    fn what_is_no_option_is_refused() {
+    fn an_unknown_option_is_refused() {
         for (text, end) in [
             ("depth=0", "expected 1 to 1024"),
             ("job_vni,depth=1025", "expected 1 to 1024"),
@@ -202,12 +214,12 @@ mod tests {
             ("max_hats=3", "such as max_txqs=64"),
             ("depth=2,", "such as max_txqs=64"),
         ] {
-            let error = text.parse::<Network>().unwrap_err();
+            let error = text.parse::<NetworkOptions>().unwrap_err();
             assert!(error.ends_with(end), "{error}");
         }
         assert!(
             "tcs=FAST"
-                .parse::<Network>()
+                .parse::<NetworkOptions>()
                 .unwrap_err()
                 .contains("'fast'")
         );

@@ -3,12 +3,21 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Far more than the largest machines have.
+/// Far more than the largest machines have: a list from outside must not exhaust memory.
 const MOST: usize = 1 << 20;
 
 /// A list of nodes, in order.
+///
+/// ```
+/// use cxi_job::site::HostList;
+///
+/// let nodes: HostList = "n[08-10],login1".parse()?;
+/// assert_eq!(nodes.names(), ["n08", "n09", "n10", "login1"]);
+/// assert_eq!(nodes.position("n09"), Some(1));
+/// # Ok::<_, String>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HostList {
+pub struct HostList {
     text: String,
     patterns: Vec<Vec<Part>>,
 }
@@ -29,24 +38,28 @@ struct Numbers {
 
 impl HostList {
     /// All names, in order.
-    pub(crate) fn names(&self) -> Vec<String> {
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
         self.patterns
             .iter()
             .flat_map(|parts| expand(parts))
             .collect()
     }
 
-    /// The place of a node in the list, from 0.
-    pub(crate) fn position(&self, node: &str) -> Option<usize> {
+    /// The position of a node in the list, from 0.
+    #[must_use]
+    pub fn position(&self, node: &str) -> Option<usize> {
         self.names().iter().position(|name| name == node)
     }
 
-    pub(crate) fn contains(&self, node: &str) -> bool {
+    /// Whether a node is in the list.
+    #[must_use]
+    pub fn contains(&self, node: &str) -> bool {
         self.position(node).is_some()
     }
 
     /// Both lists.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub(super) fn and(&self, other: &Self) -> Self {
         Self {
             text: format!("{},{}", self.text, other.text),
             patterns: [&self.patterns[..], &other.patterns].concat(),
@@ -87,7 +100,9 @@ impl FromStr for HostList {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| {
-            format!("invalid list of nodes '{text}': {what}: expected such as n[1-3,7],login1")
+            format!(
+                "invalid list of nodes '{text}': {what}: expected a list such as n[1-3,7],login1"
+            )
         };
         let (mut patterns, mut parts, mut name) = (Vec::new(), Vec::new(), String::new());
         let mut rest = text.chars();
@@ -109,7 +124,7 @@ impl FromStr for HostList {
                 ',' => end_of_name(&mut patterns, &mut parts, &mut name).map_err(wrong)?,
                 ']' => return Err(wrong("a bracket is not opened")),
                 letter if letter.is_whitespace() || letter.is_control() => {
-                    return Err(wrong("it has a blank"));
+                    return Err(wrong("it has a space"));
                 }
                 letter => name.push(letter),
             }
@@ -176,9 +191,13 @@ impl<'de> serde::Deserialize<'de> for HostList {
     }
 }
 
-/// The CPUs of the node at a position of Slurm's `SLURM_JOB_CPUS_PER_NODE`, as `2(x3),1`.
-pub(crate) fn cpus_at(list: &str, position: usize) -> Result<u32, String> {
-    let wrong = || format!("invalid CPUs per node '{list}': expected such as 2(x3),1");
+/// The CPUs of the node at a position of Slurm's `SLURM_JOB_CPUS_PER_NODE`, such as `2(x3),1`.
+///
+/// # Errors
+///
+/// The list is invalid, or shorter.
+pub fn cpus_at(list: &str, position: usize) -> Result<u32, String> {
+    let wrong = || format!("invalid CPUs per node '{list}': expected a list such as 2(x3),1");
     let mut first = 0_usize;
     for entry in list.split(',') {
         let (cpus, times) = match entry.split_once("(x") {
@@ -193,7 +212,7 @@ pub(crate) fn cpus_at(list: &str, position: usize) -> Result<u32, String> {
         }
     }
     Err(format!(
-        "CPUs per node '{list}' are those of {first} nodes: there is no number {}",
+        "CPUs per node '{list}' are for {first} nodes: there is no node {}",
         position + 1
     ))
 }
@@ -219,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_none_is_refused_with_the_reason() {
+    fn an_invalid_list_is_refused_with_the_reason() {
         for (list, what) in [
             ("", "a name is empty"),
             ("n1,", "a name is empty"),
@@ -227,7 +246,7 @@ mod tests {
             ("n1]", "a bracket is not opened"),
             ("n[2-1]", "[2-1]"),
             ("n[a]", "[a]"),
-            ("n 1", "it has a blank"),
+            ("n 1", "it has a space"),
             ("n[0-999999999]", "more than 1048576 nodes"),
         ] {
             let error = list.parse::<HostList>().unwrap_err();
@@ -243,11 +262,13 @@ mod tests {
         assert!(
             cpus_at("2(x3),1", 4)
                 .unwrap_err()
-                .ends_with("there is no number 5")
+                .ends_with("there is no node 5")
         );
         for list in ["", "x", "2(x", "2(x3", "2(3)"] {
             assert!(
-                cpus_at(list, 0).unwrap_err().contains("expected such as"),
+                cpus_at(list, 0)
+                    .unwrap_err()
+                    .contains("expected a list such as"),
                 "{list}"
             );
         }

@@ -1,13 +1,17 @@
 //! The node of a job: all its NICs, including those that are not usable.
 
+use std::cell::OnceCell;
+
 use cxi::Host;
-use cxi_job::{Node as Nics, NodeNic};
+use cxi_job::site::{ComputeNode, Site, SiteError};
+use cxi_job::{Node as Nics, NodeName, NodeNic};
 
 use super::cli::LockArgs;
 use crate::args::NicChoice;
 use crate::exit::{Exit, Failure, of_device};
 use crate::node::{Intent, Node, no_device, no_stray_option, no_such_nic};
 use crate::options::Common;
+use crate::vni::this_node;
 
 /// The NICs that a command for jobs works on: all, unless --device is given.
 pub(crate) struct JobNode {
@@ -66,6 +70,46 @@ impl JobNode {
         } else {
             Paused::Open(Box::new(self))
         }
+    }
+}
+
+/// This node of the site that the settings describe. Opens the NICs when the library needs them, and
+/// saves what it did to a mock node.
+pub(super) struct Here<'a> {
+    site: Site,
+    common: &'a Common,
+    /// `None` to read only.
+    lock: Option<&'a LockArgs>,
+    node: OnceCell<JobNode>,
+}
+
+impl<'a> Here<'a> {
+    pub(super) fn new(common: &'a Common, lock: Option<&'a LockArgs>) -> Result<Self, Failure> {
+        Ok(Self {
+            site: Site::open(common.settings.clone())?,
+            common,
+            lock,
+            node: OnceCell::new(),
+        })
+    }
+
+    pub(super) fn node(&self, name: Option<&NodeName>) -> Result<ComputeNode<'_>, Failure> {
+        let name = name.cloned().map_or_else(this_node, Ok)?;
+        Ok(self.site.node(name)?.nics(|| self.open()))
+    }
+
+    fn open(&self) -> Result<Nics, SiteError> {
+        let node = match self.lock {
+            Some(lock) => JobNode::locked(self.common, lock),
+            None => JobNode::open(self.common, false),
+        };
+        let node = node.map_err(|failure| SiteError::Nics(Box::new(failure)))?;
+        Ok(self.node.get_or_init(|| node).nics.clone())
+    }
+
+    /// Saves the changes of a mock node, even after a failure.
+    pub(super) fn save(&self) -> Result<(), Failure> {
+        self.node.get().map_or(Ok(()), JobNode::save)
     }
 }
 

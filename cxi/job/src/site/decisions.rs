@@ -7,43 +7,58 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::durable::{FileLock, LockGuard};
-use cxi_job::{JobId, NodeName};
 use serde::{Deserialize, Serialize};
 
-use super::{Readers, Reservation, cannot, name_of, names, read, remove, write};
-use crate::exit::{Exit, Failure};
-use crate::hostlist::HostList;
-use crate::network::Network;
-use crate::state_file::DECISION;
+use super::host_list::HostList;
+use super::network::NetworkOptions;
+use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
+use super::{CollectivesRecord, SiteError};
+use crate::durable::{FileLock, LockGuard};
+use crate::{JobId, NodeName};
+
+const DECISION: Format = Format {
+    name: "decision",
+    format: "cxi job decision",
+    holds: "what the controller decided for a job",
+    member: "record",
+};
 
 /// What a job gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Decision {
-    pub(crate) job: JobId,
-    pub(crate) uid: u32,
-    /// None for a job that wants none.
-    pub(crate) vnis: Vec<Vni>,
-    pub(crate) network: Network,
+#[non_exhaustive]
+pub struct Decision {
+    /// The job; for a heterogeneous one, its leader.
+    pub job: JobId,
+    /// Its user.
+    pub uid: u32,
+    /// Its VNIs, the application's first; empty for a job that wants none.
+    pub vnis: Vec<Vni>,
+    /// The user's options.
+    pub network: NetworkOptions,
     /// The job itself, or each component of a heterogeneous job.
-    pub(crate) components: BTreeMap<JobId, Component>,
-    /// Whether it has a reservation at the fabric manager, or the record of one that says why not:
-    /// its nodes wait for that.
+    pub components: BTreeMap<JobId, Component>,
+    /// Whether it has a reservation at the fabric manager, or a record that says why not: its nodes
+    /// wait for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) collectives: bool,
+    pub collectives: bool,
 }
 
+/// A component of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Component {
-    pub(crate) nodes: HostList,
-    pub(crate) ended: bool,
+#[non_exhaustive]
+pub struct Component {
+    /// Where it runs.
+    pub nodes: HostList,
+    /// Whether it has ended.
+    pub ended: bool,
 }
 
 impl Decision {
-    /// Whether anything of the job is to run on a node.
-    pub(crate) fn runs_on(&self, node: &NodeName) -> bool {
+    /// Whether a component of the job that has not ended is on a node.
+    #[must_use]
+    pub fn runs_on(&self, node: &NodeName) -> bool {
         let mut running = self
             .components
             .values()
@@ -51,24 +66,38 @@ impl Decision {
         running.any(|component| component.nodes.contains(node.as_str()))
     }
 
-    pub(crate) fn names(&self, node: &NodeName) -> bool {
+    /// Whether a component of the job is or was on a node.
+    #[must_use]
+    pub fn is_on(&self, node: &NodeName) -> bool {
         let mut components = self.components.values();
         components.any(|component| component.nodes.contains(node.as_str()))
     }
 
-    pub(crate) fn ended(&self) -> bool {
+    /// Whether all of the job has ended.
+    #[must_use]
+    pub fn ended(&self) -> bool {
         self.components.values().all(|component| component.ended)
     }
 }
 
-/// The directory.
+/// The directory:
+///
+/// ```text
+/// running/JOB/job.json          the decision
+/// running/JOB/reservation.json  with hardware collectives
+/// running/JOB/confirmed/NODE    empty: its services are gone there
+/// ended/JOB/...                 the same, once all of the job has ended
+/// ```
+///
+/// Nodes take no lock of the controller's, as ten thousand of them would wait for each other: each
+/// writes one file that no other writes.
 #[derive(Clone, Debug)]
-pub(crate) struct Decisions {
+pub(super) struct Decisions {
     directory: PathBuf,
 }
 
 impl Decisions {
-    pub(crate) fn new(directory: PathBuf) -> Self {
+    pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
@@ -80,41 +109,31 @@ impl Decisions {
         self.directory.join("ended")
     }
 
-    /// For the controller: one command at a time, on its machine.
-    pub(crate) fn lock(&self, wait: Duration) -> Result<LockGuard, Failure> {
+    /// For the controller, on its machine: one change at a time.
+    pub(super) fn lock(&self, wait: Duration) -> Result<LockGuard, SiteError> {
         for directory in [self.running(), self.ended()] {
-            fs::create_dir_all(&directory)
-                .map_err(|error| cannot(&directory, "be made", &error))?;
+            fs::create_dir_all(&directory).map_err(cannot(&directory, "created"))?;
         }
-        let lock = FileLock::new(self.directory.join(".lock")).wait(wait);
-        lock.acquire().map_err(|error| {
-            let exit = if error.is_busy() {
-                Exit::Busy
-            } else {
-                Exit::Failed
-            };
-            Failure::new(exit, error.to_string())
-        })
+        Ok(FileLock::new(self.directory.join(".lock"))
+            .wait(wait)
+            .acquire()?)
     }
 
     /// What was decided for a job, until all its nodes have confirmed; `None` before and after.
-    pub(crate) fn find(&self, job: &JobId) -> Result<Option<Decision>, Failure> {
+    pub(super) fn find(&self, job: &JobId) -> Result<Option<Decision>, RecordError> {
         Ok(self.place(job)?.map(|(_, decision)| decision))
     }
 
     /// What was decided for a job that runs.
-    pub(crate) fn find_running(&self, job: &JobId) -> Result<Option<Decision>, Failure> {
-        read(
-            DECISION,
-            &self.running().join(name_of(job)?).join("job.json"),
-        )
+    pub(super) fn find_running(&self, job: &JobId) -> Result<Option<Decision>, RecordError> {
+        DECISION.read(&self.running().join(name_of(job)?).join("job.json"))
     }
 
     /// What a node needs for a job that runs, once all of it is known.
-    pub(crate) fn find_complete(
+    pub(super) fn find_complete(
         &self,
         job: &JobId,
-    ) -> Result<Option<(Decision, Option<Reservation>)>, Failure> {
+    ) -> Result<Option<(Decision, Option<CollectivesRecord>)>, RecordError> {
         let Some(decision) = self.find_running(job)? else {
             return Ok(None);
         };
@@ -126,22 +145,22 @@ impl Decisions {
     }
 
     /// A job that ends in the meantime is first in one directory, then in the other.
-    fn place(&self, job: &JobId) -> Result<Option<(PathBuf, Decision)>, Failure> {
+    fn place(&self, job: &JobId) -> Result<Option<(PathBuf, Decision)>, RecordError> {
         let name = name_of(job)?;
         for directory in [self.running(), self.ended()] {
             let place = directory.join(name);
-            if let Some(decision) = read(DECISION, &place.join("job.json"))? {
+            if let Some(decision) = DECISION.read(&place.join("job.json"))? {
                 return Ok(Some((place, decision)));
             }
         }
         // Nothing is known if the directory is not there: its file system is not mounted.
         File::open(self.running())
             .map(|_| None)
-            .map_err(|error| cannot(&self.running(), "be read", &error))
+            .map_err(cannot(&self.running(), "read"))
     }
 
     /// Says that a node has destroyed the job's services. Again: nothing changes.
-    pub(crate) fn confirm(&self, job: &JobId, node: &NodeName) -> Result<(), Failure> {
+    pub(super) fn confirm(&self, job: &JobId, node: &NodeName) -> Result<(), RecordError> {
         let mut attempts = 0;
         loop {
             let Some((place, _)) = self.place(job)? else {
@@ -153,26 +172,24 @@ impl Decisions {
                 // It has been moved since it was found.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < 3 => {}
                 result => {
-                    return result
-                        .map(|_| ())
-                        .map_err(|error| cannot(&file, "be made", &error));
+                    return result.map(drop).map_err(cannot(&file, "created"));
                 }
             }
         }
     }
 
     /// Whether a node has.
-    pub(crate) fn has_confirmed(&self, job: &JobId, node: &NodeName) -> Result<bool, Failure> {
+    pub(super) fn has_confirmed(&self, job: &JobId, node: &NodeName) -> Result<bool, RecordError> {
         Ok(self
             .place(job)?
             .is_none_or(|(place, _)| place.join("confirmed").join(node.as_str()).exists()))
     }
 
     /// Writes what was decided. The nodes of a component that begins have confirmed nothing yet.
-    pub(crate) fn begin(&self, decision: &Decision, component: &JobId) -> Result<(), Failure> {
+    pub(super) fn begin(&self, decision: &Decision, component: &JobId) -> Result<(), RecordError> {
         let place = self.running().join(name_of(&decision.job)?);
         let confirmed = place.join("confirmed");
-        fs::create_dir_all(&confirmed).map_err(|error| cannot(&confirmed, "be made", &error))?;
+        fs::create_dir_all(&confirmed).map_err(cannot(&confirmed, "created"))?;
         let there: BTreeSet<String> = names(&confirmed)?.into_iter().collect();
         if let (false, Some(component)) = (there.is_empty(), decision.components.get(component)) {
             for node in component
@@ -182,59 +199,62 @@ impl Decisions {
                 .filter(|node| there.contains(*node))
             {
                 let file = confirmed.join(node);
-                fs::remove_file(&file).map_err(|error| cannot(&file, "be removed", &error))?;
+                fs::remove_file(&file).map_err(cannot(&file, "removed"))?;
             }
         }
-        write(DECISION, &place.join("job.json"), decision, Readers::All)
+        DECISION.write(&place.join("job.json"), decision, PUBLIC)
     }
 
-    fn reservation_path(&self, job: &JobId) -> Result<PathBuf, Failure> {
+    fn reservation_path(&self, job: &JobId) -> Result<PathBuf, RecordError> {
         Ok(self.running().join(name_of(job)?).join("reservation.json"))
     }
 
     /// What a job that runs has at the fabric manager, once that is known.
-    pub(crate) fn reservation(&self, job: &JobId) -> Result<Option<Reservation>, Failure> {
-        Reservation::read(&self.reservation_path(job)?)
-    }
-
-    pub(crate) fn keep_reservation(
+    pub(super) fn reservation(
         &self,
         job: &JobId,
-        reservation: &Reservation,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<CollectivesRecord>, RecordError> {
+        CollectivesRecord::read(&self.reservation_path(job)?)
+    }
+
+    pub(super) fn keep_reservation(
+        &self,
+        job: &JobId,
+        reservation: &CollectivesRecord,
+    ) -> Result<(), RecordError> {
         reservation.write(&self.reservation_path(job)?, None)
     }
 
     /// Takes a decision back that no node has acted on.
-    pub(crate) fn take_back(&self, job: &JobId) -> Result<(), Failure> {
+    pub(super) fn take_back(&self, job: &JobId) -> Result<(), RecordError> {
         let place = self.running().join(name_of(job)?);
-        fs::remove_dir_all(&place).map_err(|error| cannot(&place, "be removed", &error))
+        fs::remove_dir_all(&place).map_err(cannot(&place, "removed"))
     }
 
     /// Writes what has ended of a job; if all of it has, the nodes find it among those.
-    pub(crate) fn end(&self, decision: &Decision) -> Result<(), Failure> {
+    pub(super) fn end(&self, decision: &Decision) -> Result<(), RecordError> {
         let name = name_of(&decision.job)?;
         let (running, ended) = (self.running().join(name), self.ended().join(name));
-        write(DECISION, &running.join("job.json"), decision, Readers::All)?;
+        DECISION.write(&running.join("job.json"), decision, PUBLIC)?;
         if decision.ended() {
             remove(&self.reservation_path(&decision.job)?)?;
-            fs::rename(&running, &ended).map_err(|error| cannot(&running, "be moved", &error))?;
+            fs::rename(&running, &ended).map_err(cannot(&running, "moved"))?;
         }
         Ok(())
     }
 
     /// The jobs that run.
-    pub(crate) fn jobs_running(&self) -> Result<Vec<JobId>, Failure> {
+    pub(super) fn running_jobs(&self) -> Result<Vec<JobId>, RecordError> {
         jobs_in(&self.running())
     }
 
     /// The jobs that have ended, and that not all nodes have confirmed.
-    pub(crate) fn jobs_ended(&self) -> Result<Vec<JobId>, Failure> {
+    pub(super) fn ended_jobs(&self) -> Result<Vec<JobId>, RecordError> {
         jobs_in(&self.ended())
     }
 
     /// The nodes that have not confirmed yet.
-    pub(crate) fn missing(&self, decision: &Decision) -> Result<Vec<String>, Failure> {
+    pub(super) fn missing(&self, decision: &Decision) -> Result<Vec<String>, RecordError> {
         let place = self.ended().join(name_of(&decision.job)?);
         let there: BTreeSet<String> = names(&place.join("confirmed"))?.into_iter().collect();
         let nodes = decision
@@ -246,13 +266,13 @@ impl Decisions {
     }
 
     /// Forgets a job that has ended.
-    pub(crate) fn forget(&self, job: &JobId) -> Result<(), Failure> {
+    pub(super) fn forget(&self, job: &JobId) -> Result<(), RecordError> {
         let place = self.ended().join(name_of(job)?);
-        fs::remove_dir_all(&place).map_err(|error| cannot(&place, "be removed", &error))
+        fs::remove_dir_all(&place).map_err(cannot(&place, "removed"))
     }
 }
 
-fn jobs_in(directory: &Path) -> Result<Vec<JobId>, Failure> {
+fn jobs_in(directory: &Path) -> Result<Vec<JobId>, RecordError> {
     let names = names(directory)?;
     Ok(names
         .iter()

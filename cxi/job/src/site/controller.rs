@@ -1,0 +1,545 @@
+//! The controller of a site: it decides once for all nodes of a job, and frees VNIs when all nodes
+//! have confirmed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cxi::{Clock, SystemClock};
+
+use super::decisions::{Component, Decision, Decisions};
+use super::host_list::HostList;
+use super::job_records::CollectivesRecord;
+use super::keys::{self, Allowed};
+use super::network::NetworkOptions;
+use super::pool_store::{self, PoolStore};
+use super::{SiteError, every_step};
+use crate::collectives::CollectivesEnv;
+use crate::fabric::{FabricError, FabricManager};
+use crate::pool::VniRequest;
+use crate::settings::Settings;
+use crate::{ErrorCode, JobId, NodeName, TenantName};
+
+/// How often a job that waits for VNIs tries again.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The controller of a site. Several processes of one machine may act as it.
+///
+/// What it decides is on the disk before a node can act on it, and a VNI is free only after the
+/// record says so: a controller that is killed at any point leaves a job that reserves too much, never
+/// a VNI that two jobs have.
+#[derive(Debug)]
+pub struct Controller<'a> {
+    decisions: Decisions,
+    pool: Box<dyn PoolStore + 'a>,
+    lock_wait: Duration,
+    vni_wait: Duration,
+    single_node_vni: Allowed,
+    job_vni: Allowed,
+    trees: u32,
+    min_nodes: u32,
+    collectives_required: bool,
+    /// Or why it cannot be asked; `None` for a site without hardware collectives.
+    manager: Option<Result<FabricManager, FabricError>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a job asks for.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+pub struct ReserveRequest {
+    /// The job; for a heterogeneous one, its leader, whose VNIs all components share.
+    pub job: JobId,
+    /// The component of a heterogeneous job; `None` for the job itself.
+    pub component: Option<JobId>,
+    /// Its user.
+    pub uid: u32,
+    /// Its nodes.
+    pub nodes: HostList,
+    /// The user's options.
+    pub network: NetworkOptions,
+    /// The tenant whose share the VNIs are taken from.
+    pub tenant: Option<TenantName>,
+}
+
+impl ReserveRequest {
+    /// The request of a user's job on these nodes.
+    #[must_use]
+    pub fn new(job: JobId, uid: u32, nodes: HostList) -> Self {
+        Self {
+            job,
+            component: None,
+            uid,
+            nodes,
+            network: NetworkOptions::default(),
+            tenant: None,
+        }
+    }
+
+    fn component(&self) -> &JobId {
+        self.component.as_ref().unwrap_or(&self.job)
+    }
+}
+
+/// Which jobs end.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "schedulers fill it in")]
+pub enum Ending {
+    /// This one.
+    Job(JobId),
+    /// One component of this job.
+    Component {
+        /// The job.
+        job: JobId,
+        /// The component.
+        component: JobId,
+    },
+    /// All but these.
+    AllBut(Vec<JobId>),
+}
+
+/// A result, with what went wrong without preventing it.
+#[derive(Debug)]
+#[must_use = "the warnings are for an administrator"]
+#[non_exhaustive]
+pub struct Done<T> {
+    /// The result.
+    pub result: T,
+    /// What went wrong.
+    pub warnings: Vec<Warning>,
+}
+
+/// What went wrong without preventing a result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The record of another job cannot be used: its VNIs stay reserved.
+    Job(SiteError),
+    /// The job starts without hardware collectives.
+    WithoutCollectives(FabricError),
+    /// The job's reservation is the one of an earlier attempt.
+    EarlierReservation(JobId, FabricError),
+    /// A reservation at the fabric manager is left; [`Controller::sweep`] releases it.
+    ReservationLeft(FabricError),
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(error) => error.fmt(f),
+            Self::WithoutCollectives(error) => {
+                write!(f, "the job starts without hardware collectives: {error}")
+            }
+            Self::EarlierReservation(job, error) => {
+                write!(f, "job {job} keeps the reservation that it has: {error}")
+            }
+            Self::ReservationLeft(error) => {
+                write!(f, "{error}; the reservation is left until the next sweep")
+            }
+        }
+    }
+}
+
+impl<'a> Controller<'a> {
+    pub(super) fn open(settings: &Settings, pool: impl PoolStore + 'a) -> Result<Self, SiteError> {
+        let directory = settings.get(&keys::CONTROLLER_RECORDS)?;
+        Ok(Self {
+            decisions: Decisions::new(directory.ok_or(SiteError::NoController)?),
+            pool: Box::new(pool),
+            lock_wait: settings.get(&keys::WAIT)?,
+            vni_wait: settings.get(&keys::CONTROLLER_WAIT)?,
+            single_node_vni: settings.get(&keys::SINGLE_NODE_VNI)?,
+            job_vni: settings.get(&keys::JOB_VNI)?,
+            trees: settings.get(&keys::COLLECTIVES_TREES)?,
+            min_nodes: settings.get(&keys::COLLECTIVES_MIN_NODES)?,
+            collectives_required: settings.get(&keys::COLLECTIVES_REQUIRED)?,
+            manager: None,
+            clock: Arc::new(SystemClock::new()),
+        })
+    }
+
+    /// Sets how long to wait for another process that acts as the controller.
+    #[must_use]
+    pub fn lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
+        self
+    }
+
+    /// Sets how long a job waits for VNIs.
+    #[must_use]
+    pub fn vni_wait(mut self, wait: Duration) -> Self {
+        self.vni_wait = wait;
+        self
+    }
+
+    /// Sets the fabric manager for hardware collectives, or why it cannot be asked. Without one, no job
+    /// gets them.
+    #[must_use]
+    pub fn fabric_manager(mut self, manager: Result<FabricManager, FabricError>) -> Self {
+        self.manager = Some(manager);
+        self
+    }
+
+    fn manager(&self) -> Option<Result<&FabricManager, FabricError>> {
+        let manager = self.manager.as_ref()?;
+        Some(manager.as_ref().map_err(FabricError::clone))
+    }
+
+    /// Sets the clock for waiting.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Decides what a job gets, for its nodes to read. When repeated, returns the same VNIs.
+    ///
+    /// Waits for VNIs if none is free, and for nodes that have not confirmed an earlier run of the
+    /// job.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]. The job has no VNIs then, unless it had them before.
+    pub fn reserve(&self, request: &ReserveRequest) -> Result<Done<Decision>, SiteError> {
+        let wanted = self.vnis_wanted(request)?;
+        let deadline = self.clock.now() + self.vni_wait;
+        loop {
+            let held = self.decisions.lock(self.lock_wait)?;
+            let mut warnings = self.collect_locked()?;
+            let (decision, known) = match self.decide(request, wanted) {
+                Err(error)
+                    if matches!(error.code(), ErrorCode::NotEnough | ErrorCode::Busy)
+                        && self.clock.now() < deadline =>
+                {
+                    // Nodes confirm without the lock, but other jobs are decided with it.
+                    drop(held);
+                    self.clock.sleep(POLL);
+                    continue;
+                }
+                decided => decided?,
+            };
+            // The fabric manager may take its time: other jobs do not wait for that.
+            drop(held);
+            match self.reserve_collectives(&decision) {
+                Ok(warning) => warnings.extend(warning),
+                Err(error) => {
+                    if !known {
+                        self.cancel(&decision.job)?;
+                    }
+                    return Err(error);
+                }
+            }
+            return Ok(Done {
+                result: decision,
+                warnings,
+            });
+        }
+    }
+
+    /// How many VNIs the job should have.
+    fn vnis_wanted(&self, request: &ReserveRequest) -> Result<u8, SiteError> {
+        let network = &request.network;
+        let allows = |rule, asked, option| match (rule, asked) {
+            (Allowed::None, true) => Err(SiteError::NotAllowed(option)),
+            (Allowed::All, _) | (Allowed::User, true) => Ok(true),
+            (Allowed::User | Allowed::None, false) => Ok(false),
+        };
+        let single = allows(
+            self.single_node_vni,
+            network.single_node_vni,
+            "single_node_vni",
+        )?;
+        let shared = allows(self.job_vni, network.job_vni, "job_vni")?;
+        let several = request.nodes.names().len() > 1 || request.component.is_some();
+        let any = !network.no_vni && (single || several);
+        Ok(if any { 1 + u8::from(shared) } else { 0 })
+    }
+
+    /// Under the lock; also whether there was a decision before.
+    fn decide(&self, request: &ReserveRequest, wanted: u8) -> Result<(Decision, bool), SiteError> {
+        let (job, component) = (&request.job, request.component());
+        let before = self.decisions.find_running(job)?;
+        if let Some(before) = before.as_ref().filter(|before| before.uid != request.uid) {
+            return Err(SiteError::OtherUser {
+                job: job.clone(),
+                owner: before.uid,
+                uid: request.uid,
+            });
+        }
+        // The options of the first component apply to all.
+        let wanted = before
+            .as_ref()
+            .map_or(usize::from(wanted), |before| before.vnis.len());
+        // The pool first: a decision whose VNIs another job could get would be worse than VNIs
+        // without a decision, which the next attempt finds again.
+        let vnis = match u8::try_from(wanted) {
+            Ok(count @ 1..) => {
+                let mut vnis = VniRequest::vnis(count);
+                if let Some(tenant) = request.tenant.clone() {
+                    vnis = vnis.for_tenant(tenant);
+                }
+                let step = component.as_str().parse();
+                let step = step.map_err(|source| SiteError::Component {
+                    component: component.clone(),
+                    source,
+                })?;
+                pool_store::share(&*self.pool, job, &step, &vnis)?
+            }
+            _ => Vec::new(),
+        };
+        let known = before.is_some();
+        let mut decision = before.unwrap_or_else(|| Decision {
+            job: job.clone(),
+            uid: request.uid,
+            vnis: Vec::new(),
+            network: request.network.clone(),
+            components: BTreeMap::new(),
+            collectives: false,
+        });
+        decision.vnis = vnis;
+        let nodes = match decision.components.get(component) {
+            // Its epilog was never reported: what its nodes have must be confirmed, too.
+            Some(before) if before.nodes != request.nodes => before.nodes.and(&request.nodes),
+            _ => request.nodes.clone(),
+        };
+        let begins = Component {
+            nodes,
+            ended: false,
+        };
+        decision.components.insert(component.clone(), begins);
+        decision.collectives = self.wants_collectives(&decision);
+        self.decisions.begin(&decision, component)?;
+        Ok((decision, known))
+    }
+
+    /// Takes a decision back: nodes wait for its reservation, so no prolog has begun.
+    fn cancel(&self, job: &JobId) -> Result<(), SiteError> {
+        let _held = self.decisions.lock(self.lock_wait)?;
+        // No node can read the decision when its VNIs become free.
+        self.decisions.take_back(job)?;
+        pool_store::cancel(&*self.pool, job)
+    }
+
+    /// Ends jobs, or components of them. Their VNIs are free when all their nodes have confirmed.
+    /// Returns the jobs and components that ended.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]. Some of the jobs may have ended.
+    pub fn release(&self, ending: &Ending) -> Result<Done<Vec<JobId>>, SiteError> {
+        let mut warnings = Vec::from_iter(self.release_collectives(ending)?);
+        let _held = self.decisions.lock(self.lock_wait)?;
+        let jobs = match ending {
+            Ending::Job(job) | Ending::Component { job, .. } => vec![job.clone()],
+            Ending::AllBut(_) => self.decisions.running_jobs()?,
+        };
+        let mut released = Vec::new();
+        for job in jobs {
+            let Some(mut decision) = self.decisions.find_running(&job)? else {
+                continue;
+            };
+            let before = released.len();
+            for (component, state) in &mut decision.components {
+                if !state.ended && ending.ends(component) {
+                    state.ended = true;
+                    released.push(component.clone());
+                }
+            }
+            if released.len() == before {
+                continue;
+            }
+            // The pool first: once the decision has moved, nodes confirm, and a job that is confirmed
+            // must be draining.
+            if decision.ended() && !decision.vnis.is_empty() {
+                pool_store::drain(&*self.pool, &job)?;
+            }
+            self.decisions.end(&decision)?;
+        }
+        warnings.extend(self.collect_locked()?);
+        if matches!(ending, Ending::AllBut(_)) {
+            warnings.extend(self.sweep_locked()?);
+        }
+        Ok(Done {
+            result: released,
+            warnings,
+        })
+    }
+
+    /// Frees the VNIs of jobs that all nodes have confirmed. [`reserve`](Self::reserve) and
+    /// [`release`](Self::release) do that too.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]: the records or the pool cannot be used.
+    pub fn collect(&self) -> Result<Vec<Warning>, SiteError> {
+        let _held = self.decisions.lock(self.lock_wait)?;
+        self.collect_locked()
+    }
+
+    fn collect_locked(&self) -> Result<Vec<Warning>, SiteError> {
+        let mut warnings = Vec::new();
+        for job in self.decisions.ended_jobs()? {
+            match self.decisions.find(&job) {
+                Ok(Some(decision)) if self.decisions.missing(&decision)?.is_empty() => {
+                    // The record goes last: as long as it is there, this is tried again.
+                    if !decision.vnis.is_empty() {
+                        pool_store::free(&*self.pool, &job)?;
+                    }
+                    self.decisions.forget(&job)?;
+                }
+                Ok(_) => {}
+                // The others' VNIs are free all the same.
+                Err(error) => warnings.push(Warning::Job(error.into())),
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Releases the reservations at the fabric manager of jobs that do not run.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]: the records cannot be used.
+    pub fn sweep(&self) -> Result<Vec<Warning>, SiteError> {
+        let _held = self.decisions.lock(self.lock_wait)?;
+        self.sweep_locked()
+    }
+
+    /// Under the lock, so that none of them starts in the meantime.
+    fn sweep_locked(&self) -> Result<Vec<Warning>, SiteError> {
+        let Some(manager) = self.manager() else {
+            return Ok(Vec::new());
+        };
+        let running = self.decisions.running_jobs()?;
+        let swept = manager.and_then(|manager| manager.sweep(|job| running.contains(job)));
+        let failed: Vec<_> = match swept {
+            Ok(swept) => swept.failed.into_iter().map(|(_, error)| error).collect(),
+            Err(error) => vec![error],
+        };
+        Ok(failed.into_iter().map(Warning::ReservationLeft).collect())
+    }
+
+    /// Says for a node that none of a job's services are left there. A node does that itself, unless
+    /// it is gone for good.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError::NotWaiting`], or the records cannot be used.
+    pub fn confirm(&self, job: &JobId, node: &NodeName) -> Result<(), SiteError> {
+        let decision = self.decisions.find(job)?;
+        if !decision.is_some_and(|decision| decision.is_on(node)) {
+            let (job, node) = (job.clone(), node.clone());
+            return Err(SiteError::NotWaiting { job, node });
+        }
+        Ok(self.decisions.confirm(job, node)?)
+    }
+
+    /// The jobs that run, and those that have ended and wait for nodes; with these nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]: the records cannot be used.
+    pub fn list(&self) -> Result<Vec<(Decision, Vec<String>)>, SiteError> {
+        let mut jobs = self.decisions.running_jobs()?;
+        // One that ends meanwhile is in both lists.
+        jobs.extend(self.decisions.ended_jobs()?);
+        jobs.sort();
+        jobs.dedup();
+        let mut list = Vec::new();
+        for job in jobs {
+            if let Some(decision) = self.decisions.find(&job)? {
+                let missing = if decision.ended() {
+                    self.decisions.missing(&decision)?
+                } else {
+                    Vec::new()
+                };
+                list.push((decision, missing));
+            }
+        }
+        Ok(list)
+    }
+
+    /// Whether a job is to have a reservation.
+    fn wants_collectives(&self, decision: &Decision) -> bool {
+        if decision.vnis.is_empty() || self.manager.is_none() {
+            return false;
+        }
+        let live = decision.components.values().filter(|one| !one.ended);
+        let nodes: usize = live.map(|component| component.nodes.names().len()).sum();
+        decision.collectives || nodes >= self.min_nodes as usize
+    }
+
+    /// Reserves for a job, and records what its nodes need. What an earlier run recorded is better than
+    /// nothing.
+    fn reserve_collectives(&self, decision: &Decision) -> Result<Option<Warning>, SiteError> {
+        let job = &decision.job;
+        let (true, Some(manager)) = (decision.collectives, self.manager()) else {
+            return Ok(None);
+        };
+        let error = match manager.and_then(|manager| manager.reserve(job, self.trees)) {
+            Ok(info) => {
+                let env = CollectivesEnv::new(info.reservation, every_step())
+                    .addresses_per_job(info.limit.unwrap_or(self.trees))
+                    .min_nodes(self.min_nodes);
+                let variables = env.vars().into_iter();
+                let record = CollectivesRecord {
+                    variables: variables
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect(),
+                };
+                self.decisions.keep_reservation(job, &record)?;
+                return Ok(None);
+            }
+            Err(error) => error,
+        };
+        if self.has_reservation(job)? {
+            return Ok(Some(Warning::EarlierReservation(job.clone(), error)));
+        }
+        if self.collectives_required {
+            return Err(error.into());
+        }
+        // An empty record: nodes wait for one.
+        self.decisions
+            .keep_reservation(job, &CollectivesRecord::default())?;
+        Ok(Some(Warning::WithoutCollectives(error)))
+    }
+
+    fn has_reservation(&self, job: &JobId) -> Result<bool, SiteError> {
+        let record = self.decisions.reservation(job)?;
+        Ok(record.is_some_and(|record| !record.variables.is_empty()))
+    }
+
+    /// Releases what a job has that is about to end. Before it ends: afterwards a new run may use its
+    /// name.
+    fn release_collectives(&self, ending: &Ending) -> Result<Option<Warning>, SiteError> {
+        let (Ending::Job(job) | Ending::Component { job, .. }, Some(manager)) =
+            (ending, self.manager())
+        else {
+            return Ok(None);
+        };
+        let Some(decision) = self.decisions.find_running(job)? else {
+            return Ok(None);
+        };
+        let mut components = decision.components.iter();
+        if !decision.collectives
+            || components.any(|(component, state)| !state.ended && !ending.ends(component))
+            // One that is not known may have been made.
+            || (self.decisions.reservation(job)?.is_some() && !self.has_reservation(job)?)
+        {
+            return Ok(None);
+        }
+        let released = manager.and_then(|manager| manager.release(job));
+        Ok(released.err().map(Warning::ReservationLeft))
+    }
+}
+
+impl Ending {
+    fn ends(&self, id: &JobId) -> bool {
+        match self {
+            Self::Job(_) => true,
+            Self::Component { component, .. } => component == id,
+            Self::AllBut(jobs) => !jobs.contains(id),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What goes wrong at a site.
+
+use std::error::Error;
+use std::time::Duration;
+
+use crate::durable::LockError;
+use crate::environment::EnvironmentError;
+use crate::pool::{PoolError, ReserveError};
+use crate::release::ReleaseReport;
+use crate::settings::SettingsError;
+use crate::{AllocateError, ErrorCode, InvalidJobRequest, JobId, NodeName};
+
+use super::store::RecordError;
+use crate::collectives::CollectivesError;
+use crate::fabric::FabricError;
+
+/// Why a job cannot go on. [`code`](Self::code) says what kind of failure it is.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SiteError {
+    /// A setting is invalid.
+    #[error(transparent)]
+    Setting(#[from] SettingsError),
+    /// The site has no controller: the setting `controller.records` is empty.
+    #[error("no directory for the controller's decisions")]
+    NoController,
+    /// A lock could not be acquired.
+    #[error(transparent)]
+    Locked(#[from] LockError),
+    /// A record cannot be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The pool of VNIs cannot be read or written.
+    #[error(transparent)]
+    PoolStore(Box<dyn Error + Send + Sync>),
+    /// The pool has no VNIs for the job.
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
+    /// The pool refuses.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The job belongs to another user.
+    #[error("job {job} belongs to uid {owner}, not {uid}")]
+    OtherUser {
+        /// The job.
+        job: JobId,
+        /// Its user.
+        owner: u32,
+        /// The requested user.
+        uid: u32,
+    },
+    /// The site's settings forbid an option.
+    #[error("network option {0}: this site does not allow it")]
+    NotAllowed(&'static str),
+    /// A component's id is not the name of a step.
+    #[error("invalid component '{component}': {source}")]
+    Component {
+        /// The component.
+        component: JobId,
+        /// What is wrong with it.
+        source: crate::NameError,
+    },
+    /// The controller has not decided in time what the job gets.
+    #[error("job {job}: no decision of the controller within {}", humantime::format_duration(*waited))]
+    Undecided {
+        /// The job.
+        job: JobId,
+        /// How long the node waited.
+        waited: Duration,
+    },
+    /// No job waits for this node.
+    #[error("no job {job} waits for {node}")]
+    NotWaiting {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeName,
+    },
+    /// The job has no record on this node.
+    #[error("job {job} has no record on this node: there is no {}", path.display())]
+    NoRecord {
+        /// The job.
+        job: JobId,
+        /// The file.
+        path: std::path::PathBuf,
+    },
+    /// The job's prolog has not ended on this node.
+    #[error("job {0} has no services on this node: its prolog has not ended")]
+    Starting(JobId),
+    /// The request is invalid.
+    #[error(transparent)]
+    Request(#[from] InvalidJobRequest),
+    /// The NICs of the node cannot be opened.
+    #[error(transparent)]
+    Nics(Box<dyn Error + Send + Sync>),
+    /// A NIC refuses.
+    #[error(transparent)]
+    Nic(#[from] cxi::Error),
+    /// The job got nothing.
+    #[error(transparent)]
+    Allocate(#[from] AllocateError),
+    /// Services of an earlier run of the job could not be destroyed.
+    #[error("services of an earlier run are left:\n{0}")]
+    Left(ReleaseReport),
+    /// The clean-up could not find out which jobs are live; nothing was destroyed.
+    #[error("{0}")]
+    Live(std::io::Error),
+    /// A job's environment cannot be determined.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// A record contains an invalid reservation for hardware collectives.
+    #[error(transparent)]
+    Collectives(#[from] CollectivesError),
+    /// The fabric manager could not be asked.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    /// An operation failed, and could not be undone completely.
+    #[error("{error}\n{left}")]
+    Unfinished {
+        /// Why it failed.
+        error: Box<SiteError>,
+        /// Why something is left.
+        left: Box<SiteError>,
+    },
+}
+
+impl SiteError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Setting(_)
+            | Self::NoController
+            | Self::OtherUser { .. }
+            | Self::NotAllowed(_)
+            | Self::Component { .. }
+            | Self::Request(_)
+            | Self::Collectives(_)
+            | Self::Environment(EnvironmentError::RepeatedDevice { .. }) => ErrorCode::BadInput,
+            Self::Locked(error) if error.is_busy() => ErrorCode::Busy,
+            Self::Record(error) => error.code(),
+            Self::Reserve(error) => error.code(),
+            Self::Pool(error) => error.code(),
+            Self::Undecided { .. }
+            | Self::NotWaiting { .. }
+            | Self::NoRecord { .. }
+            | Self::Starting(_)
+            | Self::Environment(EnvironmentError::NoService) => ErrorCode::NotFound,
+            Self::Nics(_) => ErrorCode::NoDevice,
+            Self::Nic(error) => ErrorCode::of(error),
+            Self::Allocate(error) => error.code(),
+            Self::Left(report) => report.code().unwrap_or(ErrorCode::Failed),
+            Self::Fabric(error) => error.code(),
+            Self::Unfinished { error, .. } => error.code(),
+            Self::Locked(_) | Self::PoolStore(_) | Self::Environment(_) | Self::Live(_) => {
+                ErrorCode::Failed
+            }
+        }
+    }
+
+    /// Adds that something is left, if anything is.
+    pub(super) fn and_left(self, left: Option<Self>) -> Self {
+        match left {
+            None => self,
+            Some(left) => Self::Unfinished {
+                error: Box::new(self),
+                left: Box::new(left),
+            },
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The settings of a site: key in the file, variable that overrides it, default.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cxi::TrafficClasses;
+
+use crate::IdSet;
+use crate::collectives::Certificate;
+use crate::fabric::ClusterName;
+use crate::settings::{AnyKey, Key, NODE_LOCK, Value};
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $key:ident: $type:ty = $name:literal, $variable:literal, $default:literal;)*) => {
+        $($(#[$doc])* pub static $key: Key<$type> = Key {
+            name: $name,
+            variable: $variable,
+            default: || $default.to_owned(),
+            parse: Value::parse,
+        };)*
+
+        /// All settings of a site, in the order in which they are listed.
+        pub static ALL: &[&dyn AnyKey] = &[&NODE_LOCK, $(&$key),*];
+    };
+}
+
+keys! {
+    /// How long to wait for other holders of a lock, and for the controller's decision.
+    WAIT: Duration = "wait", "CXI_WAIT", "1m";
+    /// Where a node records its jobs.
+    NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "/run/cxi/jobs";
+    /// How long an epilog tries to destroy busy services.
+    RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
+    /// The pool's file.
+    POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "/var/lib/cxi/vni-pool.json";
+    /// The log of the pool's changes.
+    POOL_LOG: Option<PathBuf> = "pool.log", "CXI_VNI_LOG", "";
+    /// The VNIs that the scheduler assigns.
+    POOL_VNIS: IdSet = "pool.vnis", "CXI_VNIS", "1024-65535";
+    /// Where the controller records its decision for each job, for the nodes to read.
+    CONTROLLER_RECORDS: Option<PathBuf> = "controller.records", "CXI_CONTROLLER_RECORDS", "";
+    /// How long a job waits for VNIs.
+    CONTROLLER_WAIT: Duration = "controller.wait", "CXI_CONTROLLER_WAIT", "1m";
+    /// Which jobs of a single node get VNIs.
+    SINGLE_NODE_VNI: Allowed = "controller.single-node-vni", "CXI_SINGLE_NODE_VNI", "all";
+    /// Which jobs get an additional VNI, shared by all their steps.
+    JOB_VNI: Allowed = "controller.job-vni", "CXI_JOB_VNI", "user";
+    /// How much of each resource a job gets for each unit of its size.
+    POLICY: PolicyName = "job.policy", "CXI_POLICY", "hpe";
+    /// What to do if not enough is available.
+    MODE: ModeName = "job.mode", "CXI_MODE", "strict";
+    /// The smallest size that a job is scaled back to.
+    FLOOR: u32 = "job.floor", "CXI_FLOOR", "1";
+    /// Whether jobs get TLEs unless they say otherwise.
+    TLES: bool = "job.tles", "CXI_TLES", "true";
+    /// The traffic classes of a job that does not name any.
+    TRAFFIC_CLASSES: TrafficClasses = "job.traffic-classes", "CXI_TRAFFIC_CLASSES", "low-latency,best-effort";
+    /// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
+    NIC_DISTRIBUTION_COUNT: Option<NonZeroU32> = "job.nic-distribution-count", "CXI_NIC_DISTRIBUTION_COUNT", "";
+    /// How many multicast trees a job may have at a time; 0 for none.
+    COLLECTIVES_TREES: u32 = "collectives.trees", "CXI_COLLECTIVES_TREES", "0";
+    /// The number of nodes of the smallest job that gets multicast trees.
+    COLLECTIVES_MIN_NODES: u32 = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2";
+    /// Whether a job fails if it cannot have multicast trees.
+    COLLECTIVES_REQUIRED: bool = "collectives.required", "CXI_COLLECTIVES_REQUIRED", "false";
+    /// The address of the fabric manager.
+    FABRIC_URL: Option<String> = "fabric-manager.url", "CXI_FABRIC_MANAGER", "";
+    /// The prefix of this cluster's reservations.
+    FABRIC_CLUSTER: Option<ClusterName> = "fabric-manager.cluster", "CXI_CLUSTER", "";
+    /// How this workload manager authenticates itself.
+    FABRIC_AUTH: Auth = "fabric-manager.auth", "CXI_FABRIC_MANAGER_AUTH", "oauth";
+    /// The directory with the secrets for that.
+    FABRIC_AUTH_DIR: Option<PathBuf> = "fabric-manager.auth-dir", "CXI_FABRIC_CREDENTIALS", "";
+    /// How the fabric manager's certificate is verified.
+    FABRIC_CERTIFICATE: Certificate = "fabric-manager.certificate", "CXI_FABRIC_MANAGER_CERTIFICATE", "system";
+    /// The certificate that is presented to the fabric manager.
+    FABRIC_IDENTITY: Option<PathBuf> = "fabric-manager.client-certificate", "CXI_FABRIC_MANAGER_CLIENT_CERTIFICATE", "";
+    /// The key of that certificate.
+    FABRIC_KEY: Option<PathBuf> = "fabric-manager.client-key", "CXI_FABRIC_MANAGER_CLIENT_KEY", "";
+    /// How long a request to the fabric manager is tried.
+    FABRIC_DEADLINE: Duration = "fabric-manager.deadline", "CXI_FABRIC_MANAGER_DEADLINE", "20s";
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(clippy::exhaustive_enums, reason = "the permitted values of a setting")]
+        pub enum $name {
+            $($(#[$about])* $variant),*
+        }
+
+        impl $name {
+            /// The permitted values.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+        }
+
+        impl Value for $name {
+            fn parse(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err(format!(
+                        "invalid value '{text}': expected {}",
+                        Self::WORDS.join(" or ")
+                    )),
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// Which jobs get something.
+    Allowed {
+        /// All jobs.
+        All = "all",
+        /// The jobs that ask for it.
+        User = "user",
+        /// No job.
+        None = "none",
+    }
+}
+
+words! {
+    /// How much of each resource a job gets for each unit of its size.
+    PolicyName {
+        /// What HPE recommends, and Flux uses.
+        Hpe = "hpe",
+        /// What Slurm uses.
+        Slurm = "slurm",
+    }
+}
+
+words! {
+    /// What to do if not enough is available.
+    ModeName {
+        /// Refuse the job.
+        Strict = "strict",
+        /// Reserve what is available, and warn.
+        ScaleBack = "scale-back",
+        /// Reserve nothing, and share everything.
+        BestEffort = "best-effort",
+    }
+}
+
+words! {
+    /// How a workload manager authenticates itself to the fabric manager.
+    Auth {
+        /// A token for a client ID and secret.
+        Oauth = "oauth",
+        /// The password of the user `cxi`.
+        Basic = "basic",
+    }
+}
+
+impl Value for NonZeroU32 {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|_| format!("invalid value '{text}': expected 1 or more, or nothing"))
+    }
+}
+
+impl Value for ClusterName {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error| format!("{error}"))
+    }
+}
+
+impl Value for Certificate {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "system" => Ok(Self::System),
+            "no" => Ok(Self::Unverified),
+            path if path.starts_with('/') => Ok(Self::Path(path.to_owned())),
+            _ => Err(format!(
+                "invalid certificate '{text}': expected system, no or an absolute path"
+            )),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Where a controller's pool of VNIs is.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use cxi::Vni;
+
+use super::SiteError;
+use crate::pool::log::{ChangeError, EventLog, SharedPool};
+use crate::pool::{Event, Timestamp, VniPool, VniRequest};
+use crate::{JobId, StepId};
+
+/// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, or a store of one's own.
+pub trait PoolStore: fmt::Debug {
+    /// Makes a change: `act` gets the pool as it is, and the time, and returns the event, if anything
+    /// changed. When this returns, the event is durable. `act` may be called again if another process
+    /// was faster.
+    ///
+    /// # Errors
+    ///
+    /// That of `act`, or [`SiteError::PoolStore`]. Nothing has changed.
+    fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError>;
+}
+
+/// A change of a pool.
+pub type Act<'a> = dyn FnMut(&mut VniPool, Timestamp) -> Result<Option<Event>, SiteError> + 'a;
+
+impl<L: EventLog + fmt::Debug> PoolStore for Mutex<SharedPool<L>> {
+    fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
+        let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = pool.change(Timestamp::now(), |pool, now| Ok(((), act(pool, now)?)));
+        changed.map_err(|error| match error {
+            ChangeError::Refused(error) => error,
+            error => SiteError::PoolStore(error.to_string().into()),
+        })
+    }
+}
+
+impl<S: PoolStore + ?Sized> PoolStore for &S {
+    fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
+        (**self).change(act)
+    }
+}
+
+/// Reserves for a component of a job; the same VNIs for all of them.
+pub(super) fn share(
+    store: &dyn PoolStore,
+    job: &JobId,
+    component: &StepId,
+    request: &VniRequest,
+) -> Result<Vec<Vni>, SiteError> {
+    let mut vnis = Vec::new();
+    store.change(&mut |pool, now| {
+        let reserved = pool.share(job, component, request, now)?;
+        vnis = reserved.vnis.iter().collect();
+        Ok(reserved.event)
+    })?;
+    Ok(vnis)
+}
+
+/// Frees the VNIs of a job that did not start.
+pub(super) fn cancel(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
+    store.change(&mut |pool, now| Ok(Some(pool.cancel(job, now)?)))
+}
+
+/// Ends a job's use of its VNIs, if it still has them.
+pub(super) fn drain(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
+    store.change(&mut |pool, now| match pool.job(job) {
+        None => Ok(None),
+        Some(_) => Ok(pool.release(job, &[], now)?),
+    })
+}
+
+/// Frees the VNIs of a job that all its nodes have confirmed, if it still has them. It may not be
+/// draining yet if the controller was killed between record and pool.
+pub(super) fn free(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
+    drain(store, job)?;
+    store.change(&mut |pool, now| match pool.job(job) {
+        None => Ok(None),
+        Some(_) => Ok(Some(pool.confirm_all(job, now)?)),
+    })
+}

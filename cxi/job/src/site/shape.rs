@@ -1,0 +1,113 @@
+//! How large a job is on a node, and which services follow from that.
+
+use std::collections::BTreeMap;
+
+use cxi::{Limit, LnisPerRgid, Resource, TrafficClasses};
+
+use super::keys::{self, ModeName, PolicyName};
+use super::network::NetworkOptions;
+use crate::limits::{LimitPolicy, Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
+use crate::settings::{Settings, SettingsError};
+use crate::{JobLimits, JobRequestBuilder, NicPolicy};
+
+/// How large a job is on a node, and what its services are like. What is `None` is as the site's
+/// settings say.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+pub struct JobShape {
+    /// Its size; `None` for no limits: the job may have everything that the NIC has.
+    pub size: Option<Multiplier>,
+    /// How much of each resource for each unit of size.
+    pub policy: Option<PolicyName>,
+    /// Limits that replace what the policy gives.
+    pub limits: BTreeMap<Resource, Limit>,
+    /// No TLEs, so that more than three jobs fit on a NIC.
+    pub no_tles: bool,
+    /// What to do if not enough is available.
+    pub mode: Option<ModeName>,
+    /// With [`ModeName::ScaleBack`]: reserve at least as much as for a job of this size.
+    pub floor: Option<u32>,
+    /// Whose share is subtracted before the job gets its own; `None` for that of system services.
+    pub subtract: Option<Subtract>,
+    /// Its traffic classes.
+    pub traffic_classes: Option<TrafficClasses>,
+    /// How many LNIs may share an RGID.
+    pub lnis_per_rgid: Option<LnisPerRgid>,
+    /// How many NICs suffice; `None` for all.
+    pub nics_at_least: Option<usize>,
+}
+
+impl JobShape {
+    /// The limits on each NIC.
+    ///
+    /// # Errors
+    ///
+    /// A setting is invalid.
+    pub fn limits(
+        &self,
+        network: &NetworkOptions,
+        settings: &Settings,
+    ) -> Result<JobLimits, SettingsError> {
+        let Some(size) = self.size else {
+            return Ok(JobLimits::Unlimited);
+        };
+        let mut policy = match settings.or(self.policy, &keys::POLICY)? {
+            PolicyName::Hpe => LimitPolicy::hpe_recommended(),
+            PolicyName::Slurm => LimitPolicy::slurm(),
+        };
+        for (resource, limit) in &self.limits {
+            let fixed = ResourcePolicy::fixed(limit.reserved().into(), limit.max().into());
+            policy = policy.with(*resource, fixed);
+        }
+        policy = network.apply(policy);
+        if self.no_tles || !network.asks_for_tles() && !settings.get(&keys::TLES)? {
+            policy = policy.tles(TleRule::Never);
+        }
+        policy = policy.subtract(match network.adjust_limits {
+            Some(false) => Subtract::None,
+            _ => self.subtract.unwrap_or(Subtract::System),
+        });
+        let mode = match settings.or(self.mode, &keys::MODE)? {
+            ModeName::Strict => Mode::Strict,
+            ModeName::ScaleBack => Mode::ScaleBack {
+                floor: settings.or(self.floor, &keys::FLOOR)?,
+            },
+            ModeName::BestEffort => Mode::BestEffort,
+        };
+        let size = network.depth.map_or(size, Multiplier::Depth);
+        Ok(JobLimits::planned(policy, size, mode))
+    }
+
+    /// A request with this shape.
+    ///
+    /// # Errors
+    ///
+    /// A setting is invalid.
+    pub fn apply(
+        &self,
+        mut request: JobRequestBuilder,
+        network: &NetworkOptions,
+        settings: &Settings,
+    ) -> Result<JobRequestBuilder, SettingsError> {
+        let classes = network.traffic_classes.or(self.traffic_classes);
+        request = request
+            .limits(self.limits(network, settings)?)
+            .traffic_classes(settings.or(classes, &keys::TRAFFIC_CLASSES)?);
+        if let Some(count) = self.nics_at_least {
+            request = request.nics(NicPolicy::AnyUsable(count));
+        }
+        if let Some(count) = self.lnis_per_rgid {
+            return Ok(request.lnis_per_rgid(count));
+        }
+        // As many LNIs share an RGID as Slurm's plugin would let, if the site or the user wants that.
+        let slurm = settings.or(self.policy, &keys::POLICY)? == PolicyName::Slurm;
+        let nics = network.nic_distribution_count;
+        Ok(match self.size {
+            Some(size) if slurm || nics.is_some() => {
+                let usual = settings.get(&keys::NIC_DISTRIBUTION_COUNT)?;
+                request.spread(size.count(), nics.or(usual.map(Into::into)))
+            }
+            _ => request,
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! Records: JSON files that are replaced as a whole, and say what they contain.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::durable::{self, Owner};
+use crate::{ErrorCode, JobId};
+
+/// Far more than the record of a job on all nodes of a large machine.
+const LONGEST: u64 = 16 << 20;
+
+/// What a file contains: a header with format and version, and one value.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "programs name their files")]
+pub struct Format {
+    /// What the file is called in messages: `job record`.
+    pub name: &'static str,
+    /// The name of the format in the file.
+    pub format: &'static str,
+    /// What it contains, in words: `what a job has on this node`.
+    pub holds: &'static str,
+    /// The member of the JSON object with the value: `record`, `node`, `pool` or `observation`.
+    pub member: &'static str,
+}
+
+/// The version of all formats.
+const VERSION: u32 = 1;
+
+#[derive(Deserialize)]
+struct Header {
+    format: Option<String>,
+    version: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents<T> {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u32,
+    #[serde(
+        alias = "node",
+        alias = "pool",
+        alias = "observation",
+        alias = "record"
+    )]
+    value: T,
+}
+
+struct Written<'a, T> {
+    format: Format,
+    value: &'a T,
+}
+
+impl<T: Serialize> Serialize for Written<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("format", self.format.format)?;
+        map.serialize_entry("version", &VERSION)?;
+        map.serialize_entry(self.format.member, self.value)?;
+        map.end()
+    }
+}
+
+impl Format {
+    /// A value as the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be written as JSON.
+    pub fn print<T: Serialize>(self, value: &T) -> serde_json::Result<String> {
+        let format = self;
+        let mut text = serde_json::to_string_pretty(&Written { format, value })?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// The value in the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text, and where.
+    pub fn parse<T: DeserializeOwned>(self, text: &str) -> Result<T, String> {
+        let Self {
+            name,
+            format,
+            holds,
+            ..
+        } = self;
+        if text.trim().is_empty() {
+            return Err(format!("the {name} is empty: expected {holds} as JSON"));
+        }
+        let damaged = |error: serde_json::Error| {
+            let how = if error.is_eof() { "cut off" } else { "damaged" };
+            format!("the {name} is {how}: {error}")
+        };
+        let other =
+            || format!("line 1: invalid {name}: expected an object with \"format\": \"{format}\"");
+        // The header alone first: another file would be called damaged at its first member.
+        let header: Header = serde_json::from_str(text).map_err(|error| {
+            if text.trim_start().starts_with('{') {
+                damaged(error)
+            } else {
+                other()
+            }
+        })?;
+        match header.format.as_deref() {
+            Some(found) if found == format => {}
+            Some(found) => {
+                return Err(format!(
+                    "line 1: invalid {name}: format is \"{found}\", expected \"{format}\""
+                ));
+            }
+            None => return Err(other()),
+        }
+        if header.version != Some(VERSION) {
+            let found = header.version.map_or_else(
+                || "no version".to_owned(),
+                |found| format!("version {found}"),
+            );
+            return Err(format!(
+                "the {name} has {found}, this cxi reads version {VERSION}"
+            ));
+        }
+        let contents: Contents<T> = serde_json::from_str(text).map_err(damaged)?;
+        Ok(contents.value)
+    }
+
+    /// Reads a record; `None` if there is no file. A record that others than its owner could have
+    /// written is not trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`].
+    pub fn read<T: DeserializeOwned>(self, path: &Path) -> Result<Option<T>, RecordError> {
+        let invalid = |reason: String| RecordError::Invalid {
+            path: path.to_owned(),
+            reason,
+        };
+        let mut text = String::new();
+        let read = durable::open_regular(path).and_then(|file| {
+            let mode = file.metadata()?.mode();
+            file.take(LONGEST + 1).read_to_string(&mut text)?;
+            Ok(mode)
+        });
+        let mode = match read {
+            Ok(mode) => mode,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(invalid("not a record: expected a regular file".to_owned()));
+            }
+            Err(error) => return Err(cannot(path, "read")(error)),
+        };
+        if mode & 0o022 != 0 {
+            return Err(invalid(
+                "group or others may write it: expected mode 644".to_owned(),
+            ));
+        }
+        if text.len() as u64 > LONGEST {
+            return Err(invalid(format!(
+                "expected a {}, at most {LONGEST} bytes",
+                self.name
+            )));
+        }
+        self.parse(&text).map(Some).map_err(invalid)
+    }
+
+    /// Replaces a record, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Io`]: it is as it was before.
+    pub fn write<T: Serialize>(
+        self,
+        path: &Path,
+        record: &T,
+        owner: Owner,
+    ) -> Result<(), RecordError> {
+        self.print(record)
+            .map_err(io::Error::from)
+            .and_then(|text| durable::replace(path, text.as_bytes(), owner))
+            .map_err(cannot(path, "written"))
+    }
+}
+
+/// A record that every user may read.
+pub(super) const PUBLIC: Owner = Owner::Set {
+    uid: None,
+    mode: 0o644,
+};
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A file or directory cannot be read, written or removed.
+    #[error("{}: cannot be {what}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What cannot be done with it.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file contains something else than its record, or is not trusted.
+    #[error("{}: {reason}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A job's id is not the name of a file.
+    #[error("invalid job '{0}': expected no slash and no leading dot, as its record is a file")]
+    Name(JobId),
+}
+
+impl RecordError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                ErrorCode::NotPermitted
+            }
+            Self::Io { .. } => ErrorCode::Failed,
+            Self::Invalid { .. } | Self::Name(_) => ErrorCode::BadInput,
+        }
+    }
+}
+
+/// For `map_err`.
+pub(super) fn cannot<'a>(
+    path: &'a Path,
+    what: &'static str,
+) -> impl FnOnce(io::Error) -> RecordError + 'a {
+    move |source| RecordError::Io {
+        path: path.to_owned(),
+        what,
+        source,
+    }
+}
+
+/// The name of a job as a file's.
+pub(super) fn name_of(job: &JobId) -> Result<&str, RecordError> {
+    let name = job.as_str();
+    if name.starts_with('.') || name.contains('/') {
+        return Err(RecordError::Name(job.clone()));
+    }
+    Ok(name)
+}
+
+/// Removes a record, if there is one.
+///
+/// # Errors
+///
+/// [`RecordError::Io`].
+pub fn remove(path: &Path) -> Result<(), RecordError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(cannot(path, "removed")(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names in a directory that are not hidden, sorted; none if it does not exist.
+///
+/// # Errors
+///
+/// [`RecordError::Io`].
+pub fn names(directory: &Path) -> Result<Vec<String>, RecordError> {
+    let read = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            let name = entry?.file_name().into_string();
+            names.extend(name.ok().filter(|name| !name.starts_with('.')));
+        }
+        names.sort();
+        Ok(names)
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        result => result.map_err(cannot(directory, "listed")),
+    }
+}

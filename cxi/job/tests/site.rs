@@ -1,0 +1,182 @@
+//! A site with many nodes, and one whose processes are killed.
+#![cfg(feature = "site")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+use cxi::{Device, DeviceId};
+use cxi_job::durable::FileLock;
+use cxi_job::limits::Multiplier;
+use cxi_job::pool::log::{MemoryLog, SharedPool};
+use cxi_job::pool::{PoolConfig, Timestamp};
+use cxi_job::settings::Settings;
+use cxi_job::site::{
+    ComputeNode, Ending, JobShape, PoolStore, ReserveRequest, Site, SiteError, StartingJob,
+};
+use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
+use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use tempfile::TempDir;
+
+type Pool = Mutex<SharedPool<MemoryLog>>;
+
+fn site(directory: &Path) -> Site {
+    let (place, file) = (directory.display(), directory.join("cxi.toml"));
+    let text = format!(
+        "wait = \"0s\"\n[node]\nrecords = \"{place}/jobs\"\n[controller]\nrecords = \
+         \"{place}/decisions\"\nwait = \"0s\"\n"
+    );
+    fs::write(&file, text).unwrap();
+    Site::open(Settings::load(Some(&file)).unwrap()).unwrap()
+}
+
+fn pool() -> Pool {
+    let config = PoolConfig::new("1024-1099".parse().unwrap());
+    let pool = SharedPool::open(MemoryLog::new(), config, "test", 0, Timestamp::now());
+    Mutex::new(pool.unwrap())
+}
+
+fn job(id: u32) -> JobId {
+    JobId::new(&id.to_string()).unwrap()
+}
+
+fn reserve(site: &Site, pool: &Pool, id: u32, nodes: &str) -> Result<(), SiteError> {
+    let request = ReserveRequest::new(job(id), 1000, nodes.parse().unwrap());
+    let done = site.controller(pool)?.reserve(&request)?;
+    assert_eq!((done.result.vnis.len(), done.warnings.len()), (1, 0));
+    Ok(())
+}
+
+fn release(site: &Site, pool: &Pool, id: u32) {
+    let done = site
+        .controller(pool)
+        .unwrap()
+        .release(&Ending::Job(job(id)));
+    assert_eq!(done.unwrap().result, [job(id)]);
+}
+
+fn compute<'a>(site: &'a Site, mock: &MockNode) -> ComputeNode<'a> {
+    let files = mock.devices(&Credentials::root()).unwrap().into_iter();
+    let devices = files.map(|(id, file)| Device::with_transport(DeviceId::new(id), file));
+    let node = Node::from_devices(devices);
+    let compute = site.node(NodeName::new("n1").unwrap()).unwrap();
+    compute.nics(move || Ok(node.clone()))
+}
+
+fn starting(id: u32) -> StartingJob {
+    StartingJob {
+        job: job(id),
+        component: None,
+        access: None,
+        shape: JobShape {
+            size: Some(Multiplier::Cores(1)),
+            ..JobShape::default()
+        },
+    }
+}
+
+#[test]
+fn a_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
+    const NODES: usize = 1_000;
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let sequence = || pool.lock().unwrap().pool().sequence();
+    let before = sequence();
+    let all = format!("n[1-{NODES}]");
+    reserve(&site, &pool, 1, &all).unwrap();
+    assert_eq!(sequence(), before + 1, "one reservation");
+    release(&site, &pool, 1);
+    assert_eq!(sequence(), before + 2, "one release");
+    // A node that needed one of these would wait for ever, or fail.
+    let lock = FileLock::new(directory.path().join("decisions/.lock"));
+    let held = (lock.acquire().unwrap(), pool.lock().unwrap());
+    thread::scope(|threads| {
+        for first in 1..=8 {
+            let (site, pool) = (&site, &pool);
+            threads.spawn(move || {
+                let controller = site.controller(pool).unwrap();
+                for node in (first..=NODES).step_by(8) {
+                    let node = NodeName::new(&format!("n{node}")).unwrap();
+                    controller.confirm(&job(1), &node).unwrap();
+                }
+            });
+        }
+    });
+    drop(held);
+    assert_eq!(sequence(), before + 2, "nodes change nothing in the pool");
+    reserve(&site, &pool, 2, &all).unwrap();
+    assert_eq!(
+        sequence(),
+        before + 4,
+        "all have confirmed, and the next job"
+    );
+    assert!(!directory.path().join("decisions/ended/1").exists());
+}
+
+#[test]
+fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    let undecided = node.prolog(&starting(1)).unwrap_err();
+    assert_eq!(undecided.code(), ErrorCode::NotFound, "{undecided}");
+    reserve(&site, &pool, 1, "n1").unwrap();
+    mock.nics()[1]
+        .faults()
+        .add(Fault::shortage(cxi::Resource::Txqs, 0));
+    let full = node.prolog(&starting(1)).unwrap_err();
+    assert_eq!(full.code(), ErrorCode::NotEnough, "{full}");
+    assert!(node.list().unwrap().is_empty());
+    assert_eq!(mock.nics()[0].state().svc_count, 1);
+    let none = node.environment(&job(1), None).unwrap_err();
+    assert_eq!(none.code(), ErrorCode::NotFound, "{none}");
+}
+
+/// A pool whose process is killed before each change, or after it.
+#[derive(Debug)]
+struct Killed<'a> {
+    pool: &'a Pool,
+    after: bool,
+}
+
+impl PoolStore for Killed<'_> {
+    fn change(&self, act: &mut cxi_job::site::Act<'_>) -> Result<(), SiteError> {
+        if self.after {
+            self.pool.change(act)?;
+        }
+        Err(SiteError::PoolStore("killed".into()))
+    }
+}
+
+#[test]
+fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    for after in [false, true] {
+        let killed = || site.controller(Killed { pool: &pool, after }).unwrap();
+        let request = ReserveRequest::new(job(1), 1000, "n1".parse().unwrap());
+        killed().reserve(&request).unwrap_err();
+        reserve(&site, &pool, 1, "n1").unwrap();
+        assert_eq!(pool.lock().unwrap().pool().jobs().count(), 1);
+        let node = compute(&site, &mock);
+        let _ = node.prolog(&starting(1)).unwrap();
+        killed().release(&Ending::Job(job(1))).unwrap_err();
+        // Its record says that it is running: a clean-up of the node keeps its services.
+        assert_eq!(mock.nics()[0].state().svc_count, 2);
+        release(&site, &pool, 1);
+        let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+        assert_eq!(report.status(), ReleaseStatus::Done);
+        killed().collect().unwrap_err();
+        assert!(
+            site.controller(&pool)
+                .unwrap()
+                .collect()
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(pool.lock().unwrap().pool().jobs().count(), 0);
+    }
+}
