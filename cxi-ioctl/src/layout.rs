@@ -180,11 +180,12 @@ macro_rules! abi {
 
 /// Makes request structs into commands: opcode, response, and where the buffers' addresses go.
 ///
-/// `#[unchecked]` marks those that contain an address of the caller's, or open a way to one.
+/// `of` names the field of those that have only one. `#[unchecked]` marks those that contain an address of the caller's, or open a way to one.
 macro_rules! commands {
     ($(
         $(#[$unchecked:ident])?
         $name:ident: $opcode:ident -> $response:ty
+            $(, of $object:ident)?
             $(, response at $response_at:literal)?
             $(, list at $list_at:literal)?
             $(, list in response at $list_in_response_at:literal)?;
@@ -198,6 +199,17 @@ macro_rules! commands {
                 command.op = $crate::Opcode::$opcode.number();
                 command
             }
+
+            $(
+                /// The command about this object; it has no other field.
+                #[must_use]
+                pub fn of($object: u32) -> Self {
+                    Self {
+                        $object,
+                        ..Self::new()
+                    }
+                }
+            )?
         }
 
         impl Default for $name {

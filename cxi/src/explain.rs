@@ -152,11 +152,9 @@ impl Facts {
 /// the command.
 fn exists(device: &Device, id: ServiceId, refused: Opcode) -> Option<bool> {
     let get = |id: ServiceId| {
-        let command = SvcGetCmd {
-            svc_id: id.get(),
-            ..SvcGetCmd::new()
-        };
-        device.execute(&command).map_err(CommandError::errno)
+        device
+            .execute(&SvcGetCmd::of(id.get()))
+            .map_err(CommandError::errno)
     };
     if refused != Opcode::SVC_GET {
         match get(id) {

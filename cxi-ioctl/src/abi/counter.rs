@@ -93,7 +93,7 @@ abi! {
 
 commands! {
     #[unchecked] CtAllocCmd: CT_ALLOC -> CtAllocResp, response at 8;
-    CtFreeCmd: CT_FREE -> ();
+    CtFreeCmd: CT_FREE -> (), of ctn;
     #[unchecked] CtWbUpdateCmd: CT_WB_UPDATE -> ();
 }
 

@@ -58,5 +58,5 @@ abi! {
 commands! {
     LniAllocCmd: LNI_ALLOC -> LniAllocResp, response at 8;
     LniAllocCmdV1: LNI_ALLOC -> LniAllocResp, response at 8;
-    LniFreeCmd: LNI_FREE -> ();
+    LniFreeCmd: LNI_FREE -> (), of lni;
 }

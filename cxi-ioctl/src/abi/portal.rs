@@ -195,9 +195,9 @@ abi! {
 
 commands! {
     PteAllocCmd: PTE_ALLOC -> PteAllocResp, response at 8;
-    PteFreeCmd: PTE_FREE -> ();
+    PteFreeCmd: PTE_FREE -> (), of pte_number;
     PteMapCmd: PTE_MAP -> PteMapResp, response at 8;
-    PteUnmapCmd: PTE_UNMAP -> ();
+    PteUnmapCmd: PTE_UNMAP -> (), of pte_index;
     PteLeInvalidateCmd: PTE_LE_INVALIDATE -> ();
     PteStatusCmd: PTE_STATUS -> PteStatus, response at 8, list in response at 16;
     PteTransitionSmCmd: PTE_TRANSITION_SM -> ();

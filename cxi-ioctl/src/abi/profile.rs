@@ -120,6 +120,6 @@ abi! {
 commands! {
     CpAllocCmd: CP_ALLOC -> CpAllocResp, response at 8;
     TrigCpAllocCmd: TRIG_CP_ALLOC -> CpAllocResp, response at 8;
-    CpFreeCmd: CP_FREE -> ();
+    CpFreeCmd: CP_FREE -> (), of cp_hndl;
     CpModifyCmd: CP_MODIFY -> ();
 }

@@ -269,11 +269,11 @@ abi! {
 
 commands! {
     SvcAllocCmd: SVC_ALLOC -> SvcAllocResp, response at 8;
-    SvcDestroyCmd: SVC_DESTROY -> ();
+    SvcDestroyCmd: SVC_DESTROY -> (), of svc_id;
     SvcUpdateCmd: SVC_UPDATE -> SvcUpdateResp, response at 8;
-    SvcGetCmd: SVC_GET -> SvcDesc, response at 8;
+    SvcGetCmd: SVC_GET -> SvcDesc, of svc_id, response at 8;
     SvcListGetCmd: SVC_LIST_GET -> SvcListGetResp, response at 8, list at 24;
-    SvcRsrcGetCmd: SVC_RSRC_GET -> RsrcUse, response at 8;
+    SvcRsrcGetCmd: SVC_RSRC_GET -> RsrcUse, of svc_id, response at 8;
     SvcRsrcListGetCmd: SVC_RSRC_LIST_GET -> SvcRsrcListGetResp, response at 8, list at 24;
     SvcEnableCmd: SVC_ENABLE -> ();
 }

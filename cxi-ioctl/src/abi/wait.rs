@@ -41,6 +41,6 @@ abi! {
 }
 
 commands! {
-    WaitAllocCmd: WAIT_ALLOC -> WaitAllocResp, response at 8;
-    WaitFreeCmd: WAIT_FREE -> ();
+    WaitAllocCmd: WAIT_ALLOC -> WaitAllocResp, of lni, response at 8;
+    WaitFreeCmd: WAIT_FREE -> (), of wait;
 }

@@ -52,13 +52,7 @@ fn evidence(device: &Device) -> Result<Evidence> {
         properties: properties(device)?,
         default_classes: default_classes(device)?,
         le_usage_not_applicable: le_usage(device)?,
-        exclusive_cp: answer(
-            device,
-            &SvcGetExclusiveCpCmd {
-                svc_id: SERVICE,
-                ..SvcGetExclusiveCpCmd::new()
-            },
-        )?,
+        exclusive_cp: answer(device, &SvcGetExclusiveCpCmd::of(SERVICE))?,
         set_netns: answer(
             device,
             &SvcSetNetnsCmd {
@@ -109,11 +103,7 @@ fn properties(device: &Device) -> Result<PropertiesForm> {
 }
 
 fn default_classes(device: &Device) -> Result<DefaultClasses> {
-    let command = SvcGetCmd {
-        svc_id: SERVICE,
-        ..SvcGetCmd::new()
-    };
-    let desc = match device.execute(&command) {
+    let desc = match device.execute(&SvcGetCmd::of(SERVICE)) {
         Ok(desc) => desc,
         Err(error) => return judge(device, error).map(|_| DefaultClasses::Other),
     };
@@ -126,11 +116,7 @@ fn default_classes(device: &Device) -> Result<DefaultClasses> {
 }
 
 fn le_usage(device: &Device) -> Result<Option<bool>> {
-    let command = SvcRsrcGetCmd {
-        svc_id: SERVICE,
-        ..SvcRsrcGetCmd::new()
-    };
-    match device.execute(&command) {
+    match device.execute(&SvcRsrcGetCmd::of(SERVICE)) {
         Ok(usage) => Ok(usage.in_use.get(RSRC_LE).map(|les| *les == NOT_APPLICABLE)),
         Err(error) => judge(device, error).map(|_| None),
     }

@@ -76,12 +76,8 @@ impl Lni {
         };
         let response = ct_alloc(device.transport(), &memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Cts)))?;
-        let free = CtFreeCmd {
-            ctn: response.ctn,
-            ..CtFreeCmd::new()
-        };
         Ok(CountingEvent {
-            object: Object::new(device, free),
+            object: Object::new(device, CtFreeCmd::of(response.ctn)),
             doorbell: Window::new(response.doorbell),
             write_back: Mutex::new(memory),
             _lni: Arc::clone(&self.inner),

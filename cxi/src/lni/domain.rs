@@ -146,13 +146,9 @@ impl Lni {
         };
         let attempt = self.inner.on_vni(vni);
         let response = self.device().attempt(attempt, &command)?;
-        let free = DomainFreeCmd {
-            domain: response.domain,
-            ..DomainFreeCmd::new()
-        };
         Ok(Domain {
             inner: Arc::new(DomainInner {
-                object: Object::new(self.device(), free),
+                object: Object::new(self.device(), DomainFreeCmd::of(response.domain)),
                 _lni: Arc::clone(&self.inner),
                 vni: response.vni,
                 pid: response.pid,

@@ -261,13 +261,9 @@ impl Lni {
         };
         let response = eq_alloc(self.device().transport(), &memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Eqs)))?;
-        let free = EqFreeCmd {
-            eq: response.eq,
-            ..EqFreeCmd::new()
-        };
         Ok(EventQueue {
             inner: Arc::new(EventQueueInner {
-                object: Object::new(self.device(), free),
+                object: Object::new(self.device(), EqFreeCmd::of(response.eq)),
                 lni: Arc::clone(&self.inner),
                 registers: Window::new(response.csr),
                 waits: waits.map(|wait| wait.map(|wait| Arc::clone(wait.inner()))),
@@ -353,13 +349,9 @@ impl EventQueue {
     #[doc(alias = "cxil_evtq_resize_complete")]
     pub fn complete_resize(&self) -> Result<()> {
         let mut buffers = self.buffers();
-        self.inner.lni.send(
-            &EqResizeCompleteCmd {
-                eq_hndl: self.id(),
-                ..EqResizeCompleteCmd::new()
-            },
-            None,
-        )?;
+        self.inner
+            .lni
+            .send(&EqResizeCompleteCmd::of(self.id()), None)?;
         if let Some(next) = buffers.next.take() {
             buffers.current = next;
         }

@@ -131,13 +131,9 @@ impl Lni {
         };
         let response = atu_map(self.device().transport(), memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Acs)))?;
-        let free = AtuUnmapCmd {
-            id: response.id,
-            ..AtuUnmapCmd::new()
-        };
         Ok(Md {
             inner: Arc::new(MdInner {
-                object: Object::new(self.device(), free),
+                object: Object::new(self.device(), AtuUnmapCmd::of(response.id)),
                 lni: Arc::clone(&self.inner),
                 id: response.id,
                 iova: response.md.iova,

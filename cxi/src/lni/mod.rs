@@ -160,13 +160,9 @@ impl Device {
             .lni_form()
             .alloc(self.transport(), service.get())
             .map_err(|error| self.explain(&Attempt::OnService(service), error))?;
-        let free = LniFreeCmd {
-            lni,
-            ..LniFreeCmd::new()
-        };
         Ok(Lni {
             inner: Arc::new(LniInner {
-                object: Object::new(self, free),
+                object: Object::new(self, LniFreeCmd::of(lni)),
                 service,
                 form,
                 vnis: OnceLock::new(),

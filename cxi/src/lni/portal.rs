@@ -165,13 +165,9 @@ impl Lni {
             },
             Some(Resource::Ptes),
         )?;
-        let free = PteFreeCmd {
-            pte_number: response.pte_number,
-            ..PteFreeCmd::new()
-        };
         Ok(Pte {
             inner: Arc::new(PteInner {
-                object: Object::new(self.device(), free),
+                object: Object::new(self.device(), PteFreeCmd::of(response.pte_number)),
                 _events: events.map(|events| Arc::clone(events.inner())),
                 lni: Arc::clone(&self.inner),
             }),
@@ -244,10 +240,7 @@ impl Pte {
             )),
             _ => None,
         })?;
-        let unmap = PteUnmapCmd {
-            pte_index: response.pte_index,
-            ..PteUnmapCmd::new()
-        };
+        let unmap = PteUnmapCmd::of(response.pte_index);
         Ok(PteMapping {
             object: Object::new(self.inner.object.device(), unmap),
             _pte: Arc::clone(&self.inner),

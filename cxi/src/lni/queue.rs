@@ -198,12 +198,8 @@ impl Queue {
             },
             Some(resource),
         )?;
-        let free = CqFreeCmd {
-            cq: response.cq,
-            ..CqFreeCmd::new()
-        };
         Ok(Box::new(Self {
-            object: Object::new(device, free),
+            object: Object::new(device, CqFreeCmd::of(response.cq)),
             slots: response.count,
             commands: Window::new(response.cmds),
             write_pointer: Window::new(response.wp_addr),
@@ -353,11 +349,10 @@ macro_rules! command_queue {
             /// EIO when the device is gone.
             #[doc(alias = "cxil_cmdq_ack_counter")]
             pub fn ack_counter(&self) -> Result<u32> {
-                let command = CqAckCounterCmd {
-                    cq: self.id(),
-                    ..CqAckCounterCmd::new()
-                };
-                let response = self.object().device().call(&command, |_| None)?;
+                let response = self
+                    .object()
+                    .device()
+                    .call(&CqAckCounterCmd::of(self.id()), |_| None)?;
                 Ok(response.ack_counter)
             }
 

@@ -70,11 +70,7 @@ impl ProfileUse {
             }
         }
         let CpAllocResp { cp_hndl, lcid } = allocate()?;
-        let free = CpFreeCmd {
-            cp_hndl,
-            ..CpFreeCmd::new()
-        };
-        let object = Object::new(lni.device(), free);
+        let object = Object::new(lni.device(), CpFreeCmd::of(cp_hndl));
         let profile = Arc::new(Allocated { object, lcid });
         let made = Self::of(lni, &profile, true);
         all.push(Entry {

@@ -61,20 +61,10 @@ impl Lni {
     /// EINVAL when the LNI is gone.
     #[doc(alias = "cxil_alloc_wait_obj")]
     pub fn alloc_wait(&self) -> Result<WaitObject> {
-        let response = self.inner.send(
-            &WaitAllocCmd {
-                lni: self.id(),
-                ..WaitAllocCmd::new()
-            },
-            None,
-        )?;
-        let free = WaitFreeCmd {
-            wait: response.wait,
-            ..WaitFreeCmd::new()
-        };
+        let response = self.inner.send(&WaitAllocCmd::of(self.id()), None)?;
         Ok(WaitObject {
             inner: Arc::new(WaitInner {
-                object: Object::new(self.device(), free),
+                object: Object::new(self.device(), WaitFreeCmd::of(response.wait)),
                 client: response.client_id,
                 _lni: Arc::clone(&self.inner),
             }),

@@ -30,11 +30,8 @@ impl Services {
                 .on(self.device.id()));
         }
         self.check_vni_count(id, SvcDestroyCmd::OPCODE)?;
-        let command = SvcDestroyCmd {
-            svc_id: id.get(),
-            ..SvcDestroyCmd::new()
-        };
-        self.device.attempt(Attempt::OnService(id), &command)
+        self.device
+            .attempt(Attempt::OnService(id), &SvcDestroyCmd::of(id.get()))
     }
 
     /// Destroys a service as soon as it is no longer in use, trying for at most `deadline`. The

@@ -47,11 +47,7 @@ impl Services {
     /// [`ErrorKind::NoSuchService`] (EINVAL).
     #[doc(alias = "cxil_svc_get_netns")]
     pub fn netns(&self, id: ServiceId) -> Result<Option<u32>> {
-        let command = SvcGetNetnsCmd {
-            svc_id: id.get(),
-            ..SvcGetNetnsCmd::new()
-        };
-        match self.device.execute(&command) {
+        match self.device.execute(&SvcGetNetnsCmd::of(id.get())) {
             Ok(found) => Ok(Some(found.value)),
             Err(error) if error.errno() == Errno::EINVAL => {
                 self.exists(id, SvcGetNetnsCmd::OPCODE)?;

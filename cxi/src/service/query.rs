@@ -64,11 +64,9 @@ impl Services {
 
     /// Reads one service without its VNI range.
     pub(super) fn read(&self, id: ServiceId) -> Result<Service> {
-        let command = SvcGetCmd {
-            svc_id: id.get(),
-            ..SvcGetCmd::new()
-        };
-        let desc = self.device.attempt(Attempt::OnService(id), &command)?;
+        let desc = self
+            .device
+            .attempt(Attempt::OnService(id), &SvcGetCmd::of(id.get()))?;
         let service =
             Service::from_kernel(desc).map_err(|error| self.nonsense::<SvcGetCmd>(error))?;
         if service.id() == id {
@@ -188,11 +186,9 @@ impl Services {
     /// [`ErrorKind::NoSuchService`] (EINVAL).
     #[doc(alias = "cxil_get_svc_rsrc_use")]
     pub fn usage(&self, id: ServiceId) -> Result<Usage> {
-        let command = SvcRsrcGetCmd {
-            svc_id: id.get(),
-            ..SvcRsrcGetCmd::new()
-        };
-        let raw = self.device.attempt(Attempt::OnService(id), &command)?;
+        let raw = self
+            .device
+            .attempt(Attempt::OnService(id), &SvcRsrcGetCmd::of(id.get()))?;
         Ok(Usage::from_kernel(id, &raw))
     }
 

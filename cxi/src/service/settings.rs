@@ -129,11 +129,7 @@ impl Services {
             self.exists(id, OPCODE)?;
             return Ok(false);
         }
-        let command = SvcGetExclusiveCpCmd {
-            svc_id: id.get(),
-            ..SvcGetExclusiveCpCmd::new()
-        };
-        match self.device.execute(&command) {
+        match self.device.execute(&SvcGetExclusiveCpCmd::of(id.get())) {
             Ok(found) => Ok(found.exclusive_cp != 0),
             // Without VNIs there cannot be a profile that would be exclusive.
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),

@@ -75,11 +75,7 @@ impl Services {
     /// - ENOENT: the service lost its range, because a driver refused one. Destroy it.
     #[doc(alias = "cxil_svc_get_vni_range")]
     pub fn vni_range(&self, id: ServiceId) -> Result<Option<VniRange>> {
-        let command = SvcGetVniRangeCmd {
-            svc_id: id.get(),
-            ..SvcGetVniRangeCmd::new()
-        };
-        match self.device.execute(&command) {
+        match self.device.execute(&SvcGetVniRangeCmd::of(id.get())) {
             Ok(found) => self.bounds(found).map(Some),
             // EOPNOTSUPP: a group that was not made as a service.
             Err(error) if matches!(error.errno(), Errno::EINVAL | Errno::EOPNOTSUPP) => {
@@ -119,11 +115,10 @@ impl Services {
 
     /// The range of a service that was read; also `None` if it was lost.
     pub(super) fn range_of(&self, service: &Service) -> Result<Option<VniRange>> {
-        let command = SvcGetVniRangeCmd {
-            svc_id: service.id().get(),
-            ..SvcGetVniRangeCmd::new()
-        };
-        match self.device.execute(&command) {
+        match self
+            .device
+            .execute(&SvcGetVniRangeCmd::of(service.id().get()))
+        {
             Ok(found) => self.bounds(found).map(Some),
             Err(error) => match error.errno() {
                 Errno::ENOENT => Ok(None),

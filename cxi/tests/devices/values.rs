@@ -7,9 +7,10 @@ use std::sync::Arc;
 use crate::common::{modest, nic, root, vni};
 use cxi::lni;
 use cxi::{
-    CassiniVersion, Clock, Device, DeviceId, DriverRelease, Errno, Host, Limit, Limits, Member,
-    Members, PciAddress, Platform, Resource, ScopedService, ServiceBuffer, ServiceId, ServiceSpec,
-    SystemClock, TrafficClass, TrafficClasses, Vni, VniAccess, VniList,
+    CassiniVersion, Clock, Device, DeviceId, Driver, DriverRelease, Errno, Error, Host, Limit,
+    Limits, Lni, Member, Members, PciAddress, Platform, Resource, ScopedService, Service,
+    ServiceBuffer, ServiceId, ServiceSpec, Services, SystemClock, TrafficClass, TrafficClasses,
+    Vni, VniAccess, VniList,
 };
 use cxi_mock::{Credentials, Nic, NicConfig};
 
@@ -234,9 +235,9 @@ fn a_service_is_shown_in_one_line() {
 #[test]
 fn everything_can_be_used_from_any_thread() {
     fn check<T: Send + Sync + 'static>() {}
-    check::<(cxi::Error, cxi::Driver, cxi::Device)>();
-    check::<(cxi::Services, cxi::Service, cxi::ServiceSpec)>();
-    check::<(cxi::ScopedService, cxi::Lni, lni::CommunicationProfile)>();
+    check::<(Error, Driver, Device)>();
+    check::<(Services, Service, ServiceSpec)>();
+    check::<(ScopedService, Lni, lni::CommunicationProfile)>();
     check::<(lni::Domain, lni::EventQueue, lni::Txq, lni::Tgq)>();
     check::<(lni::CountingEvent, lni::Pte, lni::PteMapping)>();
     check::<(lni::Md, lni::WaitObject)>();

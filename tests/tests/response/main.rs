@@ -29,13 +29,9 @@ use crate::driver::{HEADROOM, LONGER_ENTRY, pattern};
 
 /// The plainest case, and the one a compiler breaks first: a zeroed local buffer.
 fn into_a_zeroed_buffer(device: &CharDev) {
-    let command = SvcGetCmd {
-        svc_id: 3,
-        ..SvcGetCmd::new()
-    };
     // The driver of this test writes 68 bytes.
     let mut response = [0_u8; 68];
-    let (opcode, bytes) = (Opcode::SVC_GET, command.as_bytes());
+    let (opcode, bytes) = (Opcode::SVC_GET, SvcGetCmd::of(3).as_bytes());
     // SAFETY: it writes to no other address.
     let request =
         unsafe { Request::from_raw(opcode, bytes, SvcGetCmd::POINTERS, &mut response, &mut []) };

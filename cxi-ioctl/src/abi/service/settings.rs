@@ -143,12 +143,12 @@ abi! {
 }
 
 commands! {
-    SvcGetLprCmd: SVC_GET_LPR -> SvcGetValueResp, response at 8;
+    SvcGetLprCmd: SVC_GET_LPR -> SvcGetValueResp, of svc_id, response at 8;
     SvcSetLprCmd: SVC_SET_LPR -> ();
     SvcSetExclusiveCpCmd: SVC_SET_EXCLUSIVE_CP -> ();
-    SvcGetExclusiveCpCmd: SVC_GET_EXCLUSIVE_CP -> SvcGetExclusiveCpResp, response at 8;
-    SvcGetVniRangeCmd: SVC_GET_VNI_RANGE -> SvcGetVniRangeResp, response at 8;
+    SvcGetExclusiveCpCmd: SVC_GET_EXCLUSIVE_CP -> SvcGetExclusiveCpResp, of svc_id, response at 8;
+    SvcGetVniRangeCmd: SVC_GET_VNI_RANGE -> SvcGetVniRangeResp, of svc_id, response at 8;
     SvcSetVniRangeCmd: SVC_SET_VNI_RANGE -> ();
     SvcSetNetnsCmd: SVC_SET_NETNS -> ();
-    SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, response at 8;
+    SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, of svc_id, response at 8;
 }

@@ -47,11 +47,7 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
 }
 
 fn free(dev: &Dev, ctn: u32) -> Result<()> {
-    let command = CtFreeCmd {
-        ctn,
-        ..CtFreeCmd::new()
-    };
-    send(dev, &command)
+    send(dev, &CtFreeCmd::of(ctn))
 }
 
 #[unsafe(no_mangle)]

@@ -74,11 +74,7 @@ extern "C" fn cxil_alloc_evtq(
 }
 
 fn free(dev: &Dev, eq: u32) -> Result<()> {
-    let command = EqFreeCmd {
-        eq,
-        ..EqFreeCmd::new()
-    };
-    send(dev, &command)
+    send(dev, &EqFreeCmd::of(eq))
 }
 
 #[unsafe(no_mangle)]
@@ -128,11 +124,7 @@ extern "C" fn cxil_evtq_resize(
 extern "C" fn cxil_evtq_resize_complete(evtq: Handle<Evtq>) -> c_int {
     status(|| {
         let evtq = evtq.get()?;
-        let command = EqResizeCompleteCmd {
-            eq_hndl: evtq.number,
-            ..EqResizeCompleteCmd::new()
-        };
-        send(&evtq.dev, &command)?;
+        send(&evtq.dev, &EqResizeCompleteCmd::of(evtq.number))?;
         let (queue, len) = evtq.resized.get();
         evtq.public.set(evtq.public.get().resized(queue, len));
         Ok(0)

@@ -35,11 +35,7 @@ extern "C" fn cxil_alloc_lni(dev: Handle<Dev>, lni: Out<*mut u32>, svc_id: u32) 
 extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
     status(|| {
         let block = lni.get()?;
-        let command = LniFreeCmd {
-            lni: block.id.get(),
-            ..LniFreeCmd::new()
-        };
-        send(&block.dev, &command)?;
+        send(&block.dev, &LniFreeCmd::of(block.id.get()))?;
         lni.free();
         Ok(0)
     })
@@ -98,11 +94,7 @@ extern "C" fn cxil_alloc_domain(
 extern "C" fn cxil_destroy_domain(domain: Handle<Domain>) -> c_int {
     status(|| {
         let block = domain.get()?;
-        let command = DomainFreeCmd {
-            domain: block.number,
-            ..DomainFreeCmd::new()
-        };
-        send(&block.dev, &command)?;
+        send(&block.dev, &DomainFreeCmd::of(block.number))?;
         domain.free();
         Ok(0)
     })

@@ -63,11 +63,7 @@ extern "C" fn cxil_map(
 extern "C" fn cxil_unmap(md: Handle<Md>) -> c_int {
     status(|| {
         let block = md.get()?;
-        let command = AtuUnmapCmd {
-            id: block.number,
-            ..AtuUnmapCmd::new()
-        };
-        send(&block.dev, &command)?;
+        send(&block.dev, &AtuUnmapCmd::of(block.number))?;
         if block.protected {
             let public = block.public.get();
             fork::unprotect(public.va, public.len);

@@ -118,11 +118,7 @@ fn send_alloc(dev: &Dev, command: &TrigCpAllocCmd) -> Result<CpAllocResp> {
 extern "C" fn cxil_destroy_cp(cp: Handle<Cp>) -> c_int {
     status(|| {
         let block = cp.get()?;
-        let command = CpFreeCmd {
-            cp_hndl: block.number,
-            ..CpFreeCmd::new()
-        };
-        send(&block.dev, &command)?;
+        send(&block.dev, &CpFreeCmd::of(block.number))?;
         cp.free();
         Ok(0)
     })

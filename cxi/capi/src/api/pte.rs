@@ -47,11 +47,7 @@ extern "C" fn cxil_alloc_pte(
 extern "C" fn cxil_destroy_pte(pte: Handle<Pte>) -> c_int {
     status(|| {
         let block = pte.get()?;
-        let command = PteFreeCmd {
-            pte_number: block.number.get(),
-            ..PteFreeCmd::new()
-        };
-        send(&block.dev, &command)?;
+        send(&block.dev, &PteFreeCmd::of(block.number.get()))?;
         pte.free();
         Ok(0)
     })
@@ -92,11 +88,7 @@ extern "C" fn cxil_map_pte(
 extern "C" fn cxil_unmap_pte(pte_map: Handle<PteMap>) -> c_int {
     status(|| {
         let block = pte_map.get()?;
-        let command = PteUnmapCmd {
-            pte_index: block.index,
-            ..PteUnmapCmd::new()
-        };
-        send(&block.dev, &command)?;
+        send(&block.dev, &PteUnmapCmd::of(block.index))?;
         pte_map.free();
         Ok(0)
     })

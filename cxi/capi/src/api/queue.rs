@@ -125,11 +125,7 @@ fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq>
 }
 
 fn free(dev: &Dev, cq: u32) -> Result<()> {
-    let command = CqFreeCmd {
-        cq,
-        ..CqFreeCmd::new()
-    };
-    send(dev, &command)
+    send(dev, &CqFreeCmd::of(cq))
 }
 
 #[unsafe(no_mangle)]
@@ -149,11 +145,7 @@ extern "C" fn cxil_cmdq_ack_counter(cmdq: Handle<Cmdq>, ack_counter: Out<u32>) -
     status(|| {
         let cmdq = cmdq.get()?;
         let ack_counter = ack_counter.required()?;
-        let command = CqAckCounterCmd {
-            cq: cmdq.number,
-            ..CqAckCounterCmd::new()
-        };
-        ack_counter.set(send(&cmdq.dev, &command)?.ack_counter);
+        ack_counter.set(send(&cmdq.dev, &CqAckCounterCmd::of(cmdq.number))?.ack_counter);
         Ok(0)
     })
 }

@@ -30,11 +30,7 @@ extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32
 #[unsafe(no_mangle)]
 extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
     status(|| {
-        let command = SvcGetLprCmd {
-            svc_id,
-            ..SvcGetLprCmd::new()
-        };
-        Ok(send_about(dev.get()?, svc_id, &command)?
+        Ok(send_about(dev.get()?, svc_id, &SvcGetLprCmd::of(svc_id))?
             .value
             .cast_signed())
     })
@@ -77,12 +73,8 @@ extern "C" fn cxil_svc_get_exclusive_cp(
     status(|| {
         let dev = dev.get()?;
         let exclusive = exclusive.required()?;
-        let command = SvcGetExclusiveCpCmd {
-            svc_id,
-            ..SvcGetExclusiveCpCmd::new()
-        };
         exclusive.set(u8::from(
-            send_about(dev, svc_id, &command)?.exclusive_cp != 0,
+            send_about(dev, svc_id, &SvcGetExclusiveCpCmd::of(svc_id))?.exclusive_cp != 0,
         ));
         Ok(0)
     })
@@ -118,10 +110,7 @@ extern "C" fn cxil_svc_get_vni_range(
     status(|| {
         let dev = dev.get()?;
         let (vni_min, vni_max) = (vni_min.required()?, vni_max.required()?);
-        let command = SvcGetVniRangeCmd {
-            svc_id: existing(svc_id)?,
-            ..SvcGetVniRangeCmd::new()
-        };
+        let command = SvcGetVniRangeCmd::of(existing(svc_id)?);
         let range = send_about(dev, svc_id, &command)?;
         // The API has half the width of the command.
         vni_min.set(range.vni_min as u16);
@@ -149,11 +138,7 @@ extern "C" fn cxil_svc_get_netns(dev: Handle<Dev>, svc_id: u32, netns: Out<u32>)
     status(|| {
         let dev = dev.get()?;
         let netns = netns.required()?;
-        let command = SvcGetNetnsCmd {
-            svc_id: existing(svc_id)?,
-            ..SvcGetNetnsCmd::new()
-        };
-        netns.set(send_about(dev, svc_id, &command)?.value);
+        netns.set(send_about(dev, svc_id, &SvcGetNetnsCmd::of(existing(svc_id)?))?.value);
         Ok(0)
     })
 }

@@ -22,11 +22,7 @@ extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int
         let lni = lni.get()?;
         let wait = wait.required()?;
         let room = Room::new()?;
-        let command = WaitAllocCmd {
-            lni: lni.id.get(),
-            ..WaitAllocCmd::new()
-        };
-        let response = send(&lni.dev, &command)?;
+        let response = send(&lni.dev, &WaitAllocCmd::of(lni.id.get()))?;
         let interrupt = open(&lni.dev, response.client_id, response.wait).inspect_err(|_| {
             let _ = free(&lni.dev, response.wait);
         })?;
@@ -55,11 +51,7 @@ fn clear(interrupt: &File) {
 }
 
 fn free(dev: &Dev, wait: u32) -> Result<()> {
-    let command = WaitFreeCmd {
-        wait,
-        ..WaitFreeCmd::new()
-    };
-    send(dev, &command)
+    send(dev, &WaitFreeCmd::of(wait))
 }
 
 /// The handle is gone whatever the driver answers: callers rely on that.
