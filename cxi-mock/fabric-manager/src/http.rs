@@ -4,32 +4,61 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::api::{Answer, Delivery, Request};
 
-/// Longest head and body of a request.
+/// Longest head of a request.
 const LONGEST_HEAD: u64 = 1 << 16;
+/// Longest body of a request: a tree of all NICs of a large system.
 const LONGEST_BODY: u64 = 1 << 24;
+/// Longest body from a client without a valid token or password. Whoever can connect can make the
+/// server hold that much for each connection.
+const LONGEST_BODY_UNKNOWN: u64 = 1 << 16;
 const MOST_HEADERS: usize = 64;
-/// How long to wait for a client that sends nothing, and for one that is sent nothing.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a whole request may take: a limit for each read would let a client send a byte a minute.
+const REQUEST_TIME: Duration = Duration::from_secs(30);
+/// How long a client may take to read an answer, and then to close the connection.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
 
-/// Answers the request of a connection, and ends it.
-pub(crate) fn serve(stream: &TcpStream, answer: impl FnOnce(&Request) -> (Answer, Delivery)) {
+/// A connection that can be read until a point in time.
+struct Timed<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
+    }
+}
+
+/// Answers the request of a connection, and ends it. `knows` says of a head whether its sender has
+/// a valid token or password.
+pub(crate) fn serve(
+    stream: &TcpStream,
+    knows: impl FnOnce(&Request) -> bool,
+    answer: impl FnOnce(&Request) -> (Answer, Delivery),
+) {
     // What the client does with its connection is up to the client.
-    let _ = converse(stream, answer);
+    let _ = converse(stream, knows, answer);
 }
 
 fn converse(
     stream: &TcpStream,
+    knows: impl FnOnce(&Request) -> bool,
     answer: impl FnOnce(&Request) -> (Answer, Delivery),
 ) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(ANSWER_TIME))?;
     stream.set_nodelay(true)?;
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (answer, delivery) = match read(&mut reader, stream) {
+    let until = Instant::now() + REQUEST_TIME;
+    let mut reader = BufReader::new(Timed { stream, until });
+    let (answer, delivery) = match read(&mut reader, stream, knows) {
         Ok(request) => answer(&request),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             (Answer::error(400, &error.to_string()), Delivery::Whole)
@@ -39,6 +68,7 @@ fn converse(
     deliver(stream, &answer, delivery)?;
     // The client has time to read before its connection ends.
     stream.shutdown(Shutdown::Write)?;
+    reader.get_mut().until = Instant::now() + ANSWER_TIME;
     io::copy(&mut reader.take(LONGEST_BODY), &mut io::sink())?;
     Ok(())
 }
@@ -47,31 +77,38 @@ fn malformed(message: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message.into())
 }
 
-fn read(reader: &mut BufReader<TcpStream>, mut stream: &TcpStream) -> io::Result<Request> {
+fn read(
+    reader: &mut impl BufRead,
+    mut stream: &TcpStream,
+    knows: impl FnOnce(&Request) -> bool,
+) -> io::Result<Request> {
     let mut request = read_head(reader)?;
-    if request
-        .header("expect")
-        .is_some_and(|expect| expect.eq_ignore_ascii_case("100-continue"))
-    {
+    let longest = if knows(&request) {
+        LONGEST_BODY
+    } else {
+        LONGEST_BODY_UNKNOWN
+    };
+    let says = |name, value: &str| {
+        let header = request.header(name);
+        header.is_some_and(|header| header.eq_ignore_ascii_case(value))
+    };
+    if says("expect", "100-continue") {
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
-    let chunked = request
-        .header("transfer-encoding")
-        .is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked"));
-    if chunked {
-        request.body = read_chunks(reader)?;
+    if says("transfer-encoding", "chunked") {
+        request.body = read_chunks(reader, longest)?;
     } else if let Some(length) = request.header("content-length") {
         let length: u64 = length.parse().map_err(|_| {
             malformed(format!(
                 "invalid Content-Length {length:?}: expected a number"
             ))
         })?;
-        read_exact(reader, length, &mut request.body)?;
+        read_exact(reader, length, longest, &mut request.body)?;
     }
     Ok(request)
 }
 
-fn read_head(reader: &mut BufReader<TcpStream>) -> io::Result<Request> {
+fn read_head(reader: &mut impl BufRead) -> io::Result<Request> {
     let mut head = Vec::new();
     let mut lines = reader.take(LONGEST_HEAD);
     while !head.ends_with(b"\r\n\r\n") {
@@ -102,10 +139,16 @@ fn read_head(reader: &mut BufReader<TcpStream>) -> io::Result<Request> {
     })
 }
 
-fn read_exact(reader: &mut impl Read, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
-    if length > LONGEST_BODY.saturating_sub(body.len() as u64) {
+fn read_exact(
+    reader: &mut impl Read,
+    length: u64,
+    longest: u64,
+    body: &mut Vec<u8>,
+) -> io::Result<()> {
+    if length > longest.saturating_sub(body.len() as u64) {
         return Err(malformed(format!(
-            "the body is longer than {LONGEST_BODY} bytes"
+            "the body is longer than {longest} bytes; without a valid token or password, \
+             {LONGEST_BODY_UNKNOWN} are the most"
         )));
     }
     if reader.take(length).read_to_end(body)? as u64 == length {
@@ -115,10 +158,10 @@ fn read_exact(reader: &mut impl Read, length: u64, body: &mut Vec<u8>) -> io::Re
     }
 }
 
-fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+fn read_chunks(reader: &mut impl BufRead, longest: u64) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     // Sizes and trailers, too, end somewhere.
-    let reader = &mut reader.take(2 * LONGEST_BODY);
+    let reader = &mut reader.take(2 * longest);
     loop {
         let line = read_line(reader)?;
         let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(&line) else {
@@ -131,7 +174,7 @@ fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
             while read_line(reader)? != b"\r\n" {}
             return Ok(body);
         }
-        read_exact(reader, size, &mut body)?;
+        read_exact(reader, size, longest, &mut body)?;
         if read_line(reader)? != b"\r\n" {
             return Err(malformed("a chunk is longer than it says"));
         }
@@ -197,6 +240,7 @@ fn head(answer: &Answer, length: usize) -> String {
 
 /// Waits until the client gives up.
 fn silence(mut stream: &TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(ANSWER_TIME))?;
     while stream.read(&mut [0; 512])? > 0 {}
     Ok(())
 }
@@ -215,5 +259,39 @@ const fn reason(status: u16) -> &'static str {
         503 => "Service Unavailable",
         507 => "Insufficient Storage",
         _ => "Status",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_drips_in_ends_at_its_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let drip = thread::spawn(move || {
+            while client.write_all(b"a").is_ok() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let until = Instant::now() + Duration::from_millis(50);
+        let mut timed = BufReader::new(Timed {
+            stream: &stream,
+            until,
+        });
+        let refused = read_head(&mut timed).unwrap_err();
+        assert!(
+            matches!(
+                refused.kind(),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+            ),
+            "{refused}"
+        );
+        drop(stream);
+        drip.join().unwrap();
     }
 }

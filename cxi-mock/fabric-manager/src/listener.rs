@@ -1,15 +1,16 @@
 //! A port, and a thread that accepts its connections.
 
+use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::shutdown;
 
-/// Most connections at a time; more are closed at once.
+/// Most connections at a time; one more closes the oldest.
 const MOST_CONNECTIONS: usize = 256;
 
 /// Listens until it is dropped.
@@ -26,7 +27,7 @@ impl Listener {
     pub(crate) fn start(
         address: SocketAddr,
         name: &str,
-        serve: impl Fn(TcpStream) + Clone + Send + 'static,
+        serve: impl Fn(&TcpStream) + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let socket = Arc::new(TcpListener::bind(address)?);
         let address = socket.local_addr()?;
@@ -51,7 +52,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         // Linux wakes whoever waits for a connection.
-        if shutdown(&self.socket, Shutdown::Both).is_ok()
+        if shutdown(&self.socket, rustix::net::Shutdown::Both).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -62,27 +63,28 @@ impl Drop for Listener {
 fn accept(
     listener: &TcpListener,
     stop: &AtomicBool,
-    serve: &(impl Fn(TcpStream) + Clone + Send + 'static),
+    serve: &(impl Fn(&TcpStream) + Clone + Send + 'static),
 ) {
-    let connections = Arc::new(());
+    let mut open = VecDeque::<Weak<TcpStream>>::new();
     for stream in listener.incoming() {
         if stop.load(Ordering::SeqCst) {
             return;
         }
         let Ok(stream) = stream else {
-            // Out of descriptors, for one: others will end.
+            // Out of descriptors, for example: others will end.
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        // Itself, and one for each thread, however that ends.
-        if Arc::strong_count(&connections) > MOST_CONNECTIONS {
-            continue;
+        open.retain(|connection| connection.strong_count() > 0);
+        // Closing the new one instead would let a few slow clients shut out everyone else.
+        if open.len() >= MOST_CONNECTIONS
+            && let Some(oldest) = open.pop_front().and_then(|oldest| oldest.upgrade())
+        {
+            let _ = oldest.shutdown(Shutdown::Both);
         }
-        let (serve, connection) = (serve.clone(), Arc::clone(&connections));
+        let (serve, stream) = (serve.clone(), Arc::new(stream));
+        open.push_back(Arc::downgrade(&stream));
         // Without a thread the connection is closed.
-        let _ = thread::Builder::new().spawn(move || {
-            serve(stream);
-            drop(connection);
-        });
+        let _ = thread::Builder::new().spawn(move || serve(&stream));
     }
 }

@@ -78,8 +78,9 @@ impl MockFabricManager {
     /// The address cannot be listened on.
     pub fn with_control(mut self, address: impl ToSocketAddrs) -> io::Result<Self> {
         let (shared, api) = (Arc::clone(&self.shared), self.address);
-        let serve = move |stream: TcpStream| {
-            http::serve(&stream, |order| control::obey(&shared, api, order));
+        let serve = move |stream: &TcpStream| {
+            let answer = |order: &_| control::obey(&shared, api, order);
+            http::serve(stream, |_| true, answer);
         };
         self.control = Some(Listener::start(resolve(address)?, "fm-control", serve)?);
         Ok(self)
@@ -274,10 +275,12 @@ impl Shared {
         let manager = Arc::downgrade(shared);
         let listener = Listener::start(address, "fabric-manager", move |stream| {
             if let Some(shared) = manager.upgrade() {
-                http::serve(&stream, |request| {
+                let knows = |head: &_| shared.api().knows(head, shared.now());
+                let answer = |request: &_| {
                     let now = shared.now();
                     shared.change(|api| api.handle(request, now))
-                });
+                };
+                http::serve(stream, knows, answer);
             }
         })?;
         let address = listener.address();

@@ -89,24 +89,33 @@ impl Door {
         self.tokens.clear();
     }
 
-    /// The caller of a request.
+    /// The caller of a request, which uses up a token whose requests are counted.
     pub(super) fn caller(&mut self, request: &Request, model: &Model, now: Duration) -> Caller {
-        let Some(header) = request.header("authorization") else {
-            return Caller::Nobody;
-        };
-        if let Some(token) = header.strip_prefix("Bearer ") {
+        let caller = self.identify(request, model, now);
+        let used = bearer_token(request).and_then(|token| self.tokens.get_mut(token));
+        if let Some(left) = used.and_then(|bearer| bearer.requests.as_mut()) {
+            *left = left.saturating_sub(1);
+        }
+        caller
+    }
+
+    /// The caller of a request.
+    pub(super) fn identify(&self, request: &Request, model: &Model, now: Duration) -> Caller {
+        if let Some(token) = bearer_token(request) {
             if let Some(job) = model.session(token) {
                 return Caller::Session(job.to_owned());
             }
-            let known = self.tokens.get_mut(token);
-            return if known.is_some_and(|bearer| bearer.use_once(now)) {
-                Caller::Manager
-            } else {
-                Caller::Nobody
-            };
+            let known = self.tokens.get(token);
+            let valid = |bearer: &Bearer| now < bearer.until && bearer.requests != Some(0);
+            return known
+                .filter(|bearer| valid(bearer))
+                .map_or(Caller::Nobody, |_| Caller::Manager);
         }
         let pair = STANDARD.encode(format!("{USER}:{}", self.access.password));
-        if header.strip_prefix("Basic ") == Some(&pair) {
+        let given = request
+            .header("authorization")
+            .and_then(|header| header.strip_prefix("Basic "));
+        if given == Some(&pair) {
             Caller::Manager
         } else {
             Caller::Nobody
@@ -168,15 +177,8 @@ impl Door {
     }
 }
 
-impl Bearer {
-    /// Whether the token counts for one more request.
-    fn use_once(&mut self, now: Duration) -> bool {
-        if now >= self.until || self.requests == Some(0) {
-            return false;
-        }
-        self.requests = self.requests.map(|left| left - 1);
-        true
-    }
+fn bearer_token(request: &Request) -> Option<&str> {
+    request.header("authorization")?.strip_prefix("Bearer ")
 }
 
 fn refused(status: u16, error: &str, message: &str) -> Answer {

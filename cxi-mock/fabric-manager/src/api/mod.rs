@@ -116,6 +116,11 @@ impl Api {
         self.journal.clear();
     }
 
+    /// Whether whoever sends a request with this head has a valid token or password.
+    pub(crate) fn knows(&self, head: &Request, now: Duration) -> bool {
+        self.door.identify(head, &self.model, now) != Caller::Nobody
+    }
+
     /// Answers a request.
     pub fn handle(&mut self, request: &Request, now: Duration) -> (Answer, Delivery) {
         let route = route(
