@@ -65,7 +65,7 @@ fn set_up(variable: &str) -> Option<(PathBuf, Served)> {
         skip(&format!("{variable} names no directory of programs"));
         return None;
     };
-    Some((directory, Served::with_windows(&NODE)?))
+    node::windows().then(|| (directory, Served::start(&NODE)))
 }
 
 /// Runs a program that serves and one that asks it, for a minute at most.

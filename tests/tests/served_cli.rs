@@ -35,14 +35,7 @@ fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
 /// From the device on: what the dynamic linker and the standard library do first is not ours.
 #[test]
 fn a_list_of_one_nic_opens_asks_closes_and_prints() {
-    need_node!();
-    if std::process::Command::new("strace")
-        .arg("-V")
-        .output()
-        .is_err()
-    {
-        return skip("there is no strace(1)");
-    }
+    need_node!(node::has("strace"));
     let directory = Directory::new();
     let log = directory.join("calls");
     let node = ["--nics", "8", "--", "strace", "-f", "-o", &log];

@@ -3,11 +3,14 @@
 mod node;
 
 use std::fs;
+use std::iter;
 use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use node::{CLIENT, DEVICE, Directory, Served, eventually, kill, printed, server, with_argument};
+use node::{
+    CLIENT, DEVICE, Directory, Served, eventually, kill, printed, refused, server, with_argument,
+};
 
 /// Runs a program on every node of a cluster that exists as long.
 fn run(options: &[&str], program: &[&str]) -> Output {
@@ -50,12 +53,7 @@ fn the_status_is_the_highest_and_bad_arguments_are_refused() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let directory = Directory::new();
     let config = directory.join("nodes.json");
-    let refused = |options: &[&str], expected: &str| {
-        let output = run(options, &["true"]);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(125), "{text}");
-        assert!(text.contains(expected), "{text}");
-    };
+    let refused = |options: &[&str], why: &str| refused(&run(options, &["true"]), why);
     fs::write(
         &config,
         r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 7}}]]"#,
@@ -69,11 +67,7 @@ fn the_status_is_the_highest_and_bad_arguments_are_refused() {
     fs::write(&config, "[{}, {}]").unwrap();
     refused(&["--config", &config], "a list of NICs for each node");
     let output = server(["cluster", "--nodes", "2"]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        text.contains("name a directory for it with --dir"),
-        "{text}"
-    );
+    node::refused(&output, "name a directory for it with --dir");
 }
 
 #[test]
@@ -93,6 +87,33 @@ fn a_configuration_says_each_node() {
     assert_eq!(state["nodes"][1]["nics"][0]["release"], "shs-12.0");
 }
 
+/// Jobs and services of different nodes have the same numbers.
+#[test]
+fn each_node_has_records_of_its_own() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "2"]);
+    let cxi = |node, arguments: &str| {
+        let words = arguments.split(' ');
+        let command: Vec<_> = iter::once(env!("CARGO_BIN_EXE_test-cxi")).chain(words).collect();
+        printed(&cluster.on(node, &command))
+    };
+    let services = |node| {
+        let state = cluster.state_of(&["--node", node]);
+        state["nics"][0]["state"]["svc_count"].clone()
+    };
+    for node in ["n1", "n2"] {
+        cxi(
+            node,
+            "job prolog --job=cxi-mock-1 --uid=0 --vni=2000 --cores=1",
+        );
+        assert_eq!(services(node), 2);
+    }
+    for node in ["n1", "n2"] {
+        cxi(node, "job epilog --job=cxi-mock-1");
+        assert_eq!(services(node), 1);
+    }
+}
+
 #[test]
 fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
     need_node!();
@@ -107,12 +128,7 @@ fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server runs");
-        let mut lines = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut text = String::new();
-        while !text.ends_with("ready\n") {
-            let read = std::io::BufRead::read_line(&mut lines, &mut text).expect("output");
-            assert!(read > 0, "{text}");
-        }
+        node::wait_ready(&mut child);
         child
     };
     let (mut dying, mut living) = (spawn("n1"), spawn("n2"));
@@ -128,9 +144,7 @@ fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
     eventually("programs of n1 are left", || {
         with_argument(&word).len() == 2
     });
-    let refused = cluster.on("n1", &["true"]);
-    let text = String::from_utf8_lossy(&refused.stderr);
-    assert!(text.contains("n1 is down: boot it"), "{text}");
+    refused(&cluster.on("n1", &["true"]), "n1 is down: boot it");
     assert_eq!(cluster.state_of(&[])["nodes"][0]["up"], false);
 
     cluster.order(&["--node", "n1", "reboot"]);
@@ -165,7 +179,7 @@ fn reboots_leak_nothing() {
 /// Other nodes remember the hardware addresses that they have seen.
 #[test]
 fn a_node_boots_with_the_hardware_address_that_it_had() {
-    need_node!();
+    need_node!(node::has("python3"));
     let cluster = Served::cluster(&["--nodes", "2", "--network"]);
     let script = "import fcntl, socket\n\
         SIOCGIFHWADDR = 0x8927\n\
@@ -204,14 +218,7 @@ fn programs_run_on_chosen_nodes() {
 fn orders_without_a_node_say_so() {
     need_node!();
     let cluster = Served::cluster(&["--nodes", "2"]);
-    let refused = |order: &[&str], expected: &str| {
-        let output = cluster.ctl(order);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            !output.status.success() && text.contains(expected),
-            "{text}"
-        );
-    };
+    let refused = |order: &[&str], why: &str| refused(&cluster.ctl(order), why);
     refused(&["tick"], "which node? Say it with --node, n1 to n2");
     refused(&["kill"], "which node?");
     refused(&["--node", "n3", "tick"], "no node n3: expected n1 to n2");
@@ -231,26 +238,14 @@ fn orders_without_a_node_say_so() {
     ] {
         cluster.order(order);
     }
-    let node = Served::start(&[]);
-    let output = node.ctl(&["heal"]);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        text.contains("start several with cxi-mock cluster"),
-        "{text}"
-    );
+    let output = Served::start(&[]).ctl(&["heal"]);
+    node::refused(&output, "start several with cxi-mock cluster");
 }
 
 /// Daemons of different nodes listen on the same port and reach each other by name.
 #[test]
 fn nodes_reach_each_other_by_name() {
-    need_node!();
-    if std::process::Command::new("python3")
-        .arg("-V")
-        .output()
-        .is_err()
-    {
-        return node::skip("there is no python3");
-    }
+    need_node!(node::has("python3"));
     let script = "import socket, time, os\n\
         listener = socket.socket()\n\
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
@@ -277,7 +272,7 @@ fn nodes_reach_each_other_by_name() {
 /// Packets go from node to node, until the two are parted.
 #[test]
 fn what_nodes_send_each_other_stops_at_a_partition() {
-    need_node!();
+    need_node!(node::windows());
     let directory = Directory::new();
     let capture = directory.join("capture");
     let open = ["--set", "disable_default_svc=0"];
@@ -285,10 +280,6 @@ fn what_nodes_send_each_other_stops_at_a_partition() {
     let mut cluster = Served::cluster(&options);
     let nid = |node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"]));
     let [one, two] = ["n1", "n2"].map(nid);
-    let windows = cluster.state_of(&["--node", "n1"])["nics"][0]["windows"].clone();
-    if windows != "mappable" {
-        return node::skip(&format!("the kernel passes no windows through: {windows}"));
-    }
     let talk = |rounds| {
         let end = |node, pid, peer: &str, peer_pid| {
             let program = [CLIENT, "exchange", "cxi0", pid, peer, peer_pid, rounds];

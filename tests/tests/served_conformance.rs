@@ -195,10 +195,7 @@ impl Device for Node {
 
 #[test]
 fn scenarios_on_a_served_node() {
-    need_node!();
-    if !node::is_root() {
-        return node::skip("only root can be every user of a scenario");
-    }
+    need_node!(node::root("be every user of a scenario"));
     let mut files = archive::packed().expect("the project's copy can be read");
     files.retain(|file| {
         let text = String::from_utf8_lossy(&file.json).replace(' ', "");

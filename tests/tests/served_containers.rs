@@ -10,22 +10,13 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use node::{Directory, Served, is_root, printed, skip};
+use node::{Directory, Served, printed, skip};
 use serde_json::{Value, json};
 
 /// The name by which a network configuration finds the plugin.
 const PLUGIN: &str = "test-cxi-cni";
 const CNI: &str = env!("CARGO_BIN_EXE_test-cxi-cni");
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
-
-/// Whether a program is installed; says if not.
-fn installed(program: &str, option: &str) -> bool {
-    let here = Command::new(program).arg(option).output().is_ok();
-    if !here {
-        skip(&format!("there is no {program}"));
-    }
-    here
-}
 
 /// A node with a pod, which is a process with a network namespace.
 struct Site {
@@ -137,10 +128,7 @@ impl Drop for Site {
 
 #[test]
 fn only_the_pod_can_use_what_the_pod_got() {
-    need_node!();
-    if !installed("nsenter", "--version") {
-        return;
-    }
+    need_node!(node::has("nsenter"));
     let site = Site::start();
     assert_eq!(printed(&site.call("STATUS")), "");
     assert_eq!(printed(&site.call("ADD")), r#"{"cniVersion":"1.1.0"}"#);
@@ -194,13 +182,10 @@ fn what_a_container_had_goes_after_its_namespace_is_gone() {
 /// The reference runtime of CNI.
 #[test]
 fn cnitool_makes_checks_and_ends_an_attachment() {
-    need_node!();
-    if !is_root() {
-        return skip("only root can keep cnitool's results off the machine");
-    }
-    if !installed("cnitool", "help") {
-        return;
-    }
+    need_node!(
+        node::root("keep cnitool's results off the machine"),
+        node::has("cnitool")
+    );
     let mut site = Site::start();
     let networks = site.directory.join("networks");
     fs::create_dir(&networks).expect("a directory");
@@ -285,16 +270,14 @@ const PODMAN: &str = r#"
 
 #[test]
 fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
-    need_node!();
-    if !is_root() {
-        return skip("only root can make the network of a container");
-    }
+    need_node!(
+        node::root("make the network of a container"),
+        node::has("podman"),
+        node::has("crun")
+    );
     let plugins = "/usr/lib/cni";
     if !fs::exists(format!("{plugins}/ptp")).is_ok_and(|there| there) {
         return skip("there is no /usr/lib/cni/ptp");
-    }
-    if !installed("podman", "--version") || !installed("crun", "--version") {
-        return;
     }
     let site = Directory::new();
     let own = Path::new(CNI).parent().expect("a directory").display();

@@ -11,11 +11,10 @@ use node::{CLIENT, Served, eventually, printed};
 /// The default service is for everybody.
 const DEFAULT_SERVICE: [&str; 2] = ["--set", "disable_default_svc=0"];
 
-/// A node with two NICs; none where windows cannot be mapped.
-fn node(doorbells: &str) -> Option<Served> {
-    let mut options = vec!["--nics", "2", "--doorbells", doorbells];
-    options.extend(DEFAULT_SERVICE);
-    Served::with_windows(&options)
+/// A node with two NICs.
+fn node(doorbells: &str) -> Served {
+    let options = ["--nics", "2", "--doorbells", doorbells];
+    Served::start(&[&options[..], &DEFAULT_SERVICE].concat())
 }
 
 fn nids(node: &Served) -> [String; 2] {
@@ -31,9 +30,9 @@ fn is_clean(node: &Served) -> bool {
 
 #[test]
 fn a_put_leaves_one_process_and_arrives_in_another() {
-    need_node!();
+    need_node!(node::windows());
     for doorbells in ["trap", "poll"] {
-        let Some(node) = node(doorbells) else { return };
+        let node = node(doorbells);
         let nids = nids(&node);
         for (device, to, from) in [("cxi0", 0, 0), ("cxi1", 1, 0)] {
             let there = node
@@ -54,8 +53,8 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
 /// that come meanwhile reach the programs.
 #[test]
 fn long_messages_arrive_among_signals() {
-    need_node!();
-    let Some(node) = node("trap") else { return };
+    need_node!(node::windows());
+    let node = node("trap");
     let [nid, _] = nids(&node);
     let script = "$0 exchange cxi0 3 $1 4 400 65536 & one=$!
         $0 exchange cxi0 4 $1 3 400 65536 & other=$!
@@ -96,9 +95,9 @@ fn end_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str, end: En
 /// is left.
 #[test]
 fn a_process_that_is_killed_leaves_nothing() {
-    need_node!();
+    need_node!(node::windows());
     for doorbells in ["trap", "poll"] {
-        let Some(node) = node(doorbells) else { return };
+        let node = node(doorbells);
         let [nid, _] = nids(&node);
         let others = node
             .command(&[
@@ -121,8 +120,8 @@ fn a_process_that_is_killed_leaves_nothing() {
 /// sends long messages and commands; repeatedly, as the kernel reports the end of the first last.
 #[test]
 fn a_process_with_threads_that_ends_leaves_the_nic_to_others() {
-    need_node!();
-    let Some(node) = node("trap") else { return };
+    need_node!(node::windows());
+    let node = node("trap");
     let [nid, _] = nids(&node);
     for _ in 0..8 {
         for end in [KILL, EXECUTE] {
@@ -134,8 +133,8 @@ fn a_process_with_threads_that_ends_leaves_the_nic_to_others() {
 
 #[test]
 fn a_process_reaches_what_is_exposed_and_no_more() {
-    need_node!();
-    let Some(node) = node("trap") else { return };
+    need_node!(node::windows());
+    let node = node("trap");
     let [nid, _] = nids(&node);
     // The victim holds its buffer until the intruder has ended.
     let script = "mkfifo $2/hold; $0 hold cxi0 4 < $2/hold > $2/said & victim=$!
@@ -163,8 +162,8 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
 /// arrives, trapped or not, and with two programs as with one.
 #[test]
 fn no_store_is_lost_where_doorbells_open_and_close() {
-    need_node!();
-    let Some(node) = node("trap") else { return };
+    need_node!(node::windows());
+    let node = node("trap");
     let script = "$0 ring cxi0 3 1500 & $0 ring cxi0 4 1500; wait";
     let told = printed(&node.enter(&["sh", "-c", script, CLIENT]));
     assert_eq!(told, "ok\nok");

@@ -3,12 +3,13 @@
 mod node;
 
 use std::fs;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use node::{CLIENT, DEVICE, Served, children, eventually, kill, printed, run, server};
+use node::{CLIENT, DEVICE, Served, children, eventually, kill, printed, refused, run, server};
 
 #[test]
 fn the_exit_status_is_passed_on() {
@@ -30,6 +31,34 @@ fn the_exit_status_is_passed_on() {
 }
 
 #[test]
+fn a_mistyped_option_is_not_a_program() {
+    let output = run(&["--nic", "2", "--", "true"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("unexpected argument '--nic'"), "{text}");
+    assert!(text.contains("'--nics'"), "{text}");
+}
+
+/// Records that programs write stay on their node, whose other files are those of the machine.
+#[test]
+fn records_of_a_node_do_not_reach_the_machine() {
+    need_node!();
+    let script = "for directory in /run/cxi /var/lib/cxi; do
+            ls -A $directory; touch $directory/cxi-mock-test; ls -A $directory
+        done; ls -A /run /var/lib | grep -vx cxi";
+    let text = node::script(&[], script);
+    let rest = text.strip_prefix("cxi-mock-test\ncxi-mock-test\n");
+    let rest = rest.unwrap_or_else(|| panic!("directories are not empty: {text}"));
+    let here = Command::new("ls").args(["-A", "/run", "/var/lib"]).output();
+    let here = String::from_utf8(here.expect("ls runs").stdout).expect("names");
+    let here: Vec<_> = here.lines().filter(|name| *name != "cxi").collect();
+    assert_eq!(rest.lines().collect::<Vec<_>>(), here);
+    for directory in ["/run/cxi", "/var/lib/cxi"] {
+        assert!(!Path::new(directory).join("cxi-mock-test").exists());
+    }
+}
+
+#[test]
 fn signals_are_forwarded() {
     need_node!();
     for signal in ["TERM", "INT", "HUP", "USR1", "USR2"] {
@@ -43,9 +72,7 @@ fn signals_are_forwarded() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server runs");
-        let mut ready = [0; 6];
-        let mut output = launcher.stdout.take().expect("a pipe");
-        std::io::Read::read_exact(&mut output, &mut ready).expect("the program is ready");
+        node::wait_ready(&mut launcher);
         kill(signal, launcher.id());
         let status = launcher.wait().expect("the launcher ends");
         assert_eq!(status.code(), Some(42), "{signal}");
@@ -103,9 +130,7 @@ fn nothing_is_left_whoever_is_killed() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server runs");
-        let mut ready = [0; 6];
-        let mut output = launcher.stdout.take().expect("a pipe");
-        std::io::Read::read_exact(&mut output, &mut ready).expect("the program is ready");
+        node::wait_ready(&mut launcher);
         eventually("all processes are there", || {
             node::with_argument(&tree.word).len() >= 5
         });
@@ -196,8 +221,7 @@ fn a_served_node_ends_on_request() {
     assert!(fs::exists(&socket).expect("the directory is there"));
     assert_eq!(node.end("TERM").code(), Some(0));
     assert!(!fs::exists(&socket).expect("the directory is there"));
-    let output = node.enter(&["true"]);
-    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    refused(&node.enter(&["true"]), "there is no node in");
 }
 
 #[test]
@@ -245,8 +269,6 @@ fn a_directory_belongs_to_one_node() {
     let node = Served::start(&[]);
     let output = server(["serve", "--dir", &node.dir()]).output();
     let output = output.expect("the server runs");
-    assert_eq!(output.status.code(), Some(125));
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("there is a node in"), "{text}");
+    refused(&output, "there is a node in");
     printed(&node.enter(&["true"]));
 }

@@ -2,25 +2,11 @@
 
 mod node;
 
-use std::process::Command;
-
-use node::{Served, printed, script, skip};
-
-/// Whether the tool that asks netlink is there; says if not.
-fn ip_is_here() -> bool {
-    let here = Command::new("ip").arg("-V").output().is_ok();
-    if !here {
-        skip("there is no ip(8)");
-    }
-    here
-}
+use node::{Served, printed, script};
 
 #[test]
 fn devices_have_the_address_and_the_size_that_sysfs_says() {
-    need_node!();
-    if !ip_is_here() {
-        return;
-    }
+    need_node!(node::has("ip"));
     let text = script(
         &["--network", "--nics", "2"],
         "ls /sys/class/net; \
@@ -34,10 +20,7 @@ fn devices_have_the_address_and_the_size_that_sysfs_says() {
 
 #[test]
 fn the_link_and_the_device_come_and_go_with_the_nic() {
-    need_node!();
-    if !ip_is_here() {
-        return;
-    }
+    need_node!(node::has("ip"));
     let node = Served::start(&["--network"]);
     let show = || node.enter(&["ip", "-o", "link", "show", "dev", "hsn0"]);
     assert!(printed(&show()).contains(",LOWER_UP>"));

@@ -3,7 +3,7 @@
 
 mod node;
 
-use node::{CLIENT, Directory, SERVER, printed, run, script, skip};
+use node::{CLIENT, Directory, SERVER, printed, run, script};
 use serde_json::{Value, json};
 
 /// Everybody may use the default service.
@@ -13,14 +13,6 @@ const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
 fn lines(text: &str) -> Vec<Value> {
     let line = |line| serde_json::from_str(line).expect("a line is JSON");
     text.lines().map(line).collect()
-}
-
-/// Whether windows can be mapped here; says why not.
-fn mapped(answer: &str) -> bool {
-    if answer == "ENODEV" {
-        skip("windows cannot be mapped here");
-    }
-    answer != "ENODEV"
 }
 
 /// Operation, length, list and result of each packet, by what they end with.
@@ -47,16 +39,12 @@ fn expected() -> Vec<Value> {
 
 #[test]
 fn a_capture_has_every_operation_and_the_trace_every_event() {
-    need_node!();
+    need_node!(node::windows());
     let directory = Directory::new();
     let (capture, trace) = (directory.join("capture"), directory.join("trace"));
     let options = ["--capture", &capture, "--trace", &trace, OPEN[0], OPEN[1]];
-    let answer = printed(&run(
-        &[&options[..], &["--", CLIENT, "packets", "cxi0"]].concat()
-    ));
-    if !mapped(&answer) {
-        return;
-    }
+    let program = ["--", CLIENT, "packets", "cxi0"];
+    printed(&run(&[&options[..], &program].concat()));
     let read = |file| std::fs::read_to_string(file).expect("the file is there");
     let packets = lines(&read(&capture));
     assert_eq!(ends(&packets), expected(), "{packets:#?}");
@@ -100,14 +88,11 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
 
 #[test]
 fn the_state_shows_the_lists_of_portals() {
-    need_node!();
+    need_node!(node::windows());
     let directory = Directory::new();
     let dir = directory.join("node");
     let client = [CLIENT, "packets", "cxi0", SERVER, "ctl", "state"];
     let answer = printed(&run(&[&OPEN[..], &["--dir", &dir, "--"], &client].concat()));
-    if !mapped(&answer) {
-        return;
-    }
     let state: Value = serde_json::from_str(&answer).expect("the state is JSON");
     let portals = state["nics"][0]["portals"].as_array().expect("a list");
     let enabled = |portal: &&Value| portal["state"] == "ENABLED";
@@ -139,17 +124,9 @@ fn the_state_shows_the_lists_of_portals() {
 
 #[test]
 fn packets_are_shown_as_they_end() {
-    need_node!();
+    need_node!(node::windows());
     let directory = Directory::new();
     let dir = directory.join("node");
-    if !mapped(&printed(&run(&[
-        &OPEN[..],
-        &["--", CLIENT, "packets", "cxi0"],
-    ]
-    .concat())))
-    {
-        return;
-    }
     // There is traffic for as long as somebody looks.
     let text = script(
         &["--dir", &dir, OPEN[0], OPEN[1]],

@@ -29,10 +29,9 @@ fn as_user(mode: &str, script: &str) -> Option<Output> {
 
 #[test]
 fn an_ordinary_user_is_root_inside() {
-    need_node!();
-    if !node::is_root() {
-        return skip("all other tests are about an ordinary user here");
-    }
+    need_node!(node::root(
+        "become an ordinary user, whom all other tests are about here"
+    ));
     let script = format!(
         "/mnt/server run --nics 2 --network -- sh -euc 'id -u; grep -c hsn /proc/net/dev; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
          /mnt/client windows {DEVICE}; \
@@ -50,10 +49,9 @@ fn an_ordinary_user_is_root_inside() {
 
 #[test]
 fn an_ordinary_user_has_a_cluster() {
-    need_node!();
-    if !node::is_root() {
-        return skip("all other tests are about an ordinary user here");
-    }
+    need_node!(node::root(
+        "become an ordinary user, whom all other tests are about here"
+    ));
     let script = format!(
         "/mnt/server cluster --nodes 2 --network run -- \
          sh -euc 'echo $(hostname) $(id -u) $(grep -c eth0 /proc/net/dev); \
@@ -85,10 +83,9 @@ fn an_ordinary_user_has_a_cluster() {
 
 #[test]
 fn an_ordinary_user_may_stay_one() {
-    need_node!();
-    if !node::is_root() {
-        return skip("all other tests are about an ordinary user here");
-    }
+    need_node!(node::root(
+        "become an ordinary user, whom all other tests are about here"
+    ));
     let script = format!(
         "/mnt/server run --as-user -- sh -uc 'id -u; /mnt/client count {DEVICE}; \
          /mnt/client allocate {DEVICE} 55 54321 2>&1' || true; \
@@ -108,10 +105,7 @@ fn an_ordinary_user_may_stay_one() {
 
 #[test]
 fn missing_fuse_is_said() {
-    need_node!();
-    if !node::is_root() {
-        return skip("only root can take FUSE away");
-    }
+    need_node!(node::root("take FUSE away"));
     let Some(output) = as_user("600", "/mnt/server run -- true") else {
         return;
     };

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::process::Command;
 
-use node::{CLIENT, DEVICE, Directory, SERVER, Served, printed, run, server, skip};
+use node::{CLIENT, DEVICE, Directory, SERVER, Served, printed, refused, run, server};
 
 #[test]
 fn state_lives_on_in_a_file() {
@@ -27,11 +27,6 @@ fn state_lives_on_in_a_file() {
     printed(&node(&[], &format!("{CLIENT} destroy {DEVICE} {svc_id}")));
     assert_eq!(printed(&node(&[], &count)), "1");
 
-    let refused = |output: &std::process::Output, why: &str| {
-        assert_eq!(output.status.code(), Some(125), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains(why), "{text}");
-    };
     refused(&node(&["--nics", "3"], &count), "another configuration");
     fs::write(&file, r#"{"version": 99}"#).expect("the file can be written");
     refused(&node(&[], &count), "format 99");
@@ -57,12 +52,8 @@ fn a_site_has_services_of_its_own() {
 
     fs::write(&file, "vnis: [4000]\n---\nvnis: [70000]\n").expect("the file can be written");
     let output = run(&["--preset", &file, "--", "true"]);
-    assert_eq!(output.status.code(), Some(125), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        text.contains("site.yaml") && text.contains("line 3"),
-        "{text}"
-    );
+    refused(&output, "site.yaml");
+    refused(&output, "line 3");
 }
 
 #[test]
@@ -82,9 +73,7 @@ fn a_state_file_has_one_node_and_survives_its_kill() {
             &file,
         ]);
         let output = { second }.output().expect("the server runs");
-        assert_eq!(output.status.code(), Some(125), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("another node has its state in"), "{text}");
+        refused(&output, "another node has its state in");
         let vni = (100 + round).to_string();
         printed(&node.enter(&[CLIENT, "allocate", DEVICE, &vni, "0"]));
         node.end("KILL");
@@ -118,10 +107,7 @@ fn what_is_no_state_file_is_neither_waited_for_nor_followed() {
     let zero = directory.join("zero");
     symlink("/dev/zero", &zero).expect("a link");
     for file in [pipe, directory.join("file"), zero] {
-        let output = serve(&file);
-        assert_eq!(output.status.code(), Some(125), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("cannot"), "{text}");
+        refused(&serve(&file), "cannot");
     }
     let victim = directory.join("victim");
     fs::write(&victim, "precious").expect("a file");
@@ -139,19 +125,13 @@ fn what_is_no_state_file_is_neither_waited_for_nor_followed() {
 fn what_is_read_has_an_end() {
     need_node!();
     for option in ["--config", "--preset"] {
-        let output = run(&[option, "/dev/zero", "--", "true"]);
-        assert_eq!(output.status.code(), Some(125), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("too long"), "{text}");
+        refused(&run(&[option, "/dev/zero", "--", "true"]), "too long");
     }
 }
 
 #[test]
 fn a_state_file_stays_its_owners() {
-    need_node!();
-    if !node::is_root() {
-        return skip("only root writes the files of others");
-    }
+    need_node!(node::root("write the files of others"));
     let directory = Directory::new();
     let file = directory.join("state.json");
     let allocate = [
@@ -209,11 +189,6 @@ fn services_of_a_cluster_live_on_in_a_file() {
     let mut counts: Vec<_> = text.lines().collect();
     counts.sort_unstable();
     assert_eq!(counts, ["1", "1", "2"]);
-    let refused = |output: &std::process::Output, why: &str| {
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(125), "{text}");
-        assert!(text.contains(why), "{text}");
-    };
     refused(
         &again(&["--nodes", "2"]),
         "a cluster of another configuration",

@@ -29,15 +29,10 @@ struct Counts {
 
 #[test]
 fn traffic_and_kills_leave_nothing() {
-    need_node!();
+    need_node!(node::windows());
     for doorbells in ["trap", "poll"] {
         let options = ["--nics", "2", "--doorbells", doorbells];
         let node = Served::start(&[&options[..], &["--set", "disable_default_svc=0"]].concat());
-        printed(&node.enter(&[CLIENT, "count", node::DEVICE]));
-        let windows = node.nic()["windows"].clone();
-        if windows != "mappable" {
-            return skip(&format!("the kernel passes no windows through: {windows}"));
-        }
         soak(&node, doorbells);
     }
 }

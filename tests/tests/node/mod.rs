@@ -1,16 +1,83 @@
 //! Runs programs on a served node, where this machine can serve one.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
-use std::ffi::OsStr;
+mod server;
+
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::sleep;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tempfile::TempDir;
+
+pub use server::*;
+
+/// How long a test may take, unless tests run at full length.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Leaves a test if no node can be served here, or one of more conditions does not hold, and ends
+/// the program if the test hangs.
+#[macro_export]
+macro_rules! need_node {
+    ($($condition:expr),*) => {
+        if !(node::possible() $(&& $condition)*) {
+            return;
+        }
+        let _limit = node::limit();
+    };
+}
+
+/// Whether a program is installed; says if not.
+pub fn has(program: &str) -> bool {
+    let here = Command::new(program).arg("--version").output().is_ok();
+    if !here {
+        skip(&format!("there is no {program}"));
+    }
+    here
+}
+
+/// Whether this process is root; else says what only root can do.
+pub fn root(only: &str) -> bool {
+    if !is_root() {
+        skip(&format!("only root can {only}"));
+    }
+    is_root()
+}
+
+/// Expects that the server refused something and said why.
+#[track_caller]
+pub fn refused(output: &Output, why: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{text}");
+    assert!(text.contains(why), "{text}");
+}
+
+/// Ends this program and its children, with the name of the test, if the test takes too long: until
+/// what is returned is dropped.
+pub fn limit() -> Sender<()> {
+    let (running, ended) = channel();
+    let test = thread::current().name().unwrap_or("a test").to_owned();
+    let limit = LIMIT
+        + if full() {
+            soak_length(3000)
+        } else {
+            Duration::ZERO
+        };
+    thread::spawn(move || {
+        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let _ = writeln!(std::io::stderr(), "{test} takes longer than {limit:?}");
+            for child in children(std::process::id()) {
+                kill("KILL", child);
+            }
+            std::process::abort();
+        }
+    });
+    running
+}
 
 /// The command `cxi-mock`.
 pub const SERVER: &str = env!("CARGO_BIN_EXE_mock-server");
@@ -18,63 +85,6 @@ pub const SERVER: &str = env!("CARGO_BIN_EXE_mock-server");
 pub const CLIENT: &str = env!("CARGO_BIN_EXE_mock-client");
 /// The first device of a node.
 pub const DEVICE: &str = "/dev/cxi0";
-
-/// Exit status of a server where the machine lacks something.
-const MISSING: i32 = 77;
-
-/// Says past the test harness that a test cannot be done here.
-pub fn skip(why: &str) {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
-}
-
-/// Whether a node can be served here; says why not.
-pub fn possible() -> bool {
-    let output = server(["run", "--", "true"])
-        .output()
-        .expect("the server runs");
-    if output.status.code() == Some(MISSING) {
-        skip(&String::from_utf8_lossy(&output.stderr));
-        return false;
-    }
-    assert!(output.status.success(), "{output:?}");
-    true
-}
-
-/// Leaves a test if no node can be served here.
-#[macro_export]
-macro_rules! need_node {
-    () => {
-        if !node::possible() {
-            return;
-        }
-    };
-}
-
-/// The server with these arguments.
-pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-    let mut command = Command::new(SERVER);
-    command
-        .args(arguments)
-        .env_remove("CXI_MOCK_DIR")
-        .env_remove("CXI_MOCK_NODE");
-    command
-}
-
-/// Runs a program on a node of its own; options stand in front of `--`.
-pub fn run(arguments: &[&str]) -> Output {
-    server(["run"])
-        .args(arguments)
-        .output()
-        .expect("the server runs")
-}
-
-/// What a program printed that had to end well.
-pub fn printed(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
 
 /// Runs a shell script on a node of its own and returns what it printed.
 pub fn script(options: &[&str], script: &str) -> String {
@@ -90,30 +100,19 @@ pub fn script(options: &[&str], script: &str) -> String {
 
 /// A directory that goes away with the test.
 #[derive(Debug)]
-pub struct Directory(PathBuf);
+pub struct Directory(TempDir);
 
 impl Directory {
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("cxi-mock-test-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a temporary directory");
-        Self(path)
+        Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub fn join(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.path().join(name).display().to_string()
     }
 }
 
@@ -128,19 +127,6 @@ impl Served {
     /// Starts a node and waits until it answers.
     pub fn start(options: &[&str]) -> Self {
         Self::with("serve", options)
-    }
-
-    /// Starts a node where windows can be mapped; says why not, if they cannot.
-    pub fn with_windows(options: &[&str]) -> Option<Self> {
-        let node = Self::start(options);
-        // The first open file finds that out.
-        printed(&node.enter(&[CLIENT, "count", DEVICE]));
-        let windows = node.nic()["windows"].clone();
-        if windows == "mappable" {
-            return Some(node);
-        }
-        skip(&format!("the kernel passes no windows through: {windows}"));
-        None
     }
 
     /// Starts a cluster and waits until it answers.
@@ -261,9 +247,20 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        // Not killed, so that it cleans up, and writes what it covered where that is measured.
+        kill("TERM", self.pid());
         let _ = self.process.wait();
     }
+}
+
+/// Waits until a program has printed `ready`.
+pub fn wait_ready(program: &mut Child) {
+    let output = BufReader::new(program.stdout.take().expect("a pipe"));
+    let mut lines = output.lines().map(|line| line.expect("text"));
+    assert!(
+        lines.any(|line| line == "ready"),
+        "it ends before it is ready"
+    );
 }
 
 /// Sends a signal to a process.

@@ -1,16 +1,11 @@
 //! Memory that cannot take an answer delays its caller, and no other.
 
-use std::process::Command;
-
 use crate::need_node;
-use crate::node::{self, DEVICE, printed, run, skip};
+use crate::node::{self, DEVICE, printed, run};
 
 #[test]
 fn answers_go_where_only_the_mock_itself_answers() {
-    need_node!();
-    if Command::new("python3").arg("--version").output().is_err() {
-        return skip("there is no python3");
-    }
+    need_node!(node::has("python3"));
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/page.py");
     let attribute = "/sys/class/cxi_user/cxi0/device/properties/nid";
     let output = run(&["--", "timeout", "20", "python3", program, DEVICE, attribute]);

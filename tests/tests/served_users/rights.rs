@@ -7,10 +7,7 @@ use crate::node::{self, DEVICE, Directory, printed, run, skip};
 
 #[test]
 fn io_uring_gives_no_rights() {
-    need_node!();
-    if !node::is_root() {
-        return skip("only root has rights to lose");
-    }
+    need_node!(node::root("lose rights"));
     let directory = Directory::new();
     let program = directory.join("uring");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/uring.c");

@@ -1,34 +1,22 @@
 //! Windows of served devices: whose they are, and how long.
 
 use crate::need_node;
-use crate::node::{self, CLIENT, DEVICE, Served, printed, skip};
-
-/// A node on which windows can be mapped; says why if there is none.
-fn node(options: &[&str]) -> Option<Served> {
-    let node = Served::start(options);
-    let mapped = printed(&node.enter(&[CLIENT, "windows", DEVICE]));
-    let windows = node.nic()["windows"].clone();
-    let windows = windows.as_str().expect("a text");
-    if windows == "mappable" {
-        assert_eq!(mapped, "mapped");
-        return Some(node);
-    }
-    assert_eq!(mapped, "ENODEV", "{windows}");
-    skip(&format!("the kernel passes no windows through: {windows}"));
-    None
-}
+use crate::node::{self, CLIENT, DEVICE, Served, printed};
 
 #[test]
 fn a_file_maps_its_own_windows_only() {
     need_node!();
-    let Some(node) = node(&[]) else { return };
+    let node = Served::start(&[]);
+    let mapped = printed(&node.enter(&[CLIENT, "windows", DEVICE]));
+    let mappable = node.nic()["windows"] == "mappable";
+    assert_eq!(mapped, if mappable { "mapped" } else { "ENODEV" });
     assert_eq!(node.state()["stats"]["lni"], 0);
 }
 
 #[test]
 fn a_mapped_window_keeps_its_file_open() {
-    need_node!();
-    let Some(node) = node(&[]) else { return };
+    need_node!(node::windows());
+    let node = Served::start(&[]);
     assert_eq!(printed(&node.enter(&[CLIENT, "map", DEVICE])), "ok");
     assert_eq!(node.state()["stats"]["lni"], 0);
     assert_eq!(node.state()["svc_count"], 1);
@@ -37,11 +25,9 @@ fn a_mapped_window_keeps_its_file_open() {
 /// What an exchange reads is the same whether a store is trapped or polled.
 #[test]
 fn a_doorbell_can_be_exchanged() {
-    need_node!();
+    need_node!(node::windows());
     for (doorbells, times) in [("trap", "3"), ("poll", "1")] {
-        let Some(node) = node(&["--doorbells", doorbells]) else {
-            return;
-        };
+        let node = Served::start(&["--doorbells", doorbells]);
         let output = node.enter(&[CLIENT, "doorbell", DEVICE, times]);
         assert_eq!(printed(&output), "ok", "{doorbells}");
     }
@@ -49,8 +35,8 @@ fn a_doorbell_can_be_exchanged() {
 
 #[test]
 fn an_inode_that_is_open_is_busy() {
-    need_node!();
-    let Some(node) = node(&[]) else { return };
+    need_node!(node::windows());
+    let node = Served::start(&[]);
     let again = format!("exec 3<>{DEVICE}; {CLIENT} count {DEVICE}; exec 4<>/proc/self/fd/3");
     let output = node.enter(&["sh", "-c", &again]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n");

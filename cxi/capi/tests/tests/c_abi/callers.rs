@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::compiled::{Bench, can_serve, printed, served, skip};
+use crate::compiled::{Bench, can_map, can_serve, printed, served, skip};
 use crate::need_bench;
 
 /// Runs one of them on a node of the newest release and of one before it.
@@ -25,7 +25,7 @@ fn callers(bench: &Bench) -> PathBuf {
 #[test]
 fn null_ends_no_program() {
     let bench = need_bench!();
-    if can_serve() {
+    if can_serve() && can_map() {
         run(bench, &["null"], &[]);
     }
 }
@@ -33,7 +33,7 @@ fn null_ends_no_program() {
 #[test]
 fn handles_that_are_given_back_twice_are_refused() {
     let bench = need_bench!();
-    if can_serve() {
+    if can_serve() && can_map() {
         run(bench, &["twice"], &[]);
     }
 }
@@ -109,7 +109,7 @@ fn protection_that_comes_too_late_is_reported() {
 #[test]
 fn a_child_closes_for_itself_alone() {
     let bench = need_bench!();
-    if can_serve() {
+    if can_serve() && can_map() {
         run(bench, &["fork"], &[]);
         run(bench, &["fork"], &[("CXI_FORK_SAFE", "1")]);
     }

@@ -1,7 +1,6 @@
 //! The library under test, and C programs.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -13,15 +12,14 @@ use tempfile::TempDir;
 /// Programs and recorded behaviour; see the README in there.
 const CASES: &[u8] = include_bytes!("../../cases.tar.xz");
 
-/// Exit status of the server where the machine lacks something.
-const MISSING: i32 = 77;
+/// The command `cxi-mock`.
+pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_capi-mock-server");
 
-/// Says past the test harness that a test cannot be done here.
-pub(crate) fn skip(why: &str) {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
-}
+#[path = "../../../../../tests/tests/node/server.rs"]
+#[allow(unreachable_pub, reason = "shared with another package")]
+mod server;
+
+pub(crate) use server::{possible as can_serve, printed, skip, windows as can_map};
 
 /// What all tests share.
 pub(crate) struct Bench {
@@ -165,25 +163,12 @@ impl Bench {
 
 /// Runs a program on a served node of its own; options stand in front of `--`.
 pub(crate) fn served(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_capi-mock-server"))
-        .arg("run")
+    server::server(["run"])
         .args(arguments)
-        .env_remove("CXI_MOCK_DIR")
         .env_remove("CXI_EXPLAIN")
         .envs(environment.iter().copied())
         .output()
         .expect("the server runs")
-}
-
-/// Whether a node can be served here; says why not.
-pub(crate) fn can_serve() -> bool {
-    let output = served(&["--", "true"], &[]);
-    if output.status.code() == Some(MISSING) {
-        skip(&String::from_utf8_lossy(&output.stderr));
-        return false;
-    }
-    assert!(output.status.success(), "{output:?}");
-    true
 }
 
 /// Whether a test can have a `/sys` and `/dev` of its own; says why not.
@@ -194,10 +179,4 @@ pub(crate) fn can_unshare() -> bool {
         skip("it takes root and unshare(1) for a private /sys and /dev");
     }
     can
-}
-
-/// What a program printed that had to end well.
-pub(crate) fn printed(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

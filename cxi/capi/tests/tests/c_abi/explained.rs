@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::compiled::{Bench, can_serve, can_unshare, printed, served};
+use crate::compiled::{Bench, can_map, can_serve, can_unshare, printed, served};
 use crate::need_bench;
 
 fn program(bench: &Bench) -> PathBuf {
@@ -62,7 +62,7 @@ fn a_service_is_refused_for_what_is_short() {
 #[test]
 fn other_refusals_have_their_reasons_too() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !(can_serve() && can_map()) {
         return;
     }
     let said = |what| said(bench, "shs-14.0.1", what);

@@ -1,6 +1,6 @@
 //! A whole life on served nodes: one library, six drivers.
 
-use crate::compiled::{can_serve, printed, served};
+use crate::compiled::{can_map, can_serve, printed, served};
 use crate::need_bench;
 
 const RELEASES: [&str; 6] = [
@@ -33,7 +33,7 @@ const STEPS: usize = 48;
 #[test]
 fn one_library_lives_on_six_drivers() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !(can_serve() && can_map()) {
         return;
     }
     let driver = bench.compile("driver.c", &["-ldl"]).display().to_string();

@@ -1,0 +1,70 @@
+//! The command `cxi-mock` for tests. Those of the C library use this file, too.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::{Command, Output};
+
+use super::SERVER;
+
+/// Exit status of a server where the machine lacks something.
+const MISSING: i32 = 77;
+
+/// Says past the test harness that a test cannot run here. `.ci/run` lists these lines at its end.
+pub fn skip(why: &str) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("a test");
+    let words: Vec<_> = why.split_whitespace().collect();
+    // In one piece: other tests write, too.
+    let line = format!("SKIPPED {name}: {}\n", words.join(" "));
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Whether a node can be served here; says why not.
+pub fn possible() -> bool {
+    let output = run(&["--", "true"]);
+    if output.status.code() == Some(MISSING) {
+        skip(&String::from_utf8_lossy(&output.stderr));
+        return false;
+    }
+    assert!(output.status.success(), "{output:?}");
+    true
+}
+
+/// Whether programs on a node can map windows here; says why not.
+pub fn windows() -> bool {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let dir = directory.path().join("node").display().to_string();
+    // The first open file of a device finds that out.
+    let look = "exec 3<> /dev/cxi0; exec \"$0\" ctl state";
+    let output = run(&["--dir", &dir, "--", "sh", "-c", look, SERVER]);
+    let state: serde_json::Value = serde_json::from_str(&printed(&output)).expect("JSON");
+    let windows = state["nics"][0]["windows"].as_str().expect("a text");
+    if windows != "mappable" {
+        skip(&format!("the kernel passes no windows through: {windows}"));
+    }
+    windows == "mappable"
+}
+
+/// The server with these arguments.
+pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(SERVER);
+    command
+        .args(arguments)
+        .env_remove("CXI_MOCK_DIR")
+        .env_remove("CXI_MOCK_NODE");
+    command
+}
+
+/// Runs a program on a node of its own; options stand in front of `--`.
+pub fn run(arguments: &[&str]) -> Output {
+    server(["run"])
+        .args(arguments)
+        .output()
+        .expect("the server runs")
+}
+
+/// What a program printed that had to end well.
+pub fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
