@@ -42,9 +42,7 @@ impl RemoteBuffers {
             list_in_response: pointers.list_in_response,
         }
     }
-}
 
-impl RemoteBuffers {
     /// The same, of a process whose stores to doorbells are trapped or not.
     pub(crate) fn trapping(self, traps_stores: bool) -> Self {
         Self {
@@ -60,7 +58,8 @@ impl CallerMemory for RemoteBuffers {
     }
 
     fn respond(&mut self, response: &[u8]) -> Result<(), Errno> {
-        memory::write(self.pid, self.response.ok_or(Errno::EFAULT)?, response)
+        let address = self.response.ok_or(Errno::EFAULT)?;
+        memory::write(self.pid, &[(address, response)])
     }
 
     fn read_response(&mut self, bytes: &mut [u8]) -> Result<(), Errno> {
@@ -72,7 +71,8 @@ impl CallerMemory for RemoteBuffers {
     }
 
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
-        memory::write(self.pid, self.list.ok_or(Errno::EFAULT)?, list)
+        let address = self.list.ok_or(Errno::EFAULT)?;
+        memory::write(self.pid, &[(address, list)])
     }
 
     fn backing(&self, va: u64, len: u64) -> Backing {

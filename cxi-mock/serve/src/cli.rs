@@ -10,15 +10,15 @@ use std::sync::Arc;
 use clap::{Args, Parser, Subcommand};
 
 use super::cluster::ClusterArguments;
-use super::connection::Connection;
+use super::control::Connection;
 use super::control::Control;
 use super::error::ServeError;
 use super::fabric_manager::{self, FabricManagerArguments};
+use super::launch::Signals;
 use super::launch::{self, Launch};
-use super::order_args::OrderArguments;
+use super::order::Order;
 use super::running::NodeArguments;
-use super::signals::Signals;
-use super::{packets, say};
+use super::{say, watch};
 
 /// The variable that tells programs the directory of their node.
 pub(crate) const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
@@ -73,7 +73,7 @@ enum Command {
         #[command(flatten)]
         node: ServedNode,
         #[command(subcommand)]
-        order: OrderArguments,
+        order: Order,
     },
     /// Serve a mock fabric manager until SIGTERM; prints its URLs, as JSON
     FabricManager(FabricManagerArguments),
@@ -101,12 +101,7 @@ enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Program {
     /// The program and its arguments
-    #[arg(
-        value_name = "PROGRAM",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     pub(crate) program: Vec<OsString>,
 }
 
@@ -184,11 +179,11 @@ fn run(command: Command) -> Result<u8, ServeError> {
         }
         Command::Ctl {
             node: ServedNode { dir, node },
-            order: OrderArguments::Packets { count, json },
-        } => packets::show(&Connection::open(&dir)?, node.as_deref(), count, json),
+            order: Order::Packets { count, json },
+        } => watch::show_packets(&Connection::open(&dir)?, node.as_deref(), count, json),
         Command::Ctl { node, order } => {
             let connection = Connection::open(&node.dir)?;
-            let answer = connection.send(node.node.as_deref(), order.into())?;
+            let answer = connection.send(node.node.as_deref(), order)?;
             if !answer.is_null() {
                 print(&answer);
             }

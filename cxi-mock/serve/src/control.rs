@@ -1,9 +1,12 @@
-//! The socket through which a running node is inspected and changed.
+//! The socket through which a running node is inspected and changed: the node's end, the end of
+//! `ctl` and `enter`, and the answers between them. An order is a line of JSON, and so is an
+//! answer, which may come with descriptors.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::AsRawFd;
+use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,15 +15,20 @@ use std::thread;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use serde_json::{Value, json};
 
 use super::cli::DIR_VARIABLE;
 use super::cluster::Job;
 use super::error::{Doing, ServeError};
-use super::message;
 use super::namespaces::Namespaces;
 use super::order::{Order, Request};
 use super::watch::Watcher;
@@ -99,7 +107,7 @@ impl Control {
                         .name("control".to_owned())
                         .spawn(move || {
                             if let Err(error) = admit(&connection, taken) {
-                                let _ = message::send(&connection, &Err(error), &[]);
+                                let _ = send(&connection, &Err(error), &[]);
                             } else {
                                 answer_all(&*served, &connection);
                             }
@@ -174,8 +182,8 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
             }) => hand_over(connection, served.namespaces(node.as_deref())),
             Ok(Request {
                 node,
-                order: Order::Packets,
-            }) => message::send(
+                order: Order::Packets { .. },
+            }) => send(
                 connection,
                 &news(served, node.as_deref(), &mut watcher),
                 &[],
@@ -188,12 +196,12 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
                     job = started;
                     json!(job.as_ref().map(Job::variables).unwrap_or_default())
                 });
-                message::send(connection, &variables, &[])
+                send(connection, &variables, &[])
             }
             Ok(Request { node, order }) => {
-                message::send(connection, &served.obey(node.as_deref(), &order), &[])
+                send(connection, &served.obey(node.as_deref(), &order), &[])
             }
-            Err(error) => message::send(connection, &Err(format!("invalid order: {error}")), &[]),
+            Err(error) => send(connection, &Err(format!("invalid order: {error}")), &[]),
         };
         if sent.is_err() || !line.ends_with('\n') {
             return;
@@ -216,10 +224,10 @@ fn news(
 fn hand_over(to: &UnixStream, namespaces: Result<Arc<Namespaces>, String>) -> io::Result<()> {
     let namespaces = match namespaces {
         Ok(namespaces) => namespaces,
-        Err(error) => return message::send(to, &Err(error), &[]),
+        Err(error) => return send(to, &Err(error), &[]),
     };
     let (handover, fds) = namespaces.handover();
-    message::send(to, &Ok(serde_json::to_value(handover)?), &fds)
+    send(to, &Ok(serde_json::to_value(handover)?), &fds)
 }
 
 /// Opens the directory of a node. What another user can put there is not to be trusted.
@@ -244,4 +252,115 @@ pub(crate) fn directory(dir: &Path) -> Result<File, ServeError> {
 /// The socket's path by descriptor: a long path does not fit into a socket's address.
 pub(crate) fn socket(directory: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
+}
+
+/// A connection to the node of a directory.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: UnixStream,
+}
+
+impl Connection {
+    /// Connects to the node, which must be of this user.
+    pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
+        let nobody = |error: &dyn std::fmt::Display| {
+            let dir = dir.display();
+            ServeError::Input(format!(
+                "there is no node in {dir} ({error}): start one with cxi-mock serve --dir {dir}"
+            ))
+        };
+        if !dir.is_dir() {
+            return Err(nobody(&io::Error::from(io::ErrorKind::NotFound)));
+        }
+        let stream =
+            UnixStream::connect(socket(&directory(dir)?)).map_err(|error| nobody(&error))?;
+        let (server, user) = (
+            peer(&stream).doing(|| "find out who serves the node".to_owned())?,
+            geteuid(),
+        );
+        if server != user.as_raw() {
+            return Err(ServeError::Input(format!(
+                "the node in {} is served by user {server}, and you are user {user}: enter it as \
+                 that user",
+                dir.display()
+            )));
+        }
+        Ok(Self { stream })
+    }
+
+    /// Sends an order for a node, or for all, and returns the answer.
+    pub(crate) fn send(&self, node: Option<&str>, order: Order) -> Result<Value, ServeError> {
+        self.exchange(node, order).map(|(answer, _)| answer)
+    }
+
+    /// The namespaces of a node.
+    pub(crate) fn namespaces(&self, node: Option<&str>) -> Result<Namespaces, ServeError> {
+        let (handover, fds) = self.exchange(node, Order::Namespaces)?;
+        let namespaces = serde_json::from_value(handover)
+            .ok()
+            .and_then(|handover| Namespaces::of_node(handover, fds));
+        namespaces.ok_or_else(|| {
+            ServeError::Input("the node did not hand over its namespaces".to_owned())
+        })
+    }
+
+    fn exchange(
+        &self,
+        node: Option<&str>,
+        order: Order,
+    ) -> Result<(Value, Vec<OwnedFd>), ServeError> {
+        let what = || "talk to the node".to_owned();
+        let node = node.map(str::to_owned);
+        let mut line = serde_json::to_vec(&Request { node, order }).doing(what)?;
+        line.push(b'\n');
+        (&self.stream).write_all(&line).doing(what)?;
+        let (answer, fds) = receive(&self.stream).doing(what)?;
+        Ok((answer.map_err(ServeError::Input)?, fds))
+    }
+
+    /// Readable when the node is gone.
+    pub(crate) fn lifeline(&self) -> &UnixStream {
+        &self.stream
+    }
+}
+
+/// What was asked for, or why not.
+pub(crate) type Answer = Result<Value, String>;
+
+/// Sends an answer.
+pub(crate) fn send(to: &UnixStream, answer: &Answer, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(6))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut rest = line.as_slice();
+    while !rest.is_empty() {
+        let sent = sendmsg(to, &[IoSlice::new(rest)], &mut control, SendFlags::NOSIGNAL)?;
+        control.clear();
+        rest = rest.get(sent..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Receives an answer and the descriptors that came with it.
+pub(crate) fn receive(from: &UnixStream) -> io::Result<(Answer, Vec<OwnedFd>)> {
+    let (mut line, mut fds) = (Vec::new(), Vec::new());
+    while line.last() != Some(&b'\n') {
+        let mut bytes = [0; 4096];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(6))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let into = &mut [IoSliceMut::new(&mut bytes)];
+        let length = recvmsg(from, into, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                fds.extend(received);
+            }
+        }
+        let received = bytes.get(..length).filter(|received| !received.is_empty());
+        line.extend_from_slice(received.ok_or(io::ErrorKind::UnexpectedEof)?);
+    }
+    Ok((serde_json::from_slice(&line)?, fds))
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::cli::print;
 use super::error::{Doing, ServeError};
-use super::input;
 use super::launch;
-use super::signals::Signals;
+use super::launch::Signals;
+use super::setup;
 
 #[derive(Debug, Args)]
 pub(crate) struct FabricManagerArguments {
@@ -66,6 +66,6 @@ pub(crate) fn urls(manager: &MockFabricManager) -> Value {
 
 /// Reads a configuration.
 pub(crate) fn read(path: &Path) -> Result<Config, ServeError> {
-    serde_json::from_slice(&input::read(path)?)
+    serde_json::from_slice(&setup::read_file(path)?)
         .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))
 }

@@ -7,10 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, FileType};
 use nix::unistd::{getegid, geteuid};
 
-use super::clients;
 use super::device;
 use super::place::{ClientPlace, Place};
-use super::server::Server;
+use super::server::{Function, Server};
 use super::tree::{Item, Tree};
 use super::workers::Workers;
 
@@ -82,7 +81,7 @@ impl Files {
             }
             Place::Clients(number, directory) => {
                 let function = self.server().function(number)?;
-                let entries = clients::entries(function, directory);
+                let entries = client_entries(function, directory);
                 let (_, entry) = entries.into_iter().find(|(known, _)| known == name)?;
                 Some(Place::Clients(number, entry))
             }
@@ -112,7 +111,7 @@ impl Files {
             }
             Place::Clients(number, directory) => {
                 let function = self.server().function(number);
-                let entries = function.map(|function| clients::entries(function, directory));
+                let entries = function.map(|function| client_entries(function, directory));
                 entries
                     .unwrap_or_default()
                     .into_iter()
@@ -132,7 +131,7 @@ impl Files {
             Place::Root | Place::Nodes => Some((FileType::Directory, 0o755, 0)),
             Place::Clients(number, place) => {
                 let function = self.server().function(number)?;
-                clients::exists(function, place).then_some(match place {
+                client_exists(function, place).then_some(match place {
                     ClientPlace::Interrupt(..) => (FileType::RegularFile, 0o444, ATTRIBUTE_SIZE),
                     _ => (FileType::Directory, 0o755, 0),
                 })
@@ -177,5 +176,40 @@ fn in_tree(place: Place, child: u32, tree: &Tree) -> Place {
         }
         Place::Function(number, _) => Place::Function(number, child),
         _ => Place::Module(child),
+    }
+}
+
+/// What a directory below `clients` lists.
+fn client_entries(function: &Function, directory: ClientPlace) -> Vec<(String, ClientPlace)> {
+    let nic = &function.nic;
+    match directory {
+        ClientPlace::All => nic
+            .clients_of(function.vf)
+            .into_iter()
+            .map(|client| (client.to_string(), ClientPlace::Client(client)))
+            .collect(),
+        ClientPlace::Client(client) => vec![("wait".to_owned(), ClientPlace::Waits(client))],
+        ClientPlace::Waits(client) => nic
+            .waits_of(function.vf, client)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|wait| (wait.to_string(), ClientPlace::Wait(client, wait)))
+            .collect(),
+        ClientPlace::Wait(client, wait) => {
+            vec![("intr".to_owned(), ClientPlace::Interrupt(client, wait))]
+        }
+        ClientPlace::Interrupt(..) => Vec::new(),
+    }
+}
+
+/// Whether the open file or wait object is there.
+fn client_exists(function: &Function, place: ClientPlace) -> bool {
+    let waits = |client| function.nic.waits_of(function.vf, client);
+    match place {
+        ClientPlace::All => !function.nic.faults().is_removed(),
+        ClientPlace::Client(client) | ClientPlace::Waits(client) => waits(client).is_some(),
+        ClientPlace::Wait(client, wait) | ClientPlace::Interrupt(client, wait) => {
+            waits(client).is_some_and(|waits| waits.contains(&wait))
+        }
     }
 }

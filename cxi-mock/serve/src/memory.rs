@@ -1,4 +1,4 @@
-//! The memory of a caller: where responses go.
+//! The memory of other processes.
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -11,19 +11,20 @@ use cxi_ioctl::Errno;
 
 use super::procfs;
 
-/// Writes into the memory of a thread's process; all of it, or an error.
+/// Writes parts into the memory of a thread's process; all of them, or an error.
 ///
-/// As with the kernel's own copy, the part in front of a bad page may have been written then.
-pub(crate) fn write(pid: Pid, address: u64, bytes: &[u8]) -> Result<(), Errno> {
-    if bytes.is_empty() {
+/// As with the kernel's own copy, what is in front of a bad page may have been written then.
+pub(crate) fn write(pid: Pid, parts: &[(u64, &[u8])]) -> Result<(), Errno> {
+    let (mut from, mut to, mut len) = (Vec::with_capacity(4), Vec::with_capacity(4), 0);
+    for (address, part) in parts.iter().filter(|(_, part)| !part.is_empty()) {
+        from.push(IoSlice::new(part));
+        to.push(remote(*address, part.len())?);
+        len += part.len();
+    }
+    if len == 0 {
         return Ok(());
     }
-    let remote = RemoteIoVec {
-        base: usize::try_from(address).map_err(|_| Errno::EFAULT)?,
-        len: bytes.len(),
-    };
-    let written = process_vm_writev(pid, &[IoSlice::new(bytes)], &[remote]);
-    complete(written, bytes.len())
+    complete(process_vm_writev(pid, &from, &to), len)
 }
 
 /// Reads from the memory of a thread's process; all of it, or an error.
@@ -32,12 +33,16 @@ pub(crate) fn read(pid: Pid, address: u64, bytes: &mut [u8]) -> Result<(), Errno
     if len == 0 {
         return Ok(());
     }
-    let remote = RemoteIoVec {
-        base: usize::try_from(address).map_err(|_| Errno::EFAULT)?,
+    let from = [remote(address, len)?];
+    complete(
+        process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &from),
         len,
-    };
-    let read = process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &[remote]);
-    complete(read, len)
+    )
+}
+
+fn remote(address: u64, len: usize) -> Result<RemoteIoVec, Errno> {
+    let base = usize::try_from(address).map_err(|_| Errno::EFAULT)?;
+    Ok(RemoteIoVec { base, len })
 }
 
 /// Reads from the memory of a thread's process as far as its page reaches, if there is one.
@@ -90,7 +95,7 @@ fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), Errno> {
 pub(crate) fn self_test() -> Result<(), Errno> {
     let mut target = [0_u8; 8];
     let address = target.as_mut_ptr().expose_provenance();
-    write(Pid::this(), address as u64, &[1; 8])?;
+    write(Pid::this(), &[(address as u64, &[1; 8])])?;
     std::hint::black_box(target);
     Ok(())
 }
@@ -106,8 +111,8 @@ mod tests {
 
     #[test]
     fn bad_addresses_are_efault() {
-        assert_eq!(write(Pid::this(), 16, &[1, 2, 3]), Err(Errno::EFAULT));
-        assert_eq!(write(Pid::this(), u64::MAX, &[1]), Err(Errno::EFAULT));
+        assert_eq!(write(Pid::this(), &[(16, &[1, 2, 3])]), Err(Errno::EFAULT));
+        assert_eq!(write(Pid::this(), &[(u64::MAX, &[1])]), Err(Errno::EFAULT));
         assert_eq!(read(Pid::this(), 16, &mut [0; 3]), Err(Errno::EFAULT));
     }
 
@@ -122,7 +127,7 @@ mod tests {
 
     #[test]
     fn nothing_to_move_needs_no_address() {
-        assert_eq!(write(Pid::this(), 0, &[]), Ok(()));
+        assert_eq!(write(Pid::this(), &[(0, &[])]), Ok(()));
         assert_eq!(read(Pid::this(), 0, &mut []), Ok(()));
     }
 }

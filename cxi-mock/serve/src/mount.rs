@@ -2,17 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::{io, thread};
 
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 use nix::unistd::{getegid, geteuid};
 
-use super::descriptors::without_descriptors;
 use super::error::{Doing, ServeError};
 use super::privileges::mount_refused;
 
@@ -82,7 +82,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// Covers a directory that this process does not read in the meantime.
     pub(crate) fn new() -> Result<Self, ServeError> {
-        let root = ["/mnt", "/media", "/srv", "/opt", "/run", "/tmp", "/var"]
+        let root = ["/mnt", "/media", "/srv", "/opt", "/tmp"]
             .into_iter()
             .map(PathBuf::from)
             .find(|path| path.is_dir())
@@ -92,14 +92,7 @@ impl Stage {
                     "Make an empty directory /mnt.",
                 )
             })?;
-        mount(
-            Some("cxi-mock"),
-            &root,
-            Some("tmpfs"),
-            MsFlags::MS_NOSUID,
-            Some("mode=755,size=16m"),
-        )
-        .map_err(|errno| mount_refused("a tmpfs", errno))?;
+        mount_tmpfs(&root, "mode=755,size=16m")?;
         Ok(Self { root })
     }
 
@@ -194,14 +187,27 @@ pub(crate) fn lay_shared_memory() -> Result<(), ServeError> {
     if !Path::new(SHARED_MEMORY).is_dir() {
         return Ok(());
     }
-    mount(
-        Some("cxi-mock"),
-        SHARED_MEMORY,
-        Some("tmpfs"),
-        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-        Some("mode=1777"),
-    )
-    .map_err(|errno| mount_refused("a tmpfs", errno))
+    mount_tmpfs(Path::new(SHARED_MEMORY), "mode=1777")
+}
+
+/// Gives the node directories of its own where programs for NICs keep records: those of different
+/// nodes have the same job and service numbers, and none may touch the machine's. What else is in the
+/// directories above stays as it is; what is created there stays on the node.
+pub(crate) fn lay_records(stage: &Stage) -> Result<(), ServeError> {
+    for (above, own) in [("/run", "cxi"), ("/var/lib", "cxi")] {
+        let real = Path::new(above);
+        if !real.is_dir() {
+            continue;
+        }
+        let ours = stage.directory(above.trim_start_matches('/'))?;
+        mount_tmpfs(&ours, "mode=755")?;
+        let directory = ours.join(own);
+        fs::create_dir(&directory)
+            .doing(|| format!("make the directory {}", directory.display()))?;
+        copy_entries(real, &ours, |name| name != own)?;
+        bind(&ours, real)?;
+    }
+    Ok(())
 }
 
 /// The places where a NIC shows up.
@@ -223,13 +229,13 @@ impl Places {
             let ours = stage.directory(&format!("links{}", directory.path()))?;
             let loopback_only = own_network && directory == LinkDirectory::ClassNet;
             if directory.keeps_real_links() {
-                copy_links(real, &ours, |name| !loopback_only || name == "lo")?;
+                copy_entries(real, &ours, |name| !loopback_only || name == "lo")?;
             }
             bind(&ours, real)?;
             links.push((directory, open_directory(real)?));
         }
         let dev = stage.directory("dev")?;
-        copy_dev(&dev)?;
+        copy_entries(Path::new("/dev"), &dev, |name| !is_cxi_device(name))?;
         bind(&dev, Path::new("/dev"))?;
         Ok(Self {
             dev: open_directory(Path::new("/dev"))?,
@@ -293,6 +299,17 @@ fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {
     .doing(|| format!("open {}", path.display()))
 }
 
+fn mount_tmpfs(target: &Path, options: &str) -> Result<(), ServeError> {
+    mount(
+        Some("cxi-mock"),
+        target,
+        Some("tmpfs"),
+        MsFlags::MS_NOSUID,
+        Some(options),
+    )
+    .map_err(|errno| mount_refused(&format!("a tmpfs on {}", target.display()), errno))
+}
+
 fn bind(source: &Path, target: &Path) -> Result<(), ServeError> {
     mount(
         Some(source),
@@ -311,29 +328,13 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn copy_links(from: &Path, to: &Path, keep: impl Fn(&OsStr) -> bool) -> Result<(), ServeError> {
+/// Fills a directory with entries of a real one: links are copied, everything else is bound. What
+/// is there already stays.
+fn copy_entries(from: &Path, to: &Path, keep: impl Fn(&OsStr) -> bool) -> Result<(), ServeError> {
     for entry in entries(from)? {
-        if !keep(&entry.file_name()) {
-            continue;
-        }
-        if let Ok(target) = fs::read_link(entry.path()) {
-            let copy = to.join(entry.file_name());
-            symlink(target, &copy).doing(|| format!("copy the link {}", entry.path().display()))?;
-        }
-    }
-    Ok(())
-}
-
-/// A `/dev` with everything of the real one but its CXI devices.
-fn copy_dev(to: &Path) -> Result<(), ServeError> {
-    for entry in entries(Path::new("/dev"))? {
         let name = entry.file_name();
-        if is_cxi_device(&name) {
-            continue;
-        }
         let (source, copy) = (entry.path(), to.join(&name));
-        if copy.exists() {
-            // Ours covers that of a node around this one.
+        if !keep(&name) || copy.exists() {
             continue;
         }
         let Ok(kind) = entry.file_type() else {
@@ -343,17 +344,20 @@ fn copy_dev(to: &Path) -> Result<(), ServeError> {
         if kind.is_symlink() {
             let target = fs::read_link(&source).doing(what)?;
             symlink(target, &copy).doing(what)?;
-        } else if kind.is_dir() {
+            continue;
+        }
+        if kind.is_dir() {
             fs::create_dir(&copy).doing(what)?;
-            bind(&source, &copy)?;
         } else {
             File::create(&copy).doing(what)?;
-            match bind(&source, &copy) {
-                Ok(()) => {}
-                // A node that has vanished in the meantime.
-                Err(_) if !source.exists() => absent_is_fine(fs::remove_file(&copy)).doing(what)?,
-                Err(error) => return Err(error),
+        }
+        match bind(&source, &copy) {
+            // An entry that has vanished in the meantime.
+            Err(_) if !source.exists() => {
+                let removed = fs::remove_dir(&copy).or_else(|_| fs::remove_file(&copy));
+                absent_is_fine(removed).doing(what)?;
             }
+            bound => bound?,
         }
     }
     Ok(())
@@ -369,6 +373,42 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
     fs::read_dir(directory)
         .and_then(Iterator::collect)
         .doing(|| format!("read the directory {}", directory.display()))
+}
+
+/// Does what asks the mock's file system, in the process that answers. If the process is killed
+/// meanwhile, this thread waits until the descriptor on which the answer would come is closed. So it
+/// must not keep that descriptor itself: it has a copy of all, and closes those.
+pub(crate) fn without_descriptors(
+    act: impl FnOnce() -> Result<(), ServeError> + Send,
+) -> Result<(), ServeError> {
+    let what = || "give up the descriptors of a thread".to_owned();
+    let close_all = || {
+        unshare(CloneFlags::CLONE_FILES)?;
+        for fd in descriptors()? {
+            let _ = nix::unistd::close(fd);
+        }
+        io::Result::Ok(())
+    };
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            close_all().doing(what)?;
+            act()
+        });
+        let done = thread.join();
+        done.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")).doing(what))
+    })
+}
+
+/// The numbers of the open descriptors, without those of the terminal.
+fn descriptors() -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir("/proc/thread-self/fd")?;
+    let numbers = entries.map(|entry| Ok(entry?.file_name().to_str().and_then(|n| n.parse().ok())));
+    let numbers: io::Result<Vec<Option<i32>>> = numbers.collect();
+    Ok(numbers?
+        .into_iter()
+        .flatten()
+        .filter(|fd| *fd > 2)
+        .collect())
 }
 
 #[cfg(test)]

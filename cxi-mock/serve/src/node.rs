@@ -75,6 +75,7 @@ impl Node {
         mount::mount_fuse(&fuse)?;
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
         let places = Places::lay(&stage, network.is_some())?;
+        mount::lay_records(&stage)?;
         if let Some(hosts) = hosts {
             mount::lay_hosts(&stage, &hosts)?;
             mount::lay_shared_memory()?;

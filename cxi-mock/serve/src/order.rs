@@ -1,9 +1,13 @@
-//! What a node can be asked through its socket.
+//! What a node can be asked through its socket, and by `cxi-mock ctl`.
 
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 /// What is asked, and of whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     /// Name of a node in a cluster; none for all of it, and where there is one node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -11,82 +15,192 @@ pub(crate) struct Request {
     pub(crate) order: Order,
 }
 
-/// Something that a node is asked to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What to do with a node.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
     /// Hand over the namespaces.
+    #[command(skip)]
     Namespaces,
     /// Announce a job that runs until the connection ends; answers its variables.
+    #[command(skip)]
     Job,
-    /// Show what is there and in use.
+    /// Print what exists and is in use, as JSON
     State,
-    /// Report operations that have ended, from the first such order of a connection on.
-    Packets,
-    /// The hardware has commands in flight in a transmit queue.
-    Txq {
-        nic: u16,
-        index: u32,
-        in_flight: u32,
+    /// Print operations between processes as they end
+    Packets {
+        /// End after so many
+        #[arg(long, value_name = "N")]
+        #[serde(skip)]
+        count: Option<u64>,
+        /// One JSON object per line
+        #[arg(long)]
+        #[serde(skip)]
+        json: bool,
     },
-    /// The hardware has commands in flight in a target queue.
-    Tgq {
-        nic: u16,
-        index: u32,
-        in_flight: u32,
+    /// Set what the hardware reports
+    #[command(subcommand)]
+    Hardware(Register),
+    /// Add a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
+    Fault {
+        /// Words separated by colons: device, command, errno, after=N, times=N, delay=20ms
+        fault: String,
     },
-    /// The hardware has TLEs of a pool in use.
-    Tles { nic: u16, pool: u32, in_use: u16 },
-    /// The hardware has LEs of a pool allocated.
-    Les {
-        nic: u16,
-        element: u32,
-        pool: u32,
-        allocated: u16,
-    },
-    /// Add a fault.
-    Fault { fault: String },
-    /// Remove all faults.
+    /// Remove all faults and delays
     ClearFaults,
-    /// The driver's periodic cleanup runs now.
-    Tick { nic: u16 },
-    /// A wait object's interrupt comes.
-    Wake { nic: u16, client: u32, wait: u32 },
-    /// Take a NIC out.
-    Unplug { nic: u16 },
-    /// Put it back in.
-    Plug { nic: u16 },
-    /// Take the link up or down.
-    Link { nic: u16, up: bool },
-    /// Something that a cluster is asked to do.
+    /// Run the cleanup of freed LNIs now; prints whether there was anything to do
+    Tick {
+        /// Number of the NIC
+        #[arg(default_value_t = 0)]
+        nic: u16,
+    },
+    /// Wake the programs that poll a wait object
+    Wake {
+        /// Number of the open file, as returned by WAIT_ALLOC
+        client: u32,
+        /// Number of the wait object
+        wait: u32,
+        #[arg(long, default_value_t = 0)]
+        nic: u16,
+    },
+    /// Remove a NIC
+    Unplug {
+        /// Number of the NIC
+        nic: u16,
+    },
+    /// Plug a NIC back in
+    Plug {
+        /// Number of the NIC
+        nic: u16,
+    },
+    /// Take the link up or down
+    Link {
+        /// The new state of the link
+        link: LinkState,
+        /// Number of the NIC
+        #[arg(default_value_t = 0)]
+        nic: u16,
+    },
+    #[command(flatten)]
     Cluster(ClusterOrder),
 }
 
-/// Something that a cluster is asked to do, or one of its nodes as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What to do with a cluster, or with a whole node of it (--node).
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClusterOrder {
     /// Name the nodes that run.
+    #[command(skip)]
     Nodes,
-    /// The node dies.
+    /// Kill a node: its programs are killed, and its NICs disappear
     Kill,
-    /// The node boots, after it has died if it runs.
+    /// Boot a node, after killing it if it is running: its services are gone, and ids start again
     Reboot,
-    /// The switch port of a NIC drops packets with that chance out of 65,536.
-    Port { nic: u16, loss: u16 },
-    /// Two sets of nodes can no longer reach each other.
-    Partition {
-        one: Vec<String>,
-        other: Vec<String>,
-    },
-    /// All nodes can reach each other again.
-    Heal,
-    /// What happens to packets from now on; chances are out of 65,536.
-    Fabric {
+    /// Make the switch port of a NIC drop packets
+    Port {
+        /// Number of the NIC
+        nic: u16,
+        /// Share of packets, from 0 to 1
+        #[arg(long, value_name = "SHARE", value_parser = chance)]
         loss: u16,
+    },
+    /// Separate two sets of nodes until `heal`
+    Partition {
+        /// Nodes on one side
+        #[arg(value_name = "NODES")]
+        one: Nodes,
+        /// Nodes on the other side
+        #[arg(value_name = "OTHERS")]
+        other: Nodes,
+    },
+    /// End all partitions
+    Heal,
+    /// Set what happens to packets between NICs: nothing, without options
+    Fabric {
+        /// Share that is lost, from 0 to 1
+        #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
+        loss: u16,
+        /// Share that is duplicated
+        #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         duplication: u16,
+        /// Share that overtakes the previous packet
+        #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         reordering: u16,
+        /// Delay packets by up to this many milliseconds
+        #[arg(long, value_name = "MS", default_value_t = 0)]
         delay: u16,
+        /// Seed of the random numbers
+        #[arg(long, default_value_t = 0)]
         seed: u64,
+    },
+}
+
+/// Names of nodes, separated by commas.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Nodes(pub(crate) Vec<String>);
+
+impl FromStr for Nodes {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.split(',').map(str::to_owned).collect()))
+    }
+}
+
+/// A share of packets as a chance out of 65,536.
+fn chance(text: &str) -> Result<u16, String> {
+    let share: Option<f64> = text.parse().ok();
+    match share.filter(|share| (0.0..=1.0).contains(share)) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is between 0 and 65,535"
+        )]
+        Some(share) => Ok((share * f64::from(u16::MAX)).round() as u16),
+        None => Err("expected a number from 0 to 1".to_owned()),
+    }
+}
+
+/// The state of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum LinkState {
+    /// The link is up.
+    Up,
+    /// The link is down.
+    Down,
+}
+
+/// A register of the hardware.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Register {
+    /// Commands in flight in transmit queue INDEX (0 to 1023)
+    Txq {
+        index: u32,
+        in_flight: u32,
+        #[arg(long, default_value_t = 0)]
+        nic: u16,
+    },
+    /// Commands in flight in target queue INDEX (1024 to 1535)
+    Tgq {
+        index: u32,
+        in_flight: u32,
+        #[arg(long, default_value_t = 0)]
+        nic: u16,
+    },
+    /// TLEs in use in pool POOL (0 to 3)
+    Tles {
+        pool: u32,
+        in_use: u16,
+        #[arg(long, default_value_t = 0)]
+        nic: u16,
+    },
+    /// LEs allocated in pool POOL (0 to 15) of processing element ELEMENT (0 to 3)
+    Les {
+        element: u32,
+        pool: u32,
+        allocated: u16,
+        #[arg(long, default_value_t = 0)]
+        nic: u16,
     },
 }

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cluster::Job;
 use super::control::Served;
 use super::namespaces::Namespaces;
 use super::node::Node;
-use super::order::Order;
-use super::portals;
-use super::server::Windows;
+use super::order::{LinkState, Order, Register};
 use super::watch::Watcher;
 use cxi_mock::{FaultSpec, Nic};
 
@@ -48,53 +46,45 @@ impl Node {
     pub(crate) fn do_order(&self, order: &Order) -> Result<Value, String> {
         match order {
             // The socket answers these.
-            Order::Namespaces | Order::Packets | Order::Job => {}
+            Order::Namespaces | Order::Packets { .. } | Order::Job => {}
             Order::State => return self.state(),
             Order::Cluster(_) => {
                 return Err("this is one node: start several with cxi-mock cluster".to_owned());
             }
-            Order::Txq {
-                nic,
-                index,
-                in_flight,
-            } => self
-                .nic(*nic)?
-                .hardware()
-                .set_txq_in_flight(*index, *in_flight)
-                .map_err(|error| error.to_string())?,
-            Order::Tgq {
-                nic,
-                index,
-                in_flight,
-            } => self
-                .nic(*nic)?
-                .hardware()
-                .set_tgq_in_flight(*index, *in_flight)
-                .map_err(|error| error.to_string())?,
-            Order::Tles { nic, pool, in_use } => self
-                .nic(*nic)?
-                .hardware()
-                .set_tles_in_use(*pool, *in_use)
-                .map_err(|error| error.to_string())?,
-            Order::Les {
-                nic,
-                element,
-                pool,
-                allocated,
-            } => self
-                .nic(*nic)?
-                .hardware()
-                .set_les_allocated(*element, *pool, *allocated)
-                .map_err(|error| error.to_string())?,
+            Order::Hardware(register) => self.set_register(register)?,
             Order::Fault { fault } => self.inject(fault)?,
             Order::ClearFaults => self.clear_faults(),
             Order::Unplug { nic } => self.unplug(*nic)?,
             Order::Plug { nic } => self.plug(*nic)?,
             Order::Tick { nic } => return Ok(self.nic(*nic)?.tick().into()),
             Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
-            Order::Link { nic, up } => self.set_link(*nic, *up)?,
+            Order::Link { nic, link } => self.set_link(*nic, *link == LinkState::Up)?,
         }
         Ok(Value::Null)
+    }
+
+    fn set_register(&self, register: &Register) -> Result<(), String> {
+        let hardware = |nic: u16| Ok::<_, String>(self.nic(nic)?.hardware());
+        match *register {
+            Register::Txq {
+                nic,
+                index,
+                in_flight,
+            } => hardware(nic)?.set_txq_in_flight(index, in_flight),
+            Register::Tgq {
+                nic,
+                index,
+                in_flight,
+            } => hardware(nic)?.set_tgq_in_flight(index, in_flight),
+            Register::Tles { nic, pool, in_use } => hardware(nic)?.set_tles_in_use(pool, in_use),
+            Register::Les {
+                nic,
+                element,
+                pool,
+                allocated,
+            } => hardware(nic)?.set_les_allocated(element, pool, allocated),
+        }
+        .map_err(|error| error.to_string())
     }
 
     fn nic(&self, number: u16) -> Result<&Arc<Nic>, String> {
@@ -108,37 +98,9 @@ impl Node {
             })
     }
 
-    fn physical(&self) -> impl Iterator<Item = &super::server::Function> {
+    pub(crate) fn physical(&self) -> impl Iterator<Item = &super::server::Function> {
         let functions = self.server().functions.iter();
         functions.filter(|function| function.vf.is_none())
-    }
-
-    pub(crate) fn state(&self) -> Result<Value, String> {
-        let nics = self
-            .physical()
-            .map(|function| {
-                let nic = &function.nic;
-                let state = serde_json::to_value(nic.state()).map_err(|error| error.to_string())?;
-                let hazards: Vec<_> = nic.hazards().iter().map(ToString::to_string).collect();
-                let windows = match &*function.windows() {
-                    Windows::Unknown => "not opened yet".to_owned(),
-                    Windows::Mappable => "mappable".to_owned(),
-                    Windows::Refused(why) => format!("not mappable: {why}"),
-                };
-                Ok(json!({
-                    "device": function.device_name(),
-                    "pci_address": function.address.to_string(),
-                    "release": nic.config().release.name(),
-                    "plugged": !nic.faults().is_removed(),
-                    "link_up": nic.hardware().is_link_up(),
-                    "windows": windows,
-                    "hazards": hazards,
-                    "state": state,
-                    "portals": portals::describe(nic),
-                }))
-            })
-            .collect::<Result<Vec<_>, String>>()?;
-        Ok(json!({ "nics": nics }))
     }
 
     /// Injects a fault into the NICs that it concerns.

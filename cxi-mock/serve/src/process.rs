@@ -3,21 +3,19 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use cxi_mock::{ClientMemory, MemoryFault};
 
 use super::procfs::Status;
-use super::trap;
+use super::{memory, trap};
 
 /// Bytes from which on it pays that a stopped program copies them.
 const LENT: usize = 1 << 16;
@@ -114,42 +112,13 @@ pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
     Status::head(thread)?.process()
 }
 
-fn remote(va: u64, len: usize) -> Result<RemoteIoVec, MemoryFault> {
-    let base = usize::try_from(va).map_err(|_| MemoryFault)?;
-    Ok(RemoteIoVec { base, len })
-}
-
-/// Fewer bytes than asked means that a page further on is bad.
-fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), MemoryFault> {
-    match moved {
-        Ok(moved) if moved == wanted => Ok(()),
-        _ => Err(MemoryFault),
-    }
-}
-
 impl ClientMemory for ProcessMemory {
     fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
-        let len = into.len();
-        if len == 0 {
-            return Ok(());
-        }
-        let from = [remote(va, len)?];
-        let into = &mut [IoSliceMut::new(into)];
-        complete(process_vm_readv(self.pid()?, into, &from), len)
+        memory::read(self.pid()?, va, into).map_err(|_| MemoryFault)
     }
 
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
-        let parts = parts.iter().filter(|(_, part)| !part.is_empty());
-        let (mut from, mut to, mut len) = (Vec::with_capacity(4), Vec::with_capacity(4), 0);
-        for (va, part) in parts {
-            from.push(IoSlice::new(part));
-            to.push(remote(*va, part.len())?);
-            len += part.len();
-        }
-        if len == 0 {
-            return Ok(());
-        }
-        complete(process_vm_writev(self.pid()?, &from, &to), len)
+        memory::write(self.pid()?, parts).map_err(|_| MemoryFault)
     }
 
     fn copy(&self, va: u64, (to, there): (&dyn ClientMemory, u64), len: usize) -> bool {

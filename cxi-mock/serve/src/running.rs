@@ -8,15 +8,15 @@ use cxi_mock::{MockNode, NicConfig};
 use super::control::{Control, ControlGuard};
 use super::data_path;
 use super::error::{Doing, ServeError};
-use super::file_args::{FileArguments, Records};
 use super::namespaces::{self, Home, Inside, Kind};
 use super::network::Network;
-use super::nic_args::NicArguments;
 use super::node::{Furniture, Node};
 use super::server::Server;
+use super::setup::NicArguments;
 use super::setup::Setup;
+use super::setup::{FileArguments, Records};
 use super::state_file::{Saver, StateFile, another_configuration};
-use super::{preset, privileges};
+use super::{privileges, setup};
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
@@ -93,7 +93,7 @@ impl NodeArguments {
         let Some(node) = restored.flatten() else {
             let node = self.fresh_node()?;
             if let Some(path) = &self.nics.preset {
-                preset::make(&node, path)?;
+                setup::make_presets(&node, path)?;
             }
             return Ok(node);
         };

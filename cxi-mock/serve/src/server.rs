@@ -11,7 +11,6 @@ use cxi_ioctl::{Errno, PciAddress};
 
 use super::credentials::Authority;
 use super::interrupts::Interrupts;
-use super::module;
 use super::state_file::Saver;
 use super::sysfs;
 use super::trace::Trace;
@@ -160,7 +159,7 @@ impl Server {
             .collect();
         Self {
             functions,
-            module: module::describe(nics),
+            module: sysfs::describe_module(nics),
             authority,
             trace,
             state,

@@ -1,13 +1,24 @@
-//! Reads how the NICs are to be set up: a configuration file and `--set`.
+//! How NICs and nodes are set up: the arguments of `run`, `serve` and `cluster`, and the files that
+//! they name.
 
-use std::path::Path;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use cxi::kernel_file::read_bounded;
+use cxi::{Device, DeviceId, ServiceSpec};
+use cxi_ioctl::DriverRelease;
+use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
 use serde_json::Value;
+use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
 
-use super::error::ServeError;
-use super::input;
+use super::credentials::Authority;
+use super::error::{Doing, ServeError};
+use super::state_file::StateFile;
 use super::sysfs::switch;
-use cxi_mock::{ModuleParameters, NicConfig};
+use super::trace::Trace;
+use super::trap::Doorbells;
 
 /// What a configuration file says.
 #[derive(Debug)]
@@ -22,8 +33,8 @@ pub(crate) enum Setup {
 
 /// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
 /// lists. What is left out is as in `base`.
-pub(crate) fn read(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
-    let text = input::read(path)?;
+fn read_config(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
+    let text = read_file(path)?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
     parsed
         .and_then(|value| from_value(value, base))
@@ -89,7 +100,7 @@ fn merge(to: &mut Value, from: Value, at: &str) -> Result<(), String> {
 }
 
 /// Sets a module parameter from `name=value`, with a value as `modprobe` takes it.
-pub(crate) fn set(params: &mut ModuleParameters, assignment: &str) -> Result<(), ServeError> {
+fn set(params: &mut ModuleParameters, assignment: &str) -> Result<(), ServeError> {
     assign(params, assignment).map_err(|error| ServeError::Input(format!("--set: {error}")))
 }
 
@@ -137,6 +148,184 @@ fn integer(name: &str, text: &str) -> Result<Value, String> {
     Ok(Value::from(number))
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct NicArguments {
+    /// Number of NICs of a node [default: 1, or as in the configuration]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub(crate) nics: Option<u8>,
+    /// Configuration as JSON: an object for NICs that are alike, or a list of objects; of a
+    /// cluster, a list with a list for each node
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a parameter of the driver's module
+    #[arg(long, value_name = "PARAMETER=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Services that each NIC has from the start: specifications as for `cxi service create
+    /// --from`, with --- between them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) preset: Option<PathBuf>,
+    /// Driver release
+    #[arg(long, value_name = "RELEASE")]
+    pub(crate) release: Option<DriverRelease>,
+    /// Inject a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
+    #[arg(long, value_name = "FAULT")]
+    pub(crate) fault: Vec<String>,
+    /// How a NIC notices a store to a doorbell
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) doorbells: Doorbells,
+    /// Freed LNIs are cleaned up by `ctl tick` only, and not every second
+    #[arg(long)]
+    pub(crate) manual_cleanup: bool,
+    /// Count capabilities in the initial user namespace only, as the driver does
+    #[arg(long)]
+    strict_admin: bool,
+    /// Give a node a network namespace of its own, in which netlink shows the NICs as hsn0, hsn1...
+    #[arg(long)]
+    pub(crate) network: bool,
+}
+
+impl NicArguments {
+    /// What the configuration says over `base`, with the other arguments on top.
+    pub(crate) fn setup(&self, base: NicConfig) -> Result<Setup, ServeError> {
+        let mut setup = match &self.config {
+            Some(path) => read_config(path, &base)?,
+            None => Setup::Alike(base),
+        };
+        match &mut setup {
+            Setup::Alike(config) => self.adjust(config)?,
+            Setup::Each(configs) => configs
+                .iter_mut()
+                .try_for_each(|config| self.adjust(config))?,
+            Setup::Nodes(nodes) => nodes
+                .iter_mut()
+                .flatten()
+                .try_for_each(|config| self.adjust(config))?,
+        }
+        if self.nics.is_some() && !matches!(setup, Setup::Alike(_)) {
+            return Err(ServeError::Input(
+                "the configuration lists its NICs: leave out --nics".to_owned(),
+            ));
+        }
+        Ok(setup)
+    }
+
+    /// Whether anything says what the NICs are.
+    pub(crate) fn says_what(&self) -> bool {
+        self.nics.is_some()
+            || self.config.is_some()
+            || self.release.is_some()
+            || !self.set.is_empty()
+    }
+
+    /// Where capabilities count.
+    pub(crate) fn authority(&self) -> Authority {
+        if self.strict_admin {
+            Authority::strict()
+        } else {
+            Authority::of_this_process()
+        }
+    }
+
+    fn adjust(&self, config: &mut NicConfig) -> Result<(), ServeError> {
+        if let Some(release) = self.release {
+            config.release = release;
+        }
+        self.set
+            .iter()
+            .try_for_each(|assignment| set(&mut config.params, assignment))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FileArguments {
+    /// Keep services in this file: nodes continue where the last ones with this file ended
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Record every command and event in this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Record every operation between processes in this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+}
+
+impl FileArguments {
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        self.state.is_some() || self.trace.is_some() || self.capture.is_some()
+    }
+
+    /// Takes the file of the state.
+    pub(crate) fn state(&self) -> Result<Option<StateFile>, ServeError> {
+        self.state.as_deref().map(StateFile::take).transpose()
+    }
+
+    /// Makes the other files.
+    pub(crate) fn records(&self) -> Result<Records, ServeError> {
+        let create = |path: Option<&Path>| path.map(Trace::create).transpose();
+        Ok(Records {
+            trace: create(self.trace.as_deref())?,
+            capture: create(self.capture.as_deref())?,
+        })
+    }
+}
+
+/// Where it is recorded what happens.
+#[derive(Debug)]
+pub(crate) struct Records {
+    /// Commands and events.
+    pub(crate) trace: Option<Trace>,
+    /// Operations between processes.
+    pub(crate) capture: Option<Trace>,
+}
+
+impl Records {
+    /// The same files, for one node of several.
+    pub(crate) fn on_node(&self, name: &str) -> Self {
+        let of = |trace: &Option<Trace>| trace.as_ref().map(|trace| trace.on_node(name));
+        Self {
+            trace: of(&self.trace),
+            capture: of(&self.capture),
+        }
+    }
+}
+
+/// Makes the services of a file on each NIC, in its order.
+pub(crate) fn make_presets(node: &MockNode, path: &Path) -> Result<(), ServeError> {
+    let at = |error: &dyn std::fmt::Display| {
+        ServeError::Input(format!("--preset: {}: {error}", path.display()))
+    };
+    let text = String::from_utf8(read_file(path)?).map_err(|error| at(&error))?;
+    // HPE's templates repeat keys, for lists.
+    let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
+    let specs: Vec<ServiceSpec> =
+        from_multiple_with_options(&text, options).map_err(|error| at(&error))?;
+    let devices = node
+        .devices(&Credentials::root())
+        .map_err(|error| at(&error))?;
+    for (number, file) in devices {
+        let device = Device::with_transport(DeviceId::new(number), file);
+        for spec in &specs {
+            device.services().create(spec).map_err(|error| at(&error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Far more than a node with all its NICs, or a site's services.
+const LONGEST: u64 = 64 << 20;
+
+/// Reads a file, which may be a pipe.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, ServeError> {
+    let read = File::open(path).and_then(bounded);
+    read.doing(|| format!("read {}", path.display()))
+}
+
+/// Reads a file that is open, unless it is too long.
+pub(crate) fn bounded(file: File) -> io::Result<Vec<u8>> {
+    read_bounded(file, LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +340,7 @@ mod tests {
         let Ok(Setup::Alike(config)) = config(text) else {
             panic!("one configuration");
         };
-        assert_eq!(config.release, cxi_ioctl::DriverRelease::Main);
+        assert_eq!(config.release, DriverRelease::Main);
         assert_eq!((config.params.pid_bits, config.totals.txqs), (8, 16));
         assert_eq!(config.totals.tgqs, 512);
     }

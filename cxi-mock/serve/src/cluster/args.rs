@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::{Cluster, Job, MOST_NODES};
 use crate::cli::{DIR_VARIABLE, NODE_VARIABLE, Program};
-use crate::connection::Connection;
+use crate::control::Connection;
 use crate::control::{Control, Served as _};
 use crate::error::ServeError;
-use crate::file_args::FileArguments;
+use crate::launch::Signals;
 use crate::launch::{self, Launch};
 use crate::namespaces::{Namespaces, Variable};
-use crate::nic_args::NicArguments;
 use crate::order::{ClusterOrder, Order};
 use crate::say;
-use crate::signals::Signals;
+use crate::setup::FileArguments;
+use crate::setup::NicArguments;
 
 /// The place of a program among those that were started together, from 0.
 const RANK_VARIABLE: &str = "CXI_MOCK_RANK";

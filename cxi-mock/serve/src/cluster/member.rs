@@ -16,13 +16,13 @@ use rustix::thread::{
 use super::Cluster;
 use super::names;
 use crate::error::{Doing, ServeError};
-use crate::file_args::Records;
 use crate::launch::{READY, SELF};
 use crate::namespaces::{Kind, Namespaces, separate_node};
 use crate::network::Network;
 use crate::node::{Furniture, Node};
 use crate::privileges;
 use crate::server::Server;
+use crate::setup::Records;
 
 /// A running node. Its processes end when it is dropped.
 #[derive(Debug)]

@@ -19,12 +19,12 @@ pub(crate) use manager::Job;
 use super::credentials::Authority;
 use super::data_path;
 use super::error::{Doing, ServeError};
-use super::file_args::Records;
 use super::namespaces::{self, Home, Inside};
+use super::setup::Records;
 use super::setup::Setup;
 use super::state_file::{Saver, StateFile, another_configuration};
 use super::trap::Doorbells;
-use super::{preset, privileges};
+use super::{privileges, setup};
 use lan::Lan;
 use manager::Manager;
 use member::Member;
@@ -99,7 +99,7 @@ impl Cluster {
     /// Makes the services that NICs have from the start.
     fn make_presets(&self, number: usize) -> Result<(), ServeError> {
         match (&self.preset, self.model.node(number)) {
-            (Some(preset), Some(node)) => preset::make(&node, preset),
+            (Some(preset), Some(node)) => setup::make_presets(&node, preset),
             _ => Ok(()),
         }
     }

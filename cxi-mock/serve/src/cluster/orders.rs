@@ -9,7 +9,7 @@ use super::{Cluster, Job, names};
 use crate::control::Served;
 use crate::namespaces::Namespaces;
 use crate::node::Node;
-use crate::order::{ClusterOrder, Order};
+use crate::order::{ClusterOrder, Nodes, Order};
 use crate::watch::Watcher;
 
 impl Served for Cluster {
@@ -70,8 +70,8 @@ impl Cluster {
                 fabric.set_port_loss(*nid, *loss);
             }
             ClusterOrder::Partition { one, other } => {
-                let numbers = |names: &[String]| -> Result<Vec<_>, String> {
-                    names.iter().map(|name| self.number(name)).collect()
+                let numbers = |names: &Nodes| -> Result<Vec<_>, String> {
+                    names.0.iter().map(|name| self.number(name)).collect()
                 };
                 self.model.partition(&numbers(one)?, &numbers(other)?);
             }

@@ -1,6 +1,7 @@
 //! What the directory of a NIC's PCI function holds.
 
 mod board;
+mod module;
 mod network;
 mod properties;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse};
 
+pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use properties::switch;
 

@@ -18,7 +18,7 @@ use rustix::process::WaitStatus;
 
 use super::super::memory;
 use super::super::process::{Place, process_of};
-use super::reports;
+use super::tracee;
 
 /// Bytes below the stack pointer that a function may use without a signal handler in between.
 const RED_ZONE: u64 = 128;
@@ -102,7 +102,7 @@ pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
             .into_iter()
             .flat_map(u64::to_ne_bytes)
             .collect();
-        if memory::write(thread, vectors, &parts).is_err() {
+        if memory::write(thread, &[(vectors, &parts)]).is_err() {
             return false;
         }
         let changed = user_regs_struct {
@@ -148,9 +148,9 @@ fn execute(
     // In front of the call, and behind it.
     for _ in 0..2 {
         ptrace::syscall(thread, None).map_err(|_| None)?;
-        let status = reports::next_of(thread).ok_or(None)?;
+        let status = tracee::next_of(thread).ok_or(None)?;
         if status.stopping_signal() != Some(AT_CALL) {
-            if !reports::is_another_program(status) {
+            if !tracee::is_another_program(status) {
                 let _ = ptrace::setregs(thread, registers);
             }
             return Err(Some(status));
@@ -203,7 +203,7 @@ mod tests {
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         ptrace::seize(pid, super::super::tracer::OPTIONS).unwrap();
         ptrace::interrupt(pid).unwrap();
-        reports::next_of(pid).unwrap();
+        tracee::next_of(pid).unwrap();
         let registers = ptrace::getregs(pid).unwrap();
         let (mut there, mut here) = ([0; 64], [0_u8; 64]);
         memory::read(pid, registers.rsp, &mut there).unwrap();

@@ -8,8 +8,6 @@
 #[cfg(target_arch = "x86_64")]
 mod loan;
 #[cfg(target_arch = "x86_64")]
-mod reports;
-#[cfg(target_arch = "x86_64")]
 mod store;
 #[cfg(target_arch = "x86_64")]
 mod tracee;

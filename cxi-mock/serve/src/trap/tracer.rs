@@ -21,7 +21,7 @@ use super::super::server::{OpenFile, Server};
 use super::super::{children, data_path, memory, pages, say};
 use super::Traced;
 use super::store::{MAX_BYTES, Store, numbered};
-use super::{loan, reports, tracee};
+use super::{loan, tracee};
 
 const PAGE: u64 = 4096;
 /// How long a process may take to be traced: one that executes another program cannot be, until the
@@ -81,7 +81,7 @@ impl Tracer {
     }
 
     fn run(&mut self) {
-        while let Some((thread, status)) = reports::next() {
+        while let Some((thread, status)) = tracee::next() {
             self.changed(thread, status);
         }
     }
@@ -154,7 +154,7 @@ impl Tracer {
             ));
         }
         data_path::wake_all(&self.server);
-        if !since.is_some_and(reports::is_another_program) {
+        if !since.is_some_and(tracee::is_another_program) {
             registers.rip += store.len;
             let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {
                 *numbered(&mut registers)[number] = held;

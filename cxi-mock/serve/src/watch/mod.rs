@@ -4,7 +4,6 @@
 //! An engine waits for its observer, so the observer puts everything into a channel. A thread
 //! takes it from there.
 
-mod channel;
 mod event;
 mod packet;
 mod tap;
@@ -19,10 +18,10 @@ use serde_json::{Value, json};
 use super::error::{Doing, ServeError};
 use super::server::Server;
 use super::trace::{Timed, Trace};
-use channel::{Inbox, Outbox};
 use event::EventLine;
-pub(crate) use packet::Packet;
-use tap::{Seen, Tap};
+use packet::Packet;
+pub(crate) use packet::show_packets;
+use tap::{Inbox, Outbox, Seen, Tap, bounded};
 
 /// Packets that are kept for clients that watch.
 const KEPT: usize = 4096;
@@ -70,7 +69,7 @@ impl Watch {
         server: Arc<Server>,
         capture: Option<Trace>,
     ) -> Result<Arc<Self>, ServeError> {
-        let (channel, seen) = channel::bounded();
+        let (channel, seen) = bounded();
         let shared = Arc::new(Shared {
             server,
             start: Instant::now(),

@@ -1,16 +1,44 @@
-//! PtlTEs and their lists as `ctl state` shows them.
+//! What `ctl state` shows.
 
 use cxi_hw::List;
+use cxi_mock::{EntrySnapshot, PortalSnapshot, UnexpectedSnapshot};
 use serde_json::{Value, json};
 
-use cxi_mock::{EntrySnapshot, Nic, PortalSnapshot, UnexpectedSnapshot};
+use super::node::Node;
+use super::server::Windows;
 
 /// Entries of a list that are shown: lists may have thousands.
 const SHOWN: usize = 64;
 
-/// All PtlTEs of a NIC.
-pub(crate) fn describe(nic: &Nic) -> Value {
-    nic.portals().iter().map(portal).collect()
+impl Node {
+    /// All NICs, with what is in use on them.
+    pub(crate) fn state(&self) -> Result<Value, String> {
+        let nics = self
+            .physical()
+            .map(|function| {
+                let nic = &function.nic;
+                let state = serde_json::to_value(nic.state()).map_err(|error| error.to_string())?;
+                let hazards: Vec<_> = nic.hazards().iter().map(ToString::to_string).collect();
+                let windows = match &*function.windows() {
+                    Windows::Unknown => "not opened yet".to_owned(),
+                    Windows::Mappable => "mappable".to_owned(),
+                    Windows::Refused(why) => format!("not mappable: {why}"),
+                };
+                Ok(json!({
+                    "device": function.device_name(),
+                    "pci_address": function.address.to_string(),
+                    "release": nic.config().release.name(),
+                    "plugged": !nic.faults().is_removed(),
+                    "link_up": nic.hardware().is_link_up(),
+                    "windows": windows,
+                    "hazards": hazards,
+                    "state": state,
+                    "portals": nic.portals().iter().map(portal).collect::<Value>(),
+                }))
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+        Ok(json!({ "nics": nics }))
+    }
 }
 
 fn portal(portal: &PortalSnapshot) -> Value {

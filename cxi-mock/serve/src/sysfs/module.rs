@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cxi_ioctl::DriverRelease;
 
-use super::tree::Tree;
+use super::super::tree::Tree;
 use cxi_mock::{ModuleParameters, Nic};
 
 /// Name, type, mode and first release of each parameter of the driver.
@@ -106,7 +106,7 @@ mod tests {
     fn values_are_those_of_the_configuration() {
         let tree = tree(DriverRelease::Main);
         let read = |path| match tree.find(path) {
-            Some(super::super::tree::Item::Attribute(attribute)) => attribute.read(),
+            Some(super::super::super::tree::Item::Attribute(attribute)) => attribute.read(),
             _ => panic!("an attribute"),
         };
         assert_eq!(read("parameters/disable_default_svc"), "N\n");
