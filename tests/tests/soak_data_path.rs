@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use node::{CLIENT, Random, Served, eventually, printed, server, skip};
+use node::{CLIENT, Random, Served, eventually, printed, server};
 
 const PLACES: u32 = 8;
 /// How much more memory the server may have at the end than after a quarter of the time, KiB.

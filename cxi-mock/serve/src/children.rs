@@ -53,8 +53,8 @@ pub(crate) fn killed_by(signal: Signal) -> u8 {
     u8::try_from(128 + signal as i32).unwrap_or(u8::MAX)
 }
 
-/// Kills everything below this process, which must be a child subreaper: whoever loses its parent
-/// becomes a child of it and is found in the next round.
+/// Kills everything below this process, which must be a child subreaper: a process that loses its
+/// parent becomes a child of it and is found in the next round.
 pub(crate) fn kill_all() {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {

@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -94,24 +95,19 @@ impl Control {
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
-                let seats = Arc::new(());
+                let taken = Arc::new(AtomicUsize::new(0));
                 for connection in self.listener.incoming() {
                     let Ok(connection) = connection else {
-                        // Out of descriptors, for one: others will be closed.
+                        // Out of descriptors, for example: others will be closed.
                         thread::sleep(PAUSE);
                         continue;
                     };
-                    let (served, seat) = (Arc::clone(&served), Arc::clone(&seats));
-                    let taken = Arc::strong_count(&seats) - 1;
+                    let (served, seat) = (Arc::clone(&served), Seat::take(&taken));
                     let _ = thread::Builder::new()
                         .name("control".to_owned())
-                        .spawn(move || {
-                            if let Err(error) = admit(&connection, taken) {
-                                let _ = send(&connection, &Err(error), &[]);
-                            } else {
-                                answer_all(&*served, &connection);
-                            }
-                            drop(seat);
+                        .spawn(move || match admit(&connection, seat.as_ref()) {
+                            Ok(()) => answer_all(&*served, &connection),
+                            Err(error) => drop(send(&connection, &Err(error), &[])),
                         });
                 }
             })
@@ -120,17 +116,29 @@ impl Control {
     }
 }
 
-/// Who may connect: the user who serves the node, and not too often.
-fn admit(connection: &UnixStream, taken: usize) -> Result<(), String> {
+/// One of the connections that a node may have, until it is dropped.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+        let seat = Self(Arc::clone(taken));
+        (taken.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Who may connect: the user who serves the node, a limited number of times.
+fn admit(connection: &UnixStream, seat: Option<&Seat>) -> Result<(), String> {
     if peer(connection).map_err(|error| error.to_string())? != geteuid().as_raw() {
         return Err("the node belongs to another user".to_owned());
     }
-    if taken > CONNECTIONS {
-        return Err(format!(
-            "the node has {CONNECTIONS} connections: end some programs"
-        ));
-    }
-    Ok(())
+    seat.map(|_| ())
+        .ok_or_else(|| format!("the node has {CONNECTIONS} connections: end some programs"))
 }
 
 /// The user at the other end.
@@ -263,17 +271,17 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to the node, which must be of this user.
     pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
-        let nobody = |error: &dyn std::fmt::Display| {
+        let no_node = |error: &dyn std::fmt::Display| {
             let dir = dir.display();
             ServeError::Input(format!(
                 "there is no node in {dir} ({error}): start one with cxi-mock serve --dir {dir}"
             ))
         };
         if !dir.is_dir() {
-            return Err(nobody(&io::Error::from(io::ErrorKind::NotFound)));
+            return Err(no_node(&io::Error::from(io::ErrorKind::NotFound)));
         }
         let stream =
-            UnixStream::connect(socket(&directory(dir)?)).map_err(|error| nobody(&error))?;
+            UnixStream::connect(socket(&directory(dir)?)).map_err(|error| no_node(&error))?;
         let (server, user) = (
             peer(&stream).doing(|| "find out who serves the node".to_owned())?,
             geteuid(),

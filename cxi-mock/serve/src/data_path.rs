@@ -1,8 +1,8 @@
 //! The threads that run the data path, one for each NIC.
 //!
 //! Doorbells that are not trapped are polled: while there is traffic the thread looks all the time,
-//! then less and less often. Without any, it sleeps until there is work that nobody else does. So it
-//! does while doorbells of target queues are open, but for a look now and then.
+//! then less and less often. Without any, it sleeps until there is work that no other thread
+//! does. While doorbells of target queues are open, it also looks now and then.
 
 use std::io;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Three processes watch over the program. The launcher is what the user started. A guard is its
 //! child, another guard that one's, and the program is the last guard's. Whichever two of the three
-//! are killed, also at once, the one that is left ends the program and all its descendants.
+//! are killed, even at once, the one that is left ends the program and all its descendants.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ const EXIT_NOT_FOUND: u8 = 127;
 /// What process 1 of a node says when programs can run there.
 pub(crate) const READY: &[u8] = b"ready\n";
 
-/// This program, also where its file has been replaced or covered.
+/// This program, even if its file has been replaced or hidden.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
 /// Makes this process inherit what its descendants leave behind. Call it before `run`.
@@ -49,14 +49,14 @@ pub(crate) fn adopt_orphans() -> Result<(), ServeError> {
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a [OsString],
-    /// Variables beside those of this process.
+    /// Variables in addition to those of this process.
     pub(crate) variables: Vec<(String, OsString)>,
     /// The node that it runs on; none for where this process is.
     pub(crate) place: Option<Arc<Namespaces>>,
 }
 
 impl Launch<'_> {
-    /// Variables beside those of this process: those of the place, then its own.
+    /// Variables in addition to those of this process: those of the place, then its own.
     fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let place = self.place.iter().flat_map(|place| place.variables());
         let place = place.map(|(name, value)| (name.as_ref(), value.as_ref()));
@@ -164,7 +164,7 @@ pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
     }
 }
 
-/// Waits until somebody wants this process to end, which serves and starts no program.
+/// Waits until a signal ends this process, which serves and starts no program.
 pub(crate) fn until_ended(signals: &Signals) -> Result<(), ServeError> {
     // Every device that a program opens takes two descriptors here. The most that this user may
     // have; a program would inherit that.
@@ -264,8 +264,8 @@ fn cannot_run(name: &OsStr, error: &io::Error) -> u8 {
 }
 
 /// Process 1 of a node with PID namespace: makes its `/proc`, says that the node is ready, and
-/// reaps orphans until whoever serves closes the input, or is gone. Then the
-/// kernel ends all processes of the node.
+/// reaps orphans until the server closes the input, or is gone. Then the kernel ends all processes
+/// of the node.
 pub(crate) fn init() -> Result<u8, ServeError> {
     let signals = Signals::take()?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

@@ -34,44 +34,14 @@ const SYSFS: [(&str, &[&str]); 4] = [
     ("module", &["cxi_ss1"]),
 ];
 
-/// Directories of links that change when a NIC comes or goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum LinkDirectory {
-    /// `/sys/class/cxi`
-    ClassCxi,
-    /// `/sys/class/cxi_user`
-    ClassCxiUser,
-    /// `/sys/class/net`, where the real interfaces stay.
-    ClassNet,
-    /// `/sys/bus/pci/devices`, where the real devices stay.
-    PciDevices,
-    /// `/sys/bus/pci/drivers/cxi_ss1`
-    Driver,
-}
-
-impl LinkDirectory {
-    const ALL: [Self; 5] = [
-        Self::ClassCxi,
-        Self::ClassCxiUser,
-        Self::ClassNet,
-        Self::PciDevices,
-        Self::Driver,
-    ];
-
-    fn path(self) -> &'static str {
-        match self {
-            Self::ClassCxi => "/sys/class/cxi",
-            Self::ClassCxiUser => "/sys/class/cxi_user",
-            Self::ClassNet => "/sys/class/net",
-            Self::PciDevices => "/sys/bus/pci/devices",
-            Self::Driver => "/sys/bus/pci/drivers/cxi_ss1",
-        }
-    }
-
-    fn keeps_real_links(self) -> bool {
-        matches!(self, Self::ClassNet | Self::PciDevices)
-    }
-}
+/// Directories of links that change when a NIC comes or goes, and whether the real links stay.
+const LINKS: [(&str, bool); 5] = [
+    ("/sys/class/cxi", false),
+    ("/sys/class/cxi_user", false),
+    ("/sys/class/net", true),
+    ("/sys/bus/pci/devices", true),
+    ("/sys/bus/pci/drivers/cxi_ss1", false),
+];
 
 /// A tmpfs to build on, gone when dropped; what was bound elsewhere stays.
 #[derive(Debug)]
@@ -210,12 +180,9 @@ pub(crate) fn lay_records(stage: &Stage) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The places where a NIC shows up.
+/// The directories where a NIC shows up.
 #[derive(Debug)]
-pub(crate) struct Places {
-    dev: OwnedFd,
-    links: Vec<(LinkDirectory, OwnedFd)>,
-}
+pub(crate) struct Places(Vec<(&'static str, OwnedFd)>);
 
 impl Places {
     /// Lays `/dev` and the directories of links over the real ones. The file system must be
@@ -223,71 +190,45 @@ impl Places {
     pub(crate) fn lay(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
         without_descriptors(|| bind(&module, Path::new("/sys/module/cxi_ss1")))?;
-        let mut links = Vec::new();
-        for directory in LinkDirectory::ALL {
-            let real = Path::new(directory.path());
-            let ours = stage.directory(&format!("links{}", directory.path()))?;
-            let loopback_only = own_network && directory == LinkDirectory::ClassNet;
-            if directory.keeps_real_links() {
+        let mut places = Vec::new();
+        for (directory, real_stay) in LINKS {
+            let real = Path::new(directory);
+            let ours = stage.directory(&format!("links{directory}"))?;
+            let loopback_only = own_network && directory == "/sys/class/net";
+            if real_stay {
                 copy_entries(real, &ours, |name| !loopback_only || name == "lo")?;
             }
             bind(&ours, real)?;
-            links.push((directory, open_directory(real)?));
+            places.push((directory, open_directory(real)?));
         }
-        let dev = stage.directory("dev")?;
-        copy_entries(Path::new("/dev"), &dev, |name| !is_cxi_device(name))?;
-        bind(&dev, Path::new("/dev"))?;
-        Ok(Self {
-            dev: open_directory(Path::new("/dev"))?,
-            links,
-        })
+        let ours = stage.directory("dev")?;
+        let dev = Path::new("/dev");
+        copy_entries(dev, &ours, |name| !is_cxi_device(name))?;
+        bind(&ours, dev)?;
+        places.push(("/dev", open_directory(dev)?));
+        Ok(Self(places))
     }
 
     /// Makes a link in one of the directories.
-    pub(crate) fn link(
-        &self,
-        directory: LinkDirectory,
-        name: &str,
-        target: &str,
-    ) -> Result<(), ServeError> {
-        let path = self.link_path(directory, name);
-        let _ = fs::remove_file(&path);
-        symlink(target, &path).doing(|| format!("link {}/{name}", directory.path()))
+    pub(crate) fn link(&self, path: &str, target: &str) -> Result<(), ServeError> {
+        self.unlink(path)?;
+        symlink(target, self.find(path)).doing(|| format!("link {path}"))
     }
 
-    /// Removes a link.
-    pub(crate) fn unlink(&self, directory: LinkDirectory, name: &str) -> Result<(), ServeError> {
-        absent_is_fine(fs::remove_file(self.link_path(directory, name)))
-            .doing(|| format!("remove {}/{name}", directory.path()))
+    /// Removes a link. Files that are open stay so.
+    pub(crate) fn unlink(&self, path: &str) -> Result<(), ServeError> {
+        absent_is_fine(fs::remove_file(self.find(path))).doing(|| format!("remove {path}"))
     }
 
-    /// Makes `/dev/NAME`: a link, since a node that is mounted there would be one inode for all who
-    /// open it, and each open file must have its own.
-    pub(crate) fn add_device(&self, name: &str) -> Result<(), ServeError> {
-        let link = child_of(&self.dev, name);
-        symlink(format!("..{DEVICES}/nodes/{name}"), link).doing(|| format!("make /dev/{name}"))
+    /// Programs may mount over the paths: what was opened at the start stays what it is.
+    fn find(&self, path: &str) -> PathBuf {
+        let (directory, name) = path.rsplit_once('/').unwrap_or_default();
+        let known = self.0.iter().find(|(known, _)| *known == directory);
+        known.map_or_else(
+            || PathBuf::from(path),
+            |(_, fd)| PathBuf::from(format!("/proc/self/fd/{}/{name}", fd.as_raw_fd())),
+        )
     }
-
-    /// Removes `/dev/NAME`. Files that are open stay so.
-    pub(crate) fn remove_device(&self, name: &str) -> Result<(), ServeError> {
-        let link = child_of(&self.dev, name);
-        absent_is_fine(fs::remove_file(link)).doing(|| format!("remove /dev/{name}"))
-    }
-
-    fn link_path(&self, directory: LinkDirectory, name: &str) -> PathBuf {
-        self.links
-            .iter()
-            .find(|(known, _)| *known == directory)
-            .map_or_else(
-                || Path::new(directory.path()).join(name),
-                |(_, fd)| child_of(fd, name),
-            )
-    }
-}
-
-/// Programs may mount over the paths: what was opened at the start stays what it is.
-fn child_of(directory: &OwnedFd, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {

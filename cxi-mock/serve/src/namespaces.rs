@@ -17,7 +17,7 @@ use super::privileges::{self, Route};
 /// Who an ordinary user is inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inside {
-    /// User 0 with all capabilities of the own user namespace.
+    /// User 0 with all capabilities of the new user namespace.
     Root,
     /// The same user id as outside; programs have no capabilities.
     Oneself,
@@ -97,34 +97,27 @@ pub(crate) enum Kind {
     Uts,
     /// Shared memory and message queues.
     Ipc,
-    /// Process numbers; for the children of whoever moves there.
+    /// Process numbers; for the children of the process that moves there.
     Pid,
     /// Mounts.
     Mnt,
 }
 
 impl Kind {
-    /// Its name below `/proc/PID/ns`.
-    fn name(self) -> &'static str {
+    /// Its name below `/proc/PID/ns`, and the flag that makes one.
+    fn name_and_flag(self) -> (&'static str, CloneFlags) {
         match self {
-            Self::User => "user",
-            Self::Net => "net",
-            Self::Uts => "uts",
-            Self::Ipc => "ipc",
-            Self::Pid => "pid",
-            Self::Mnt => "mnt",
+            Self::User => ("user", CloneFlags::CLONE_NEWUSER),
+            Self::Net => ("net", CloneFlags::CLONE_NEWNET),
+            Self::Uts => ("uts", CloneFlags::CLONE_NEWUTS),
+            Self::Ipc => ("ipc", CloneFlags::CLONE_NEWIPC),
+            Self::Pid => ("pid", CloneFlags::CLONE_NEWPID),
+            Self::Mnt => ("mnt", CloneFlags::CLONE_NEWNS),
         }
     }
 
-    fn flag(self) -> CloneFlags {
-        match self {
-            Self::User => CloneFlags::CLONE_NEWUSER,
-            Self::Net => CloneFlags::CLONE_NEWNET,
-            Self::Uts => CloneFlags::CLONE_NEWUTS,
-            Self::Ipc => CloneFlags::CLONE_NEWIPC,
-            Self::Pid => CloneFlags::CLONE_NEWPID,
-            Self::Mnt => CloneFlags::CLONE_NEWNS,
-        }
+    fn name(self) -> &'static str {
+        self.name_and_flag().0
     }
 }
 
@@ -133,7 +126,7 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     own: Vec<(Kind, File)>,
-    /// Inode number of the PID namespace of whoever serves.
+    /// Inode number of the server's PID namespace.
     pids: u64,
     /// What programs there find in their environment.
     variables: Vec<Variable>,
@@ -144,7 +137,7 @@ pub(crate) struct Namespaces {
 /// The name and value of an environment variable.
 pub(crate) type Variable = (String, String);
 
-/// What stands beside the descriptors when they are handed over.
+/// What is sent with the descriptors when they are handed over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Handover {
     kinds: Vec<Kind>,
@@ -189,7 +182,7 @@ impl Namespaces {
         })
     }
 
-    /// To hand over: what stands beside the descriptors, and those.
+    /// To hand over: the descriptors, and what is sent with them.
     pub(crate) fn handover(&self) -> (Handover, Vec<BorrowedFd<'_>>) {
         let handover = Handover {
             kinds: self.own.iter().map(|(kind, _)| *kind).collect(),
@@ -253,22 +246,22 @@ impl Namespaces {
         for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind != Kind::User) {
             enter(theirs, *kind)?;
         }
-        // Who serves it must not ask itself: see `without_descriptors`.
+        // The server would ask itself: see `without_descriptors`.
         if self.foreign && !mount::is_mock() {
             return Err(ServeError::Input(
                 "the node's namespaces do not show a mock: nothing is run there".to_owned(),
             ));
         }
         if let Ok(stand) = stand {
-            // The directory may be covered inside: then the program starts at the root.
+            // The directory may be hidden on the node: then the program starts at the root.
             let _ = std::env::set_current_dir(stand);
         }
         Ok(())
     }
 }
 
-/// The mount namespace of whoever serves. Its `/proc` shows all processes, that of a node may show
-/// the node's alone.
+/// The server's mount namespace. Its `/proc` shows all processes, while that of a node may show only
+/// the node's.
 #[derive(Debug)]
 pub(crate) struct Home(File);
 
@@ -293,7 +286,7 @@ fn open(path: &str) -> Result<File, ServeError> {
 }
 
 fn enter(namespace: &File, kind: Kind) -> Result<(), ServeError> {
-    setns(namespace, kind.flag()).map_err(|errno| {
+    setns(namespace, kind.name_and_flag().1).map_err(|errno| {
         ServeError::missing(
             format!(
                 "entering the node's {} namespace is refused ({})",

@@ -6,17 +6,22 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
+use super::credentials::Authority;
 use super::data_path;
 use super::error::{Doing, ServeError};
 use super::files::Files;
-use super::mount::{self, LinkDirectory, Places, Stage};
+use super::mount::{self, DEVICES, Places, Stage};
 use super::namespaces::{Home, Kind, Namespaces};
 use super::network::Network;
+use super::privileges;
 use super::server::{Function, Server};
+use super::setup::{NicArguments, Records};
+use super::state_file::Saver;
 use super::sysfs::network_device;
-use super::trace::Trace;
+use super::trap::Doorbells;
 use super::watch::Watch;
 
 /// How often the driver tries again to free LNIs whose queues were busy.
@@ -32,21 +37,47 @@ pub(crate) struct Node {
     watch: Arc<Watch>,
 }
 
+/// What all nodes of a process have in common.
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// Where capabilities count.
+    pub(crate) authority: Authority,
+    pub(crate) doorbells: Doorbells,
+    /// Freed LNIs whose queues were busy are cleaned up every second.
+    pub(crate) cleanup: bool,
+    /// Where services are kept.
+    pub(crate) state: Option<Arc<Saver>>,
+    /// Where threads look at processes.
+    pub(crate) home: Arc<Home>,
+}
+
+impl Common {
+    /// What the arguments say, for a process that is where its threads are to look at processes.
+    pub(crate) fn new(
+        arguments: &NicArguments,
+        state: Option<Arc<Saver>>,
+    ) -> Result<Self, ServeError> {
+        Ok(Self {
+            authority: arguments.authority(),
+            doorbells: arguments.doorbells,
+            cleanup: !arguments.manual_cleanup,
+            state,
+            home: Home::here()?,
+        })
+    }
+}
+
 /// How a node is set up.
 #[derive(Debug)]
 pub(crate) struct Furniture {
-    /// Freed LNIs whose queues were busy are cleaned up every second.
-    pub(crate) cleanup: bool,
-    /// Where operations between processes are recorded.
-    pub(crate) capture: Option<Trace>,
+    /// Where commands and events, and operations between processes, are recorded.
+    pub(crate) records: Records,
     /// A network of its own.
     pub(crate) network: Option<Network>,
     /// What `/etc/hosts` says.
     pub(crate) hosts: Option<String>,
     /// Credentials of a fabric manager, as files.
     pub(crate) credentials: Vec<(&'static str, String)>,
-    /// Where threads look at processes.
-    pub(crate) home: Arc<Home>,
     /// Which namespaces programs have to enter.
     pub(crate) own: &'static [Kind],
 }
@@ -54,19 +85,20 @@ pub(crate) struct Furniture {
 impl Node {
     /// Mounts everything in the mount namespace of this thread and starts to answer.
     pub(crate) fn start(
-        server: Arc<Server>,
-        fuse: OwnedFd,
+        nics: &[Arc<Nic>],
+        common: &Common,
         furniture: Furniture,
     ) -> Result<Self, ServeError> {
         let Furniture {
-            cleanup,
-            capture,
+            records: Records { trace, capture },
             network,
             hosts,
             credentials,
-            home,
             own,
         } = furniture;
+        let fuse = privileges::open_fuse()?;
+        let server = Arc::new(Server::new(nics, common, trace));
+        let home = Arc::clone(&common.home);
         let stage = Stage::new()?;
         if !credentials.is_empty() {
             mount::prepare_credentials(&stage, &credentials)?;
@@ -82,7 +114,7 @@ impl Node {
         }
         drop(stage);
         data_path::start(&server, &home).doing(|| "start the data path".to_owned())?;
-        if cleanup {
+        if common.cleanup {
             clean_up_regularly(Arc::clone(&server), home)?;
         }
         let kinds: Vec<_> = own
@@ -135,10 +167,9 @@ impl Node {
         if let Some(network) = &self.network {
             network.add(function)?;
         }
-        for (directory, name, target) in links(function) {
-            self.places.link(directory, &name, &target)?;
-        }
-        self.places.add_device(&function.device_name())
+        links(function)
+            .iter()
+            .try_for_each(|(path, target)| self.places.link(path, target))
     }
 
     /// Makes it disappear from there.
@@ -146,10 +177,9 @@ impl Node {
         if let Some(network) = &self.network {
             network.remove(function)?;
         }
-        for (directory, name, _) in links(function) {
-            self.places.unlink(directory, &name)?;
-        }
-        self.places.remove_device(&function.device_name())
+        links(function)
+            .iter()
+            .try_for_each(|(path, _)| self.places.unlink(path))
     }
 }
 
@@ -159,37 +189,22 @@ impl Drop for Node {
     }
 }
 
-fn links(function: &Function) -> [(LinkDirectory, String, String); 5] {
-    let name = function.device_name();
-    let net = network_device(function.number);
-    let address = function.address.to_string();
-    let devices = format!("devices/cxi-mock/{address}");
+/// The links by which programs find a function, and where they lead. `/dev/cxiN` is one, too: a node
+/// that is mounted there would be one inode for all who open it, and each open file has its own.
+fn links(function: &Function) -> [(String, String); 6] {
+    let (name, net) = (function.device_name(), network_device(function.number));
+    let address = function.address;
+    let up = |levels: usize| "../".repeat(levels) + &format!("devices/cxi-mock/{address}");
     [
+        (format!("/sys/class/cxi/{name}"), up(2) + "/cxi/" + &name),
         (
-            LinkDirectory::ClassCxi,
-            name.clone(),
-            format!("../../{devices}/cxi/{name}"),
+            format!("/sys/class/cxi_user/{name}"),
+            up(2) + "/cxi_user/" + &name,
         ),
-        (
-            LinkDirectory::ClassCxiUser,
-            name.clone(),
-            format!("../../{devices}/cxi_user/{name}"),
-        ),
-        (
-            LinkDirectory::ClassNet,
-            net.clone(),
-            format!("../../{devices}/net/{net}"),
-        ),
-        (
-            LinkDirectory::PciDevices,
-            address.clone(),
-            format!("../../../{devices}"),
-        ),
-        (
-            LinkDirectory::Driver,
-            address,
-            format!("../../../../{devices}"),
-        ),
+        (format!("/sys/class/net/{net}"), up(2) + "/net/" + &net),
+        (format!("/sys/bus/pci/devices/{address}"), up(3)),
+        (format!("/sys/bus/pci/drivers/cxi_ss1/{address}"), up(4)),
+        (format!("/dev/{name}"), format!("..{DEVICES}/nodes/{name}")),
     ]
 }
 

@@ -8,13 +8,10 @@ use cxi_mock::{MockNode, NicConfig};
 use super::control::{Control, ControlGuard};
 use super::data_path;
 use super::error::{Doing, ServeError};
-use super::namespaces::{self, Home, Inside, Kind};
+use super::namespaces::{self, Inside, Kind};
 use super::network::Network;
-use super::node::{Furniture, Node};
-use super::server::Server;
-use super::setup::NicArguments;
-use super::setup::Setup;
-use super::setup::{FileArguments, Records};
+use super::node::{Common, Furniture, Node};
+use super::setup::{FileArguments, NicArguments, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
 use super::{privileges, setup};
 
@@ -24,7 +21,7 @@ pub(crate) struct NodeArguments {
     nics: NicArguments,
     #[command(flatten)]
     files: FileArguments,
-    /// Run programs under the own user id, without privileges (ordinary users only)
+    /// Run programs under your own user ID, without privileges (ordinary users only)
     #[arg(long)]
     as_user: bool,
 }
@@ -58,22 +55,18 @@ impl NodeArguments {
             let model = Arc::clone(&model);
             Arc::new(Saver::new(file, move || model.snapshot()))
         });
-        let Records { trace, capture } = self.files.records()?;
+        let records = self.files.records()?;
         let route = privileges::check()?;
         namespaces::separate(route, Inside::new(self.as_user))?;
         let furniture = Furniture {
-            cleanup: !self.nics.manual_cleanup,
-            capture,
+            records,
             network: self.nics.network.then(Network::separate).transpose()?,
             hosts: None,
             credentials: Vec::new(),
-            home: Home::here()?,
             own: &[Kind::User, Kind::Net, Kind::Mnt],
         };
-        let fuse = privileges::open_fuse()?;
-        let (authority, doorbells) = (self.nics.authority(), self.nics.doorbells);
-        let server = Server::new(model.nics(), authority, trace, state, doorbells);
-        let node = Arc::new(Node::start(Arc::new(server), fuse, furniture)?);
+        let common = Common::new(&self.nics, state)?;
+        let node = Arc::new(Node::start(model.nics(), &common, furniture)?);
         data_path::start_clock(model.clock()).doing(|| "start the clock".to_owned())?;
         for fault in &self.nics.fault {
             node.inject(fault).map_err(ServeError::Input)?;

@@ -11,10 +11,11 @@ use cxi_ioctl::{Errno, PciAddress};
 
 use super::credentials::Authority;
 use super::interrupts::Interrupts;
+use super::node::Common;
 use super::state_file::Saver;
 use super::sysfs;
 use super::trace::Trace;
-use super::trap::{Doorbells, Traps};
+use super::trap::Traps;
 use super::tree::Tree;
 use super::windows::Backing;
 use cxi_mock::{Client, Nic};
@@ -39,7 +40,7 @@ pub(crate) struct Function {
 /// Whether programs can map windows of a function.
 #[derive(Debug, Default)]
 pub(crate) enum Windows {
-    /// Nobody has opened the device yet.
+    /// No program has opened the device yet.
     #[default]
     Unknown,
     /// They can.
@@ -109,7 +110,7 @@ impl OpenFile {
 /// Everything that the file system, the control socket and the launcher share.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// All functions by number, also those of NICs that are taken out.
+    /// All functions by number, including those of NICs that are unplugged.
     pub(crate) functions: Vec<Function>,
     /// `/sys/module/cxi_ss1`
     pub(crate) module: Tree,
@@ -119,7 +120,7 @@ pub(crate) struct Server {
     pub(crate) trace: Option<Trace>,
     /// Where services are kept.
     pub(crate) state: Option<Arc<Saver>>,
-    /// What wait objects report to whoever polls them.
+    /// What wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,
     /// Whose stores to doorbells are trapped.
     pub(crate) traps: Traps,
@@ -132,13 +133,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of these NICs. Virtual functions get the numbers after the physical ones.
-    pub(crate) fn new(
-        nics: &[Arc<Nic>],
-        authority: Authority,
-        trace: Option<Trace>,
-        state: Option<Arc<Saver>>,
-        doorbells: Doorbells,
-    ) -> Self {
+    pub(crate) fn new(nics: &[Arc<Nic>], common: &Common, trace: Option<Trace>) -> Self {
         let physical = nics.iter().map(|nic| (nic, None));
         let virtuals = nics.iter().flat_map(|nic| {
             (0..nic.config().virtual_functions).map(move |function| (nic, Some(function)))
@@ -160,11 +155,11 @@ impl Server {
         Self {
             functions,
             module: sysfs::describe_module(nics),
-            authority,
+            authority: common.authority,
             trace,
-            state,
+            state: common.state.clone(),
             interrupts: Interrupts::default(),
-            traps: Traps::new(doorbells),
+            traps: Traps::new(common.doorbells),
             files: RwLock::default(),
             closing: Mutex::default(),
             next_file: AtomicU64::new(1),
@@ -238,7 +233,7 @@ impl Server {
     /// lets go of the memory behind a window only after it asked for the release, but before
     /// `close(2)` returns.
     pub(crate) fn settle(&self) {
-        // Nobody goes on until they are closed.
+        // The lock is held until they are closed, so that no caller goes on before.
         let mut closing = self.closing();
         for file in closing.extract_if(.., |file| !file.is_mapped()) {
             self.interrupts.forget(file.function, file.client.number());

@@ -241,10 +241,10 @@ pub(crate) struct FileArguments {
     /// Keep services in this file: nodes continue where the last ones with this file ended
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Record every command and event in this file, one JSON object a line
+    /// Record every command and event in this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Record every operation between processes in this file, one JSON object a line
+    /// Record every operation between processes in this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }

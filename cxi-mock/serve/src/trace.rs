@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Doing, ServeError};
 
-/// A file with one JSON object a line. Clones write to the same file.
+/// A file with one JSON object per line. Clones write to the same file.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     start: Instant,

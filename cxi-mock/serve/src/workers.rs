@@ -23,7 +23,7 @@ pub(crate) struct Workers {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Who waited longest is first.
+    /// The one that has waited longest is first.
     idle: Vec<Thread>,
 }
 
@@ -32,9 +32,9 @@ impl Workers {
     pub(crate) fn run(&self, job: Job) {
         let mut state = self.state();
         state.jobs.push_back(job);
-        // The last one, so that threads end that are not needed any more.
+        // The last one, so that threads that are no longer needed end.
         let worker = state.idle.pop();
-        // Whoever is woken takes the lock at once.
+        // The thread that is woken takes the lock at once.
         drop(state);
         if let Some(worker) = worker {
             worker.unpark();
@@ -63,7 +63,7 @@ impl Workers {
             drop(state);
             thread::park_timeout(PATIENCE);
             state = self.state();
-            // Still there: nobody has woken it.
+            // Still in the list: it was not woken.
             if let Some(at) = state.idle.iter().position(|idle| idle.id() == this.id()) {
                 state.idle.remove(at);
                 return;

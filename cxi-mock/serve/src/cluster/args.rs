@@ -18,8 +18,7 @@ use crate::launch::{self, Launch};
 use crate::namespaces::{Namespaces, Variable};
 use crate::order::{ClusterOrder, Order};
 use crate::say;
-use crate::setup::FileArguments;
-use crate::setup::NicArguments;
+use crate::setup::{FileArguments, NicArguments};
 
 /// The place of a program among those that were started together, from 0.
 const RANK_VARIABLE: &str = "CXI_MOCK_RANK";
@@ -35,7 +34,7 @@ pub(crate) struct ClusterArguments {
     pub(super) nics: NicArguments,
     #[command(flatten)]
     pub(super) files: FileArguments,
-    /// Run programs under the own user id, without privileges (ordinary users only)
+    /// Run programs under your own user ID, without privileges (ordinary users only)
     #[arg(long)]
     pub(super) as_user: bool,
     /// Serve a fabric manager for hardware collectives, too; its configuration is JSON
@@ -92,7 +91,7 @@ impl ClusterArguments {
     fn serve(&self) -> Result<u8, ServeError> {
         let dir = self.dir.as_deref().ok_or_else(|| {
             ServeError::Input(
-                "nobody could use the cluster: name a directory for it with --dir, or run a program \
+                "no program could use the cluster: name a directory for it with --dir, or run a program \
                  on it, such as cxi-mock cluster --nodes 4 run -- hostname"
                     .to_owned(),
             )

@@ -17,6 +17,7 @@ use crate::error::ServeError;
 use crate::fabric_manager::{read, serve, urls};
 use crate::mount::CREDENTIALS;
 use crate::namespaces::Variable;
+use crate::state::merge;
 
 /// What stands in front of this cluster's reservations.
 const CLUSTER: &str = "mock";
@@ -97,7 +98,7 @@ impl Manager {
 
     pub(super) fn state(&self) -> Value {
         let mut state = urls(&self.server);
-        super::orders::merge(&mut state, json!({"state": self.server.state()}));
+        merge(&mut state, json!({"state": self.server.state()}));
         state
     }
 }
@@ -148,7 +149,7 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // Somebody may have released it already.
+        // A client of the fabric manager may have released it already.
         let _ = self.manager.server.release(&self.name);
     }
 }

@@ -20,9 +20,6 @@ use crate::launch::{READY, SELF};
 use crate::namespaces::{Kind, Namespaces, separate_node};
 use crate::network::Network;
 use crate::node::{Furniture, Node};
-use crate::privileges;
-use crate::server::Server;
-use crate::setup::Records;
 
 /// A running node. Its processes end when it is dropped.
 #[derive(Debug)]
@@ -66,29 +63,18 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
         lan.attach(number, &network)?;
         Ok::<_, ServeError>(network)
     });
-    let Records { trace, capture } = cluster.records.on_node(&name);
     let manager = cluster.manager.as_ref();
     let credentials = manager.map(|manager| manager.credentials());
     let furniture = Furniture {
-        cleanup: cluster.cleanup,
-        capture,
+        records: cluster.records.on_node(&name),
         network: network.transpose()?,
         hosts: Some(names::hosts(cluster.members.len(), cluster.lan.is_some())),
         credentials: credentials.unwrap_or_default(),
-        home: Arc::clone(&cluster.home),
         own: &[Kind::User, Kind::Net, Kind::Uts, Kind::Ipc, Kind::Mnt],
     };
-    let fuse = privileges::open_fuse()?;
     let model = cluster.model.node(number);
     let nics = model.as_deref().map(MockNode::nics).unwrap_or_default();
-    let server = Arc::new(Server::new(
-        nics,
-        cluster.authority,
-        trace,
-        cluster.state.clone(),
-        cluster.doorbells,
-    ));
-    let node = Node::start(server, fuse, furniture)?;
+    let node = Node::start(nics, &cluster.common, furniture)?;
     Ok((node, Init::start()?))
 }
 

@@ -16,14 +16,12 @@ use cxi_mock::{ClusterError, MockCluster, NicConfig};
 pub(crate) use args::ClusterArguments;
 pub(crate) use manager::Job;
 
-use super::credentials::Authority;
 use super::data_path;
 use super::error::{Doing, ServeError};
-use super::namespaces::{self, Home, Inside};
-use super::setup::Records;
-use super::setup::Setup;
+use super::namespaces::{self, Inside};
+use super::node::Common;
+use super::setup::{Records, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
-use super::trap::Doorbells;
 use super::{privileges, setup};
 use lan::Lan;
 use manager::Manager;
@@ -35,15 +33,11 @@ const MOST_NODES: u16 = 256;
 /// Nodes that this process serves. The process itself runs on none of them.
 pub(super) struct Cluster {
     model: Arc<MockCluster>,
-    authority: Authority,
-    doorbells: Doorbells,
-    cleanup: bool,
+    common: Common,
     preset: Option<PathBuf>,
     lan: Option<Lan>,
     manager: Option<Arc<Manager>>,
     records: Records,
-    state: Option<Arc<Saver>>,
-    home: Arc<Home>,
     /// By number; none that is down.
     members: Vec<Mutex<Option<Member>>>,
 }
@@ -69,15 +63,11 @@ impl Cluster {
         let manager =
             manager.map(|config| Manager::start(config.as_deref(), lan.as_ref(), model.fabric()));
         let cluster = Arc::new(Self {
-            authority: nics.authority(),
-            doorbells: nics.doorbells,
-            cleanup: !nics.manual_cleanup,
+            common: Common::new(nics, state)?,
             preset: nics.preset.clone(),
             lan,
             manager: manager.transpose()?.map(Arc::new),
             records,
-            state,
-            home: Home::here()?,
             members: (0..model.len()).map(|_| Mutex::default()).collect(),
             model,
         });
@@ -142,7 +132,7 @@ impl Cluster {
 
     /// Writes the state where it lives on.
     fn save(&self) -> Result<(), ServeError> {
-        self.state.as_deref().map_or(Ok(()), Saver::save)
+        self.common.state.as_deref().map_or(Ok(()), Saver::save)
     }
 
     fn member(&self, number: usize) -> MutexGuard<'_, Option<Member>> {

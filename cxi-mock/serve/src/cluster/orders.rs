@@ -10,6 +10,7 @@ use crate::control::Served;
 use crate::namespaces::Namespaces;
 use crate::node::Node;
 use crate::order::{ClusterOrder, Nodes, Order};
+use crate::state::merge;
 use crate::watch::Watcher;
 
 impl Served for Cluster {
@@ -156,11 +157,4 @@ impl Cluster {
 
 fn down(name: &str) -> String {
     format!("{name} is down: boot it with cxi-mock ctl --node {name} reboot")
-}
-
-/// Adds members to an object.
-pub(super) fn merge(to: &mut Value, from: Value) {
-    if let (Value::Object(to), Value::Object(from)) = (to, from) {
-        to.extend(from);
-    }
 }

@@ -11,37 +11,10 @@ use cxi_mock::Nic;
 const TELEMETRY: &str = include_str!("telemetry.txt");
 
 /// Corrected errors of PCI Express, as the kernel lists them.
-const CORRECTABLE: [&str; 8] = [
-    "RxErr",
-    "BadTLP",
-    "BadDLLP",
-    "Rollover",
-    "Timeout",
-    "NonFatalErr",
-    "CorrIntErr",
-    "HeaderOF",
-];
+const CORRECTABLE: &str = "RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF";
 /// Uncorrected ones, fatal or not.
-const UNCORRECTABLE: [&str; 18] = [
-    "Undefined",
-    "DLP",
-    "SDES",
-    "TLP",
-    "FCP",
-    "CmpltTO",
-    "CmpltAbrt",
-    "UnxCmplt",
-    "RxOF",
-    "MalfTLP",
-    "ECRC",
-    "UnsupReq",
-    "ACSViol",
-    "UncorrIntErr",
-    "BlockedTLP",
-    "AtomicOpBlocked",
-    "TLPBlockedErr",
-    "PoisonTLPBlocked",
-];
+const UNCORRECTABLE: &str = "Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt RxOF MalfTLP \
+    ECRC UnsupReq ACSViol UncorrIntErr BlockedTLP AtomicOpBlocked TLPBlockedErr PoisonTLPBlocked";
 
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
     let description = nic.config().identity.fru_description.clone();
@@ -50,17 +23,12 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
     tree.value("fru/serial_number", move || format!("MOCK{number:06}"));
     tree.value("uc/qspi_blob_version", || "mock");
     port(tree, nic);
-    for (severity, errors) in [
-        ("correctable", &CORRECTABLE[..]),
-        ("fatal", &UNCORRECTABLE),
-        ("nonfatal", &UNCORRECTABLE),
+    for (severity, errors, total) in [
+        ("correctable", CORRECTABLE, "TOTAL_ERR_COR"),
+        ("fatal", UNCORRECTABLE, "TOTAL_ERR_FATAL"),
+        ("nonfatal", UNCORRECTABLE, "TOTAL_ERR_NONFATAL"),
     ] {
-        let total = match severity {
-            "correctable" => "TOTAL_ERR_COR",
-            "fatal" => "TOTAL_ERR_FATAL",
-            _ => "TOTAL_ERR_NONFATAL",
-        };
-        let names = errors.iter().chain([&total]);
+        let names = errors.split_whitespace().chain([total]);
         let text = names.fold(String::new(), |text, name| text + name + " 0\n");
         tree.text(&format!("aer_dev_{severity}"), move || text.clone());
     }
@@ -69,17 +37,17 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
 
 /// The port, as drivers for Cassini 1 and for Cassini 2 show it.
 fn port(tree: &mut Tree, nic: &Arc<Nic>) {
-    for name in ["media", "0/media/type"] {
-        tree.value(&format!("port/{name}"), || "electrical");
-    }
-    for name in ["link_layer_retry", "0/llr/state"] {
-        tree.value(&format!("port/{name}"), || "on");
-    }
-    for name in ["loopback", "0/link/config/loopback"] {
-        tree.value(&format!("port/{name}"), || "off");
-    }
-    for name in ["pause", "0/link/config/pause_map"] {
-        tree.value(&format!("port/{name}"), || "pfc");
+    for (name, value) in [
+        ("media", "electrical"),
+        ("0/media/type", "electrical"),
+        ("link_layer_retry", "on"),
+        ("0/llr/state", "on"),
+        ("loopback", "off"),
+        ("0/link/config/loopback", "off"),
+        ("pause", "pfc"),
+        ("0/link/config/pause_map", "pfc"),
+    ] {
+        tree.value(&format!("port/{name}"), move || value);
     }
     for name in ["speed", "0/link/speed"] {
         let nic = Arc::clone(nic);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cxi_ioctl::DriverRelease;
+use serde_json::{Map, Value};
 
 use super::super::tree::Tree;
 use cxi_mock::{ModuleParameters, Nic};
@@ -15,7 +16,7 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
     let mut tree = Tree::new();
     let (release, modelled) = nics
         .first()
-        .map_or((DriverRelease::Shs14_0_1, Vec::new()), |nic| {
+        .map_or((DriverRelease::Shs14_0_1, Map::new()), |nic| {
             (nic.config().release, values(&nic.config().params))
         });
     for parameter in PARAMETERS.lines() {
@@ -31,10 +32,7 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
         {
             continue;
         }
-        let value = modelled
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map_or_else(|| unset(kind), |(_, value)| value.clone());
+        let value = modelled.get(name).map_or_else(|| unset(kind), printed);
         tree.value(&format!("parameters/{name}"), move || value.clone());
     }
     tree.value("refcnt", || 1);
@@ -42,34 +40,22 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
     tree
 }
 
-/// A parameter that the mock uses, as the kernel prints it.
-fn values(params: &ModuleParameters) -> Vec<(&'static str, String)> {
-    let vnis: Vec<String> = params.default_vnis.iter().map(u32::to_string).collect();
-    vec![
-        ("active_qos_profile", params.active_qos_profile.to_string()),
-        (
-            "default_lnis_per_rgid",
-            params.default_lnis_per_rgid.to_string(),
-        ),
-        (
-            "default_svc_num_tles",
-            params.default_svc_num_tles.to_string(),
-        ),
-        (
-            "default_svc_test_mode",
-            yes_or_no(params.default_svc_test_mode),
-        ),
-        ("default_vnis", vnis.join(",")),
-        ("disable_default_svc", yes_or_no(params.disable_default_svc)),
-        ("enable_rgid_sharing", yes_or_no(params.enable_rgid_sharing)),
-        ("pe_total_les", params.pe_total_les.to_string()),
-        ("pid_bits", params.pid_bits.to_string()),
-        ("rdzv_get_en_default", yes_or_no(params.rdzv_get_en_default)),
-    ]
+/// The parameters that the mock uses, by name: fields are named after them.
+fn values(params: &ModuleParameters) -> Map<String, Value> {
+    match serde_json::to_value(params) {
+        Ok(Value::Object(values)) => values,
+        _ => Map::new(),
+    }
 }
 
-fn yes_or_no(value: bool) -> String {
-    if value { "Y" } else { "N" }.to_owned()
+/// A value as the kernel prints it.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "Y".to_owned(),
+        Value::Bool(false) => "N".to_owned(),
+        Value::Array(all) => all.iter().map(printed).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
 }
 
 /// A parameter that the mock does not use.

@@ -43,17 +43,10 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
         let running = if info.link_state == 0 { 0 } else { 0x40 };
         format!("{:#x}", 0x1003 | running)
     });
-    for counter in [
-        "rx_bytes",
-        "rx_packets",
-        "rx_errors",
-        "rx_dropped",
-        "tx_bytes",
-        "tx_packets",
-        "tx_errors",
-        "tx_dropped",
-    ] {
-        tree.value(&path(&format!("statistics/{counter}")), || 0);
+    for direction in ["rx", "tx"] {
+        for counter in ["bytes", "packets", "errors", "dropped"] {
+            tree.value(&path(&format!("statistics/{direction}_{counter}")), || 0);
+        }
     }
 }
 

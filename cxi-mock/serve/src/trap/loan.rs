@@ -211,7 +211,7 @@ mod tests {
         let [from, to] = [(pid, registers.rsp), (Pid::this(), to)]
             .map(|(process, va)| ProcessMemory::of(process).place(va).unwrap());
 
-        assert!(!copy(from, to, 64), "nobody is stopped at a doorbell");
+        assert!(!copy(from, to, 64), "no thread is stopped at a doorbell");
         let (copied, since) = lend(pid, registers, || copy(from, to, 64));
         assert!(since.is_none());
         // Where only ancestors may reach into a process, the server copies.

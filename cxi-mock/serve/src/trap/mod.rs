@@ -2,8 +2,8 @@
 //! rings, and the program goes on behind the store.
 //!
 //! A doorbell lies behind the end of the memory of its file, so that a store raises SIGBUS, and the
-//! process is traced, so that the signal comes here first. Each store counts, and nobody has to
-//! look. A process that is traced already, or may not be traced, has polled doorbells instead.
+//! process is traced, so that the signal comes here first. Each store counts, and no thread
+//! has to look. A process that is traced already, or may not be traced, has polled doorbells instead.
 
 #[cfg(target_arch = "x86_64")]
 mod loan;

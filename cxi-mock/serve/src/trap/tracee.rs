@@ -89,7 +89,7 @@ pub(super) fn next_of(thread: Pid) -> Option<WaitStatus> {
             return Some(status);
         }
         EARLIER.with_borrow_mut(|earlier| {
-            // Nobody has let it go on: what it was before does not count any more.
+            // It was not continued in between, so the earlier report no longer counts.
             earlier.retain(|(before, _)| *before != reported);
             earlier.push_back((reported, status));
         });

@@ -29,7 +29,7 @@ const PAGE: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// New threads and forked processes are traced as well; a program that is executed is not. A thread
-/// that is killed stops once more, whichever other threads its process has: nobody waits for a copy
+/// that is killed stops once more, whichever other threads its process has: no copy is waited for
 /// that it will not make.
 pub(super) const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEFORK)

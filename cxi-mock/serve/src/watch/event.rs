@@ -1,53 +1,34 @@
 //! An event as a line of the trace.
 
-use serde::Serialize;
-
 use cxi_hw::{
     CommandFailure, EventSize, EventType, InitiatorShort, ReturnCode, StateChange, TargetLong,
     TargetShort, TriggeredShort,
 };
 
+use serde_json::{Value, json};
+
 use super::tap::SeenEvent;
+use crate::state::merge;
 
-/// An event, with those of its fields that its type has.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct EventLine<'a> {
-    device: &'a str,
-    /// Name of its type, or the number.
-    event: String,
-    /// Number of the event queue.
-    queue: u16,
-    /// `OK`, or why not.
-    result: String,
-    /// The queue was full.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    lost: bool,
-    #[serde(flatten)]
-    fields: Fields,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Fields {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_pointer: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    portal: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    list: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    buffer_id: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    match_bits: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    length: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counter: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    threshold: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command_queue: Option<u16>,
+/// An event as an object: type, queue and result, and the fields that its type has.
+pub(super) fn line(device: &str, seen: &SeenEvent) -> Value {
+    let event = &seen.bytes;
+    let short = InitiatorShort::decode(&head(event));
+    let last = short.event_size.bytes().max(1) - 1;
+    let mut line = json!({
+        "device": device,
+        // The name of its type, or the number.
+        "event": short.event_type.to_string(),
+        "queue": seen.queue,
+        // `OK`, or why not.
+        "result": ReturnCode(event[last] & 0x3f).to_string(),
+    });
+    if seen.lost {
+        // The queue was full.
+        merge(&mut line, json!({"lost": true}));
+    }
+    merge(&mut line, fields(&short, event));
+    line
 }
 
 fn head<const N: usize>(event: &[u8; 64]) -> [u8; N] {
@@ -58,74 +39,44 @@ fn hexadecimal(value: u64) -> String {
     format!("{value:#x}")
 }
 
-impl<'a> EventLine<'a> {
-    pub(super) fn new(device: &'a str, seen: &SeenEvent) -> Self {
-        let event = &seen.bytes;
-        let short = InitiatorShort::decode(&head(event));
-        let last = short.event_size.bytes().max(1) - 1;
-        Self {
-            device,
-            event: short.event_type.to_string(),
-            queue: seen.queue,
-            result: ReturnCode(event[last] & 0x3f).to_string(),
-            lost: seen.lost,
-            fields: Fields::new(&short, event),
+fn fields(short: &InitiatorShort, event: &[u8; 64]) -> Value {
+    match short.event_type {
+        EventType::SEND | EventType::ACK | EventType::REPLY => json!({
+            "user_pointer": hexadecimal(short.user_ptr),
+            "length": short.mlength,
+        }),
+        EventType::TRIGGERED_OP => {
+            let event = TriggeredShort::decode(&head(event));
+            json!({"counter": event.ct_handle, "threshold": event.threshold})
         }
-    }
-}
-
-impl Fields {
-    fn new(short: &InitiatorShort, event: &[u8; 64]) -> Self {
-        match short.event_type {
-            EventType::SEND | EventType::ACK | EventType::REPLY => Self {
-                user_pointer: Some(hexadecimal(short.user_ptr)),
-                length: Some(short.mlength),
-                ..Self::default()
-            },
-            EventType::TRIGGERED_OP => {
-                let event = TriggeredShort::decode(&head(event));
-                Self {
-                    counter: Some(event.ct_handle),
-                    threshold: Some(event.threshold),
-                    ..Self::default()
-                }
-            }
-            EventType::COMMAND_FAILURE => Self {
-                command_queue: Some(CommandFailure::decode(&head(event)).cq_id),
-                ..Self::default()
-            },
-            EventType::STATE_CHANGE => {
-                let event = TargetLong::decode(event);
-                let change = StateChange::decode(event.initiator.0);
-                Self {
-                    portal: Some(event.ptlte_index),
-                    state: Some(change.state.to_string()),
-                    ..Self::default()
-                }
-            }
-            _ if short.event_size == EventSize::BYTES_64 => {
-                let event = TargetLong::decode(event);
-                Self {
-                    portal: Some(event.ptlte_index),
-                    list: Some(event.ptl_list.to_string()),
-                    buffer_id: Some(event.buffer_id),
-                    match_bits: Some(hexadecimal(event.match_bits)),
-                    length: Some(event.mlength),
-                    ..Self::default()
-                }
-            }
-            _ if short.event_size == EventSize::BYTES_32 => {
-                let event = TargetShort::decode(&head(event));
-                Self {
-                    portal: Some(event.ptlte_index),
-                    list: Some(event.ptl_list.to_string()),
-                    buffer_id: Some(event.buffer_id),
-                    match_bits: Some(hexadecimal(event.match_bits)),
-                    length: Some(event.length),
-                    ..Self::default()
-                }
-            }
-            _ => Self::default(),
+        EventType::COMMAND_FAILURE => {
+            json!({"command_queue": CommandFailure::decode(&head(event)).cq_id})
         }
+        EventType::STATE_CHANGE => {
+            let event = TargetLong::decode(event);
+            let change = StateChange::decode(event.initiator.0);
+            json!({"portal": event.ptlte_index, "state": change.state.to_string()})
+        }
+        _ if short.event_size == EventSize::BYTES_64 => {
+            let event = TargetLong::decode(event);
+            json!({
+                "portal": event.ptlte_index,
+                "list": event.ptl_list.to_string(),
+                "buffer_id": event.buffer_id,
+                "match_bits": hexadecimal(event.match_bits),
+                "length": event.mlength,
+            })
+        }
+        _ if short.event_size == EventSize::BYTES_32 => {
+            let event = TargetShort::decode(&head(event));
+            json!({
+                "portal": event.ptlte_index,
+                "list": event.ptl_list.to_string(),
+                "buffer_id": event.buffer_id,
+                "match_bits": hexadecimal(event.match_bits),
+                "length": event.length,
+            })
+        }
+        _ => Value::Null,
     }
 }

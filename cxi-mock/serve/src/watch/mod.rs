@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::error::{Doing, ServeError};
 use super::server::Server;
 use super::trace::{Timed, Trace};
-use event::EventLine;
 use packet::Packet;
 pub(crate) use packet::show_packets;
 use tap::{Inbox, Outbox, Seen, Tap, bounded};
@@ -153,7 +152,7 @@ impl Shared {
                 }
                 Seen::Event(at, device, event) => {
                     if let Some(trace) = &self.server.trace {
-                        trace.note(at, &EventLine::new(&device, &event));
+                        trace.note(at, &event::line(&device, &event));
                     }
                 }
                 Seen::Lost(count) => {
