@@ -162,7 +162,7 @@ impl FileLock {
                     .mode(0o755)
                     .recursive(true)
                     .create(directory);
-                made.or(Err(error)).and_then(|()| open())
+                made.and_then(|()| open())
             }
             _ => Err(error),
         })
@@ -229,6 +229,15 @@ mod tests {
         let below_a_pipe = pipe.join("lock");
         let error = FileLock::new(&below_a_pipe).acquire().unwrap_err();
         assert_eq!(error.errno(), Errno::ENOTDIR);
+    }
+
+    /// Where no directory can be made, the error is that one: not that the file is not there.
+    #[test]
+    fn a_directory_that_cannot_be_made_is_why() {
+        let error = FileLock::new("/sys/no-directory/lock")
+            .acquire()
+            .unwrap_err();
+        assert_ne!(error.errno(), Errno::ENOENT, "{error}");
     }
 
     #[test]
