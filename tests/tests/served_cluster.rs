@@ -4,7 +4,7 @@ mod node;
 
 use std::fs;
 use std::iter;
-use std::process::{Child, Output, Stdio};
+use std::process::{self, Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,9 @@ fn each_node_has_records_of_its_own() {
     let cluster = Served::cluster(&["--nodes", "2"]);
     let cxi = |node, arguments: &str| {
         let words = arguments.split(' ');
-        let command: Vec<_> = iter::once(env!("CARGO_BIN_EXE_test-cxi")).chain(words).collect();
+        let command: Vec<_> = iter::once(env!("CARGO_BIN_EXE_test-cxi"))
+            .chain(words)
+            .collect();
         printed(&cluster.on(node, &command))
     };
     let services = |node| {
@@ -118,7 +120,7 @@ fn each_node_has_records_of_its_own() {
 fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
     need_node!();
     let cluster = Served::cluster(&["--nodes", "2", "--nics", "2"]);
-    let word = format!("7{}", std::process::id());
+    let word = format!("7{}", process::id());
     let script = format!(
         "setsid sleep {word} & sleep {word} & {CLIENT} allocate {DEVICE} 55 0; echo ready; wait"
     );
@@ -153,6 +155,21 @@ fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
     assert!(again.status.success(), "{again:?}");
     kill("TERM", living.id());
     living.wait().expect("it ends");
+    eventually("programs are left", || with_argument(&word).is_empty());
+}
+
+/// The launcher is outside of the node's PID namespace.
+#[test]
+fn a_killed_launcher_leaves_nothing_on_a_node() {
+    need_node!();
+    let cluster = Served::cluster(&["--nodes", "1"]);
+    let word = format!("6{}", process::id());
+    let script = format!("setsid sleep {word} & echo ready; exec sleep {word}");
+    let command = cluster.command_on("n1", &["sh", "-c", &script]);
+    let mut launcher = { command }.stdout(Stdio::piped()).spawn().expect("it runs");
+    node::wait_ready(&mut launcher);
+    kill("KILL", launcher.id());
+    launcher.wait().expect("it ends");
     eventually("programs are left", || with_argument(&word).is_empty());
 }
 
@@ -320,7 +337,7 @@ fn nothing_stays_behind_wherever_it_is_killed() {
     printed(&run(&options, &["true"]));
     // From the first moment to when the program runs, however busy the machine is.
     let life = started.elapsed();
-    let word = format!("8{}", std::process::id());
+    let word = format!("8{}", process::id());
     let script = format!("setsid sleep {word} & sleep {word} & exec sleep {word}");
     for round in 0..rounds {
         let directory = Directory::new();

@@ -102,7 +102,7 @@ pub(crate) fn run(
                         let _ = kill(*guard, signal);
                     }
                 }
-                Arrived::FromTerminal(_) => {}
+                Arrived::ParentDied | Arrived::FromTerminal(_) => {}
             }
         }
     }
@@ -194,8 +194,7 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
     let parent = Pid::from_raw(parent);
     let signals = Signals::take()?;
     adopt_orphans()?;
-    // The death of the parent arrives as if a child had died.
-    set_pdeathsig(Signal::SIGCHLD).doing(|| "watch the parent".to_owned())?;
+    set_pdeathsig(PARENT_DIED).doing(|| "watch the parent".to_owned())?;
     if getppid() != parent {
         return Ok(EXIT_KILLED);
     }
@@ -216,15 +215,15 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
                 Arrived::Forward(signal, sender) if sender == parent.as_raw() => {
                     let _ = kill(child, signal);
                 }
+                // Not a look at the parent's number: a parent outside of the PID namespace has none,
+                // before its death as after it.
+                Arrived::ParentDied => ended = ended.or(Some(EXIT_KILLED)),
                 // The program is in the same group and has received it, too.
                 Arrived::Forward(..) | Arrived::FromTerminal(_) => {}
             }
         }
         if let Some(status) = ended {
             break status;
-        }
-        if getppid() != parent {
-            break EXIT_KILLED;
         }
     };
     children::kill_all();
@@ -338,6 +337,10 @@ const FORWARDED: [Signal; 8] = [
     Signal::SIGWINCH,
 ];
 
+/// What the kernel sends to a guard whose parent dies: a signal that is not forwarded to programs, and
+/// not SIGCHLD, which would be lost in one that is pending.
+const PARENT_DIED: Signal = Signal::SIGPWR;
+
 /// `si_code` of a signal that the kernel made, a terminal's Ctrl-C for one.
 const SI_KERNEL: i32 = 0x80;
 
@@ -352,6 +355,8 @@ pub(crate) struct Signals {
 pub(crate) enum Arrived {
     /// A child changed its state.
     Child,
+    /// The parent died.
+    ParentDied,
     /// A signal to pass on, and the process that sent it.
     Forward(Signal, i32),
     /// A signal that the program has received from the terminal, too.
@@ -380,6 +385,7 @@ impl Signals {
             let number = i32::try_from(info.ssi_signo).unwrap_or_default();
             match Signal::try_from(number) {
                 Ok(Signal::SIGCHLD) => return Some(Arrived::Child),
+                Ok(PARENT_DIED) => return Some(Arrived::ParentDied),
                 Ok(signal) if info.ssi_code == SI_KERNEL => {
                     return Some(Arrived::FromTerminal(signal));
                 }
@@ -409,6 +415,6 @@ pub(crate) fn release() -> Result<(), ServeError> {
 fn handled() -> SigSet {
     FORWARDED
         .into_iter()
-        .chain([Signal::SIGCHLD])
+        .chain([Signal::SIGCHLD, PARENT_DIED])
         .collect::<SigSet>()
 }
