@@ -150,19 +150,18 @@ fn commands_are_traced() {
     let directory = Directory::new();
     let file = directory.join("trace");
     printed(&run(&["--trace", &file, "--", CLIENT, "cycle", DEVICE]));
-    let text = std::fs::read_to_string(&file).expect("the trace is there");
-    let lines: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
-        .collect();
+    let lines = node::json_lines(&file);
     let named = |command: &str, result: &str| {
         lines
             .iter()
             .filter(|line| line["command"] == command && line["result"] == result)
             .count()
     };
-    assert_eq!(named("SVC_DESTROY", "OK"), 1, "{text}");
-    assert_eq!(named("SVC_DESTROY", "EBUSY"), 1, "{text}");
-    assert_eq!(named("SVC_DESTROY", "EINVAL"), 1, "{text}");
-    assert!(lines.iter().all(|line| line["device"] == "cxi0"), "{text}");
+    assert_eq!(named("SVC_DESTROY", "OK"), 1, "{lines:?}");
+    assert_eq!(named("SVC_DESTROY", "EBUSY"), 1, "{lines:?}");
+    assert_eq!(named("SVC_DESTROY", "EINVAL"), 1, "{lines:?}");
+    assert!(
+        lines.iter().all(|line| line["device"] == "cxi0"),
+        "{lines:?}"
+    );
 }

@@ -16,9 +16,7 @@ fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
         let trace = directory.join("trace");
         let node = ["--nics", "3", "--trace", &trace, "--", CXI];
         printed(&run(&[&node, arguments].concat()));
-        let text = std::fs::read_to_string(&trace).expect("the trace is there");
-        let lines = text.lines().map(|line| {
-            let line: Value = serde_json::from_str(line).expect("a line is JSON");
+        let lines = node::json_lines(&trace).into_iter().map(|line| {
             let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
             (word("device"), word("command"))
         });

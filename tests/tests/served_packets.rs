@@ -45,8 +45,7 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     let options = ["--capture", &capture, "--trace", &trace, OPEN[0], OPEN[1]];
     let program = ["--", CLIENT, "packets", "cxi0"];
     printed(&run(&[&options[..], &program].concat()));
-    let read = |file| std::fs::read_to_string(file).expect("the file is there");
-    let packets = lines(&read(&capture));
+    let packets = node::json_lines(&capture);
     assert_eq!(ends(&packets), expected(), "{packets:#?}");
     let first = &packets[0];
     assert_eq!(
@@ -62,7 +61,7 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
         .collect();
     assert!(order.len() == 3 && order.is_sorted(), "{order:?}");
 
-    let lines = lines(&read(&trace));
+    let lines = node::json_lines(&trace);
     assert!(lines.iter().any(|line| line["command"] == "CQ_ALLOC"));
     let events: Vec<&Value> = lines
         .iter()

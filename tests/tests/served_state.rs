@@ -33,7 +33,7 @@ fn state_lives_on_in_a_file() {
     fs::write(&file, r#"{"version": 1, "ni"#).expect("the file can be written");
     refused(&node(&[], &count), "does not hold the state of a node");
     let missing = ["--state", "/nonexistent/state", "--", "true"];
-    refused(&run(&missing), "cannot open the lock /nonexistent/state");
+    refused(&run(&missing), "there is no directory /nonexistent");
 }
 
 #[test]
@@ -164,11 +164,7 @@ fn services_of_a_cluster_live_on_in_a_file() {
         cluster.order(&["--node", "n3", "kill"]);
         cluster.end("KILL");
     }
-    let lines = fs::read_to_string(&trace).expect("the trace is there");
-    let lines: Vec<serde_json::Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let lines = node::json_lines(&trace);
     let mut allocations: Vec<_> = lines
         .iter()
         .filter(|line| line["command"] == "SVC_ALLOC")

@@ -8,7 +8,7 @@ use cxi_ioctl::abi::pointers;
 use cxi_ioctl::{DriverRelease, Errno, Opcode, Pointers};
 
 use super::process::ProcessMemory;
-use super::{memory, pages};
+use super::{memory, procfs};
 use cxi_mock::{Backing, CallerMemory, ClientMemory};
 
 /// Where commands that only kernels send have the address of their response.
@@ -76,11 +76,11 @@ impl CallerMemory for RemoteBuffers {
     }
 
     fn backing(&self, va: u64, len: u64) -> Backing {
-        pages::backing(self.pid, va, len)
+        procfs::backing(self.pid, va, len)
     }
 
     fn is_contiguous(&self, va: u64, len: u64) -> bool {
-        pages::are_contiguous(self.pid, va, len)
+        procfs::are_contiguous(self.pid, va, len)
     }
 
     fn traps_stores(&self) -> bool {

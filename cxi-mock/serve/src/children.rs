@@ -91,7 +91,7 @@ fn parent_of(pid: Pid) -> Option<i32> {
     parent_in(&procfs::text(pid, "stat")?)
 }
 
-/// The parent in a `/proc/PID/stat`. The name in front of it may hold anything.
+/// The parent in a `/proc/PID/stat`. The name before it may contain anything, even parentheses.
 fn parent_in(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()

@@ -29,7 +29,6 @@ mod network;
 mod node;
 mod order;
 mod orders;
-mod pages;
 mod place;
 mod privileges;
 mod process;

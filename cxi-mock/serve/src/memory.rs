@@ -13,7 +13,7 @@ use super::procfs;
 
 /// Writes parts into the memory of a thread's process; all of them, or an error.
 ///
-/// As with the kernel's own copy, what is in front of a bad page may have been written then.
+/// As with the kernel's own copy, an error leaves written what precedes the bad page.
 pub(crate) fn write(pid: Pid, parts: &[(u64, &[u8])]) -> Result<(), Errno> {
     let (mut from, mut to, mut len) = (Vec::with_capacity(4), Vec::with_capacity(4), 0);
     for (address, part) in parts.iter().filter(|(_, part)| !part.is_empty()) {

@@ -18,9 +18,9 @@ use netlink_packet_route::link::{
 };
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
-
-use rustix::net::{Protocol, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 use super::error::{Doing, ServeError};
 use super::server::Function;
@@ -77,18 +77,9 @@ impl Network {
             LinkAttribute::Mtu(MTU),
             LinkAttribute::NetNsFd(self.namespace.as_raw_fd()),
         ];
-        let mut port = link(index);
-        port.attributes = vec![
-            LinkAttribute::IfName(name),
-            LinkAttribute::Mtu(MTU),
-            LinkAttribute::LinkInfo(vec![
-                LinkInfo::Kind(InfoKind::Veth),
-                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(device))),
-            ]),
-        ];
-        let port = RouteNetlinkMessage::NewLink(port);
+        let port = vec![LinkAttribute::IfName(name), LinkAttribute::Mtu(MTU)];
         self.switch
-            .request(port, NLM_F_CREATE | NLM_F_EXCL)
+            .add_veth(index, port, device)
             .and_then(|()| self.node.set_up(index, true))
             .and_then(|()| {
                 self.switch
@@ -168,6 +159,27 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         message.header.flags.set(LinkFlags::Up, up);
         self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Makes a pair of devices, one of them here.
+    pub(crate) fn add_veth(
+        &self,
+        index: u32,
+        mut attributes: Vec<LinkAttribute>,
+        peer: LinkMessage,
+    ) -> io::Result<()> {
+        attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        let mut device = link(index);
+        device.attributes = attributes;
+        self.create(RouteNetlinkMessage::NewLink(device))
+    }
+
+    /// Makes something that must not be there yet.
+    pub(crate) fn create(&self, what: RouteNetlinkMessage) -> io::Result<()> {
+        self.request(what, NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Sends a request and waits for what became of it.

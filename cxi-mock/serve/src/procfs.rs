@@ -1,8 +1,10 @@
-//! What `/proc` says of a thread. Names in it may be any bytes.
+//! What `/proc` says of a thread and of its memory. Names in it may be any bytes.
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 
+use cxi_mock::Backing;
 use nix::unistd::Pid;
 
 /// What is read at a time: reading little by little takes a system call for each piece.
@@ -55,6 +57,78 @@ impl Status {
     }
 }
 
+/// What a thread's process has behind a range. Where that cannot be seen, the best is assumed.
+pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
+    text(pid, "maps").map_or(Backing::Writable, |maps| {
+        backing_in(&maps, va, va.saturating_add(len))
+    })
+}
+
+fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
+    let mut to = va;
+    let mut backing = Backing::Writable;
+    for (there, access) in maps.lines().filter_map(mapping) {
+        if to >= end {
+            break;
+        }
+        if !there.contains(&to) || !access.starts_with(['r', 'w']) {
+            continue;
+        }
+        if !access.contains('w') {
+            backing = Backing::ReadOnly;
+        }
+        to = there.end;
+    }
+    if to >= end { backing } else { Backing::Missing }
+}
+
+/// Whether a range lies within one page, however large that is. Where that cannot be seen, yes.
+///
+/// Pages that follow each other by chance count as scattered: a program cannot rely on that.
+pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
+    let Some(maps) = text(pid, "smaps") else {
+        return true;
+    };
+    let page = page_size(&maps, va).unwrap_or(1);
+    va / page == va.saturating_add(len).saturating_sub(1) / page
+}
+
+/// The inode and the offset in its file of what a thread's process has mapped at an address.
+pub(crate) fn mapped_at(pid: Pid, va: u64) -> Option<(u64, u64)> {
+    let maps = text(pid, "maps")?;
+    file_at(&maps, va)
+}
+
+fn file_at(maps: &str, va: u64) -> Option<(u64, u64)> {
+    let at_va = |line: &&str| mapping(line).is_some_and(|(there, _)| there.contains(&va));
+    let line = maps.lines().find(at_va)?;
+    let (there, _) = mapping(line)?;
+    let mut words = line.split_whitespace().skip(2);
+    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+    let inode = words.nth(1)?.parse().ok()?;
+    Some((inode, offset + (va - there.start)))
+}
+
+/// The addresses of a line of `maps`, and how they can be accessed.
+fn mapping(line: &str) -> Option<(Range<u64>, &str)> {
+    let mut words = line.split_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    Some((address(start)?..address(end)?, words.next()?))
+}
+
+/// The size in bytes of the pages at an address, of `smaps`.
+fn page_size(maps: &str, va: u64) -> Option<u64> {
+    let mut lines = maps.lines();
+    lines.find(|line| mapping(line).is_some_and(|(there, _)| there.contains(&va)))?;
+    let size = lines.find_map(|line| line.strip_prefix("KernelPageSize:"))?;
+    size.trim()
+        .strip_suffix(" kB")?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib << 10)
+}
+
 #[cfg(test)]
 mod tests {
     use std::thread;
@@ -96,5 +170,51 @@ mod tests {
         );
         assert_eq!(status.words("Group").next(), None);
         assert_eq!(Status::default().process(), None);
+    }
+
+    const MAPS: &str = "1000-3000 rw-p 00000000 00:00 0 \n\
+                    KernelPageSize:        4 kB\n\
+                    3000-4000 r--p 00000000 00:00 0 [heap]\n\
+                    KernelPageSize:        4 kB\n\
+                    5000-6000 ---p 00000000 00:00 0 \n\
+                    200000-400000 rw-p 00000000 00:00 0 /anon_hugepage\n\
+                    Size:               2048 kB\n\
+                    KernelPageSize:     2048 kB\n";
+
+    #[test]
+    fn mappings_side_by_side_are_one_and_guards_are_none() {
+        for (va, end, backing) in [
+            (0x1800, 0x3000, Backing::Writable),
+            (0x1800, 0x4000, Backing::ReadOnly),
+            (0x1800, 0x4001, Backing::Missing),
+            (0x4000, 0x4001, Backing::Missing),
+            (0x5000, 0x5001, Backing::Missing),
+        ] {
+            assert_eq!(backing_in(MAPS, va, end), backing, "{va:x} to {end:x}");
+        }
+    }
+
+    #[test]
+    fn a_mapping_says_its_file() {
+        let maps = "7f00-9f00 rw-s 10000001000 00:2f 77 /dev/cxi0\n";
+        assert_eq!(file_at(maps, 0x8f00), Some((77, 0x100_0000_2000)));
+        assert_eq!(file_at(maps, 0x9f00), None);
+    }
+
+    #[test]
+    fn huge_pages_are_told() {
+        assert_eq!(page_size(MAPS, 0x2000), Some(4096));
+        assert_eq!(page_size(MAPS, 0x201_000), Some(2 << 20));
+        assert_eq!(page_size(MAPS, 0x9000), None);
+    }
+
+    #[test]
+    fn memory_of_this_process_is_there_and_scattered() {
+        let memory = vec![1_u8; 1 << 16];
+        let va = memory.as_ptr().expose_provenance() as u64;
+        assert_eq!(backing(Pid::this(), va, 1 << 16), Backing::Writable);
+        assert_eq!(backing(Pid::this(), 0, 4096), Backing::Missing);
+        assert!(are_contiguous(Pid::this(), va & !4095, 4096));
+        assert!(!are_contiguous(Pid::this(), va & !4095, 8192));
     }
 }

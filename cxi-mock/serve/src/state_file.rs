@@ -24,6 +24,15 @@ pub(crate) struct StateFile {
 impl StateFile {
     /// Takes the file, or refuses one that another node has.
     pub(crate) fn take(path: &Path) -> Result<Self, ServeError> {
+        let directory = path.parent().unwrap_or(path);
+        // The lock would make one, and a mistyped path would go unnoticed.
+        if !directory.as_os_str().is_empty() && !directory.is_dir() {
+            return Err(ServeError::Input(format!(
+                "cannot keep the state in {}: there is no directory {}",
+                path.display(),
+                directory.display()
+            )));
+        }
         match durable::lock(path, Duration::ZERO) {
             Ok(lock) => Ok(Self {
                 path: path.to_owned(),

@@ -34,7 +34,7 @@ impl Workers {
         state.jobs.push_back(job);
         // The last one, so that threads that are no longer needed end.
         let worker = state.idle.pop();
-        // The thread that is woken takes the lock at once.
+        // The thread that is woken takes the lock right away.
         drop(state);
         if let Some(worker) = worker {
             worker.unpark();

@@ -253,6 +253,13 @@ impl Drop for Served {
     }
 }
 
+/// The lines of a file of JSON.
+pub fn json_lines(file: &str) -> Vec<Value> {
+    let text = fs::read_to_string(file).expect("the file is there");
+    let line = |line| serde_json::from_str(line).expect("a line is JSON");
+    text.lines().map(line).collect()
+}
+
 /// Waits until a program has printed `ready`.
 pub fn wait_ready(program: &mut Child) {
     let output = BufReader::new(program.stdout.take().expect("a pipe"));

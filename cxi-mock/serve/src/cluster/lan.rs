@@ -7,9 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 use std::thread;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::sched::{CloneFlags, setns, unshare};
 
@@ -46,8 +45,8 @@ impl Lan {
                 LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
             ];
             let bridge = RouteNetlinkMessage::NewLink(bridge);
-            netlink.request(bridge, NLM_F_CREATE | NLM_F_EXCL)?;
-            netlink.request(address(BRIDGE, BRIDGE_ADDRESS), NLM_F_CREATE | NLM_F_EXCL)?;
+            netlink.create(bridge)?;
+            netlink.create(address(BRIDGE, BRIDGE_ADDRESS))?;
             netlink.set_up(BRIDGE, true)?;
             let namespace = File::open("/proc/thread-self/ns/net")?;
             Ok(Self { netlink, namespace })
@@ -84,25 +83,19 @@ impl Lan {
             hardware_address(at),
             LinkAttribute::NetNsFd(node.namespace().as_raw_fd()),
         ];
-        let mut port = link(port(number));
-        port.attributes = vec![
+        let attributes = vec![
             LinkAttribute::IfName(names::name(number)),
             LinkAttribute::Controller(BRIDGE),
-            LinkAttribute::LinkInfo(vec![
-                LinkInfo::Kind(InfoKind::Veth),
-                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(ethernet))),
-            ]),
         ];
-        let create = NLM_F_CREATE | NLM_F_EXCL;
         self.netlink
-            .request(RouteNetlinkMessage::NewLink(port), create)
-            .and_then(|()| self.netlink.set_up(self::port(number), true))
-            .and_then(|()| node.netlink().request(address(ETHERNET, at), create))
+            .add_veth(port(number), attributes, ethernet)
+            .and_then(|()| self.netlink.set_up(port(number), true))
+            .and_then(|()| node.netlink().create(address(ETHERNET, at)))
             .and_then(|()| node.netlink().set_up(ETHERNET, true))
             .map_err(refused)
     }
 
-    /// Takes a node's `eth0` away, so that the node can have one again at once.
+    /// Removes a node's `eth0`, so that the node can get a new one right away.
     pub(super) fn detach(&self, number: usize) -> Result<(), ServeError> {
         let port = RouteNetlinkMessage::DelLink(link(port(number)));
         self.netlink

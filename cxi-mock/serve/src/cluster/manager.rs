@@ -19,7 +19,7 @@ use crate::mount::CREDENTIALS;
 use crate::namespaces::Variable;
 use crate::state::merge;
 
-/// What stands in front of this cluster's reservations.
+/// The prefix of this cluster's reservations.
 const CLUSTER: &str = "mock";
 /// Multicast trees of a job that `cluster run` starts.
 const TREES: u32 = 16;

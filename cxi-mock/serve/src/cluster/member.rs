@@ -113,7 +113,7 @@ impl Init {
     }
 }
 
-/// Lets this thread's children mount in its namespaces, also where the user is not 0 there.
+/// Lets this thread's children mount in its namespaces, even if the user is not 0 there.
 fn keep_mounting() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable |= CapabilitySet::SYS_ADMIN;

@@ -157,7 +157,7 @@ impl ClusterArguments {
     fn base(&self) -> NicConfig {
         let mut base = NicConfig::new();
         if self.fabric_manager.is_some() {
-            // With NETSIM, libfabric takes for granted that there are no switches.
+            // On platform NETSIM, libfabric assumes that there are no switches.
             base.identity.device_platform = PLATFORM_Z1;
         }
         base

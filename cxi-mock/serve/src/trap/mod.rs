@@ -1,7 +1,7 @@
 //! Doorbells that are trapped: a program is stopped at each store to one, the NIC executes what it
-//! rings, and the program goes on behind the store.
+//! rings, and the program continues after the store.
 //!
-//! A doorbell lies behind the end of the memory of its file, so that a store raises SIGBUS, and the
+//! A doorbell lies beyond the end of the memory of its file, so that a store raises SIGBUS, and the
 //! process is traced, so that the signal comes here first. Each store counts, and no thread
 //! has to look. A process that is traced already, or may not be traced, has polled doorbells instead.
 

@@ -18,7 +18,7 @@ use rustix::process::WaitStatus;
 use super::super::place::Place;
 use super::super::process::process_of;
 use super::super::server::{OpenFile, Server};
-use super::super::{children, data_path, memory, pages, say};
+use super::super::{children, data_path, memory, procfs, say};
 use super::Traced;
 use super::store::{MAX_BYTES, Store, numbered};
 use super::{loan, tracee};
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEEXIT)
     .union(Options::PTRACE_O_TRACESYSGOOD);
 
-/// Traces a process from now on, with a thread of its own. Says whether that can be.
+/// Traces a process from now on, in a thread of its own. Returns whether that is possible.
 pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
     children::TRACES.store(true, Ordering::Release);
     let (sender, seized) = channel();
@@ -182,7 +182,7 @@ impl Tracer {
         if let Some(Window { file, offset }) = self.windows.get(&key) {
             return Some((file.upgrade()?, offset + place));
         }
-        let (inode, offset) = pages::mapped_at(thread, key.1)?;
+        let (inode, offset) = procfs::mapped_at(thread, key.1)?;
         let Place::Device(function, _) = Place::of(INodeNo(inode))? else {
             return None;
         };

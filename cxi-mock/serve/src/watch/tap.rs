@@ -119,7 +119,7 @@ pub(super) fn bounded() -> (Outbox, Inbox) {
 }
 
 impl Outbox {
-    /// Says whether there was room.
+    /// Returns whether there was room.
     pub(super) fn try_send(&self, seen: Seen) -> bool {
         let room = self.waiting.fetch_add(1, Ordering::Relaxed) < CAPACITY;
         if !room {
