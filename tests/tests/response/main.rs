@@ -31,7 +31,8 @@ use crate::driver::{HEADROOM, LONGER_ENTRY, pattern};
 fn into_a_zeroed_buffer(device: &CharDev) {
     // The driver of this test writes 68 bytes.
     let mut response = [0_u8; 68];
-    let (opcode, bytes) = (Opcode::SVC_GET, SvcGetCmd::of(3).as_bytes());
+    let command = SvcGetCmd::of(3);
+    let (opcode, bytes) = (Opcode::SVC_GET, command.as_bytes());
     // SAFETY: it writes to no other address.
     let request =
         unsafe { Request::from_raw(opcode, bytes, SvcGetCmd::POINTERS, &mut response, &mut []) };
