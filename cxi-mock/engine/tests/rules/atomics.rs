@@ -271,6 +271,14 @@ fn rule_13_4_a_result_that_cannot_be_stored_is_an_error() {
     };
     assert_eq!(submit(&mut rig, &command), ReturnCode::NO_TRANSLATION);
     assert_eq!(rig.count(CT, wb), (0, 1));
+    // An operation that fails at the target stores no value.
+    let misaligned = DmaAtomic {
+        remote_offset: 1,
+        ..base
+    };
+    rig.memory.put(RESULT, &[0xee; 8]);
+    assert_eq!(submit(&mut rig, &misaligned), ReturnCode::AMO_ALIGN_ERROR);
+    assert_eq!(rig.memory.bytes(RESULT, 8), [0xee; 8]);
 }
 
 #[test]

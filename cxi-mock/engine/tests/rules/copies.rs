@@ -83,3 +83,36 @@ fn rule_15_4_memory_copies_what_it_can() {
         assert_eq!(asked, [(FROM, TO, LEN as usize)]);
     }
 }
+
+/// A copy of several steps, each of several parts, of which none lies on a boundary.
+#[test]
+fn rule_15_4_a_long_copy_is_exact() {
+    const LONG: u32 = (1 << 20) + 2 * (1 << 17) + 5;
+    let data: Vec<u8> = (0..LONG)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0])
+        .collect();
+    let (from, to) = (BUFFER + 3, BUFFER + 0x20_0001);
+    for get in [false, true] {
+        let mut rig = Rig::new();
+        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        rig.memory.put(from, &data);
+        let (remote, local, command) = if get {
+            (from, to, get_of(LONG))
+        } else {
+            (to, from, put(LONG))
+        };
+        rig.append(&TargetCommand {
+            flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
+            ..entry(1, remote, LONG.into())
+        });
+        rig.put(&FullDma {
+            local_addr: local,
+            ..command
+        });
+        assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+        assert!(rig.memory.bytes(to, LONG as usize) == data, "get: {get}");
+        // Nothing before it or after it.
+        assert_eq!(rig.memory.bytes(to - 1, 1), [0]);
+        assert_eq!(rig.memory.bytes(to + u64::from(LONG), 1), [0]);
+    }
+}

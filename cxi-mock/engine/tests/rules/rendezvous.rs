@@ -312,3 +312,26 @@ fn rule_10_9_a_rendezvous_of_plain_puts() {
         (EventType::PUT_OVERFLOW, 1, 2048)
     );
 }
+
+/// The end of the get of a PtlTE that has gone is not reported to the one that has its number now.
+#[test]
+fn a_freed_portal_hears_nothing_of_its_get() {
+    let mut rig = rig();
+    let wb = rig.add_ct(CT);
+    rig.append(&TargetCommand {
+        ct: CT,
+        ..receive(TargetFlags::EVENT_CT_COMM)
+    });
+    rig.store(TXQ, &[&rendezvous().encode()]);
+    while rig.engine.telemetry().elements[0].offloaded == 0 {
+        assert!(rig.engine.step());
+    }
+    rig.portal_disabled(PORTAL, 0, PortalOptions::IS_MATCHING);
+    rig.engine.run_until_idle();
+    let kinds: Vec<_> = rig.events(TARGET_EQ).into_iter().map(|it| it.0).collect();
+    assert_eq!(
+        kinds,
+        [EventType::PUT, EventType::RENDEZVOUS, EventType::GET]
+    );
+    assert_eq!(rig.count(CT, wb), (0, 0));
+}

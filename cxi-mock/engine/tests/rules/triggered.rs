@@ -1,6 +1,6 @@
 //! 14: triggered commands.
 
-use cxi_engine::{CounterDoorbell, PoolLimits};
+use cxi_engine::{CounterDoorbell, EventFlags, PoolLimits};
 use cxi_hw::{Class, CommandByte, CtCommand, CtOp, EventType, FullDma, ReturnCode, TriggeredShort};
 
 use crate::quiet;
@@ -181,6 +181,48 @@ fn triggered_commands_elsewhere_are_refused() {
     };
     rig.submit(TRIGQ, &[&padded(&nowhere.encode(), 64)]);
     assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
+}
+
+/// Wherever a command names a counter or an event queue, it has to be one of its own RGID.
+#[test]
+fn what_belongs_to_others_is_refused() {
+    const FOREIGN: u16 = 9;
+    let plain = [CtOp::SET, CtOp::GET, CtOp::INC, CtOp::CANCEL];
+    let plain = plain.map(|op| counter(op, FOREIGN));
+    let acts = [CtOp::TRIG_SET, CtOp::TRIG_INC].map(|op| trig(op, FOREIGN, 0));
+    let all = [CtOp::TRIG_SET, CtOp::TRIG_INC, CtOp::TRIG_EVENT];
+    let waits = all.map(|op| CtCommand {
+        trig_ct: FOREIGN,
+        ..trig(op, CT, 0)
+    });
+    let posts = CtCommand {
+        eq: FOREIGN,
+        ..trig(CtOp::TRIG_EVENT, 0, 0)
+    };
+    let dma = CtCommand {
+        trig_ct: FOREIGN,
+        command: CommandByte::new(Class::CT, 2, CtOp::TRIG_DMA.0),
+        ..CtCommand::default()
+    };
+    let commands = plain.into_iter().chain(acts).chain(waits);
+    for command in commands.chain([posts, dma]) {
+        let mut rig = quiet();
+        rig.rgid = RGID + 1;
+        let wb = rig.add_ct(FOREIGN);
+        rig.add_eq(FOREIGN, 8, EventFlags::empty());
+        rig.rgid = RGID;
+        let command = CtCommand {
+            ct_failure: 1,
+            set_ct_failure: true,
+            ..command
+        };
+        rig.submit(TRIGQ, &[&padded(&command.encode(), 128)]);
+        let refused = [(EventType::COMMAND_FAILURE, ReturnCode::CMD_INVALID_ARG)];
+        assert_eq!(rig.events(EQ), refused, "{command:?}");
+        assert_eq!(rig.written_back(wb), None, "{command:?}");
+        assert_eq!(rig.events(FOREIGN), [], "{command:?}");
+        assert_eq!(rig.engine.triggered_in_use(0), 0, "{command:?}");
+    }
 }
 
 /// A counter that goes takes with it what waited for it.
