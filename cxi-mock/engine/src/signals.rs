@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use cxi_hw::{
-    CtCommand, DmaFlags, EventSize, EventType, InitiatorLong, InitiatorShort, ReturnCode,
-    TriggeredLong, TriggeredShort,
+    CtCommand, DmaFlags, EventSize, EventType, InitiatorShort, ReturnCode, TriggeredShort,
 };
 
 use crate::counter::{Count, Triggered};
@@ -34,6 +33,9 @@ pub(crate) struct Signals {
     fired: VecDeque<Triggered>,
     arrivals: u64,
 }
+
+/// Bits of the size of an event, next to its type.
+const SIZE_MASK: u8 = 3;
 
 /// The type of an event, which all events have in the same place.
 fn event_type(event: &[u8]) -> EventType {
@@ -226,31 +228,31 @@ impl Signals {
         }
     }
 
-    /// Writes an event at the initiator.
     fn post_initiator(&mut self, eq: u16, event: InitiatorShort) {
-        // Rule 3.7: One flag of the queue makes initiator events 32 bytes long, another makes
-        // target events 64 bytes long.
-        if self.has_flag(eq, EventFlags::INITIATOR_LONG) {
-            let event = InitiatorLong {
-                user_ptr: event.user_ptr,
-                mlength: event.mlength,
-                ptl_list: event.ptl_list,
-                rendezvous: event.rendezvous,
-                retry: event.retry,
-                tgt_error: event.tgt_error,
-                event_size: EventSize::BYTES_32,
-                event_type: event.event_type,
-                return_code: event.return_code,
-                ..InitiatorLong::default()
-            };
-            self.post(eq, &event.encode());
-        } else {
-            let event_size = EventSize::BYTES_16;
-            let event = InitiatorShort {
+        let event_size = EventSize::BYTES_16;
+        self.post_short(
+            eq,
+            InitiatorShort {
                 event_size,
                 ..event
-            };
-            self.post(eq, &event.encode());
+            }
+            .encode(),
+        );
+    }
+
+    /// Writes an event of 16 bytes, or of 32 if its queue wants that: the fields are in the same
+    /// places but for the code, which is in the last byte of both, and times are 0.
+    fn post_short(&mut self, eq: u16, event: [u8; 16]) {
+        // Rule 3.7: One flag of the queue makes initiator events 32 bytes long, another makes target
+        // events 64 bytes long.
+        if self.has_flag(eq, EventFlags::INITIATOR_LONG) {
+            let mut long = [0; 32];
+            long[..15].copy_from_slice(&event[..15]);
+            long[14] = event[14] & !SIZE_MASK | EventSize::BYTES_32.0;
+            long[31] = event[15];
+            self.post(eq, &long);
+        } else {
+            self.post(eq, &event);
         }
     }
 }
@@ -406,27 +408,13 @@ impl Signals {
 
     /// TRIGGERED_OP of a TRIG_EVENT.
     pub(crate) fn post_triggered(&mut self, command: &CtCommand) {
-        let (eq, event_type) = (command.eq, EventType::TRIGGERED_OP);
-        let (threshold, ct_handle) = (command.threshold, command.trig_ct);
-        if self.has_flag(eq, EventFlags::INITIATOR_LONG) {
-            let event = TriggeredLong {
-                threshold,
-                ct_handle,
-                event_size: EventSize::BYTES_32,
-                event_type,
-                return_code: ReturnCode::OK,
-                ..TriggeredLong::default()
-            };
-            self.post(eq, &event.encode());
-        } else {
-            let event = TriggeredShort {
-                threshold,
-                ct_handle,
-                event_size: EventSize::BYTES_16,
-                event_type,
-                return_code: ReturnCode::OK,
-            };
-            self.post(eq, &event.encode());
-        }
+        let event = TriggeredShort {
+            threshold: command.threshold,
+            ct_handle: command.trig_ct,
+            event_size: EventSize::BYTES_16,
+            event_type: EventType::TRIGGERED_OP,
+            return_code: ReturnCode::OK,
+        };
+        self.post_short(command.eq, event.encode());
     }
 }
