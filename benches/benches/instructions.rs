@@ -140,21 +140,21 @@ fn list_of_64() -> Act {
 }
 
 #[library_benchmark]
-#[bench::create_destroy(args = (create_and_destroy(device().unwrap().services())), config = at_most(1))]
-#[bench::create_destroy_on_a_full_nic(args = (create_and_destroy(full())), config = at_most(1))]
+#[bench::create_destroy(args = (create_and_destroy(device().unwrap().services())), config = at_most(6_400))]
+#[bench::create_destroy_on_a_full_nic(args = (create_and_destroy(full())), config = at_most(6_400))]
 #[bench::get(args = (service(|services, id, _| {
     black_box(services.get(id).expect("a service"));
-})), config = at_most(1))]
+})), config = at_most(1_300))]
 #[bench::usage(args = (service(|services, id, _| {
     black_box(services.usage(id).expect("a service"));
-})), config = at_most(1))]
+})), config = at_most(1_500))]
 #[bench::enable(args = (service(|services, id, _| {
     services.set_enabled(id, true).expect("an idle service");
-})), config = at_most(1))]
+})), config = at_most(2_350))]
 #[bench::update(args = (service(|services, id, spec| {
     services.update(id, spec).expect("an idle service");
-})), config = at_most(1))]
-#[bench::list_of_64(args = (list_of_64()), config = at_most(1))]
+})), config = at_most(3_700))]
+#[bench::list_of_64(args = (list_of_64()), config = at_most(18_500))]
 fn services(act: Act) -> Act {
     repeat(act)
 }
@@ -174,24 +174,24 @@ fn map_memory() -> Act {
 }
 
 #[library_benchmark]
-#[bench::lni(args = (alloc_lni(|_| ())), config = at_most(1))]
+#[bench::lni(args = (alloc_lni(|_| ())), config = at_most(3_500))]
 #[bench::lni_and_8_pids(args = (alloc_lni(|lni| {
     black_box(lni.reserve_pids(vni().expect("a VNI"), None, 8).expect("PIDs"));
-})), config = at_most(1))]
+})), config = at_most(13_600))]
 #[bench::lni_and_ct(args = (alloc_lni(|lni| {
     black_box(lni.alloc_ct().expect("a counter"));
-})), config = at_most(1))]
+})), config = at_most(10_300))]
 #[bench::cp(args = (below(|lni| {
     let vni = vni().expect("a VNI");
     black_box(lni.alloc_cp(vni, TrafficClass::BestEffort).expect("a CP"));
-})), config = at_most(1))]
+})), config = at_most(5_250))]
 #[bench::domain(args = (below(|lni| {
     black_box(lni.alloc_domain(vni().expect("a VNI"), None).expect("a domain"));
-})), config = at_most(1))]
+})), config = at_most(3_500))]
 #[bench::eq(args = (below(|lni| {
     black_box(lni.alloc_eq(&EventQueueOptions::new(4096)).expect("an event queue"));
-})), config = at_most(1))]
-#[bench::md(args = (map_memory()), config = at_most(1))]
+})), config = at_most(11_600))]
+#[bench::md(args = (map_memory()), config = at_most(5_200))]
 fn alloc_and_free(act: Act) -> Act {
     repeat(act)
 }
@@ -206,13 +206,13 @@ fn region(others: u32) -> Act {
 }
 
 #[library_benchmark]
-#[bench::put_of_8_bytes(args = (program(Program::new(8, 1))), config = at_most(1))]
-#[bench::put_beside_10_000_regions(args = (program(Program::new(8, 1).with_regions(10_000))), config = at_most(1))]
-#[bench::region_beside_10(args = (region(10)), config = at_most(1))]
-#[bench::region_beside_10_000(args = (region(10_000)), config = at_most(1))]
-#[bench::message_of_2_entries(args = (program(Program::new(64, 2))), config = at_most(1))]
-#[bench::message_of_10_000_entries(args = (program(Program::new(64, 10_000))), config = at_most(1))]
-#[bench::message_of_10_000_wildcards(args = (program(Program::with_wildcards(64, 10_000))), config = at_most(1))]
+#[bench::put_of_8_bytes(args = (program(Program::new(8, 1))), config = at_most(5_000))]
+#[bench::put_among_10_000_regions(args = (program(Program::new(8, 1).with_regions(10_000))), config = at_most(5_450))]
+#[bench::region_among_10(args = (region(10)), config = at_most(1_850))]
+#[bench::region_among_10_000(args = (region(10_000)), config = at_most(5_100))]
+#[bench::message_of_2_entries(args = (program(Program::new(64, 2))), config = at_most(5_100))]
+#[bench::message_of_10_000_entries(args = (program(Program::new(64, 10_000))), config = at_most(6_100))]
+#[bench::message_of_10_000_wildcards(args = (program(Program::with_wildcards(64, 10_000))), config = at_most(127_500))]
 fn engine(act: Act) -> Act {
     repeat(act)
 }
@@ -277,13 +277,13 @@ fn allocate_and_release() -> Act {
 }
 
 #[library_benchmark]
-#[bench::pool_half_full(args = (half_full_pool()), config = at_most(1))]
+#[bench::pool_half_full(args = (half_full_pool()), config = at_most(9_300))]
 #[bench::parse_ids(args = (warm(|| {
     black_box(black_box(IDS).parse::<IdSet>().expect("an id set"));
-})), config = at_most(1))]
-#[bench::print_ids(args = (print_ids()), config = at_most(1))]
-#[bench::parse_environment(args = (warm(parse_environment)), config = at_most(1))]
-#[bench::allocate_and_release(args = (allocate_and_release()), config = at_most(1))]
+})), config = at_most(7_500))]
+#[bench::print_ids(args = (print_ids()), config = at_most(11_600))]
+#[bench::parse_environment(args = (warm(parse_environment)), config = at_most(8_250))]
+#[bench::allocate_and_release(args = (allocate_and_release()), config = at_most(29_500))]
 fn job(act: Act) -> Act {
     repeat(act)
 }

@@ -29,7 +29,11 @@ use cxi::{
 ///     .build()?;
 /// assert_eq!(request.vnis().to_string(), "4034");
 /// assert_eq!(
-///     JobRequest::builder().vni(Vni::new(4034)?).build().unwrap_err().to_string(),
+///     JobRequest::builder()
+///         .vni(Vni::new(4034)?)
+///         .build()
+///         .unwrap_err()
+///         .to_string(),
 ///     "no member: name the uid, gid or network namespace of the job, or anybody on the node can \
 ///      use its services"
 /// );

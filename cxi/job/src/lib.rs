@@ -25,8 +25,9 @@
 //! # use cxi::{Device, DeviceId};
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
 //! use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
-//! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus,
-//! VniPool};
+//! use cxi_job::{
+//!     Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus, VniPool,
+//! };
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::root());
 //! # let node = Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
@@ -67,8 +68,9 @@
 //!
 //! use cxi::{Host, Vni};
 //! use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
-//! use cxi_job::{FileLock, Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions,
-//! ReleaseStatus};
+//! use cxi_job::{
+//!     FileLock, Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus,
+//! };
 //!
 //! fn node() -> cxi::Result<Node> {
 //!     Ok(Node::discover(&Host::system())?.with_lock(FileLock::new("/run/cxi/node.lock")))
@@ -77,7 +79,11 @@
 //! fn prolog(uid: u32, vni: Vni, cores: u32) -> Result<Grant, Box<dyn Error>> {
 //!     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(cores));
 //!     let limits = JobLimits::planned(policy, size, Mode::Strict);
-//!     let request = JobRequest::builder().uid(uid).vni(vni).limits(limits).build()?;
+//!     let request = JobRequest::builder()
+//!         .uid(uid)
+//!         .vni(vni)
+//!         .limits(limits)
+//!         .build()?;
 //!     Ok(node()?.allocate(&request)?)
 //! }
 //!
@@ -101,7 +107,9 @@
 //! use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 //!
 //! let mock = MockNode::with_nics(2, &NicConfig::new())?;
-//! mock.nics()[1].faults().add(Fault::shortage(Resource::Txqs, 96));
+//! mock.nics()[1]
+//!     .faults()
+//!     .add(Fault::shortage(Resource::Txqs, 96));
 //! let files = mock.devices(&Credentials::root())?.into_iter();
 //! let node = Node::from_devices(
 //!     files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),

@@ -43,9 +43,15 @@ impl Node {
     /// # let node = cxi_job::Node::from_devices(devices);
     /// use cxi_job::JobRequest;
     ///
-    /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
+    /// let request = JobRequest::builder()
+    ///     .uid(1000)
+    ///     .vni(Vni::new(4034)?)
+    ///     .build()?;
     /// let grant = node.allocate(&request)?;
-    /// assert_eq!(grant.env()?.vars()[1], ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()));
+    /// assert_eq!(
+    ///     grant.env()?.vars()[1],
+    ///     ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned())
+    /// );
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -20,10 +20,19 @@
 //! ```
 //! use cxi_job::collectives::{Certificate, CollectivesEnv, Reservation};
 //!
-//! let reservation = Reservation::new("cluster-4711".parse()?, "secret", "https://fm.example/fabric/collectives/multicasts")?
-//!     .verified_by(Certificate::System)?;
-//! let env = CollectivesEnv::new(reservation, "ƒab/ƒcd".parse()?).min_nodes(64).addresses_per_job(23);
-//! assert!(env.vars().contains(&("FI_CXI_COLL_FABRIC_MGR_CACERT", "yes".to_owned())));
+//! let reservation = Reservation::new(
+//!     "cluster-4711".parse()?,
+//!     "secret",
+//!     "https://fm.example/fabric/collectives/multicasts",
+//! )?
+//! .verified_by(Certificate::System)?;
+//! let env = CollectivesEnv::new(reservation, "ƒab/ƒcd".parse()?)
+//!     .min_nodes(64)
+//!     .addresses_per_job(23);
+//! assert!(
+//!     env.vars()
+//!         .contains(&("FI_CXI_COLL_FABRIC_MGR_CACERT", "yes".to_owned()))
+//! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -6,8 +6,8 @@
 //! holds it for each of these operations.
 //!
 //! ```
-//! use std::time::Duration;
 //! use cxi_job::FileLock;
+//! use std::time::Duration;
 //!
 //! let directory = tempfile::tempdir()?;
 //! // On a node: /run/cxi/node.lock, which only root can open.

@@ -8,18 +8,28 @@
 //! | taking turns without a file of their own | [`FileLock`] |
 //!
 //! ```
-//! use std::time::Duration;
 //! use cxi_job::durable::{self, Owner};
+//! use std::time::Duration;
 //!
 //! let directory = tempfile::tempdir()?;
 //! let path = directory.path().join("jobs.json");
 //! // Other processes that change the file wait here.
 //! let held = durable::lock(&path, Duration::from_secs(60))?;
 //! // A record that everyone may read; `Owner::Kept` leaves owner and mode as they are.
-//! durable::replace(&path, b"[]\n", Owner::Set { uid: None, mode: 0o644 })?;
+//! durable::replace(
+//!     &path,
+//!     b"[]\n",
+//!     Owner::Set {
+//!         uid: None,
+//!         mode: 0o644,
+//!     },
+//! )?;
 //! durable::replace(&path, b"[17]\n", Owner::Kept)?;
 //! drop(held);
-//! assert_eq!(std::io::read_to_string(durable::open_regular(&path)?)?, "[17]\n");
+//! assert_eq!(
+//!     std::io::read_to_string(durable::open_regular(&path)?)?,
+//!     "[17]\n"
+//! );
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 

@@ -27,14 +27,20 @@
 //! use cxi_job::environment::SlingshotEnv;
 //!
 //! let tcs = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
-//! let services = [(DeviceId::new(0), ServiceId::new(11)?), (DeviceId::new(1),
-//! ServiceId::new(12)?)]; let env = SlingshotEnv::new([Vni::new(4034)?], services, Some(tcs))?;
-//! assert_eq!(env.vars(), [
-//!     ("SLINGSHOT_VNIS", "4034".to_owned()),
-//!     ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()),
-//!     ("SLINGSHOT_SVC_IDS", "11,12".to_owned()),
-//!     ("SLINGSHOT_TCS", "0xa".to_owned()),
-//! ]);
+//! let services = [
+//!     (DeviceId::new(0), ServiceId::new(11)?),
+//!     (DeviceId::new(1), ServiceId::new(12)?),
+//! ];
+//! let env = SlingshotEnv::new([Vni::new(4034)?], services, Some(tcs))?;
+//! assert_eq!(
+//!     env.vars(),
+//!     [
+//!         ("SLINGSHOT_VNIS", "4034".to_owned()),
+//!         ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()),
+//!         ("SLINGSHOT_SVC_IDS", "11,12".to_owned()),
+//!         ("SLINGSHOT_TCS", "0xa".to_owned()),
+//!     ]
+//! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

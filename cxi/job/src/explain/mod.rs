@@ -11,17 +11,22 @@
 //! # let nic = Nic::new(NicConfig::new())?;
 //! # let file = nic.open()?.transport(Credentials::root());
 //! # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
-//! use cxi_job::explain::Inquiry;
 //! use cxi::{Limit, Limits, Member, Resource, ServiceSpec, Vni};
+//! use cxi_job::explain::Inquiry;
 //!
 //! let spec = |vni| {
 //!     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);
-//!     spec.limits(Limits::none().with(Resource::Txqs, Limit::exactly(600))).build()
+//!     spec.limits(Limits::none().with(Resource::Txqs, Limit::exactly(600)))
+//!         .build()
 //! };
 //! device.services().create(&spec(Vni::new(1024)?)?)?;
 //! let second = spec(Vni::new(1025)?)?;
 //! let error = device.services().create(&second).unwrap_err();
-//! let text = Inquiry::new(&error).device(&device).spec(&second).explain().to_string();
+//! let text = Inquiry::new(&error)
+//!     .device(&device)
+//!     .spec(&second)
+//!     .explain()
+//!     .to_string();
 //! assert!(text.starts_with("cxi0: SVC_ALLOC: not enough TXQs: 600 requested, 424 available"));
 //! assert!(text.contains("service 2 (uid 1000, VNI 1024): 600 TXQs reserved, nothing in use"));
 //! # Ok::<_, Box<dyn std::error::Error>>(())

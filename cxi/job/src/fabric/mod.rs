@@ -13,7 +13,7 @@
 //! use std::sync::Arc;
 //!
 //! use cxi_job::collectives::Certificate;
-//! use cxi_job::fabric::{ClusterName, Credentials, FabricManager, Http, OnFailure, Offload};
+//! use cxi_job::fabric::{ClusterName, Credentials, FabricManager, Http, Offload, OnFailure};
 //!
 //! let certificate = Certificate::System;
 //! let manager = FabricManager::new(

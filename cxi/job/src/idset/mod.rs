@@ -15,7 +15,10 @@
 //! assert_eq!(cores.bracketed().to_string(), "[5,7,9-12]");
 //!
 //! let error = "5,7-".parse::<IdSet>().unwrap_err();
-//! assert_eq!(error.to_string(), "byte 4: expected the last id of the range that starts with 7, found the end");
+//! assert_eq!(
+//!     error.to_string(),
+//!     "byte 4: expected the last id of the range that starts with 7, found the end"
+//! );
 //! # Ok::<(), cxi_job::ParseIdSetError>(())
 //! ```
 

@@ -36,7 +36,10 @@ pub enum Bottleneck {
 /// limits[Resource::Acs] = Limit::new(400, 1000)?;
 /// let forecast = forecast(&nic, &limits);
 /// assert_eq!(forecast.fits, Some(2));
-/// assert_eq!(forecast.first_out, Some(Bottleneck::Resource(Resource::Acs)));
+/// assert_eq!(
+///     forecast.first_out,
+///     Some(Bottleneck::Resource(Resource::Acs))
+/// );
 /// # Ok::<(), cxi::InvalidLimit>(())
 /// ```
 #[must_use]

@@ -28,7 +28,10 @@
 //! let policy = LimitPolicy::hpe_recommended().subtract(Subtract::All);
 //! let size = Multiplier::Cores(16);
 //! let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
-//! assert_eq!(error.to_string(), "cxi1: 96 PTEs wanted, 48 available: 2000 held by service 5 (uid 5588)");
+//! assert_eq!(
+//!     error.to_string(),
+//!     "cxi1: 96 PTEs wanted, 48 available: 2000 held by service 5 (uid 5588)"
+//! );
 //!
 //! let plan = plan(&policy, size, &nic, Mode::ScaleBack { floor: 1 })?;
 //! assert_eq!(plan.limits[Resource::Ptes], Limit::new(48, 2048)?);

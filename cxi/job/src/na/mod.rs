@@ -10,8 +10,14 @@
 //! use cxi_job::na::{AuthKey, NaAddress};
 //!
 //! let address: NaAddress = "ofi+cxi://cxi2:17".parse()?;
-//! assert_eq!((address.device(), address.pid()), (Some(DeviceId::new(2)), Some(17)));
-//! assert_eq!(NaAddress::new(Some(DeviceId::new(2)), None)?.to_string(), "ofi+cxi://cxi2");
+//! assert_eq!(
+//!     (address.device(), address.pid()),
+//!     (Some(DeviceId::new(2)), Some(17))
+//! );
+//! assert_eq!(
+//!     NaAddress::new(Some(DeviceId::new(2)), None)?.to_string(),
+//!     "ofi+cxi://cxi2"
+//! );
 //!
 //! let key: AuthKey = "11:4034".parse()?;
 //! assert_eq!(key.to_string(), "11:4034");

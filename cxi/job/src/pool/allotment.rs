@@ -67,7 +67,10 @@ impl VniRequest {
     /// let mut steps = VniPool::new(PoolConfig::new(job.vnis.to_set()))?;
     /// let first = steps.reserve(&JobId::new("17.0")?, &VniRequest::vnis(1), now)?;
     /// let second = steps.reserve(&JobId::new("17.1")?, &VniRequest::vnis(1), now)?;
-    /// assert_eq!((first.vnis.to_string(), second.vnis.to_string()), ("VNI 1024".into(), "VNI 1025".into()));
+    /// assert_eq!(
+    ///     (first.vnis.to_string(), second.vnis.to_string()),
+    ///     ("VNI 1024".into(), "VNI 1025".into())
+    /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

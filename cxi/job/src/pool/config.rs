@@ -12,8 +12,11 @@ use crate::{IdSet, TenantName};
 /// excluded, whatever the set contains.
 ///
 /// ```
+/// use cxi_job::{
+///     IdSet, TenantName,
+///     pool::{PoolConfig, VniPool},
+/// };
 /// use std::time::Duration;
-/// use cxi_job::{IdSet, TenantName, pool::{PoolConfig, VniPool}};
 ///
 /// let config = PoolConfig::new("1024-65535".parse()?)
 ///     .exclude(&"4000-4095".parse()?)

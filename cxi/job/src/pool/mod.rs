@@ -17,8 +17,8 @@
 //! [`VniPool::reconcile`].
 //!
 //! ```
+//! use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 //! use cxi_job::{JobId, NodeName};
-//! use cxi_job::pool::{PoolConfig, VniRequest, Timestamp, VniPool};
 //!
 //! let config = PoolConfig::new("1024-65535".parse()?);
 //! let mut pool = VniPool::new(config.clone())?;

@@ -32,8 +32,8 @@ impl VniPool {
     /// seen does not prove that no prolog is about to make its service.
     ///
     /// ```
-    /// use cxi_job::{IdSet, NodeName};
     /// use cxi_job::pool::{PoolConfig, Timestamp, VniPool};
+    /// use cxi_job::{IdSet, NodeName};
     ///
     /// let mut pool = VniPool::new(PoolConfig::new("1024-1027".parse()?))?;
     /// let node = NodeName::new("node1")?;

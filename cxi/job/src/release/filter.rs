@@ -14,7 +14,10 @@ use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 ///
 /// // What Flux's epilog looks for: these VNIs, whatever their order, and this user.
 /// let filter = Filter::vnis([Vni::new(4035)?, Vni::new(4034)?]).uid(5588);
-/// let request = JobRequest::builder().uid(5588).vnis([Vni::new(4034)?, Vni::new(4035)?]).build()?;
+/// let request = JobRequest::builder()
+///     .uid(5588)
+///     .vnis([Vni::new(4034)?, Vni::new(4035)?])
+///     .build()?;
 /// assert_eq!(Filter::for_request(&request), filter);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

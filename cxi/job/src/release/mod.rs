@@ -48,8 +48,8 @@ impl Node {
     /// # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
     /// # let node = cxi_job::Node::from_devices(devices);
     /// # let vni = Vni::new(4034)?;
-    /// use std::time::Duration;
     /// use cxi_job::{Filter, JobRequest, ReleaseOptions, ReleaseStatus};
+    /// use std::time::Duration;
     ///
     /// node.allocate(&JobRequest::builder().uid(1000).vni(vni).build()?)?;
     /// let job = Filter::vnis([vni]).uid(1000);

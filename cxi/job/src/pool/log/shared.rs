@@ -29,8 +29,10 @@ const SAVE_EACH: u64 = 5_000;
 /// let mut second = SharedPool::open(log, config, "two/1", 2, now)?;
 /// assert_eq!(second.pool().job(&job).unwrap().vnis, vnis);
 /// // The first one wakes up, and gets an error.
-/// let late = first.change(now, |pool, now| Ok::<_, cxi_job::pool::PoolError>(((),
-/// pool.release(&job, &[], now)?))); assert!(late.unwrap_err().is_deposed());
+/// let late = first.change(now, |pool, now| {
+///     Ok::<_, cxi_job::pool::PoolError>(((), pool.release(&job, &[], now)?))
+/// });
+/// assert!(late.unwrap_err().is_deposed());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
