@@ -56,6 +56,24 @@ int cxi_job_environment(const char *granted, char ***variables);
 int cxi_job_release(const cxi_job_node *node, const char *job, uint64_t deadline_ms,
 		    char **report);
 
+/* As cxi_job_allocate, with a record of the job on this node, for `cxi job` and for the clean-up of a
+ * node whose scheduler was killed. `job`:
+ *   {"place": {"settings": "/etc/cxi/cxi.toml",        default: that file, if it exists
+ *              "node": "n1", "job": "4711",            this node and the job in the scheduler
+ *              "component": "4712"},                   of a heterogeneous job
+ *    "request": {"cores": 64}}                         as for cxi_job_allocate
+ * Without VNIs in the request, the job gets what the site's controller has decided (`cxi job reserve`),
+ * which is waited for. `granted` becomes {"grant": {...}, "warnings": [...]}; the grant is null for a job
+ * that wants no VNI. Call cxi_job_epilog at its end. On failure the job has no services and no record,
+ * except for what cxi_job_explain lists. */
+int cxi_job_prolog(const cxi_job_node *node, const char *job, char **granted);
+
+/* Ends a recorded job on this node: destroys its services, confirms that to the controller, and removes
+ * the record. `job` is the "place" of cxi_job_prolog. Results as of cxi_job_release; what is still in use
+ * stays recorded, and is tried again by the next call or by `cxi job clean`. */
+int cxi_job_epilog(const cxi_job_node *node, const char *job, uint64_t deadline_ms,
+		   char **report);
+
 /* Destroys what jobs left behind that have ended; takes CAP_SYS_ADMIN. `policy`:
  *   {"pool": "1024-65535", "live": "1024,1030", "live_from": "/run/cxi", "dry_run": false}
  * Services with a VNI of the scheduler's pool are destroyed, unless it is one of those that live.

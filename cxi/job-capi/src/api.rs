@@ -111,6 +111,51 @@ pub(crate) extern "C" fn cxi_job_release(
 }
 
 #[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_prolog(
+    node: Handle,
+    job: Text,
+    granted: Out<*mut c_char>,
+) -> c_int {
+    status(|| {
+        let granted = granted.required("granted")?;
+        let node = nodes::get(node)?;
+        let job: json::Starting = json::read("job", job.required("job")?)?;
+        let site = job.place.site()?;
+        let here = job.place.node(&site, &node)?;
+        let starting = job.starting();
+        let started = here.prolog(&starting)?;
+        let told = json::write(&json::Recorded {
+            grant: started.grant.as_ref(),
+            warnings: started.warnings,
+        });
+        let told = told.and_then(|text| granted.set_text(&text));
+        if let (Err(_), Some(grant)) = (&told, &started.grant) {
+            // As the caller gets an error, it calls no epilog.
+            here.undo(&starting.job, starting.component.as_ref(), grant)?;
+        }
+        told
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_epilog(
+    node: Handle,
+    job: Text,
+    deadline_ms: u64,
+    report: Out<*mut c_char>,
+) -> c_int {
+    status(|| {
+        let node = nodes::get(node)?;
+        let place: json::Place = json::read("job", job.required("job")?)?;
+        let site = place.site()?;
+        let here = place.node(&site, &node)?;
+        let release = here.epilog(&place.job, place.component.as_ref(), &until(deadline_ms))?;
+        report.set_text(&json::write(&release)?)?;
+        done(&release)
+    })
+}
+
+#[unsafe(no_mangle)]
 pub(crate) extern "C" fn cxi_job_clean(
     node: Handle,
     policy: Text,

@@ -5,6 +5,7 @@ use std::ffi::{CString, c_char};
 
 use cxi::DeviceId;
 use cxi_ioctl::Errno;
+use cxi_job::site::SiteError;
 use cxi_job::{AllocateError, Explanation};
 use serde::Serialize;
 
@@ -63,6 +64,20 @@ impl From<AllocateError> for Failure {
             nics: nics.collect(),
             left,
             ..Self::new(error.errno(), text)
+        }
+    }
+}
+
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Self {
+        match error {
+            SiteError::Allocate(error) => error.into(),
+            SiteError::Unfinished { error, left } => {
+                let mut failure = Self::from(*error);
+                failure.left.push(left.to_string());
+                failure
+            }
+            error => Self::new(error.errno(), error.to_string()),
         }
     }
 }

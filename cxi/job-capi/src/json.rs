@@ -7,7 +7,12 @@ use std::time::Duration;
 use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Errno;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi_job::{Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, live_vnis};
+use cxi_job::settings::Settings;
+use cxi_job::site::keys::{ModeName, PolicyName};
+use cxi_job::site::{Access, ComputeNode, JobShape, Site, StartingJob};
+use cxi_job::{
+    Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, live_vnis,
+};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +52,7 @@ pub(crate) struct Request {
     vni_range: Option<VniRange>,
     traffic_classes: Option<Vec<TrafficClass>>,
     cores: Option<u32>,
-    #[serde(default)]
-    policy: Policy,
+    policy: Option<Policy>,
     scale_back: Option<u32>,
     nics_at_least: Option<usize>,
     lnis_per_rgid: Option<LnisPerRgid>,
@@ -75,7 +79,7 @@ impl Request {
             builder = builder.traffic_classes(classes.into_iter().collect());
         }
         if let Some(cores) = self.cores {
-            let policy = match self.policy {
+            let policy = match self.policy.unwrap_or_default() {
                 Policy::Hpe => LimitPolicy::hpe_recommended(),
                 Policy::Slurm => LimitPolicy::slurm(),
             };
@@ -94,6 +98,78 @@ impl Request {
             .build()
             .map_err(|error| Failure::invalid("request", &error))
     }
+}
+
+/// A job on a node of a site.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Place {
+    settings: Option<PathBuf>,
+    node: NodeName,
+    pub(crate) job: JobId,
+    pub(crate) component: Option<JobId>,
+}
+
+impl Place {
+    pub(crate) fn site(&self) -> Result<Site> {
+        let settings = Settings::load(self.settings.as_deref());
+        let settings = settings.map_err(|error| Failure::invalid("settings", &error))?;
+        Ok(Site::open(settings)?)
+    }
+
+    pub(crate) fn node<'a>(&self, site: &'a Site, nics: &'a Node) -> Result<ComputeNode<'a>> {
+        let node = site.node(self.node.clone())?;
+        Ok(node.nics(|| Ok(nics.clone())))
+    }
+}
+
+/// A job that starts: what it gets is for the controller to decide, unless its request has VNIs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Starting {
+    pub(crate) place: Place,
+    request: Request,
+}
+
+impl Starting {
+    pub(crate) fn starting(&self) -> StartingJob {
+        let Request {
+            uid, gid, netns, ..
+        } = self.request;
+        let access = Access {
+            members: members(uid, gid, netns).collect(),
+            vnis: self.request.vnis.clone(),
+            vni_range: self.request.vni_range,
+        };
+        let asked = !access.vnis.is_empty() || access.vni_range.is_some();
+        let classes = self.request.traffic_classes.as_ref();
+        let floor = self.request.scale_back;
+        StartingJob {
+            job: self.place.job.clone(),
+            component: self.place.component.clone(),
+            access: asked.then_some(access),
+            shape: JobShape {
+                size: self.request.cores.map(Multiplier::Cores),
+                policy: self.request.policy.map(|policy| match policy {
+                    Policy::Hpe => PolicyName::Hpe,
+                    Policy::Slurm => PolicyName::Slurm,
+                }),
+                mode: floor.map(|_| ModeName::ScaleBack),
+                floor,
+                traffic_classes: classes.map(|classes| classes.iter().copied().collect()),
+                lnis_per_rgid: self.request.lnis_per_rgid,
+                nics_at_least: self.request.nics_at_least,
+                ..JobShape::default()
+            },
+        }
+    }
+}
+
+/// What a recorded prolog made; no grant for a job that wants no VNI.
+#[derive(Serialize)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) grant: Option<&'a Grant>,
+    pub(crate) warnings: Vec<String>,
 }
 
 fn members(uid: Option<u32>, gid: Option<u32>, netns: Option<u32>) -> impl Iterator<Item = Member> {

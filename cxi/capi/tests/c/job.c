@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int cxil_alloc_lni(struct cxil_dev *dev, void **lni, unsigned int svc_id);
@@ -145,6 +146,49 @@ static void life(void)
 	has(text, "\"in_pool\"");
 }
 
+/* The same with a record: a second prolog adopts, an epilog is done once. */
+static void recorded(void)
+{
+	char path[4200], job[8600], start[8800], *text = NULL;
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/cxi.toml", place);
+	file = fopen(path, "w");
+	assert(file);
+	fprintf(file, "wait = \"0s\"\n[node]\nrecords = \"%s/jobs\"\n", place);
+	fprintf(file, "[controller]\nrecords = \"%s/decisions\"\n", place);
+	assert(!fclose(file));
+	snprintf(job, sizeof job, "{\"settings\": \"%s\", \"node\": \"n1\", \"job\": \"7\"}", path);
+
+	/* The controller has decided nothing, and there is no such record. */
+	snprintf(start, sizeof start, "{\"place\": %s, \"request\": {\"cores\": 1}}", job);
+	assert(cxi_job_prolog(node, start, &text) < 0 && !text);
+	assert(cxi_job_prolog(node, "{}", &text) == -EINVAL);
+	assert(cxi_job_prolog(node, start, NULL) == -EINVAL);
+	assert(cxi_job_prolog(NULL, start, &text) == -EINVAL);
+	assert(cxi_job_epilog(node, NULL, 0, NULL) == -EINVAL);
+	snprintf(path, sizeof path, "%s/decisions", place);
+	assert(!mkdir(path, 0755));
+	snprintf(path, sizeof path, "%s/decisions/running", place);
+	assert(!mkdir(path, 0755));
+	assert(cxi_job_prolog(node, start, &text) == -ENOENT && !text);
+	says("no decision of the controller");
+
+	snprintf(start, sizeof start,
+		 "{\"place\": %s, \"request\": {\"uid\": 77, \"vnis\": [1077], \"cores\": 1}}", job);
+	assert(!cxi_job_prolog(node, start, &text));
+	has(text, "\"adopted\":false");
+	assert(!cxi_job_prolog(node, start, &text));
+	has(text, "\"adopted\":true");
+	snprintf(path, sizeof path, "%s/jobs/7.json", place);
+	assert(!access(path, R_OK));
+	assert(!cxi_job_epilog(node, job, 0, &text));
+	has(text, "\"outcome\":\"destroyed\"");
+	assert(access(path, R_OK) == -1 && errno == ENOENT);
+	assert(!cxi_job_epilog(node, job, 0, &text));
+	has(text, "\"services\":[]");
+}
+
 static void *worker(void *arg)
 {
 	char request[64], *grant;
@@ -172,6 +216,7 @@ int main(int argc, char **argv)
 	assert(!cxi_job_node_open(options, &node));
 	all_or_none();
 	life();
+	recorded();
 	for (int i = 0; i < 2; i++)
 		assert(!pthread_create(&threads[i], NULL, worker, &numbers[i]));
 	for (int i = 0; i < 2; i++)

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
+use cxi_ioctl::Errno;
+
 use crate::durable::LockError;
 use crate::environment::EnvironmentError;
 use crate::pool::{PoolError, ReserveError};
@@ -155,6 +157,18 @@ impl SiteError {
             Self::Locked(_) | Self::PoolStore(_) | Self::Environment(_) | Self::Live(_) => {
                 ErrorCode::Failed
             }
+        }
+    }
+
+    /// The failure as an errno: that of the NIC or the lock, or else the one that fits its kind.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Locked(error) => error.errno(),
+            Self::Nic(error) => error.errno(),
+            Self::Allocate(error) => error.errno(),
+            Self::Unfinished { error, .. } => error.errno(),
+            error => error.code().errno(),
         }
     }
 
