@@ -39,7 +39,7 @@ named_files() {
     local document file found=0
     while IFS=: read -r document file; do
         [ -e "$file" ] || [ -e "$(dirname "$document")/$file" ] || { echo "$document: there is no $file"; found=1; }
-    done < <(git grep -oE '`[a-zA-Z.][A-Za-z0-9_./-]*/[A-Za-z0-9_.-]+\.(rs|md|toml|txt|sh|svg|xz)`' -- '*.md' | tr -d '`' | sort -u)
+    done < <(git grep -oE '`[a-zA-Z.][A-Za-z0-9_./-]*/[A-Za-z0-9_.-]+\.(rs|md|toml|txt|sh|xz|map|c)`' -- '*.md' | tr -d '`' | sort -u)
     return "$found"
 }
 
