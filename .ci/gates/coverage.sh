@@ -1,21 +1,21 @@
 # How many lines of each crate the gate `tests` has run: at least as many of 100 as it had when the
-# floor was set, or 95.
+# floor was set, or 95. A floor of 0 is for a crate that has not been measured yet.
 
 floors="
 cxi-ioctl 95
-cxi-ioctl/hw 0
+cxi-ioctl/hw 90
 cxi 95
 cxi/data 0
 cxi/job 95
-cxi/vni-etcd 0
+cxi/vni-etcd 90
 cxi/cli 0
 cxi/cni 0
 cxi/capi 0
 cxi/job-capi 0
 cxi-mock 95
-cxi-mock/engine 0
+cxi-mock/engine 93
 cxi-mock/serve 0
-cxi-mock/fabric-manager 0
+cxi-mock/fabric-manager 95
 "
 
 # Tests inside the sources are not counted.
