@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// How long nothing may come before the peer is asked whether it is there.
 const SILENCE: Duration = Duration::from_millis(200);
 /// How long the peer may take to be there.
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(60);
 
 fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
     let nid = device.info()?.nid;

@@ -1,5 +1,6 @@
 //! Orders to the mock, on a separate port.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +12,6 @@ use serde_json::{Value, json};
 use crate::api::{Answer, Delivery, Fault, Request};
 use crate::model::Forget;
 use crate::server::Shared;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Restart {
-    forget: Forget,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Clock {
-    advance_ms: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Listening {
-    listening: bool,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,16 +48,16 @@ fn execute(shared: &Arc<Shared>, address: SocketAddr, order: &Request) -> Result
         }
         ("DELETE", "/faults") => shared.api().clear_faults(),
         ("POST", "/restart") => {
-            let Restart { forget } = read(order)?;
+            let forget: Forget = member(order, "forget")?;
             shared.change(|api| api.restart(forget));
         }
         ("POST", "/clock") => {
-            let Clock { advance_ms } = read(order)?;
+            let advance_ms = member(order, "advance_ms")?;
             shared.advance(Duration::from_millis(advance_ms));
         }
         ("POST", "/expire-tokens") => shared.api().expire_tokens(),
         ("POST", "/listening") => {
-            let Listening { listening } = read(order)?;
+            let listening = member(order, "listening")?;
             Shared::set_listening(shared, address, listening)
                 .map_err(|error| format!("cannot listen on {address}: {error}"))?;
         }
@@ -97,6 +80,13 @@ fn execute(shared: &Arc<Shared>, address: SocketAddr, order: &Request) -> Result
 
 fn read<T: DeserializeOwned>(order: &Request) -> Result<T, String> {
     serde_json::from_slice(&order.body).map_err(|error| format!("{}: {error}", order.path))
+}
+
+/// The only member of an order.
+fn member<T: DeserializeOwned>(order: &Request, name: &str) -> Result<T, String> {
+    let mut members: BTreeMap<String, T> = read(order)?;
+    let value = members.remove(name).filter(|_| members.is_empty());
+    value.ok_or_else(|| format!("{}: expected {name} alone", order.path))
 }
 
 fn shown(status: u16, what: &impl serde::Serialize) -> Result<Answer, String> {

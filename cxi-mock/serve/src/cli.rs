@@ -1,7 +1,5 @@
 //! The command line.
 
-use std::ffi::OsString;
-use std::io::{self, Write};
 use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,18 +10,13 @@ use clap::{Args, Parser, Subcommand};
 use super::cluster::ClusterArguments;
 use super::control::Connection;
 use super::control::Control;
-use super::error::ServeError;
+use super::error::{ServeError, print, say};
 use super::fabric_manager::{self, FabricManagerArguments};
 use super::launch::Signals;
-use super::launch::{self, Launch};
+use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
 use super::order::Order;
+use super::packets;
 use super::running::NodeArguments;
-use super::{say, watch};
-
-/// The variable that tells programs the directory of their node.
-pub(crate) const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
-/// The variable that tells programs the name of their node in a cluster.
-pub(crate) const NODE_VARIABLE: &str = "CXI_MOCK_NODE";
 
 /// A node with mock CXI NICs, for any program.
 ///
@@ -96,13 +89,6 @@ enum Command {
     /// Be process 1 of a node
     #[command(hide = true)]
     Init,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Program {
-    /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
-    pub(crate) program: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -180,7 +166,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
         Command::Ctl {
             node: ServedNode { dir, node },
             order: Order::Packets { count, json },
-        } => watch::show_packets(&Connection::open(&dir)?, node.as_deref(), count, json),
+        } => packets::show(&Connection::open(&dir)?, node.as_deref(), count, json),
         Command::Ctl { node, order } => {
             let connection = Connection::open(&node.dir)?;
             let answer = connection.send(node.node.as_deref(), order)?;
@@ -198,9 +184,4 @@ fn run(command: Command) -> Result<u8, ServeError> {
         Command::Start { program } => launch::start(&program.program),
         Command::Init => launch::init(),
     }
-}
-
-/// Prints, unless the reader is gone.
-pub(crate) fn print(answer: &serde_json::Value) {
-    let _ = writeln!(io::stdout(), "{answer:#}");
 }

@@ -27,10 +27,9 @@ use rustix::net::{
 };
 use serde_json::{Value, json};
 
-use super::cli::DIR_VARIABLE;
-use super::cluster::Job;
 use super::error::{Doing, ServeError};
-use super::namespaces::Namespaces;
+use super::launch::DIR_VARIABLE;
+use super::namespaces::{Namespaces, Variable};
 use super::order::{Order, Request};
 use super::watch::Watcher;
 
@@ -71,6 +70,7 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).doing(what),
             _ => {}
         }
+        // The socket has its mode from the start: changed afterwards, it would be open in between.
         let others = umask(Mode::S_IXUSR | Mode::S_IRWXG | Mode::S_IRWXO);
         let listener = UnixListener::bind(socket(&directory));
         umask(others);
@@ -158,16 +158,22 @@ impl Drop for ControlGuard {
     }
 }
 
+/// A job that ends when this is dropped.
+pub(crate) trait Job: Send {
+    /// What its programs find in their environment.
+    fn variables(&self) -> &[Variable];
+}
+
 /// What a connection is for.
 pub(crate) trait Served: Send + Sync {
     /// Executes an order for one node or for all. An error is a message for people.
-    fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String>;
+    fn execute(&self, node: Option<&str>, order: &Order) -> Result<Value, String>;
 
     /// The namespaces of a node.
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String>;
 
     /// Starts a job that ends when the returned value is dropped, if jobs need anything here.
-    fn start_job(&self) -> Result<Option<Job>, String>;
+    fn start_job(&self) -> Result<Option<Box<dyn Job>>, String>;
 
     /// A client that watches the packets of a node.
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String>;
@@ -202,12 +208,12 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
                 let started = served.start_job();
                 let variables = started.map(|started| {
                     job = started;
-                    json!(job.as_ref().map(Job::variables).unwrap_or_default())
+                    json!(job.as_ref().map(|job| job.variables()).unwrap_or_default())
                 });
                 send(connection, &variables, &[])
             }
             Ok(Request { node, order }) => {
-                send(connection, &served.obey(node.as_deref(), &order), &[])
+                send(connection, &served.execute(node.as_deref(), &order), &[])
             }
             Err(error) => send(connection, &Err(format!("invalid order: {error}")), &[]),
         };

@@ -65,7 +65,7 @@ fn run(server: &Server, nic: &Nic) {
     while !server.has_ended() {
         if nic.step() {
             (idle, pause) = (0, PAUSE.0);
-            wake_all(server);
+            server.wake_all();
             continue;
         }
         idle = idle.saturating_add(1);
@@ -75,7 +75,7 @@ fn run(server: &Server, nic: &Nic) {
             thread::yield_now();
         } else {
             // Events that commands of the control plane have caused.
-            wake_all(server);
+            server.wake_all();
             if nic.wait_for_work(PARKED) {
                 (idle, pause) = (0, PAUSE.0);
             } else if nic.tend_doorbells() {
@@ -83,20 +83,6 @@ fn run(server: &Server, nic: &Nic) {
             } else {
                 thread::sleep(pause);
                 pause = PAUSE.1.min(pause * 2);
-            }
-        }
-    }
-}
-
-/// Wakes the wait objects with pending interrupts on all NICs: work on one makes work on others.
-pub(crate) fn wake_all(server: &Server) {
-    for function in server.functions.iter().filter(|it| it.vf.is_none()) {
-        for wake in function.nic.take_wakes() {
-            let of_nic = |other: &&super::server::Function| {
-                Arc::ptr_eq(&other.nic, &function.nic) && other.vf == wake.virtual_function
-            };
-            if let Some(of) = server.functions.iter().find(of_nic) {
-                server.interrupts.wake((of.number, wake.client, wake.wait));
             }
         }
     }

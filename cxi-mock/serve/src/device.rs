@@ -11,7 +11,7 @@ use cxi_ioctl::{DriverRelease, Effect, Errno, Family, Object, Opcode};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
-use super::data_path;
+use super::error::say;
 use super::memory;
 use super::server::{Function, OpenFile, Server};
 use super::state_file::Saver;
@@ -99,12 +99,12 @@ impl Call {
         let start = Instant::now();
         let result = self.submit(server);
         // Events that the command has caused.
-        data_path::wake_all(server);
+        server.wake_all();
         // What is reported to the caller as done is not lost, whichever process is killed next.
         if self.changes_services()
             && let Some(Err(error)) = server.state.as_deref().map(Saver::save)
         {
-            super::say(format_args!("{error}"));
+            say(format_args!("{error}"));
         }
         if let Some(trace) = &server.trace {
             let noted = Noted {

@@ -1,6 +1,7 @@
-//! What goes wrong around the mock, and the exit status that says so.
+//! What goes wrong around the mock, the exit status that says so, and what the user is told.
 
-use std::io;
+use std::fmt;
+use std::io::{self, Write};
 
 /// Exit status of a launcher that failed itself, as `timeout(1)` and `docker run` have it.
 pub(crate) const EXIT_FAILED: u8 = 125;
@@ -62,4 +63,14 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
             source: error.into(),
         })
     }
+}
+
+/// Prints a message for the user of the command.
+pub(crate) fn say(message: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "cxi-mock: {message}");
+}
+
+/// Prints, unless the reader is gone.
+pub(crate) fn print(answer: &serde_json::Value) {
+    let _ = writeln!(io::stdout(), "{answer:#}");
 }

@@ -7,11 +7,10 @@ use clap::Args;
 use cxi_fabric_manager::{Config, MockFabricManager};
 use serde_json::{Value, json};
 
-use super::cli::print;
-use super::error::{Doing, ServeError};
+use super::error::{Doing, ServeError, print};
+use super::input;
 use super::launch;
 use super::launch::Signals;
-use super::setup;
 
 #[derive(Debug, Args)]
 pub(crate) struct FabricManagerArguments {
@@ -66,6 +65,6 @@ pub(crate) fn urls(manager: &MockFabricManager) -> Value {
 
 /// Reads a configuration.
 pub(crate) fn read(path: &Path) -> Result<Config, ServeError> {
-    serde_json::from_slice(&setup::read_file(path)?)
+    serde_json::from_slice(&input::read(path)?)
         .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))
 }

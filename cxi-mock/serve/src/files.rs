@@ -41,7 +41,7 @@ impl Files {
 
     /// The server, once it has noticed which files are closed.
     pub(crate) fn server(&self) -> &Arc<Server> {
-        self.server.settle();
+        self.server.close_unmapped();
         &self.server
     }
 

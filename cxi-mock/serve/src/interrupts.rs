@@ -14,11 +14,11 @@ pub(crate) type WaitObject = (u16, u32, u32);
 /// All wait objects with an open file.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
-    state: Mutex<State>,
+    state: Mutex<Waits>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Waits {
     next_handle: u64,
     watchers: HashMap<u64, Watcher>,
     woken: HashMap<WaitObject, u64>,
@@ -85,6 +85,7 @@ impl Interrupts {
             .filter(|watcher| watcher.wait == wait)
             .flat_map(|watcher| watcher.sleeping.drain(..))
             .collect();
+        // The kernel may ask again right away, from the thread that answers it.
         drop(state);
         for notifier in sleeping {
             // The sleeping program may be gone.
@@ -99,7 +100,7 @@ impl Interrupts {
             .retain(|(of, by, _), _| (*of, *by) != (function, client));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Waits> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

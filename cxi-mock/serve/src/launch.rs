@@ -13,6 +13,7 @@ use std::process::Command;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use clap::Args;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -23,7 +24,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::children;
-use super::error::{Doing, ServeError};
+use super::error::{Doing, ServeError, say};
 use super::namespaces::Namespaces;
 use super::privileges::mount_refused;
 
@@ -43,6 +44,18 @@ pub(crate) const SELF: &str = "/proc/self/exe";
 /// Makes this process inherit what its descendants leave behind. Call it before `run`.
 pub(crate) fn adopt_orphans() -> Result<(), ServeError> {
     set_child_subreaper(true).doing(|| "become a subreaper of processes".to_owned())
+}
+
+/// The variable that tells programs the directory of their node.
+pub(crate) const DIR_VARIABLE: &str = "CXI_MOCK_DIR";
+/// The variable that tells programs the name of their node in a cluster.
+pub(crate) const NODE_VARIABLE: &str = "CXI_MOCK_NODE";
+
+#[derive(Debug, Args)]
+pub(crate) struct Program {
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    pub(crate) program: Vec<OsString>,
 }
 
 /// A program to run.
@@ -79,12 +92,12 @@ pub(crate) fn run(
     let mut status = 0;
     while !guards.is_empty() {
         match wait(signals, lifeline.map(AsFd::as_fd))? {
-            Event::Lifeline => {
-                super::say(format_args!("the node is gone, and with it the program"));
+            Wakeup::Lifeline => {
+                say(format_args!("the node is gone, and with it the program"));
                 status = EXIT_KILLED;
                 break;
             }
-            Event::Signals => {}
+            Wakeup::Signals => {}
         }
         while let Some(arrived) = signals.next() {
             match arrived {
@@ -195,6 +208,7 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
     let signals = Signals::take()?;
     adopt_orphans()?;
     set_pdeathsig(PARENT_DIED).doing(|| "watch the parent".to_owned())?;
+    // It may have died before the kernel was asked to tell.
     if getppid() != parent {
         return Ok(EXIT_KILLED);
     }
@@ -255,7 +269,7 @@ fn become_program(launch: &Launch<'_>) -> u8 {
 
 /// Says why a program does not run; returns the exit status.
 fn cannot_run(name: &OsStr, error: &io::Error) -> u8 {
-    super::say(format_args!("cannot run {}: {error}", name.display()));
+    say(format_args!("cannot run {}: {error}", name.display()));
     match error.kind() {
         io::ErrorKind::NotFound => EXIT_NOT_FOUND,
         _ => EXIT_CANNOT_RUN,
@@ -273,20 +287,20 @@ pub(crate) fn init() -> Result<u8, ServeError> {
     let (input, mut output) = (io::stdin(), io::stdout());
     let said = output.write_all(READY).and_then(|()| output.flush());
     said.doing(|| "say that the node is ready".to_owned())?;
-    while let Event::Signals = wait(&signals, Some(input.as_fd()))? {
+    while let Wakeup::Signals = wait(&signals, Some(input.as_fd()))? {
         while signals.next().is_some() {}
         children::reap();
     }
     Ok(0)
 }
 
-enum Event {
+enum Wakeup {
     Signals,
     Lifeline,
 }
 
 /// Sleeps until there is a signal to read or the lifeline has something.
-fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Event, ServeError> {
+fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Wakeup, ServeError> {
     loop {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         fds.extend(lifeline.map(|end| PollFd::new(end, PollFlags::POLLIN)));
@@ -297,9 +311,9 @@ fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Event, Se
         }
         let ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(false);
         return Ok(if ready(1) {
-            Event::Lifeline
+            Wakeup::Lifeline
         } else {
-            Event::Signals
+            Wakeup::Signals
         });
     }
 }

@@ -20,6 +20,7 @@ mod error;
 mod fabric_manager;
 mod files;
 mod fuse;
+mod input;
 mod interrupts;
 mod launch;
 mod memory;
@@ -29,6 +30,7 @@ mod network;
 mod node;
 mod order;
 mod orders;
+mod packets;
 mod place;
 mod privileges;
 mod process;
@@ -46,17 +48,10 @@ mod watch;
 mod windows;
 mod workers;
 
-use std::fmt;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Runs the command `cxi-mock` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
     cli::main()
-}
-
-/// Prints a message for the user of the command.
-fn say(message: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "cxi-mock: {message}");
 }

@@ -1,4 +1,4 @@
-//! Lays the mock's devices and files over the real `/dev` and `/sys`.
+//! Mounts the mock's devices and files over the real `/dev` and `/sys`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -125,8 +125,8 @@ pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
     .map_err(|errno| mount_refused("FUSE", errno))
 }
 
-/// Lays a `/etc/hosts` over the real one, if there is one.
-pub(crate) fn lay_hosts(stage: &Stage, text: &str) -> Result<(), ServeError> {
+/// Covers the real `/etc/hosts` with another, if there is one.
+pub(crate) fn cover_hosts(stage: &Stage, text: &str) -> Result<(), ServeError> {
     const HOSTS: &str = "/etc/hosts";
     if !Path::new(HOSTS).is_file() {
         return Ok(());
@@ -139,7 +139,7 @@ pub(crate) fn lay_hosts(stage: &Stage, text: &str) -> Result<(), ServeError> {
 /// Where programs find the credentials of a fabric manager.
 pub(crate) const CREDENTIALS: &str = "/dev/fabric-manager";
 
-/// Writes the credentials of a fabric manager, to be laid with `/dev`.
+/// Writes the credentials of a fabric manager, to be mounted with `/dev`.
 pub(crate) fn prepare_credentials(
     stage: &Stage,
     files: &[(&str, String)],
@@ -152,7 +152,7 @@ pub(crate) fn prepare_credentials(
 
 /// Gives the node shared memory of its own: processes of different nodes have the same numbers, and
 /// would find each other there.
-pub(crate) fn lay_shared_memory() -> Result<(), ServeError> {
+pub(crate) fn mount_shared_memory() -> Result<(), ServeError> {
     const SHARED_MEMORY: &str = "/dev/shm";
     if !Path::new(SHARED_MEMORY).is_dir() {
         return Ok(());
@@ -163,7 +163,7 @@ pub(crate) fn lay_shared_memory() -> Result<(), ServeError> {
 /// Gives the node directories of its own where programs for NICs keep records: those of different
 /// nodes have the same job and service numbers, and none may touch the machine's. What else is in the
 /// directories above stays as it is; what is created there stays on the node.
-pub(crate) fn lay_records(stage: &Stage) -> Result<(), ServeError> {
+pub(crate) fn mount_records(stage: &Stage) -> Result<(), ServeError> {
     for (above, own) in [("/run", "cxi"), ("/var/lib", "cxi")] {
         let real = Path::new(above);
         if !real.is_dir() {
@@ -185,9 +185,9 @@ pub(crate) fn lay_records(stage: &Stage) -> Result<(), ServeError> {
 pub(crate) struct Places(Vec<(&'static str, OwnedFd)>);
 
 impl Places {
-    /// Lays `/dev` and the directories of links over the real ones. The file system must be
+    /// Covers `/dev` and the directories of links. The file system must be
     /// answering. `own_network`: of the real network devices, loopback alone is there.
-    pub(crate) fn lay(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
+    pub(crate) fn mount(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
         without_descriptors(|| bind(&module, Path::new("/sys/module/cxi_ss1")))?;
         let mut places = Vec::new();

@@ -88,7 +88,7 @@ fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
 /// A kind of namespace that a node may have of its own, in the order in which one moves there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum NamespaceKind {
     /// Users.
     User,
     /// The network.
@@ -103,7 +103,7 @@ pub(crate) enum Kind {
     Mnt,
 }
 
-impl Kind {
+impl NamespaceKind {
     /// Its name below `/proc/PID/ns`, and the flag that makes one.
     fn name_and_flag(self) -> (&'static str, CloneFlags) {
         match self {
@@ -125,7 +125,7 @@ impl Kind {
 /// another process in another pid namespace, and may be given anew.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
-    own: Vec<(Kind, File)>,
+    own: Vec<(NamespaceKind, File)>,
     /// Inode number of the server's PID namespace.
     pids: u64,
     /// What programs there find in their environment.
@@ -140,14 +140,14 @@ pub(crate) type Variable = (String, String);
 /// What is sent with the descriptors when they are handed over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Handover {
-    kinds: Vec<Kind>,
+    kinds: Vec<NamespaceKind>,
     pids: u64,
     variables: Vec<Variable>,
 }
 
 impl Namespaces {
     /// The namespaces of this thread, of some kinds.
-    pub(crate) fn of_this_thread(kinds: &[Kind]) -> Result<Self, ServeError> {
+    pub(crate) fn of_this_thread(kinds: &[NamespaceKind]) -> Result<Self, ServeError> {
         let own = kinds.iter().map(|kind| {
             let path = format!("/proc/thread-self/ns/{}", kind.name());
             Ok((*kind, open(&path)?))
@@ -172,7 +172,7 @@ impl Namespaces {
             Ok((*kind, file))
         });
         let mut own = own.collect::<Result<Vec<_>, ServeError>>()?;
-        own.push((Kind::Pid, pids));
+        own.push((NamespaceKind::Pid, pids));
         // Everything is opened before the mounts change.
         own.sort_by_key(|(kind, _)| *kind as u8);
         Ok(Self {
@@ -219,7 +219,7 @@ impl Namespaces {
 
     /// Whether the processes there have numbers of their own.
     pub(crate) fn has_pids(&self) -> bool {
-        self.own.iter().any(|(kind, _)| *kind == Kind::Pid)
+        self.own.iter().any(|(kind, _)| *kind == NamespaceKind::Pid)
     }
 
     /// Moves this process into the user namespace. Call it while there is one thread.
@@ -231,7 +231,11 @@ impl Namespaces {
                     .to_owned(),
             ));
         }
-        for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind == Kind::User) {
+        for (kind, theirs) in self
+            .own
+            .iter()
+            .filter(|(kind, _)| *kind == NamespaceKind::User)
+        {
             if inode(theirs)? != inode(&open("/proc/self/ns/user")?)? {
                 enter(theirs, *kind)?;
             }
@@ -243,7 +247,11 @@ impl Namespaces {
     pub(crate) fn join(&self) -> Result<(), ServeError> {
         let stand = std::env::current_dir();
         unshare(CloneFlags::CLONE_FS).doing(|| "leave the other threads behind".to_owned())?;
-        for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind != Kind::User) {
+        for (kind, theirs) in self
+            .own
+            .iter()
+            .filter(|(kind, _)| *kind != NamespaceKind::User)
+        {
             enter(theirs, *kind)?;
         }
         // The server would ask itself: see `without_descriptors`.
@@ -285,7 +293,7 @@ fn open(path: &str) -> Result<File, ServeError> {
     File::open(path).doing(|| format!("open {path}"))
 }
 
-fn enter(namespace: &File, kind: Kind) -> Result<(), ServeError> {
+fn enter(namespace: &File, kind: NamespaceKind) -> Result<(), ServeError> {
     setns(namespace, kind.name_and_flag().1).map_err(|errno| {
         ServeError::missing(
             format!(

@@ -9,19 +9,16 @@ use std::time::Duration;
 use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
-use super::credentials::Authority;
 use super::data_path;
 use super::error::{Doing, ServeError};
 use super::files::Files;
 use super::mount::{self, DEVICES, Places, Stage};
-use super::namespaces::{Home, Kind, Namespaces};
+use super::namespaces::{Home, NamespaceKind, Namespaces};
 use super::network::Network;
 use super::privileges;
-use super::server::{Function, Server};
-use super::setup::{NicArguments, Records};
-use super::state_file::Saver;
+use super::server::{Common, Function, Server};
+use super::setup::Records;
 use super::sysfs::network_device;
-use super::trap::Doorbells;
 use super::watch::Watch;
 
 /// How often the driver tries again to free LNIs whose queues were busy.
@@ -37,39 +34,9 @@ pub(crate) struct Node {
     watch: Arc<Watch>,
 }
 
-/// What all nodes of a process have in common.
-#[derive(Debug)]
-pub(crate) struct Common {
-    /// Where capabilities count.
-    pub(crate) authority: Authority,
-    pub(crate) doorbells: Doorbells,
-    /// Freed LNIs whose queues were busy are cleaned up every second.
-    pub(crate) cleanup: bool,
-    /// Where services are kept.
-    pub(crate) state: Option<Arc<Saver>>,
-    /// Where threads look at processes.
-    pub(crate) home: Arc<Home>,
-}
-
-impl Common {
-    /// What the arguments say, for a process that is where its threads are to look at processes.
-    pub(crate) fn new(
-        arguments: &NicArguments,
-        state: Option<Arc<Saver>>,
-    ) -> Result<Self, ServeError> {
-        Ok(Self {
-            authority: arguments.authority(),
-            doorbells: arguments.doorbells,
-            cleanup: !arguments.manual_cleanup,
-            state,
-            home: Home::here()?,
-        })
-    }
-}
-
 /// How a node is set up.
 #[derive(Debug)]
-pub(crate) struct Furniture {
+pub(crate) struct NodeSetup {
     /// Where commands and events, and operations between processes, are recorded.
     pub(crate) records: Records,
     /// A network of its own.
@@ -79,7 +46,7 @@ pub(crate) struct Furniture {
     /// Credentials of a fabric manager, as files.
     pub(crate) credentials: Vec<(&'static str, String)>,
     /// Which namespaces programs have to enter.
-    pub(crate) own: &'static [Kind],
+    pub(crate) own: &'static [NamespaceKind],
 }
 
 impl Node {
@@ -87,15 +54,15 @@ impl Node {
     pub(crate) fn start(
         nics: &[Arc<Nic>],
         common: &Common,
-        furniture: Furniture,
+        node_setup: NodeSetup,
     ) -> Result<Self, ServeError> {
-        let Furniture {
+        let NodeSetup {
             records: Records { trace, capture },
             network,
             hosts,
             credentials,
             own,
-        } = furniture;
+        } = node_setup;
         let fuse = privileges::open_fuse()?;
         let server = Arc::new(Server::new(nics, common, trace));
         let home = Arc::clone(&common.home);
@@ -105,13 +72,15 @@ impl Node {
         }
         mount::extend_sysfs(&stage)?;
         mount::mount_fuse(&fuse)?;
+        // Before anything is bound from the file system: the kernel asks it, and waits.
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
-        let places = Places::lay(&stage, network.is_some())?;
-        mount::lay_records(&stage)?;
+        let places = Places::mount(&stage, network.is_some())?;
+        mount::mount_records(&stage)?;
         if let Some(hosts) = hosts {
-            mount::lay_hosts(&stage, &hosts)?;
-            mount::lay_shared_memory()?;
+            mount::cover_hosts(&stage, &hosts)?;
+            mount::mount_shared_memory()?;
         }
+        // What was bound from there stays, and the directory below it shows again.
         drop(stage);
         data_path::start(&server, &home).doing(|| "start the data path".to_owned())?;
         if common.cleanup {
@@ -120,7 +89,7 @@ impl Node {
         let kinds: Vec<_> = own
             .iter()
             .copied()
-            .filter(|kind| *kind != Kind::Net || network.is_some())
+            .filter(|kind| *kind != NamespaceKind::Net || network.is_some())
             .collect();
         let node = Self {
             watch: Watch::start(Arc::clone(&server), capture)?,
@@ -137,7 +106,7 @@ impl Node {
 
     /// What is served, once it has noticed which files are closed.
     pub(crate) fn server(&self) -> &Arc<Server> {
-        self.server.settle();
+        self.server.close_unmapped();
         &self.server
     }
 
@@ -230,7 +199,7 @@ fn clean_up_regularly(server: Arc<Server>, home: Arc<Home>) -> Result<(), ServeE
             let _ = home.enter();
             while !server.has_ended() {
                 thread::sleep(CLEANUP_INTERVAL);
-                server.settle();
+                server.close_unmapped();
                 for function in &server.functions {
                     if function.vf.is_none() {
                         function.nic.tick();

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::cluster::Job;
-use super::control::Served;
+use super::control::{Job, Served};
 use super::namespaces::Namespaces;
 use super::node::Node;
 use super::order::{LinkState, Order, Register};
@@ -13,9 +12,9 @@ use super::watch::Watcher;
 use cxi_mock::{FaultSpec, Nic};
 
 impl Served for Node {
-    fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
+    fn execute(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
         only_node(node)?;
-        self.do_order(order)
+        self.execute_order(order)
     }
 
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
@@ -23,7 +22,7 @@ impl Served for Node {
         Ok(Arc::clone(Node::namespaces(self)))
     }
 
-    fn start_job(&self) -> Result<Option<Job>, String> {
+    fn start_job(&self) -> Result<Option<Box<dyn Job>>, String> {
         Ok(None)
     }
 
@@ -43,7 +42,7 @@ fn only_node(node: Option<&str>) -> Result<(), String> {
 
 impl Node {
     /// Executes an order; an error is a message for people.
-    pub(crate) fn do_order(&self, order: &Order) -> Result<Value, String> {
+    pub(crate) fn execute_order(&self, order: &Order) -> Result<Value, String> {
         match order {
             // The socket answers these.
             Order::Namespaces | Order::Packets { .. } | Order::Job => {}

@@ -33,7 +33,7 @@ pub(crate) struct ProcessMemory {
 
 /// Memory of a process that has not ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RemoteAddress {
     pub(crate) process: Pid,
     /// Its PID namespace, and its number there.
     pub(crate) namespace: u64,
@@ -87,10 +87,10 @@ impl ProcessMemory {
     }
 
     /// An address of the process, unless it has ended.
-    pub(crate) fn place(&self, va: u64) -> Option<Place> {
+    pub(crate) fn address(&self, va: u64) -> Option<RemoteAddress> {
         let process = self.pid().ok()?;
         let (namespace, number) = (*self.inside.get_or_init(|| inside(process)))?;
-        Some(Place {
+        Some(RemoteAddress {
             process,
             namespace,
             number,
@@ -126,7 +126,7 @@ impl ClientMemory for ProcessMemory {
         let Some(to) = to.downcast_ref::<Self>().filter(|_| len >= LENT) else {
             return false;
         };
-        let places = self.place(va).zip(to.place(there));
+        let places = self.address(va).zip(to.address(there));
         places.is_some_and(|(from, to)| trap::copy(from, to, len))
     }
 }

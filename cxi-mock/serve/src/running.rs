@@ -8,9 +8,10 @@ use cxi_mock::{MockNode, NicConfig};
 use super::control::{Control, ControlGuard};
 use super::data_path;
 use super::error::{Doing, ServeError};
-use super::namespaces::{self, Inside, Kind};
+use super::namespaces::{self, Inside, NamespaceKind};
 use super::network::Network;
-use super::node::{Common, Furniture, Node};
+use super::node::{Node, NodeSetup};
+use super::server::Common;
 use super::setup::{FileArguments, NicArguments, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
 use super::{privileges, setup};
@@ -58,15 +59,15 @@ impl NodeArguments {
         let records = self.files.records()?;
         let route = privileges::check()?;
         namespaces::separate(route, Inside::new(self.as_user))?;
-        let furniture = Furniture {
+        let node_setup = NodeSetup {
             records,
             network: self.nics.network.then(Network::separate).transpose()?,
             hosts: None,
             credentials: Vec::new(),
-            own: &[Kind::User, Kind::Net, Kind::Mnt],
+            own: &[NamespaceKind::User, NamespaceKind::Net, NamespaceKind::Mnt],
         };
         let common = Common::new(&self.nics, state)?;
-        let node = Arc::new(Node::start(model.nics(), &common, furniture)?);
+        let node = Arc::new(Node::start(model.nics(), &common, node_setup)?);
         data_path::start_clock(model.clock()).doing(|| "start the clock".to_owned())?;
         for fault in &self.nics.fault {
             node.inject(fault).map_err(ServeError::Input)?;

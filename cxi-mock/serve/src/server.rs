@@ -10,8 +10,10 @@ use fuser::{INodeNo, ReplyOpen};
 use cxi_ioctl::{Errno, PciAddress};
 
 use super::credentials::Authority;
+use super::error::ServeError;
 use super::interrupts::Interrupts;
-use super::node::Common;
+use super::namespaces::Home;
+use super::setup::{Doorbells, NicArguments};
 use super::state_file::Saver;
 use super::sysfs;
 use super::trace::Trace;
@@ -107,6 +109,36 @@ impl OpenFile {
     }
 }
 
+/// What all nodes of a process have in common.
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// Where capabilities count.
+    pub(crate) authority: Authority,
+    pub(crate) doorbells: Doorbells,
+    /// Freed LNIs whose queues were busy are cleaned up every second.
+    pub(crate) cleanup: bool,
+    /// Where services are kept.
+    pub(crate) state: Option<Arc<Saver>>,
+    /// Where threads look at processes.
+    pub(crate) home: Arc<Home>,
+}
+
+impl Common {
+    /// What the arguments say, for a process that is where its threads are to look at processes.
+    pub(crate) fn new(
+        arguments: &NicArguments,
+        state: Option<Arc<Saver>>,
+    ) -> Result<Self, ServeError> {
+        Ok(Self {
+            authority: arguments.authority(),
+            doorbells: arguments.doorbells,
+            cleanup: !arguments.manual_cleanup,
+            state,
+            home: Home::here()?,
+        })
+    }
+}
+
 /// Everything that the file system, the control socket and the launcher share.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -141,7 +173,7 @@ impl Server {
         let functions = (0..)
             .zip(physical.chain(virtuals))
             .map(|(number, (nic, virtual_function))| {
-                let address = address_of(nic, virtual_function);
+                let address = sysfs::address_of(nic, virtual_function);
                 Function {
                     number,
                     nic: Arc::clone(nic),
@@ -223,7 +255,7 @@ impl Server {
         let closed = files.remove(&handle);
         drop(files);
         self.closing().extend(closed);
-        self.settle();
+        self.close_unmapped();
     }
 
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
@@ -232,7 +264,7 @@ impl Server {
     /// it, and once a second, so that the peers of a program that is gone hear of it. The kernel
     /// lets go of the memory behind a window only after it asked for the release, but before
     /// `close(2)` returns.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn close_unmapped(&self) {
         // The lock is held until they are closed, so that no caller goes on before.
         let mut closing = self.closing();
         for file in closing.extract_if(.., |file| !file.is_mapped()) {
@@ -240,19 +272,21 @@ impl Server {
         }
     }
 
+    /// Wakes the wait objects with pending interrupts on all NICs: work on one makes work on others.
+    pub(crate) fn wake_all(&self) {
+        for function in self.functions.iter().filter(|it| it.vf.is_none()) {
+            for wake in function.nic.take_wakes() {
+                let of_nic = |other: &&Function| {
+                    Arc::ptr_eq(&other.nic, &function.nic) && other.vf == wake.virtual_function
+                };
+                if let Some(of) = self.functions.iter().find(of_nic) {
+                    self.interrupts.wake((of.number, wake.client, wake.wait));
+                }
+            }
+        }
+    }
+
     fn closing(&self) -> MutexGuard<'_, Vec<Arc<OpenFile>>> {
         self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Virtual functions follow the physical one, eight functions to a device.
-pub(crate) fn address_of(nic: &Nic, virtual_function: Option<u32>) -> PciAddress {
-    let mut address = nic.config().identity.pci_address;
-    let Some(function) = virtual_function else {
-        return address;
-    };
-    let at = u32::from(address.device) * 8 + u32::from(address.function) + 1 + function;
-    address.device = u8::try_from(at / 8 % 32).unwrap_or_default();
-    address.function = u8::try_from(at % 8).unwrap_or_default();
-    address
 }

@@ -1,12 +1,9 @@
 //! How NICs and nodes are set up: the arguments of `run`, `serve` and `cluster`, and the files that
 //! they name.
 
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use cxi::kernel_file::read_bounded;
+use clap::{Args, ValueEnum};
 use cxi::{Device, DeviceId, ServiceSpec};
 use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
@@ -14,11 +11,11 @@ use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
 
 use super::credentials::Authority;
-use super::error::{Doing, ServeError};
+use super::error::ServeError;
+use super::input;
 use super::state_file::StateFile;
 use super::sysfs::switch;
 use super::trace::Trace;
-use super::trap::Doorbells;
 
 /// What a configuration file says.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ pub(crate) enum Setup {
 /// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
 /// lists. What is left out is as in `base`.
 fn read_config(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
-    let text = read_file(path)?;
+    let text = input::read(path)?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
     parsed
         .and_then(|value| from_value(value, base))
@@ -73,7 +70,7 @@ fn one(value: Value, base: &NicConfig) -> Result<NicConfig, String> {
     serde_json::from_value(config).map_err(|error| error.to_string())
 }
 
-/// Lays what is given over the defaults.
+/// Applies what is given on top of the defaults.
 fn merge(to: &mut Value, from: Value, at: &str) -> Result<(), String> {
     match (to, from) {
         (Value::Object(to), Value::Object(from)) => {
@@ -146,6 +143,16 @@ fn integer(name: &str, text: &str) -> Result<Value, String> {
         .parse()
         .map_err(|_| format!("{name} is '{text}': expected a number from 0"))?;
     Ok(Value::from(number))
+}
+
+/// How the NIC notices a store to a doorbell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Doorbells {
+    /// The program is stopped at each store; polled where that cannot be
+    #[default]
+    Trap,
+    /// The NIC looks, while there is traffic all the time
+    Poll,
 }
 
 #[derive(Debug, Args)]
@@ -295,7 +302,7 @@ pub(crate) fn make_presets(node: &MockNode, path: &Path) -> Result<(), ServeErro
     let at = |error: &dyn std::fmt::Display| {
         ServeError::Input(format!("--preset: {}: {error}", path.display()))
     };
-    let text = String::from_utf8(read_file(path)?).map_err(|error| at(&error))?;
+    let text = String::from_utf8(input::read(path)?).map_err(|error| at(&error))?;
     // HPE's templates repeat keys, for lists.
     let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
     let specs: Vec<ServiceSpec> =
@@ -310,20 +317,6 @@ pub(crate) fn make_presets(node: &MockNode, path: &Path) -> Result<(), ServeErro
         }
     }
     Ok(())
-}
-
-/// Far more than a node with all its NICs, or a site's services.
-const LONGEST: u64 = 64 << 20;
-
-/// Reads a file, which may be a pipe.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, ServeError> {
-    let read = File::open(path).and_then(bounded);
-    read.doing(|| format!("read {}", path.display()))
-}
-
-/// Reads a file that is open, unless it is too long.
-pub(crate) fn bounded(file: File) -> io::Result<Vec<u8>> {
-    read_bounded(file, LONGEST)
 }
 
 #[cfg(test)]

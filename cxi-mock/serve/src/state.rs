@@ -89,10 +89,3 @@ fn message(message: &UnexpectedSnapshot) -> Value {
         "start": format!("{:#x}", message.start),
     })
 }
-
-/// Adds members to an object.
-pub(crate) fn merge(to: &mut Value, from: Value) {
-    if let (Value::Object(to), Value::Object(from)) = (to, from) {
-        to.extend(from);
-    }
-}

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{Doing, ServeError};
-use super::setup;
+use super::input;
 use cxi_mock::{MockCluster, MockNode, NodeSnapshot, SnapshotHeader};
 
 /// The file of a served node, which no other node may use in the meantime.
@@ -74,7 +74,7 @@ impl StateFile {
         restore: impl FnOnce(Value) -> Result<T, String>,
     ) -> Result<Option<T>, ServeError> {
         let path = self.path.display();
-        let text = match open_regular(&self.path).and_then(setup::bounded) {
+        let text = match open_regular(&self.path).and_then(input::bounded) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.doing(|| format!("read {path}"))?,
         };

@@ -51,10 +51,10 @@ impl Attribute {
 
 /// A tree of items. The first is its root.
 pub(crate) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<Entry>,
 }
 
-struct Node {
+struct Entry {
     item: Item,
     children: BTreeMap<String, u32>,
 }
@@ -62,7 +62,7 @@ struct Node {
 impl Tree {
     /// A tree of a root directory alone.
     pub(crate) fn new() -> Self {
-        let root = Node {
+        let root = Entry {
             item: Item::Directory,
             children: BTreeMap::new(),
         };
@@ -122,7 +122,7 @@ impl Tree {
         if let Some(node) = self.node_mut(parent) {
             node.children.insert(name.to_owned(), index);
         }
-        self.nodes.push(Node {
+        self.nodes.push(Entry {
             item,
             children: BTreeMap::new(),
         });
@@ -156,11 +156,11 @@ impl Tree {
         self.item(index)
     }
 
-    fn node(&self, index: u32) -> Option<&Node> {
+    fn node(&self, index: u32) -> Option<&Entry> {
         self.nodes.get(usize::try_from(index).ok()?)
     }
 
-    fn node_mut(&mut self, index: u32) -> Option<&mut Node> {
+    fn node_mut(&mut self, index: u32) -> Option<&mut Entry> {
         self.nodes.get_mut(usize::try_from(index).ok()?)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// How long a thread waits for work before it ends.
+/// How long a thread waits for work before it ends: starting one costs more than most commands.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -17,11 +17,11 @@ type Job = Box<dyn FnOnce() + Send>;
 /// As many threads as there are jobs at a time.
 #[derive(Clone, Default)]
 pub(crate) struct Workers {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<Pool>>,
 }
 
 #[derive(Default)]
-struct State {
+struct Pool {
     jobs: VecDeque<Job>,
     /// The one that has waited longest is first.
     idle: Vec<Thread>,
@@ -71,7 +71,7 @@ impl Workers {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Pool> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

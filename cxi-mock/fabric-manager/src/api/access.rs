@@ -58,7 +58,7 @@ pub(super) enum Caller {
     /// A caller with this job's session token.
     Session(String),
     /// A caller without a valid token.
-    Nobody,
+    Unknown,
 }
 
 #[derive(Clone, Debug)]
@@ -69,18 +69,18 @@ struct Bearer {
 
 /// Tokens that were issued.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Authenticator {
     pub(super) access: Access,
     tokens: BTreeMap<String, Bearer>,
-    given: u64,
+    issued: u64,
 }
 
-impl Door {
+impl Authenticator {
     pub(super) const fn new(access: Access) -> Self {
         Self {
             access,
             tokens: BTreeMap::new(),
-            given: 0,
+            issued: 0,
         }
     }
 
@@ -109,7 +109,7 @@ impl Door {
             let valid = |bearer: &Bearer| now < bearer.until && bearer.requests != Some(0);
             return known
                 .filter(|bearer| valid(bearer))
-                .map_or(Caller::Nobody, |_| Caller::Manager);
+                .map_or(Caller::Unknown, |_| Caller::Manager);
         }
         let pair = STANDARD.encode(format!("{USER}:{}", self.access.password));
         let given = request
@@ -118,7 +118,7 @@ impl Door {
         if given == Some(&pair) {
             Caller::Manager
         } else {
-            Caller::Nobody
+            Caller::Unknown
         }
     }
 
@@ -154,8 +154,8 @@ impl Door {
                 return refused(401, "invalid_client", "unknown client, or wrong secret");
             }
         }
-        self.given += 1;
-        let token = format!("token-{:08}", self.given);
+        self.issued += 1;
+        let token = format!("token-{:08}", self.issued);
         let bearer = Bearer {
             until: now.saturating_add(Duration::from_secs(*token_seconds)),
             requests: *token_requests,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use access::Access;
-use access::{Caller, Door};
+use access::{Authenticator, Caller};
 pub use endpoint::Endpoint;
 use endpoint::{Route, link, route};
 pub use fault::{Body, Delivery, Effect, Fault};
@@ -41,7 +41,7 @@ pub struct Config {
 pub struct Api {
     prefix: String,
     model: Model,
-    door: Door,
+    authenticator: Authenticator,
     faults: Vec<Fault>,
     journal: Journal,
 }
@@ -55,7 +55,7 @@ impl Api {
         Ok(Self {
             prefix: config.prefix.trim_end_matches('/').to_owned(),
             model: Model::new(config.settings)?,
-            door: Door::new(config.access),
+            authenticator: Authenticator::new(config.access),
             faults: Vec::new(),
             journal: Journal::default(),
         })
@@ -79,7 +79,7 @@ impl Api {
 
     /// Path of the token endpoint.
     pub(crate) fn token_path(&self) -> &str {
-        &self.door.access.token_path
+        &self.authenticator.access.token_path
     }
 
     /// Adds a fault.
@@ -94,13 +94,13 @@ impl Api {
 
     /// Makes all tokens of workload managers invalid.
     pub fn expire_tokens(&mut self) {
-        self.door.forget();
+        self.authenticator.forget();
     }
 
     /// Restarts the fabric manager.
     pub fn restart(&mut self, forget: Forget) {
         if forget != Forget::Nothing {
-            self.door.forget();
+            self.authenticator.forget();
         }
         self.model.restart(forget);
     }
@@ -118,7 +118,7 @@ impl Api {
 
     /// Whether whoever sends a request with this head has a valid token or password.
     pub(crate) fn knows(&self, head: &Request, now: Duration) -> bool {
-        self.door.identify(head, &self.model, now) != Caller::Nobody
+        self.authenticator.identify(head, &self.model, now) != Caller::Unknown
     }
 
     /// Answers a request.
@@ -127,7 +127,7 @@ impl Api {
             &request.method,
             &request.path,
             &self.prefix,
-            &self.door.access.token_path,
+            &self.authenticator.access.token_path,
         );
         let endpoint = route.as_ref().map(|route| route.endpoint);
         let effect = endpoint.and_then(|endpoint| fault::due(&mut self.faults, endpoint));
@@ -149,18 +149,18 @@ impl Api {
             return self.refused(&Refusal::NoSuchPath(request.path.clone()));
         };
         if endpoint == Endpoint::Token {
-            return self.door.token(request, now);
+            return self.authenticator.token(request, now);
         }
-        let caller = self.door.caller(request, &self.model, now);
+        let caller = self.authenticator.caller(request, &self.model, now);
         let answer = match endpoint {
             Endpoint::CreateTree => self.create_tree(&caller, request, now),
-            _ if caller == Caller::Nobody => Err(Refusal::Unauthorized),
+            _ if caller == Caller::Unknown => Err(Refusal::Unauthorized),
             Endpoint::DeleteTree => self.delete_tree(&caller, &name, now),
             _ => self.jobs(endpoint, &caller, &name, request, now),
         };
         match answer {
             Ok(answer) => answer,
-            Err(Refusal::Unauthorized) => self.door.refusal(),
+            Err(Refusal::Unauthorized) => self.authenticator.refusal(),
             Err(refusal) => self.refused(&refusal),
         }
     }

@@ -71,7 +71,7 @@ impl Api {
         match caller {
             Caller::Manager => {}
             Caller::Session(job) if *job == tree.job => {}
-            Caller::Session(_) | Caller::Nobody => return Err(Refusal::Unauthorized),
+            Caller::Session(_) | Caller::Unknown => return Err(Refusal::Unauthorized),
         }
         let id = self.model.create_tree(tree, now)?;
         let root = self.model.tree(id).map(|tree| tree.root().six_octets());
@@ -90,7 +90,7 @@ impl Api {
         })?;
         let of = match caller {
             Caller::Session(job) => Some(job.as_str()),
-            Caller::Manager | Caller::Nobody => None,
+            Caller::Manager | Caller::Unknown => None,
         };
         self.model.delete_tree(id, of, now)?;
         Ok(Answer::json(200, &json!({ "mcastID": id })))

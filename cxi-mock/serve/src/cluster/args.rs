@@ -8,16 +8,14 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::{Cluster, Job, MOST_NODES};
-use crate::cli::{DIR_VARIABLE, NODE_VARIABLE, Program};
+use super::{Cluster, MOST_NODES};
 use crate::control::Connection;
 use crate::control::{Control, Served as _};
-use crate::error::ServeError;
+use crate::error::{ServeError, say};
 use crate::launch::Signals;
-use crate::launch::{self, Launch};
+use crate::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
 use crate::namespaces::{Namespaces, Variable};
 use crate::order::{ClusterOrder, Order};
-use crate::say;
 use crate::setup::{FileArguments, NicArguments};
 
 /// The place of a program among those that were started together, from 0.
@@ -120,7 +118,7 @@ impl ClusterArguments {
             without_collectives(&error);
             None
         });
-        let job_variables = job.as_ref().map(Job::variables).unwrap_or_default();
+        let job_variables = job.as_ref().map(|job| job.variables()).unwrap_or_default();
         let launches = launches(&places, program, dir, job_variables);
         let status = launch::run(&launches, &signals, None)?;
         cluster.end()?;

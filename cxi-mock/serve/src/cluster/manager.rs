@@ -13,11 +13,12 @@ use cxi_mock::{Fabric, MulticastTree};
 use serde_json::{Value, json};
 
 use super::lan::Lan;
+use crate::control::Job;
 use crate::error::ServeError;
 use crate::fabric_manager::{read, serve, urls};
 use crate::mount::CREDENTIALS;
 use crate::namespaces::Variable;
-use crate::state::merge;
+use crate::trace::merge;
 
 /// The prefix of this cluster's reservations.
 const CLUSTER: &str = "mock";
@@ -74,6 +75,11 @@ impl Manager {
         })
     }
 
+    /// Reserves multicast trees for a job. The error is for a person to read.
+    pub(super) fn start_job(self: &Arc<Self>) -> Result<Box<dyn Job>, String> {
+        Ok(Box::new(ReservedJob::start(self)?))
+    }
+
     /// What programs on nodes find in their environment, for `cxi collectives`.
     pub(super) fn variables(&self) -> Vec<Variable> {
         let variable = |(name, value): (&str, String)| (name.to_owned(), value);
@@ -104,15 +110,15 @@ impl Manager {
 }
 
 /// A job with a reservation at the fabric manager, which ends when this is dropped.
-pub(crate) struct Job {
+struct ReservedJob {
     manager: Arc<Manager>,
     name: String,
     variables: Vec<Variable>,
 }
 
-impl Job {
+impl ReservedJob {
     /// Reserves multicast trees. The error is for a person to read.
-    pub(super) fn start(manager: &Arc<Manager>) -> Result<Self, String> {
+    fn start(manager: &Arc<Manager>) -> Result<Self, String> {
         let number = manager.jobs.fetch_add(1, Ordering::Relaxed);
         let name = format!("{CLUSTER}-{number}");
         let token = manager.server.reserve(&name, TREES);
@@ -140,14 +146,15 @@ impl Job {
             .map(|(name, value)| (name.to_owned(), value))
             .collect())
     }
+}
 
-    /// What its programs find in their environment, for libfabric.
-    pub(crate) fn variables(&self) -> &[Variable] {
+impl Job for ReservedJob {
+    fn variables(&self) -> &[Variable] {
         &self.variables
     }
 }
 
-impl Drop for Job {
+impl Drop for ReservedJob {
     fn drop(&mut self) {
         // A client of the fabric manager may have released it already.
         let _ = self.manager.server.release(&self.name);

@@ -17,9 +17,9 @@ use super::Cluster;
 use super::names;
 use crate::error::{Doing, ServeError};
 use crate::launch::{READY, SELF};
-use crate::namespaces::{Kind, Namespaces, separate_node};
+use crate::namespaces::{NamespaceKind, Namespaces, separate_node};
 use crate::network::Network;
-use crate::node::{Furniture, Node};
+use crate::node::{Node, NodeSetup};
 
 /// A running node. Its processes end when it is dropped.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ impl Member {
 fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     let name = names::name(number);
     separate_node(&name)?;
+    // Before the mounts: sysfs and the node's `/sys/class/net` follow the namespace of this thread.
     let network = cluster.lan.as_ref().map(|lan| {
         let network = Network::separate()?;
         lan.attach(number, &network)?;
@@ -65,16 +66,22 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     });
     let manager = cluster.manager.as_ref();
     let credentials = manager.map(|manager| manager.credentials());
-    let furniture = Furniture {
+    let node_setup = NodeSetup {
         records: cluster.records.on_node(&name),
         network: network.transpose()?,
         hosts: Some(names::hosts(cluster.members.len(), cluster.lan.is_some())),
         credentials: credentials.unwrap_or_default(),
-        own: &[Kind::User, Kind::Net, Kind::Uts, Kind::Ipc, Kind::Mnt],
+        own: &[
+            NamespaceKind::User,
+            NamespaceKind::Net,
+            NamespaceKind::Uts,
+            NamespaceKind::Ipc,
+            NamespaceKind::Mnt,
+        ],
     };
     let model = cluster.model.node(number);
     let nics = model.as_deref().map(MockNode::nics).unwrap_or_default();
-    let node = Node::start(nics, &cluster.common, furniture)?;
+    let node = Node::start(nics, &cluster.common, node_setup)?;
     Ok((node, Init::start()?))
 }
 

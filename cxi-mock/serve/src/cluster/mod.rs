@@ -14,12 +14,11 @@ use cxi_ioctl::abi::device::PLATFORM_Z1;
 use cxi_mock::{ClusterError, MockCluster, NicConfig};
 
 pub(crate) use args::ClusterArguments;
-pub(crate) use manager::Job;
 
 use super::data_path;
 use super::error::{Doing, ServeError};
 use super::namespaces::{self, Inside};
-use super::node::Common;
+use super::server::Common;
 use super::setup::{Records, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
 use super::{privileges, setup};

@@ -5,23 +5,24 @@ use std::sync::Arc;
 use cxi_mock::FabricFaults;
 use serde_json::{Value, json};
 
-use super::{Cluster, Job, names};
-use crate::control::Served;
+use super::manager::Manager;
+use super::{Cluster, names};
+use crate::control::{Job, Served};
 use crate::namespaces::Namespaces;
 use crate::node::Node;
 use crate::order::{ClusterOrder, Nodes, Order};
-use crate::state::merge;
+use crate::trace::merge;
 use crate::watch::Watcher;
 
 impl Served for Cluster {
-    fn obey(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
+    fn execute(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
         match (node, order) {
-            (_, Order::Cluster(order)) => self.obey_cluster(node, order),
-            (Some(node), order) => self.running(node)?.do_order(order),
+            (_, Order::Cluster(order)) => self.execute_cluster(node, order),
+            (Some(node), order) => self.running(node)?.execute_order(order),
             (None, Order::State) => self.state(),
             (None, Order::Fault { fault }) => self.inject(fault).map(|()| Value::Null),
             (None, Order::ClearFaults) => {
-                self.each(|node| node.do_order(order).map(|_| ()))?;
+                self.each(|node| node.execute_order(order).map(|_| ()))?;
                 Ok(Value::Null)
             }
             (None, _) => Err(self.which_node()),
@@ -35,8 +36,8 @@ impl Served for Cluster {
         Ok(Arc::clone(&member.namespaces))
     }
 
-    fn start_job(&self) -> Result<Option<Job>, String> {
-        self.manager.as_ref().map(Job::start).transpose()
+    fn start_job(&self) -> Result<Option<Box<dyn Job>>, String> {
+        self.manager.as_ref().map(Manager::start_job).transpose()
     }
 
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String> {
@@ -46,7 +47,7 @@ impl Served for Cluster {
 }
 
 impl Cluster {
-    fn obey_cluster(&self, node: Option<&str>, order: &ClusterOrder) -> Result<Value, String> {
+    fn execute_cluster(&self, node: Option<&str>, order: &ClusterOrder) -> Result<Value, String> {
         let fabric = self.model.fabric();
         match order {
             ClusterOrder::Nodes => return Ok(self.nodes_up().into()),

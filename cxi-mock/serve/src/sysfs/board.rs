@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::tree::Tree;
-use super::{info, up_or_down};
+use super::info::{info, up_or_down};
 use cxi_mock::Nic;
 
 /// Names of the counters of a Cassini 2.

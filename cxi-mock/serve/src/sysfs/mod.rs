@@ -1,6 +1,7 @@
 //! What the directory of a NIC's PCI function holds.
 
 mod board;
+mod info;
 mod module;
 mod network;
 mod properties;
@@ -9,14 +10,13 @@ use std::fs;
 use std::sync::Arc;
 
 use cxi_ioctl::PciAddress;
-use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse};
 
 pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use properties::switch;
 
 use super::tree::{Item, Tree};
-use cxi_mock::{Credentials, Nic};
+use cxi_mock::Nic;
 
 /// Length of the register window: a physical function's is 2 GiB or more.
 const REGISTERS: u64 = 2 << 30;
@@ -39,17 +39,6 @@ pub(crate) fn describe(
     classes(&mut tree, number, address);
     network::describe(&mut tree, nic, number, address);
     tree
-}
-
-/// What the NIC says about itself, as DEV_INFO_GET does.
-fn info(nic: &Arc<Nic>) -> DevInfoUse {
-    nic.open()
-        .and_then(|client| {
-            let transport = client.transport(Credentials::root());
-            cxi_ioctl::execute(&transport, &DevInfoGetCmd::new())
-                .map_err(cxi_ioctl::CommandError::errno)
-        })
-        .unwrap_or_else(|_| zerocopy::FromZeros::new_zeroed())
 }
 
 fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: PciAddress) {
@@ -90,7 +79,7 @@ fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: 
         tree.value("sriov_numvfs", move || count);
         tree.value("sriov_totalvfs", || 64);
         for function in 0..count {
-            let address = super::server::address_of(nic, Some(function));
+            let address = address_of(nic, Some(function));
             tree.link(&format!("virtfn{function}"), format!("../{address}"));
         }
     }
@@ -101,10 +90,6 @@ fn local_cpus() -> String {
     fs::read_to_string("/sys/devices/system/node/node0/cpulist")
         .or_else(|_| fs::read_to_string("/sys/devices/system/cpu/online"))
         .unwrap_or_else(|_| "0\n".to_owned())
-}
-
-fn up_or_down(info: &DevInfoUse) -> &'static str {
-    if info.link_state == 0 { "down" } else { "up" }
 }
 
 fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
@@ -124,4 +109,16 @@ fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
         format!("DEVNAME=cxi{number}\nDEVMODE=0666\n")
     });
     tree.add(&format!("cxi_user/cxi{number}/clients"), Item::Clients);
+}
+
+/// Virtual functions follow the physical one, eight functions to a device.
+pub(crate) fn address_of(nic: &Nic, virtual_function: Option<u32>) -> PciAddress {
+    let mut address = nic.config().identity.pci_address;
+    let Some(function) = virtual_function else {
+        return address;
+    };
+    let at = u32::from(address.device) * 8 + u32::from(address.function) + 1 + function;
+    address.device = u8::try_from(at / 8 % 32).unwrap_or_default();
+    address.function = u8::try_from(at % 8).unwrap_or_default();
+    address
 }

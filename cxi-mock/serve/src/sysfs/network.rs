@@ -6,7 +6,7 @@ use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::DevInfoUse;
 
 use super::super::tree::Tree;
-use super::{info, up_or_down};
+use super::info::{info, up_or_down};
 use cxi_mock::Nic;
 
 /// Bytes of the largest packet.

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoUse};
 use cxi_ioctl::{DriverRelease, Errno};
 
 use super::super::tree::Tree;
-use super::info;
+use super::info::info;
 use cxi_mock::Nic;
 
 /// RGIDs that LNIs may have: one is the driver's.

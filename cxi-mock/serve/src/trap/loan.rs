@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use rustix::process::WaitStatus;
 
 use super::super::memory;
-use super::super::process::{Place, process_of};
+use super::super::process::{RemoteAddress, process_of};
 use super::tracee;
 
 /// Bytes below the stack pointer that a function may use without a signal handler in between.
@@ -77,7 +77,7 @@ pub(super) fn forget(thread: Pid) {
 
 /// Copies from one process to another if a thread of one of them is stopped for this one. Says
 /// whether it has; else some may have been copied.
-pub(crate) fn copy(from: Place, to: Place, len: usize) -> bool {
+pub(crate) fn copy(from: RemoteAddress, to: RemoteAddress, len: usize) -> bool {
     if from.namespace != to.namespace {
         return false;
     }
@@ -209,7 +209,7 @@ mod tests {
         memory::read(pid, registers.rsp, &mut there).unwrap();
         let to = here.as_mut_ptr().expose_provenance() as u64;
         let [from, to] = [(pid, registers.rsp), (Pid::this(), to)]
-            .map(|(process, va)| ProcessMemory::of(process).place(va).unwrap());
+            .map(|(process, va)| ProcessMemory::of(process).address(va).unwrap());
 
         assert!(!copy(from, to, 64), "no thread is stopped at a doorbell");
         let (copied, since) = lend(pid, registers, || copy(from, to, 64));

@@ -18,23 +18,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use clap::ValueEnum;
 use nix::unistd::Pid;
 
 #[cfg(not(target_arch = "x86_64"))]
-use super::process::Place;
+use super::process::RemoteAddress;
 use super::process::process_of;
 use super::server::{OpenFile, Server};
-
-/// How the NIC notices a store to a doorbell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Doorbells {
-    /// The program is stopped at each store; polled where that cannot be
-    #[default]
-    Trap,
-    /// The NIC looks, while there is traffic all the time
-    Poll,
-}
+use super::setup::Doorbells;
 
 /// The processes whose stores are trapped.
 #[derive(Debug)]
@@ -108,7 +98,7 @@ pub(crate) use loan::copy;
 use tracer::start;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn copy(_from: Place, _to: Place, _len: usize) -> bool {
+pub(crate) fn copy(_from: RemoteAddress, _to: RemoteAddress, _len: usize) -> bool {
     false
 }
 

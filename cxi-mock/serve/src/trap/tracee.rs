@@ -128,10 +128,10 @@ mod tests {
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         ptrace::seize(pid, super::super::tracer::OPTIONS).unwrap();
         let before = ProcessMemory::of(pid);
-        let reached = before.place(4096).is_some();
+        let reached = before.address(4096).is_some();
         writeln!(child.stdin.take().unwrap()).unwrap();
         let (thread, status) = next().unwrap();
-        let places = [before, ProcessMemory::of(pid)].map(|memory| memory.place(4096).is_some());
+        let places = [before, ProcessMemory::of(pid)].map(|memory| memory.address(4096).is_some());
         ptrace::detach(pid, None).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();

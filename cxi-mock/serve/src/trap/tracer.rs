@@ -15,10 +15,11 @@ use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 use rustix::process::WaitStatus;
 
+use super::super::error::say;
 use super::super::place::Place;
 use super::super::process::process_of;
 use super::super::server::{OpenFile, Server};
-use super::super::{children, data_path, memory, procfs, say};
+use super::super::{children, memory, procfs};
 use super::Traced;
 use super::store::{MAX_BYTES, Store, numbered};
 use super::{loan, tracee};
@@ -153,7 +154,7 @@ impl Tracer {
                 registers.rip
             ));
         }
-        data_path::wake_all(&self.server);
+        self.server.wake_all();
         if !since.is_some_and(tracee::is_another_program) {
             registers.rip += store.len;
             let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {

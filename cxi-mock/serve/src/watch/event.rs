@@ -8,7 +8,7 @@ use cxi_hw::{
 use serde_json::{Value, json};
 
 use super::tap::SeenEvent;
-use crate::state::merge;
+use crate::trace::merge;
 
 /// An event as an object: type, queue and result, and the fields that its type has.
 pub(super) fn line(device: &str, seen: &SeenEvent) -> Value {

@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 use super::error::{Doing, ServeError};
 use super::server::Server;
 use super::trace::{Timed, Trace};
-use packet::Packet;
-pub(crate) use packet::show_packets;
+pub(crate) use packet::Packet;
 use tap::{Inbox, Outbox, Seen, Tap, bounded};
 
 /// Packets that are kept for clients that watch.
