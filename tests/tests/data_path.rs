@@ -207,7 +207,7 @@ fn a_nic_reaches_registered_memory_only() {
 }
 
 #[test]
-fn packets_of_another_vni_find_nobody() {
+fn packets_of_another_vni_find_no_target() {
     let (node, [mut one, mut two]) = pair([1024, 2048], [0, 0]);
     one.local.copy_in(0, HELLO).unwrap();
     one.send(&operation(DmaOp::PUT, &one, &two)).unwrap();

@@ -10,11 +10,6 @@ use common::{MockNode, Said, assert_contains, command, without_hidden};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-fn services(node: &MockNode) -> usize {
-    let list = node.cxi("--json service list").json();
-    list["services"].as_array().unwrap().len()
-}
-
 fn run(node: &MockNode, options: &[&str], script: &str) -> Said {
     let program = ["--", "sh", "-c", script];
     let arguments = [&["job", "run", "--cores=4"], options, &program].concat();
@@ -38,7 +33,7 @@ fn a_program_gets_the_services_and_they_end_with_it() {
     let list = list["services"].as_array().unwrap();
     assert_eq!(list.len(), 4, "two of them the program's");
     assert_eq!(list[1]["members"][0]["id"], geteuid().as_raw());
-    assert_eq!(services(&node), 2);
+    assert_eq!(node.services(), 0);
 
     // Without a VNI it gets one that nobody has.
     node.cxi("service create --uid=7 --vni=1024").done();
@@ -54,7 +49,7 @@ fn the_programs_exit_code_is_passed_on() {
             (said.code, said.out.as_str(), said.err.as_str()),
             (code, "", "")
         );
-        assert_eq!(services(&node), 2);
+        assert_eq!(node.services(), 0);
     }
     for (program, code, message) in [
         (
@@ -66,7 +61,7 @@ fn the_programs_exit_code_is_passed_on() {
     ] {
         node.cxi(&["job", "run", "--cores=4", "--", program])
             .refused(code, message);
-        assert_eq!(services(&node), 2);
+        assert_eq!(node.services(), 0);
     }
 }
 
@@ -79,7 +74,7 @@ fn no_services_no_program() {
     said.ended(6, "");
     assert_contains(&said.err, "The job has no service on any NIC.");
     assert!(!file.exists());
-    assert_eq!(services(&node), 2);
+    assert_eq!(node.services(), 0);
 }
 
 #[test]
@@ -94,7 +89,7 @@ fn a_leftover_is_reported() {
         "{}",
         said.err
     );
-    assert_eq!(services(&node), 3);
+    assert_eq!(node.services(), 1);
     // The program's own failure is the more important code.
     assert_eq!(run(&node, &[faults, "--retry-busy=0s"], "exit 9").code, 9);
 }
@@ -128,12 +123,12 @@ fn a_signal_ends_the_program_and_the_services() {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        assert_eq!(services(&node), 4);
+        assert_eq!(node.services(), 2);
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
         kill(pid, Signal::SIGTERM).unwrap();
         let status = child.wait().unwrap();
         assert_eq!(status.code(), Some(code), "{script}");
-        assert_eq!(services(&node), 2);
+        assert_eq!(node.services(), 0);
     }
 }
 
@@ -155,11 +150,11 @@ fn what_a_killed_run_leaves_is_cleaned_up() {
     child.kill().unwrap();
     child.wait().unwrap();
     kill(Pid::from_raw(program.parse().unwrap()), Signal::SIGKILL).unwrap();
-    assert_eq!(services(&node), 4);
+    assert_eq!(node.services(), 2);
     let clean = |live: &str| node.cxi(&["job", "clean", "--vni-pool=1024-65535", live]);
     assert_eq!(clean(&format!("--live={vni}")).code, 8);
     clean("--live=2000").done();
-    assert_eq!(services(&node), 2);
+    assert_eq!(node.services(), 0);
 }
 
 #[test]
@@ -210,7 +205,7 @@ fn the_program_runs_as_the_user() {
             "error: user 65531 is unknown on this node: name its group with --gid\n"
         )
     );
-    assert_eq!(services(&node), 2);
+    assert_eq!(node.services(), 0);
 }
 
 #[test]

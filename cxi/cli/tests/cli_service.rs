@@ -5,16 +5,8 @@ mod common;
 use common::{MockNode, assert_contains, cxi};
 use serde_json::json;
 
-const JOB: &[&str] = &[
-    "service",
-    "create",
-    "--device=all",
-    "--uid=1000",
-    "--vni=1024,1025",
-    "--tc=low-latency,best-effort",
-    "--limit=txqs=16:64,ptes=24:128",
-    "--limit=tles=8:8",
-];
+const JOB: &str = "service create --device=all --uid=1000 --vni=1024,1025 \
+                   --tc=low-latency,best-effort --limit=txqs=16:64,ptes=24:128 --limit=tles=8:8";
 
 #[test]
 fn a_service_lives_from_call_to_call() {
@@ -65,17 +57,8 @@ fn ids_settings_and_ranges_come_back() {
         node.cxi(&["service", "create", vni, "--limit=txqs=1:1"])
             .done();
     }
-    let range = [
-        "service",
-        "create",
-        "--vni-range=1024-1039",
-        "--exclusive-cp",
-        "--lnis-per-rgid=4",
-        "--disabled",
-        "--system",
-        "--gid=100",
-    ];
-    node.cxi(&range).done();
+    let range = "service create --vni-range=1024-1039 --exclusive-cp --lnis-per-rgid=4 --disabled --system --gid=100";
+    node.cxi(range).done();
     node.cxi("service create --netns=4026531999 --vni=9").done();
     node.cxi("service destroy 2").done();
     let shown = node.cxi("service show 3 4 5 --json").json();

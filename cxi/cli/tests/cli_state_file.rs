@@ -82,7 +82,7 @@ fn a_read_only_file_can_be_read() {
 }
 
 #[test]
-fn a_missing_folder_and_a_folder_are_no_state_files() {
+fn a_missing_directory_and_a_directory_are_rejected_as_state_files() {
     let node = MockNode::new();
     let directory = node.directory().display().to_string();
     cxi(&[&format!("--mock={directory}/none/state.json"), "devices"]).refused(
@@ -195,7 +195,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_reader_that_goes_away_is_not_a_failure() {
     use std::process::Stdio;
     let mut child = command("completions bash")
         .stdout(Stdio::piped())

@@ -116,7 +116,7 @@ fn a_job_that_does_not_start_gives_its_vnis_back() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn impossible_requests_are_refused_and_change_nothing() {
     let pool = Pool::new("1024-1039");
     pool.vni("reserve job1").done();
     let before = fs::read(pool.file()).unwrap();

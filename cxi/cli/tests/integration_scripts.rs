@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use common::site::{Site, services};
+use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
 use common::{MockNode, Said, assert_contains};
 use nix::unistd::geteuid;
@@ -35,9 +35,9 @@ fn slurm_jobs_with_nothing_but_slurms_own_variables() {
     let busy = [("CXI_MOCK_FAULT", "SVC_DESTROY:EBUSY")];
     assert_eq!(two.run("epilog.sh", &busy).code, 4);
     assert_eq!(two.run("health-check.sh", &busy).code, 0);
-    assert_eq!(services(&two.mock), 2);
+    assert_eq!(two.mock.services(), 2);
     two.run("health-check.sh", &[]).done();
-    assert_eq!(services(&one.mock) + services(&two.mock), 0);
+    assert_eq!(one.mock.services() + two.mock.services(), 0);
     assert_eq!(two.run("epilog.sh", &[]).code, 0, "again");
     site.run("slurmctld-start.sh", &[], &[]);
     assert_eq!(site.cxi("--json vni show").json()["free"], 2);
@@ -68,7 +68,7 @@ fn slurm_requeues_a_job_without_a_vni_and_says_why() {
     node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "4")])
         .done();
     node.run("prolog.sh", &[("SLURM_JOB_ID", "4")]).done();
-    assert_eq!(services(&node.mock), 0);
+    assert_eq!(node.mock.services(), 0);
     fs::write(site.path("network"), "deep").unwrap();
     assert_eq!(
         node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "5")])
@@ -135,9 +135,9 @@ fn slurm_tasks_of_every_component_have_an_environment_and_others_do_not_start() 
     let told = "print slingshot: error: job 9 has no record on this node: ";
     assert!(said.out.starts_with(told), "{}", said.out);
     node.run("epilog.sh", &component).done();
-    assert_eq!(services(&node.mock), 2);
+    assert_eq!(node.mock.services(), 2);
     node.run("epilog.sh", &het).done();
-    assert_eq!(services(&node.mock), 0);
+    assert_eq!(node.mock.services(), 0);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn flux_prolog_task_epilog_housekeeping() {
     run("housekeeping.sh", "").prints(&format!(
         "cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n"
     ));
-    assert_eq!(services(&mock), 0);
+    assert_eq!(mock.services(), 0);
     for script in ["housekeeping.sh", "epilog.sh"] {
         assert_eq!(run(script, "").code, 0);
     }
@@ -286,7 +286,7 @@ fn flux_jobs_without_slingshot_and_a_broker_that_was_killed() {
     let site = flux("1024");
     flux_run(&site, &mock, "prolog.sh", &[], "").done();
     flux_run(&site, &mock, "broker-start.sh", &[], "").done();
-    assert_eq!(services(&mock), 0);
+    assert_eq!(mock.services(), 0);
 }
 
 #[test]

@@ -101,15 +101,8 @@ fn small_jobs_and_jobs_without_a_vni_have_none() {
     cluster.reserve("1", "n[1-2]").done();
     node.prolog("1").done();
     assert_eq!(of_collectives(&node, "1", &[]), [""; 0]);
-    let no_vni = [
-        "job",
-        "reserve",
-        "2",
-        "--uid=1",
-        "--nodes=n[1-3]",
-        "--network=no_vni",
-    ];
-    assert_eq!(cluster.cxi(&no_vni).code, 0);
+    let no_vni = "job reserve 2 --uid=1 --nodes=n[1-3] --network=no_vni";
+    assert_eq!(cluster.cxi(no_vni).code, 0);
     mock.manager.assert_quiet();
     // The nodes of all components count.
     let component = |number, nodes| {

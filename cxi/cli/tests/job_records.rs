@@ -52,15 +52,8 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
     assert_eq!(cluster.reserve("2", "n1").code, 7);
     std::thread::scope(|threads| {
         let waiting = threads.spawn(|| {
-            let wait = [
-                "job",
-                "reserve",
-                "2",
-                "--uid=1000",
-                "--nodes=n1",
-                "--vni-wait=20s",
-            ];
-            cluster.cxi(&wait).done()
+            let wait = "job reserve 2 --uid=1000 --nodes=n1 --vni-wait=20s";
+            cluster.cxi(wait).done()
         });
         node.epilog("1").done();
         assert_eq!(waiting.join().unwrap(), "1024\n");
@@ -80,15 +73,9 @@ fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
     let reserve = |component: &str, nodes: &str| {
         let component = format!("--component={component}");
         cluster
-            .cxi(&[
-                "job",
-                "reserve",
-                "4",
-                &component,
-                "--uid=1000",
-                "--nodes",
-                nodes,
-            ])
+            .cxi(&format!(
+                "job reserve 4 {component} --uid=1000 --nodes {nodes}"
+            ))
             .done()
     };
     // In any order.
@@ -111,16 +98,7 @@ fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
     assert_eq!(two.services(), 2);
 
     // The services of the second node stay for the component that still runs there.
-    let epilog = |component| {
-        [
-            "job",
-            "epilog",
-            "--job=4",
-            "--node=n2",
-            "--component",
-            component,
-        ]
-    };
+    let epilog = |component| format!("job epilog --job=4 --node=n2 --component {component}");
     cluster.cxi("job release 4 --component=5").done();
     assert_eq!(two.cxi(&epilog("5")).code, 8);
     assert_eq!(two.services(), 2);
@@ -298,21 +276,14 @@ fn a_record_that_others_can_write_is_not_believed() {
 fn a_scheduler_with_vnis_of_its_own_needs_the_record_only() {
     let cluster = Cluster::new("1024");
     let node = cluster.node("n1");
-    let prolog = [
-        "job",
-        "prolog",
-        "--job=ƒ3Wq",
-        "--uid=7",
-        "--vni=2000",
-        "--cores=1",
-    ];
+    let prolog = "job prolog --job=ƒ3Wq --uid=7 --vni=2000 --cores=1";
     // A container's network namespace may be gone when its epilog runs.
-    node.cxi(&prolog).done();
+    node.cxi(prolog).done();
     assert_eq!(node.clean().code, 8);
     assert_eq!(node.epilog("ƒ3Wq").code, 0);
     assert_eq!(node.services(), 0);
     // Its daemon was killed, and has started again: none of its jobs lives.
-    node.cxi(&prolog).done();
+    node.cxi(prolog).done();
     node.cxi("job clean --none-live").done();
     assert_eq!(node.services(), 0);
     assert_eq!(node.cxi("job list").done().lines().count(), 1);

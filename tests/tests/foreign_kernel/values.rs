@@ -157,7 +157,7 @@ fn services_with_unknown_members_flags_and_limits_are_shown_as_they_are() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error_that_says_so() {
+fn impossible_answers_are_errors() {
     let get = "Services::get";
     let zero = patched(get, Opcode::SVC_GET, ("SvcDesc", "svc_id"), &[0; 4]);
     strange(

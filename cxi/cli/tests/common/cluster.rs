@@ -108,8 +108,7 @@ impl Node {
 
     /// Services besides the default ones.
     pub(crate) fn services(&self) -> usize {
-        let list = self.mock.cxi("--json service list").json();
-        list["services"].as_array().unwrap().len() - 2
+        self.mock.services()
     }
 
     /// The node loses its memory: its services, and what it kept of its jobs.

@@ -25,6 +25,12 @@ impl Arguments for str {
     }
 }
 
+impl Arguments for String {
+    fn words(&self) -> Vec<&str> {
+        self.as_str().words()
+    }
+}
+
 macro_rules! lists_of_arguments {
     ($($list:ty $(, $length:ident)?;)*) => { $(
         impl$(<const $length: usize>)? Arguments for $list {
@@ -166,13 +172,17 @@ impl MockNode {
         cxi(&[vec![&*mock], arguments.words()].concat())
     }
 
+    /// Services besides the default ones of the two NICs.
+    pub(crate) fn services(&self) -> usize {
+        let list = self.cxi("--json service list").json();
+        list["services"].as_array().unwrap().len() - 2
+    }
+
     /// Another user's service on each NIC, which leaves three TXQs.
     pub(crate) fn take_queues(&self) {
         let limit = "--limit=txqs=1021:1021";
-        let create = [
-            "service", "create", "-d", "all", "--uid=9", "--vni=9", limit,
-        ];
-        self.cxi(&create).done();
+        self.cxi(&format!("service create -d all --uid=9 --vni=9 {limit}"))
+            .done();
     }
 
     /// Writes a file beside the state; its path.

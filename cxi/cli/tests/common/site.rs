@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{Arguments, MockNode, Said, command};
+use super::{Arguments, Said, command};
 
 /// What is installed once for all nodes.
 pub(crate) struct Site {
@@ -58,9 +58,4 @@ impl Site {
         command.env("CXI_CONFIG", self.path("cxi.toml"));
         command.output().unwrap().into()
     }
-}
-
-pub(crate) fn services(mock: &MockNode) -> usize {
-    let list = mock.cxi("--json service list").json();
-    list["services"].as_array().unwrap().len() - 2
 }

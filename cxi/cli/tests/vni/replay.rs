@@ -7,7 +7,7 @@ use crate::common::assert_contains;
 use crate::common::vni_pool::Pool;
 
 #[test]
-fn a_replay_beside_other_commands_loses_none_of_them() {
+fn a_replay_during_other_commands_loses_none_of_them() {
     const JOBS: usize = 24;
     let pool = Pool::new();
     scope(|scope| {

@@ -242,92 +242,21 @@ proptest! {
     }
 }
 
-const WRONG: [(&str, &str, PreflightSeverity, &str); 14] = [
-    (
-        "FI_CXI_COLL_JOB_ID",
-        "",
-        PreflightSeverity::Fails,
-        "it is not set",
-    ),
-    (
-        "FI_CXI_COLL_MCAST_TOKEN",
-        "",
-        PreflightSeverity::Fails,
-        "it is not set",
-    ),
-    (
-        "FI_CXI_COLL_FABRIC_MGR_URL",
-        "",
-        PreflightSeverity::Fails,
-        "it is not set",
-    ),
-    (
-        "FI_CXI_COLL_JOB_STEP_ID",
-        "",
-        PreflightSeverity::Fails,
-        "it is not set: libfabric does not check that, and names the step (null)",
-    ),
-    (
-        "FI_CXI_COLL_JOB_STEP_ID",
-        "a'b",
-        PreflightSeverity::Fails,
-        "it has a quote or backslash, which libfabric sends without escaping",
-    ),
-    (
-        "FI_CXI_COLL_FABRIC_MGR_URL",
-        "fm.example/multicasts",
-        PreflightSeverity::Fails,
-        "libfabric ignores \"fm.example/multicasts\": expected http:// or https://",
-    ),
-    (
-        "FI_CXI_COLL_FABRIC_MGR_URL",
-        "HTTP://fm/multicasts",
-        PreflightSeverity::Weak,
-        "the session token travels unencrypted: use https://",
-    ),
-    (
-        "FI_CXI_COLL_FABRIC_MGR_URL",
-        "https://fm/multicasts/",
-        PreflightSeverity::Weak,
-        "libfabric adds '/' and an id: expected no '/' at its end",
-    ),
-    (
-        "FI_CXI_COLL_FABRIC_MGR_CACERT",
-        "/nowhere",
-        PreflightSeverity::Hangs,
-        "there is no /nowhere on this node: libfabric would wait for ever",
-    ),
-    (
-        "FI_CXI_COLL_FABRIC_MGR_CACERT",
-        "no",
-        PreflightSeverity::Weak,
-        "libfabric does not verify the server: expected yes or a path",
-    ),
-    (
-        "FI_CXI_COLL_TIMEOUT_USEC",
-        "32000",
-        PreflightSeverity::Weak,
-        "below 2000000, switches are armed again for nearly every operation",
-    ),
-    (
-        "FI_CXI_COLL_TIMEOUT_USEC",
-        "0",
-        PreflightSeverity::Weak,
-        "0 is out of range: libfabric takes the nearest of 1 to 20000000",
-    ),
-    (
-        "FI_CXI_COLL_RETRY_USEC",
-        "soon",
-        PreflightSeverity::Weak,
-        "invalid value \"soon\": expected a number of microseconds",
-    ),
-    (
-        "SLINGSHOT_TCS",
-        "0x8",
-        PreflightSeverity::Fails,
-        "LOW_LATENCY (2) is not among the job's traffic classes: reductions travel by it",
-    ),
-];
+/// A variable, and what is said of it.
+const WRONG: &str = r#"FI_CXI_COLL_JOB_ID="" fails: it is not set
+FI_CXI_COLL_MCAST_TOKEN="" fails: it is not set
+FI_CXI_COLL_FABRIC_MGR_URL="" fails: it is not set
+FI_CXI_COLL_JOB_STEP_ID="" fails: it is not set: libfabric does not check that, and names the step (null)
+FI_CXI_COLL_JOB_STEP_ID="a'b" fails: it has a quote or backslash, which libfabric sends without escaping
+FI_CXI_COLL_FABRIC_MGR_URL="fm.example/multicasts" fails: libfabric ignores "fm.example/multicasts": expected http:// or https://
+FI_CXI_COLL_FABRIC_MGR_URL="HTTP://fm/multicasts" weak: the session token travels unencrypted: use https://
+FI_CXI_COLL_FABRIC_MGR_URL="https://fm/multicasts/" weak: libfabric adds '/' and an id: expected no '/' at its end
+FI_CXI_COLL_FABRIC_MGR_CACERT="/nowhere" hangs: there is no /nowhere on this node: libfabric would wait for ever
+FI_CXI_COLL_FABRIC_MGR_CACERT="no" weak: libfabric does not verify the server: expected yes or a path
+FI_CXI_COLL_TIMEOUT_USEC="32000" weak: below 2000000, switches are armed again for nearly every operation
+FI_CXI_COLL_TIMEOUT_USEC="0" weak: 0 is out of range: libfabric takes the nearest of 1 to 20000000
+FI_CXI_COLL_RETRY_USEC="soon" weak: invalid value "soon": expected a number of microseconds
+SLINGSHOT_TCS="0x8" fails: LOW_LATENCY (2) is not among the job's traffic classes: reductions travel by it"#;
 
 /// Every variable that libfabric hangs at, fails at, or does less well with.
 #[test]
@@ -354,11 +283,18 @@ fn preflight_names_what_is_wrong() {
             .collect::<Vec<_>>()
     };
     assert_eq!(look("", ""), []);
-    for (name, value, severity, message) in WRONG {
-        assert_eq!(
-            look(name, value),
-            [(severity, format!("{name}: {message}"))]
-        );
+    for line in WRONG.lines() {
+        let (name, rest) = line.split_once("=\"").unwrap();
+        let (value, rest) = rest.split_once("\" ").unwrap();
+        let (severity, message) = rest.split_once(": ").unwrap();
+        let severity = match severity {
+            "hangs" => PreflightSeverity::Hangs,
+            "fails" => PreflightSeverity::Fails,
+            "weak" => PreflightSeverity::Weak,
+            other => panic!("{other}"),
+        };
+        let expected = (severity, format!("{name}: {message}"));
+        assert_eq!(look(name, value), [expected], "{line}");
     }
     assert_eq!(preflight(|_| None, |_| true), None);
 }

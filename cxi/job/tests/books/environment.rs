@@ -60,6 +60,21 @@ fn reads_what_schedulers_write() {
     assert_eq!(no_nic, Ok(Some(env(&[4034], &[]))));
 }
 
+/// A variable in place of the usual one, and why that is refused.
+const REFUSED: &str = r#"SLINGSHOT_DEVICES="cxi0,cxi1,cxi2": 3 devices but 2 service ids: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC
+SLINGSHOT_SVC_IDS="11,-1": SLINGSHOT_SVC_IDS, entry 2: -1 stands for a NIC without a service: leave that NIC out of both lists, or libfabric takes another service there and ranks on different NICs cannot talk
+SLINGSHOT_SVC_IDS="0,12": SLINGSHOT_SVC_IDS, entry 1: invalid service id '0': expected 1 to 4294967295
+SLINGSHOT_SVC_IDS="11,": SLINGSHOT_SVC_IDS, entry 2: nothing between the commas
+SLINGSHOT_SVC_IDS="unset": SLINGSHOT_SVC_IDS is not set, but SLINGSHOT_DEVICES is
+SLINGSHOT_VNIS="unset": SLINGSHOT_VNIS is not set, but SLINGSHOT_DEVICES is
+SLINGSHOT_VNIS=" ": SLINGSHOT_VNIS is set but empty: unset it, or give it a value
+SLINGSHOT_VNIS="4034:4035": SLINGSHOT_VNIS, entry 1: invalid VNI '4034:4035': expected 1 to 65535
+SLINGSHOT_VNIS="4034,70000": SLINGSHOT_VNIS, entry 2: invalid VNI '70000': expected 1 to 65535
+SLINGSHOT_VNIS="4034,4034": VNI 4034 is named twice
+SLINGSHOT_DEVICES="cxi0,cxi0": cxi0 is named twice: a job has one service on each NIC
+SLINGSHOT_DEVICES="cxi0,hsn1": SLINGSHOT_DEVICES, entry 2: invalid CXI device 'hsn1': expected 'cxi' and a number, such as cxi0
+SLINGSHOT_TCS="10": SLINGSHOT_TCS is "10": expected 0x1 to 0xf (DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8)"#;
+
 #[test]
 fn refusals_say_what_is_wrong_where_and_why() {
     let with = |name: &'static str, value: &'static str| {
@@ -75,71 +90,10 @@ fn refusals_say_what_is_wrong_where_and_why() {
         }
         parse(&vars).unwrap_err().to_string()
     };
-    for (name, value, message) in [
-        (
-            "SLINGSHOT_DEVICES",
-            "cxi0,cxi1,cxi2",
-            "3 devices but 2 service ids: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC",
-        ),
-        (
-            "SLINGSHOT_SVC_IDS",
-            "11,-1",
-            "SLINGSHOT_SVC_IDS, entry 2: -1 stands for a NIC without a service: leave that NIC out of both lists, \
-             or libfabric takes another service there and ranks on different NICs cannot talk",
-        ),
-        (
-            "SLINGSHOT_SVC_IDS",
-            "0,12",
-            "SLINGSHOT_SVC_IDS, entry 1: invalid service id '0': expected 1 to 4294967295",
-        ),
-        (
-            "SLINGSHOT_SVC_IDS",
-            "11,",
-            "SLINGSHOT_SVC_IDS, entry 2: nothing between the commas",
-        ),
-        (
-            "SLINGSHOT_SVC_IDS",
-            "unset",
-            "SLINGSHOT_SVC_IDS is not set, but SLINGSHOT_DEVICES is",
-        ),
-        (
-            "SLINGSHOT_VNIS",
-            "unset",
-            "SLINGSHOT_VNIS is not set, but SLINGSHOT_DEVICES is",
-        ),
-        (
-            "SLINGSHOT_VNIS",
-            " ",
-            "SLINGSHOT_VNIS is set but empty: unset it, or give it a value",
-        ),
-        (
-            "SLINGSHOT_VNIS",
-            "4034:4035",
-            "SLINGSHOT_VNIS, entry 1: invalid VNI '4034:4035': expected 1 to 65535",
-        ),
-        (
-            "SLINGSHOT_VNIS",
-            "4034,70000",
-            "SLINGSHOT_VNIS, entry 2: invalid VNI '70000': expected 1 to 65535",
-        ),
-        ("SLINGSHOT_VNIS", "4034,4034", "VNI 4034 is named twice"),
-        (
-            "SLINGSHOT_DEVICES",
-            "cxi0,cxi0",
-            "cxi0 is named twice: a job has one service on each NIC",
-        ),
-        (
-            "SLINGSHOT_DEVICES",
-            "cxi0,hsn1",
-            "SLINGSHOT_DEVICES, entry 2: invalid CXI device 'hsn1': expected 'cxi' and a number, such as cxi0",
-        ),
-        (
-            "SLINGSHOT_TCS",
-            "10",
-            "SLINGSHOT_TCS is \"10\": expected 0x1 to 0xf (DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT 8)",
-        ),
-    ] {
-        assert_eq!(with(name, value), message, "{name}={value}");
+    for line in REFUSED.lines() {
+        let (name, rest) = line.split_once("=\"").unwrap();
+        let (value, message) = rest.split_once("\": ").unwrap();
+        assert_eq!(with(name, value), message, "{line}");
     }
     for bad in ["0x0", "0x10", "0x", "0x+a", "-1", "0xfff"] {
         assert!(
@@ -157,7 +111,7 @@ fn refusals_say_what_is_wrong_where_and_why() {
 
 #[cfg(unix)]
 #[test]
-fn a_value_that_is_no_text_is_refused() {
+fn a_value_that_is_not_text_is_refused() {
     use std::os::unix::ffi::OsStringExt;
     let error = SlingshotEnv::parse(|name| {
         (name == "SLINGSHOT_VNIS").then(|| OsString::from_vec(vec![0xff]))

@@ -40,74 +40,50 @@ fn prints_what_it_reads_in_canonical_form() {
 
 #[test]
 fn errors_name_the_place_and_what_would_be_right() {
-    for (input, message) in [
-        (
-            ",1",
-            "byte 0: expected an id (a decimal number up to 65535), found ','",
-        ),
-        (
-            "1,",
-            "byte 2: expected an id (a decimal number up to 65535), found the end",
-        ),
-        (
-            "1,,2",
-            "byte 2: expected an id (a decimal number up to 65535), found ','",
-        ),
-        (
-            "-5",
-            "byte 0: expected an id (a decimal number up to 65535), found '-'",
-        ),
-        (
-            "+1",
-            "byte 0: expected an id (a decimal number up to 65535), found '+'",
-        ),
-        (
-            "1, 2",
-            "byte 2: expected an id (a decimal number up to 65535), found a blank",
-        ),
-        ("1 ", "byte 1: expected ',', '-' or the end, found a blank"),
-        ("0x10", "byte 1: expected ',', '-' or the end, found 'x'"),
-        ("5-7-9", "byte 3: expected ',' or the end, found '-'"),
-        (
-            "5-",
-            "byte 2: expected the last id of the range that starts with 5, found the end",
-        ),
-        (
-            "012",
-            "byte 0: id starts with 0: write it without leading zeros",
-        ),
-        (
-            "1-02",
-            "byte 2: id starts with 0: write it without leading zeros",
-        ),
-        ("1,65536", "byte 2: id is too large: the largest is 65535"),
-        (
-            "99999999999999999999",
-            "byte 0: id is too large: the largest is 65535",
-        ),
-        (
-            "1,9-7",
-            "byte 2: range runs from 9 down to 7: the smaller id comes first",
-        ),
-        ("1-8,5", "byte 4: id 5 is in the set twice"),
-        (
-            "[1",
-            "byte 2: expected ']' because the set starts with '[', found the end",
-        ),
-        ("1]", "byte 1: expected ',', '-' or the end, found ']'"),
-        ("[1]]", "byte 3: expected the end, found ']'"),
-        (
-            "[[1]]",
-            "byte 1: expected an id (a decimal number up to 65535), found '['",
-        ),
-        (
-            "1,ƒ",
-            "byte 2: expected an id (a decimal number up to 65535), found 'ƒ'",
-        ),
-    ] {
+    const ID: &str = "an id (a decimal number up to 65535)";
+    const MORE: &str = "',', '-' or the end";
+    let refused = |input: &str, message: String| {
         let error = input.parse::<IdSet>().expect_err(input);
         assert_eq!(error.to_string(), message, "{input:?}");
+    };
+    for (input, at, expected, found) in [
+        (",1", 0, ID, "','"),
+        ("1,", 2, ID, "the end"),
+        ("1,,2", 2, ID, "','"),
+        ("-5", 0, ID, "'-'"),
+        ("+1", 0, ID, "'+'"),
+        ("1, 2", 2, ID, "a blank"),
+        ("[[1]]", 1, ID, "'['"),
+        ("1,ƒ", 2, ID, "'ƒ'"),
+        ("1 ", 1, MORE, "a blank"),
+        ("0x10", 1, MORE, "'x'"),
+        ("1]", 1, MORE, "']'"),
+        ("5-7-9", 3, "',' or the end", "'-'"),
+        ("[1]]", 3, "the end", "']'"),
+        ("[1", 2, "']' because the set starts with '['", "the end"),
+    ] {
+        refused(
+            input,
+            format!("byte {at}: expected {expected}, found {found}"),
+        );
     }
+    let last = "the last id of the range that starts with 5";
+    refused("5-", format!("byte 2: expected {last}, found the end"));
+    for (input, at, problem) in [
+        ("012", 0, "starts with 0: write it without leading zeros"),
+        ("1-02", 2, "starts with 0: write it without leading zeros"),
+        ("1,65536", 2, "is too large: the largest is 65535"),
+        (
+            "99999999999999999999",
+            0,
+            "is too large: the largest is 65535",
+        ),
+        ("1-8,5", 4, "5 is in the set twice"),
+    ] {
+        refused(input, format!("byte {at}: id {problem}"));
+    }
+    let descending = "range runs from 9 down to 7: the smaller id comes first";
+    refused("1,9-7", format!("byte 2: {descending}"));
     let error = "7,3-1".parse::<IdSet>().unwrap_err();
     assert_eq!(error.position(), 2);
     assert_eq!(

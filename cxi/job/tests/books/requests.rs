@@ -27,7 +27,7 @@ fn a_job_gets_all_vnis_that_are_named() {
 }
 
 #[test]
-fn a_job_without_nics_is_none() {
+fn a_job_without_nics_is_rejected() {
     let request = |nics| {
         let request = JobRequest::builder().uid(5).vni(vni(1024));
         request.nics(nics).build().map(drop)
@@ -62,7 +62,7 @@ fn the_same_block_again_is_the_same_and_another_is_refused() {
 }
 
 #[test]
-fn a_block_that_is_not_there_is_told_from_no_vnis() {
+fn a_missing_block_is_distinguished_from_no_vnis() {
     let mut pool = pool("1024-1027");
     let refused = |pool: &mut VniPool| {
         let job = JobId::new("b").unwrap();

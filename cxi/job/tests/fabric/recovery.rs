@@ -79,7 +79,7 @@ fn a_sweep_goes_on_behind_a_failure() {
 }
 
 #[test]
-fn links_that_are_none_are_left_alone() {
+fn malformed_links_are_left_alone() {
     let site = Site::new();
     let links = serde_json::json!([
         null,

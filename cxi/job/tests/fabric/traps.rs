@@ -61,7 +61,7 @@ fn broken_answers_are_asked_for_again() {
 }
 
 #[test]
-fn nobody_there_is_said() {
+fn an_unreachable_fabric_manager_is_reported() {
     let site = Site::new();
     let client = site.client_with(cxi_job::fabric::Credentials::basic(Some(site.files.path())));
     site.mock.set_listening(false).unwrap();
@@ -95,7 +95,7 @@ fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
 
 /// What aborts a controller is an error here, and never an empty list.
 #[test]
-fn lists_without_links_are_no_lists() {
+fn lists_without_links_are_rejected() {
     let site = Site::new();
     let client = site.client();
     for (body, what) in [
@@ -235,7 +235,7 @@ fn odd_answers_are_taken_as_they_are_meant() {
 }
 
 #[test]
-fn trouble_with_tokens_is_told_apart() {
+fn each_token_problem_has_its_own_message() {
     let site = Site::new();
     let endpoint = site.mock.token_url();
     let action = "cannot look for the reservation of job 1: ";

@@ -5,7 +5,7 @@ use cxi_ioctl::{Errno, Fault};
 use cxi_job::{AllocateError, Grant, JobRequest, JobRequestBuilder};
 use cxi_mock::MockNode;
 
-use crate::support::{cxi, faulty, ids, job, mock, planned, user_services, vni};
+use crate::support::{cxi, faulty, ids, job, mock, planned, refuse, user_services, vni};
 
 const NICS: u8 = 4;
 
@@ -174,7 +174,7 @@ fn a_service_that_is_dangerous_to_destroy_stays_and_is_named() {
     let range = VniRange::new(vni(2048), 16).unwrap();
     let request = JobRequest::builder().uid(1000).vni_range(range);
     let (node, faults) = faulty(&mock);
-    let error = node.allocate(&request.build().unwrap()).unwrap_err();
+    let error = refuse(&node, request);
     let left: Vec<_> = error
         .left()
         .iter()

@@ -11,33 +11,20 @@ use cxi::{
 use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::allocate::{Cause, LeftBehindReason};
 use cxi_job::limits::{CutReason, Mode};
-use cxi_job::{Grant, JobLimits, JobRequest, NicPolicy, Node};
+use cxi_job::{JobLimits, JobRequest, NicPolicy, Node};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
-use crate::support::{cxi, devices, faulty, id, ids, job, mock, node, planned, user_services, vni};
-
-fn allocate(node: &Node, request: &JobRequest) -> Grant {
-    node.allocate(request)
-        .unwrap_or_else(|error| panic!("{error}"))
-}
+use crate::support::{
+    allocate, cxi, devices, faulty, id, ids, job, mock, node, planned, refuse, user_services, vni,
+};
 
 #[test]
 fn one_service_on_each_nic_and_the_job_is_told() {
     let mock = mock(4);
     let node = node(&mock);
     // Ids differ between NICs.
-    node.allocate(
-        &job(7, 9)
-            .nics(NicPolicy::Listed([cxi(2)].into()))
-            .build()
-            .unwrap(),
-    )
-    .unwrap();
-    let request = job(1000, 4034)
-        .limits(planned(16, Mode::Strict))
-        .build()
-        .unwrap();
-    let grant = allocate(&node, &request);
+    allocate(&node, job(7, 9).nics(NicPolicy::Listed([cxi(2)].into())));
+    let grant = allocate(&node, job(1000, 4034).limits(planned(16, Mode::Strict)));
     let vars = grant.env().unwrap().vars();
     assert_eq!(
         vars,
@@ -75,9 +62,9 @@ fn one_service_on_each_nic_and_the_job_is_told() {
 #[test]
 fn a_second_run_adopts_what_is_there() {
     let range = VniRange::new(vni(2048), 16).unwrap();
-    let mut limits = Limits::default();
-    limits[Resource::Tles] = Limit::exactly(3);
-    limits[Resource::Txqs] = Limit::new(4, 8).unwrap();
+    let limits = Limits::none()
+        .with(Resource::Tles, Limit::exactly(3))
+        .with(Resource::Txqs, Limit::new(4, 8).unwrap());
     let requests = [
         job(1000, 4034),
         job(1000, 4034).limits(JobLimits::Fixed(limits)),
@@ -96,9 +83,8 @@ fn a_second_run_adopts_what_is_there() {
     for request in requests {
         let mock = mock(2);
         let node = node(&mock);
-        let request = request.build().unwrap();
-        let first = allocate(&node, &request);
-        let second = allocate(&node, &request);
+        let first = allocate(&node, request.clone());
+        let second = allocate(&node, request.clone());
         assert_eq!(user_services(&mock).len(), 2, "{request:?}");
         for (was, is) in first.services.iter().zip(&second.services) {
             assert!(!was.adopted && is.adopted);
@@ -123,9 +109,8 @@ fn what_differs_is_not_adopted() {
     for other in others {
         let mock = mock(1);
         let node = node(&mock);
-        allocate(&node, &job(1000, 4034).build().unwrap());
-        let other = other.build().unwrap();
-        let grant = allocate(&node, &other);
+        allocate(&node, job(1000, 4034));
+        let grant = allocate(&node, other.clone());
         assert!(!grant.services[0].adopted, "{other:?}");
         assert_eq!(user_services(&mock).len(), 2);
     }
@@ -135,17 +120,13 @@ fn what_differs_is_not_adopted() {
 fn what_a_killed_run_left_disabled_is_finished() {
     let mock = mock(1);
     let range = VniRange::new(vni(2048), 16).unwrap();
-    let request = JobRequest::builder()
-        .uid(1000)
-        .vni_range(range)
-        .build()
-        .unwrap();
+    let request = JobRequest::builder().uid(1000).vni_range(range);
     let (broken, faults) = faulty(&mock);
     faults[0].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_ENABLE));
     faults[0].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_DESTROY));
-    let error = broken.allocate(&request).unwrap_err();
+    let error = refuse(&broken, request.clone());
     assert_eq!(error.left().len(), 1, "{error}");
-    let grant = allocate(&node(&mock), &request);
+    let grant = allocate(&node(&mock), request);
     assert!(grant.services[0].adopted);
     let services = user_services(&mock);
     assert_eq!(services.len(), 1);
@@ -159,21 +140,21 @@ fn unusable_nics_by_policy() {
     let down = config.clone().identity(|identity| identity.link_up = false);
     let mock = MockNode::new([config.clone(), down, config]).unwrap();
     let node = node(&mock);
-    let with = |policy| job(1000, 4034).nics(policy).build().unwrap();
+    let with = |policy| job(1000, 4034).nics(policy);
 
-    let error = node.allocate(&with(NicPolicy::All)).unwrap_err();
+    let error = refuse(&node, with(NicPolicy::All));
     assert_eq!(
         error.to_string(),
         "cxi1: its link is down\nThe job has no service on any NIC."
     );
     assert!(matches!(error.failures()[0].cause, Cause::Unusable(_)));
-    let error = node.allocate(&with(NicPolicy::AnyUsable(3))).unwrap_err();
+    let error = refuse(&node, with(NicPolicy::AnyUsable(3)));
     assert_eq!(
         error.to_string(),
         "3 usable NICs wanted, 2 found\n  cxi1: its link is down"
     );
     let listed: BTreeSet<_> = [cxi(0), cxi(1), cxi(7)].into();
-    let error = node.allocate(&with(NicPolicy::Listed(listed))).unwrap_err();
+    let error = refuse(&node, with(NicPolicy::Listed(listed)));
     assert_eq!(
         error.to_string(),
         "cxi1: its link is down\ncxi7: the node has no such NIC\n\
@@ -181,7 +162,7 @@ fn unusable_nics_by_policy() {
     );
     assert!(user_services(&mock).is_empty());
 
-    let grant = allocate(&node, &with(NicPolicy::AnyUsable(2)));
+    let grant = allocate(&node, with(NicPolicy::AnyUsable(2)));
     assert_eq!(
         ids(&user_services(&mock)),
         [(cxi(0), id(2)), (cxi(2), id(2))]
@@ -211,7 +192,7 @@ fn every_nic_means_every_physical_function() {
     let function = Device::with_sysfs(cxi(1), file, sysfs.path());
     let node = Node::from_devices(devices(&mock).into_iter().chain([function]));
 
-    let grant = allocate(&node, &job(1000, 4034).build().unwrap());
+    let grant = allocate(&node, job(1000, 4034));
     assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);
     assert_eq!(grant.left_out.len(), 1);
     assert_eq!(grant.left_out[0].device, cxi(1));
@@ -222,16 +203,12 @@ fn nothing_is_made_if_one_nic_has_no_room() {
     let config = NicConfig::new();
     let small = config.clone().totals(|totals| totals.txqs = 16);
     let mock = MockNode::new([config, small]).unwrap();
-    let mut limits = Limits::default();
-    limits[Resource::Txqs] = Limit::new(8, 32).unwrap();
-    let request = job(1000, 4034)
-        .limits(JobLimits::Fixed(limits))
-        .build()
-        .unwrap();
+    let limits = Limits::none().with(Resource::Txqs, Limit::new(8, 32).unwrap());
+    let request = job(1000, 4034).limits(JobLimits::Fixed(limits));
     let (node, faults) = faulty(&mock);
     // An allocation would be noticed.
     faults[0].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_ALLOC));
-    let error = node.allocate(&request).unwrap_err();
+    let error = refuse(&node, request);
     assert_eq!(
         error.to_string(),
         "cxi1: at most 32 TXQs asked for: the device has 16\n  \
@@ -245,9 +222,9 @@ fn nothing_is_made_if_one_nic_has_no_room() {
 fn scaling_back_takes_what_the_driver_still_has() {
     let mock = mock(2);
     let node = node(&mock);
-    let mut hog = Limits::default();
-    hog[Resource::Ptes] = Limit::exactly(2000);
-    hog[Resource::Tles] = Limit::exactly(8);
+    let hog = Limits::none()
+        .with(Resource::Ptes, Limit::exactly(2000))
+        .with(Resource::Tles, Limit::exactly(8));
     // The usual policy subtracts system services only: others are found by the driver's refusal.
     let listed = NicPolicy::Listed([cxi(1)].into());
     for uid in 1..=3 {
@@ -259,10 +236,10 @@ fn scaling_back_takes_what_the_driver_still_has() {
         let request = request
             .limits(JobLimits::Fixed(limits))
             .nics(listed.clone());
-        allocate(&node, &request.build().unwrap());
+        allocate(&node, request);
     }
     let request = job(1000, 4034).limits(planned(16, Mode::ScaleBack { floor: 1 }));
-    let grant = allocate(&node, &request.build().unwrap());
+    let grant = allocate(&node, request);
     assert!(grant.services[0].cuts.is_empty());
     let [_, entry] = &grant.services[..] else {
         panic!("two NICs")
@@ -292,7 +269,7 @@ fn scaling_back_takes_what_the_driver_still_has() {
     // Below the floor it is refused, and the other NIC's service goes.
     let count = user_services(&mock).len();
     let request = job(1001, 4035).limits(planned(16, Mode::ScaleBack { floor: 10 }));
-    let error = node.allocate(&request.build().unwrap()).unwrap_err();
+    let error = refuse(&node, request);
     assert!(
         error
             .to_string()
@@ -310,7 +287,7 @@ fn pools_that_are_cut_are_recorded_in_the_grant() {
     for number in 0..20 {
         let request = job(1000 + u32::from(number), 2000 + number);
         let request = request.limits(planned(1, Mode::ScaleBack { floor: 1 }));
-        let grant = allocate(&node, &request.build().unwrap());
+        let grant = allocate(&node, request);
         let reasons: Vec<_> = grant
             .cuts()
             .map(|cut| match cut.reason {
@@ -334,9 +311,7 @@ fn what_cannot_be_undone_is_named() {
     let (node, faults) = faulty(&mock);
     faults[2].inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     faults[0].inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY));
-    let error = node
-        .allocate(&job(1000, 4034).build().unwrap())
-        .unwrap_err();
+    let error = refuse(&node, job(1000, 4034));
     assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);
     assert_eq!(error.left().len(), 1);
     assert_eq!(
@@ -353,10 +328,10 @@ fn adopted_services_stay_and_are_named() {
     let mock = mock(2);
     let request = job(1000, 4034);
     let first = request.clone().nics(NicPolicy::Listed([cxi(0)].into()));
-    allocate(&node(&mock), &first.build().unwrap());
+    allocate(&node(&mock), first);
     let (broken, faults) = faulty(&mock);
     faults[1].inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
-    let error = broken.allocate(&request.build().unwrap()).unwrap_err();
+    let error = refuse(&broken, request);
     assert!(matches!(error.left()[0].reason, LeftBehindReason::Adopted));
     assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2))]);
 }

@@ -11,7 +11,7 @@ use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, JobLimits, NicPolicy, SlingshotEnv};
 use cxi_mock::{MockNode, NicConfig};
 
-use crate::support::{cxi, devices, faulty, id, job, mock, node, planned, vni};
+use crate::support::{allocate, cxi, devices, faulty, id, job, mock, node, planned, vni};
 
 fn found(audit: &Audit) -> Vec<(Code, u32, Option<u32>)> {
     let findings = audit.findings.iter();
@@ -32,7 +32,7 @@ fn a_clean_node() {
     let mock = mock(4);
     let node = node(&mock);
     let request = job(1000, 1024).limits(planned(16, Mode::Strict));
-    node.allocate(&request.build().unwrap()).unwrap();
+    allocate(&node, request);
     let exists = |uid| uid == 1000;
     let options = AuditOptions::new().pool("1024-65535".parse().unwrap());
     let audit = node.audit(&options.user_exists(&exists));
@@ -83,7 +83,7 @@ fn services_that_are_not_as_they_should_be() {
 }
 
 #[test]
-fn owners_keep_to_their_vnis_and_share_none() {
+fn owners_stay_within_their_ranges_and_ranges_do_not_overlap() {
     let mock = mock(1);
     let node = node(&mock);
     let services = devices(&mock)[0].services();
@@ -133,13 +133,7 @@ fn idle_since_an_earlier_audit() {
     let mock = mock(1);
     let node = node(&mock);
     for number in 1024..1026 {
-        node.allocate(
-            &job(0, number)
-                .limits(planned(1, Mode::Strict))
-                .build()
-                .unwrap(),
-        )
-        .unwrap();
+        allocate(&node, job(0, number).limits(planned(1, Mode::Strict)));
     }
     let hour = Duration::from_secs(3600);
     let at = |minutes: u64| Timestamp::from_millis(1_000_000 + minutes * 60_000);
@@ -164,8 +158,7 @@ fn idle_since_an_earlier_audit() {
     );
     // Its id for another job starts anew; the other one was in use meanwhile.
     user.services().destroy(id(2)).unwrap();
-    node.allocate(&job(0, 1099).limits(no_tles()).build().unwrap())
-        .unwrap();
+    allocate(&node, job(0, 1099).limits(no_tles()));
     assert_eq!(audit(110, &third.observation).findings, []);
     assert_eq!(
         found(&audit(131, &third.observation)),
@@ -183,30 +176,22 @@ fn how_many_more_jobs_fit() {
         audit.findings.first().map(ToString::to_string)
     };
     assert_eq!(say(2), None);
-    node.allocate(&job(1000, 1024).limits(job_limits).build().unwrap())
-        .unwrap();
+    allocate(&node, job(1000, 1024).limits(job_limits));
     assert_eq!(say(1), None);
     assert_eq!(
         say(2).unwrap(),
         "warning: cxi0: two more such jobs fit: of 4 TLE pools 2 are taken by service 1 (default \
          service, VNIs 1,10, disabled), service 2 (uid 1000, VNI 1024)"
     );
-    let mut hog = Limits::default();
-    hog[Resource::Txqs] = Limit::exactly(700);
-    node.allocate(
-        &job(1001, 1025)
-            .limits(JobLimits::Fixed(hog))
-            .build()
-            .unwrap(),
-    )
-    .unwrap();
+    let hog = Limits::none().with(Resource::Txqs, Limit::exactly(700));
+    allocate(&node, job(1001, 1025).limits(JobLimits::Fixed(hog)));
     assert_eq!(
         say(1).unwrap(),
         "warning: cxi0: one more such job fits: a job reserves 128 TXQs, 196 of 1024 are left, the \
          others are reserved by service 2 (uid 1000, VNI 1024), service 3 (uid 1001, VNI 1025)"
     );
     for number in 1030..1032 {
-        node.allocate(&job(1002, number).build().unwrap()).unwrap();
+        allocate(&node, job(1002, number));
     }
     let unlimited = AuditOptions::new().room_for(JobLimits::Unlimited, 0);
     let text = node.audit(&unlimited).findings[0].to_string();
@@ -325,7 +310,7 @@ fn results_are_plain_data() {
         JobRequest::builder().uid(1000).vni_range(range),
     ];
     for request in requests {
-        let grant = node.allocate(&request.build().unwrap()).unwrap();
+        let grant = allocate(&node, request);
         let json = serde_json::to_string(&grant).unwrap();
         assert_eq!(serde_json::from_str::<Grant>(&json).unwrap(), grant);
     }
@@ -349,12 +334,11 @@ fn how_few_is_few() {
     assert!(shown.contains("few: 100"), "{shown}");
     assert_eq!(Severity::Info.to_string(), "info");
 
-    let mut les = Limits::default();
-    les[Resource::Les] = Limit::exactly(1);
+    let les = Limits::none().with(Resource::Les, Limit::exactly(1));
     let les = JobLimits::Fixed(les);
     for number in 1030..1043 {
         let request = job(1000, number).limits(les);
-        node.allocate(&request.build().unwrap()).unwrap();
+        allocate(&node, request);
     }
     let text = node.audit(&AuditOptions::new().room_for(les, 5)).findings[0].to_string();
     assert!(

@@ -12,7 +12,7 @@ use cxi_job::limits::Mode;
 use cxi_job::proc::ProcFs;
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
-use crate::support::{cxi, devices, id, job, mock, node, open, planned, vni};
+use crate::support::{allocate, cxi, devices, id, job, mock, node, open, planned, refuse, vni};
 
 fn spec(uid: u32, number: u16, limits: &[(Resource, Limit)]) -> ServiceSpec {
     let limits = limits.iter();
@@ -57,7 +57,7 @@ fn two_nics_three_jobs_and_a_fourth() {
     let node = node(&mock);
     for (uid, number) in [(1001, 1024), (1002, 1025), (1003, 1026)] {
         let request = job(uid, number).limits(planned(16, Mode::Strict));
-        node.allocate(&request.build().unwrap()).unwrap();
+        allocate(&node, request);
     }
     // The second job runs, as far as it can be seen.
     let process = mock.nics()[0]
@@ -69,7 +69,7 @@ fn two_nics_three_jobs_and_a_fourth() {
     let _counter = lni.alloc_ct().unwrap();
 
     let request = job(1004, 1027).limits(planned(16, Mode::Strict));
-    let error = node.allocate(&request.build().unwrap()).unwrap_err();
+    let error = refuse(&node, request);
     let expected = "\
 cxi0: no TLE pool is left for the 16 TLEs of the job
   A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at most 3 \
@@ -100,7 +100,7 @@ The job has no service on any NIC.";
 
     // The driver's own refusal, for a job without a plan, says the same.
     let request = job(1004, 1027).limits(JobLimits::Unlimited);
-    let refused = node.allocate(&request.build().unwrap()).unwrap_err();
+    let refused = refuse(&node, request);
     assert_eq!(refused.failures().len(), 2);
     for error in [&error, &refused] {
         assert_eq!(error.code(), cxi_job::ErrorCode::NotEnough);
@@ -117,7 +117,7 @@ The job has no service on any NIC.";
     assert_eq!(explanation.advice, planned.advice);
     // And what it advises works.
     let request = job(1004, 1027).limits(planned_without_tles());
-    node.allocate(&request.build().unwrap()).unwrap();
+    allocate(&node, request);
 }
 
 fn planned_without_tles() -> JobLimits {

@@ -99,7 +99,7 @@ fn le_pools_that_a_plan_finds_taken() {
 }
 
 #[test]
-fn what_just_fits_is_not_short_too() {
+fn a_resource_that_just_fits_is_not_reported_as_short() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
     let reserving = |ptes, cts| {

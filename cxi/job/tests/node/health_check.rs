@@ -17,7 +17,7 @@ const LEFT: u16 = 2000;
 
 /// 300 rounds; 10,000 with `CXI_TEST_FULL`. No lock keeps the two apart.
 #[test]
-fn a_job_that_starts_beside_a_health_check_loses_nothing() {
+fn a_job_that_starts_during_a_health_check_loses_nothing() {
     let rounds = match std::env::var_os("CXI_TEST_FULL") {
         Some(_) => 10_000,
         None => 300,

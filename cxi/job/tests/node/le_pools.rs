@@ -26,8 +26,7 @@ fn with(number: u16, reserved: u16, max: u16) -> ServiceSpec {
 }
 
 fn les(limit: Limit) -> Limits {
-    let mut limits = Limits::default();
-    limits[Resource::Les] = limit;
+    let limits = Limits::none().with(Resource::Les, limit);
     limits
 }
 

@@ -14,7 +14,7 @@ use crate::around::{around, node_of};
 use crate::support::{allocate, faulty, job, mock, node, pool, user_services};
 
 #[test]
-fn who_lives_is_asked_after_the_list() {
+fn live_jobs_are_read_after_services_are_listed() {
     let mock = mock(1);
     let records: Arc<Mutex<IdSet>> = Arc::default();
     let mut transport = around(&mock, Opcode::SVC_LIST_GET);
@@ -47,7 +47,7 @@ impl Clock for Records<'_> {
 }
 
 #[test]
-fn who_lives_is_asked_before_each_attempt() {
+fn live_jobs_are_read_before_each_attempt() {
     let mock = mock(1);
     let (node, faults) = faulty(&mock);
     allocate(&node, job(1000, 1024));
@@ -67,7 +67,7 @@ fn who_lives_is_asked_before_each_attempt() {
 }
 
 #[test]
-fn nothing_is_destroyed_if_nobody_says_who_lives() {
+fn nothing_is_destroyed_if_live_jobs_cannot_be_listed() {
     let mock = mock(1);
     let node = node(&mock);
     allocate(&node, job(1000, 1024));

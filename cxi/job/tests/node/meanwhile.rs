@@ -12,7 +12,7 @@ use cxi_mock::{InProcess, MockNode, NicConfig};
 
 use crate::around::{around, node_of};
 use crate::support::{
-    allocate, cxi, devices, faulty, ids, job, mock, open, planned, user_services, vni,
+    allocate, cxi, devices, faulty, ids, job, mock, open, planned, refuse, user_services, vni,
 };
 
 /// Makes another service at the moment of SVC_ALLOC, whose answer gets lost.
@@ -60,8 +60,7 @@ const DESTROYED: (usize, Vec<(ServiceId, bool)>) = (0, Vec::new());
 const NOT_OURS: (usize, Vec<(ServiceId, bool)>) = (1, Vec::new());
 
 fn limits(most: u16) -> Limits {
-    let mut limits = Limits::default();
-    limits[Resource::Cts] = Limit::at_most(most);
+    let limits = Limits::none().with(Resource::Cts, Limit::at_most(most));
     limits
 }
 
@@ -136,8 +135,7 @@ fn refused_by_the_second(mock: &MockNode, destroy: Fault) -> AllocateError {
     let (node, faults) = faulty(mock);
     faults[1].inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     faults[0].inject(destroy.on(Opcode::SVC_DESTROY).times(1));
-    node.allocate(&job(1000, 1024).build().unwrap())
-        .unwrap_err()
+    refuse(&node, job(1000, 1024))
 }
 
 #[test]
@@ -165,7 +163,7 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
         let (node, faults) = faulty(&old);
         faults[0].inject(lists.clone().after(skip));
         let request = JobRequest::builder().member(Member::NetNs(7)).vni(vni(5));
-        let error = node.allocate(&request.build().unwrap()).unwrap_err();
+        let error = refuse(&node, request);
         assert!(error.left().is_empty(), "{skip}: {error}");
 
         // Refused with a reason, and refused with none.
@@ -174,7 +172,7 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
             let (node, faults) = faulty(&mock);
             faults[0].inject(lists.clone().after(skip));
             faults[0].inject(Fault::errno(errno).on(Opcode::SVC_ALLOC));
-            let error = node.allocate(&job(1000, 5).build().unwrap()).unwrap_err();
+            let error = refuse(&node, job(1000, 5));
             let unknown = error.left().iter().any(|left| left.service.is_none());
             let sent = error.to_string().contains("SVC_ALLOC");
             let listed = faults[0].injected() > 1;
@@ -188,8 +186,7 @@ fn taken_meanwhile(cores: u32, resource: Resource, services: u16, each: u16) -> 
     let mock = mock(1);
     let other = devices(&mock).remove(0);
     let mut transport = around(&mock, Opcode::SVC_ALLOC);
-    let mut limits = Limits::default();
-    limits[resource] = Limit::exactly(each);
+    let limits = Limits::none().with(resource, Limit::exactly(each));
     transport.before = Mutex::new(Some(Box::new(move || {
         for number in 0..services {
             let spec = like(UID).vni(vni(100 + number)).limits(limits);

@@ -6,45 +6,37 @@ use std::sync::Arc;
 use cxi::{Device, Host, Limit, Limits, Member, Resource, ServiceSpec};
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::Mode;
-use cxi_job::{
-    Filter, Grant, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions, ReleaseStatus,
-};
+use cxi_job::{Filter, JobLimits, NicPolicy, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::Credentials;
 
-use crate::support::{cxi, devices, id, job, mock, node, planned, vni};
-
-fn allocate(node: &Node, request: &JobRequest) -> Grant {
-    node.allocate(request)
-        .unwrap_or_else(|error| panic!("{error}"))
-}
+use crate::support::{allocate, cxi, devices, id, job, mock, node, planned, refuse, vni};
 
 #[test]
 fn a_scaled_back_service_is_adopted_when_there_is_more_again() {
     let mock = mock(1);
     let node = node(&mock);
-    let mut hog = Limits::default();
-    hog[Resource::Txqs] = Limit::exactly(1000);
+    let hog = Limits::none().with(Resource::Txqs, Limit::exactly(1000));
     let hog = job(7, 2000).limits(JobLimits::Fixed(hog));
-    allocate(&node, &hog.build().unwrap());
-    let wanted = |mode| job(1000, 4034).limits(planned(16, mode)).build().unwrap();
+    allocate(&node, hog);
+    let wanted = |mode| job(1000, 4034).limits(planned(16, mode));
     let small = wanted(Mode::ScaleBack { floor: 1 });
-    let first = allocate(&node, &small).services.remove(0);
+    let first = allocate(&node, small.clone()).services.remove(0);
     assert_eq!(first.cuts[0].resource, Resource::Txqs);
     let services = devices(&mock)[0].services();
     services.destroy(id(2)).unwrap();
 
-    let second = allocate(&node, &small).services.remove(0);
+    let second = allocate(&node, small.clone()).services.remove(0);
     assert!(second.adopted);
     assert_eq!(
         (second.service, second.granted),
         (first.service, first.granted)
     );
     // Who would not have taken that little gets another one, and who insists on all of it that.
-    let more = allocate(&node, &wanted(Mode::ScaleBack { floor: 16 }))
+    let more = allocate(&node, wanted(Mode::ScaleBack { floor: 16 }))
         .services
         .remove(0);
     assert!(!more.adopted);
-    let all = allocate(&node, &wanted(Mode::Strict)).services.remove(0);
+    let all = allocate(&node, wanted(Mode::Strict)).services.remove(0);
     assert_eq!((all.adopted, all.service), (true, more.service));
 }
 
@@ -55,8 +47,7 @@ fn a_nic_that_cannot_be_opened_fails_the_job() {
     fs::create_dir_all(sysfs.join("class/cxi_user/cxi1")).unwrap();
     fs::create_dir_all(&dev).unwrap();
     let node = Node::discover(&Host::with_roots(&dev, &sysfs)).unwrap();
-    let request = job(1000, 1024).nics(NicPolicy::All).build().unwrap();
-    let error = node.allocate(&request).unwrap_err();
+    let error = refuse(&node, job(1000, 1024).nics(NicPolicy::All));
     assert!(
         error.to_string().starts_with("cxi1: cannot open "),
         "{error}"
@@ -65,11 +56,7 @@ fn a_nic_that_cannot_be_opened_fails_the_job() {
     let release = node.release(&filter, &ReleaseOptions::once());
     assert_eq!(release.status(), ReleaseStatus::Failed);
     assert!(release.to_string().contains("cannot open"), "{release}");
-    let few = job(1000, 1024)
-        .nics(NicPolicy::AnyUsable(1))
-        .build()
-        .unwrap();
-    let error = node.allocate(&few).unwrap_err();
+    let error = refuse(&node, job(1000, 1024).nics(NicPolicy::AnyUsable(1)));
     assert!(error.failures().is_empty() && error.left().is_empty());
 }
 

@@ -268,7 +268,7 @@ impl cxi::Clock for Meanwhile {
 }
 
 #[test]
-fn somebody_else_is_faster() {
+fn a_service_that_another_epilog_destroyed_is_gone() {
     let mock = mock(1);
     let (node, faults) = faulty(&mock);
     allocate(&node, job(1000, 1024));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
 use cxi_ioctl::{Errno, Faulty, Mapping, Request, Transport};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi_job::{CleanPolicy, Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
+use cxi_job::{AllocateError, CleanPolicy, Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
 
 pub(crate) const ROOT: Credentials = Credentials::root();
@@ -91,6 +91,10 @@ pub(crate) fn job(uid: u32, number: u16) -> JobRequestBuilder {
 pub(crate) fn allocate(node: &Node, request: JobRequestBuilder) -> Grant {
     node.allocate(&request.build().unwrap())
         .unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(crate) fn refuse(node: &Node, request: JobRequestBuilder) -> AllocateError {
+    node.allocate(&request.build().unwrap()).unwrap_err()
 }
 
 pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {

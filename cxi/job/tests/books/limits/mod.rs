@@ -311,7 +311,7 @@ fn several_nics_are_planned_each_by_what_it_has() {
 }
 
 #[test]
-fn the_forecast_names_what_runs_out() {
+fn the_forecast_names_what_runs_out_first() {
     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
     let mut nic = nic(CASSINI_1, vec![default_service()]);
     let limits = plan(&policy, size, &nic, Mode::Strict).unwrap().limits;

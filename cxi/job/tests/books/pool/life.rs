@@ -6,7 +6,7 @@ use cxi::Vni;
 use cxi_job::pool::{Phase, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
 use cxi_job::{IdSet, StepId};
 
-use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
+use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
 
 #[test]
 fn every_node_must_confirm() {
@@ -38,10 +38,7 @@ fn every_node_must_confirm() {
             .to_string(),
         "job a has no VNIs in the pool"
     );
-    assert_eq!(
-        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(3)),
-        "VNI 1024"
-    );
+    gets(&mut pool, "b", &VniRequest::vnis(1), 3, "VNI 1024");
 }
 
 #[test]
@@ -79,10 +76,7 @@ fn a_cancelled_reservation_is_free_at_once() {
         (1, None)
     );
     assert_eq!(VniPool::replay(config, &log).unwrap(), pool);
-    assert_eq!(
-        reserve(&mut pool, "c", &VniRequest::vnis(1), seconds(0)),
-        "VNI 1024"
-    );
+    gets(&mut pool, "c", &VniRequest::vnis(1), 0, "VNI 1024");
 
     let step = StepId::new("0").unwrap();
     let shared = pool.share(&job("b"), &step, &VniRequest::vnis(1), seconds(1));
@@ -126,16 +120,16 @@ fn confirmed_vnis_rest() {
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     pool.release(&job("a"), &[], seconds(10)).unwrap();
     pool.confirm_all(&job("a"), seconds(20)).unwrap();
-    assert_eq!(
-        refusal(&mut pool, "b", &VniRequest::vnis(1), seconds(49)),
-        "failed to reserve 1 VNI: 0 available, 2 resting"
+    refused(
+        &mut pool,
+        "b",
+        &VniRequest::vnis(1),
+        49,
+        "failed to reserve 1 VNI: 0 available, 2 resting",
     );
     assert_eq!(pool.metrics(seconds(49)).resting, 2);
     assert_eq!(pool.metrics(seconds(50)).free, 2);
-    assert_eq!(
-        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(50)),
-        "VNI 1024"
-    );
+    gets(&mut pool, "b", &VniRequest::vnis(1), 50, "VNI 1024");
 }
 
 #[test]
@@ -205,9 +199,12 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     pool.release(&job("a"), &[], seconds(3)).unwrap();
     pool.confirm_all(&job("a"), seconds(3)).unwrap();
     pool.confirm_all(&job("b"), seconds(3)).unwrap();
-    assert_eq!(
-        reserve(&mut pool, "c", &VniRequest::vnis(3), seconds(4)),
-        "VNIs 2000,1025,1026"
+    gets(
+        &mut pool,
+        "c",
+        &VniRequest::vnis(3),
+        4,
+        "VNIs 2000,1025,1026",
     );
     let metrics = pool.metrics(seconds(4));
     assert_eq!(
@@ -246,9 +243,12 @@ fn what_a_node_still_shows_is_not_handed_out() {
         pool.reconcile(&n2, &ids("1024"), seconds(4)).strays.len(),
         0
     );
-    assert_eq!(
-        refusal(&mut pool, "c", &VniRequest::vnis(4), seconds(23)),
-        "failed to reserve 4 VNIs: 2 available, 1 draining (oldest VNI 1024 of no known job, 20 s)"
+    refused(
+        &mut pool,
+        "c",
+        &VniRequest::vnis(4),
+        23,
+        "failed to reserve 4 VNIs: 2 available, 1 draining (oldest VNI 1024 of no known job, 20 s)",
     );
     assert_eq!(
         pool.reconcile(&n1, &ids("1024-1025"), seconds(24)).event,

@@ -3,7 +3,7 @@
 use cxi_job::pool::{Allotment, PoolConfig, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName, TenantName};
 
-use super::support::{ids, job, nodes, pool, refusal, reserve, seconds};
+use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
 
 #[test]
 fn hands_out_round_robin_and_never_the_default_vnis() {
@@ -16,18 +16,9 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
         pool.confirm_all(&job(name), seconds(2)).unwrap();
     }
     assert_eq!(given, ["VNI 2", "VNI 3", "VNI 4"]);
-    assert_eq!(
-        reserve(&mut pool, "d", &VniRequest::vnis(4), seconds(3)),
-        "VNIs 5,6,7,8"
-    );
-    assert_eq!(
-        reserve(&mut pool, "e", &VniRequest::vnis(4), seconds(3)),
-        "VNIs 9,11,12,2"
-    );
-    assert_eq!(
-        reserve(&mut pool, "f", &VniRequest::vnis(2), seconds(3)),
-        "VNIs 3,4"
-    );
+    gets(&mut pool, "d", &VniRequest::vnis(4), 3, "VNIs 5,6,7,8");
+    gets(&mut pool, "e", &VniRequest::vnis(4), 3, "VNIs 9,11,12,2");
+    gets(&mut pool, "f", &VniRequest::vnis(2), 3, "VNIs 3,4");
     assert_eq!(pool.metrics(seconds(3)).free, 0);
 }
 
@@ -36,44 +27,58 @@ fn a_shortage_says_numbers() {
     let mut pool = pool("1024-1028");
     reserve(&mut pool, "ƒ123", &VniRequest::vnis(3), seconds(0));
     let four = VniRequest::vnis(4);
-    assert_eq!(
-        refusal(&mut pool, "ƒ124", &four, seconds(10)),
-        "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs"
+    refused(
+        &mut pool,
+        "ƒ124",
+        &four,
+        10,
+        "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs",
     );
     pool.release(&job("ƒ123"), &nodes(["n1"]), seconds(10))
         .unwrap();
-    assert_eq!(
-        refusal(&mut pool, "ƒ124", &four, seconds(50)),
-        "failed to reserve 4 VNIs: 2 available, 3 draining (oldest job ƒ123, 40 s)"
+    refused(
+        &mut pool,
+        "ƒ124",
+        &four,
+        50,
+        "failed to reserve 4 VNIs: 2 available, 3 draining (oldest job ƒ123, 40 s)",
     );
     let [n1] = nodes(["n1"]);
     pool.confirm(&job("ƒ123"), &n1, seconds(50)).unwrap();
-    assert_eq!(
-        reserve(&mut pool, "ƒ124", &four, seconds(50)),
-        "VNIs 1027,1028,1024,1025"
-    );
+    gets(&mut pool, "ƒ124", &four, 50, "VNIs 1027,1028,1024,1025");
 }
 
 #[test]
 fn impossible_requests_are_refused_with_the_reason() {
     let mut pool = pool("1024-2047");
-    let now = seconds(0);
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::vnis(0), now),
-        "a job can have 1 to 4 VNIs (one service lists no more), not 0"
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::vnis(0),
+        0,
+        "a job can have 1 to 4 VNIs (one service lists no more), not 0",
     );
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::vnis(5), now),
-        "a job can have 1 to 4 VNIs (one service lists no more), not 5"
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::vnis(5),
+        0,
+        "a job can have 1 to 4 VNIs (one service lists no more), not 5",
     );
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::block(12), now),
-        "a block of 12 VNIs is impossible: range services take powers of two"
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::block(12),
+        0,
+        "a block of 12 VNIs is impossible: range services take powers of two",
     );
     let red = TenantName::new("red").unwrap();
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::vnis(1).for_tenant(red), now),
-        "no tenant red in the configuration of the pool (it has none)"
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::vnis(1).for_tenant(red),
+        0,
+        "no tenant red in the configuration of the pool (it has none)",
     );
     assert_eq!(pool.jobs().count(), 0);
 }
@@ -89,9 +94,12 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
         .unwrap();
     assert!(first.event.is_some());
     assert_eq!((again.vnis, again.event), (first.vnis, None));
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::vnis(3), seconds(9)),
-        "job a has VNIs 1024,1025, which is not 3 VNIs: release it first"
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::vnis(3),
+        9,
+        "job a has VNIs 1024,1025, which is not 3 VNIs: release it first",
     );
     let [n1] = nodes(["n1"]);
     assert!(
@@ -100,10 +108,13 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
             .is_some()
     );
     assert_eq!(pool.release(&job("a"), &[n1], seconds(11)).unwrap(), None);
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::vnis(2), seconds(12)),
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::vnis(2),
+        12,
         "job a was released and is still draining VNIs 1024,1025 (1 node has not confirmed): \
-         confirm that first, or give the new run an id of its own"
+         confirm that first, or give the new run an id of its own",
     );
 }
 
@@ -111,33 +122,18 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
 fn blocks_are_aligned_and_step_over_what_is_taken() {
     let mut pool = pool("1000-1100");
     let block = |size| VniRequest::block(size);
-    assert_eq!(
-        reserve(&mut pool, "a", &block(16), seconds(0)),
-        "VNIs 1008-1023"
-    );
-    assert_eq!(
-        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0)),
-        "VNI 1024"
-    );
-    assert_eq!(
-        reserve(&mut pool, "c", &block(16), seconds(0)),
-        "VNIs 1040-1055"
-    );
-    assert_eq!(
-        reserve(&mut pool, "d", &block(32), seconds(0)),
-        "VNIs 1056-1087"
-    );
-    assert_eq!(
-        reserve(&mut pool, "e", &block(8), seconds(0)),
-        "VNIs 1088-1095"
-    );
-    assert_eq!(
-        reserve(&mut pool, "f", &block(8), seconds(0)),
-        "VNIs 1000-1007"
-    );
-    assert_eq!(
-        refusal(&mut pool, "g", &block(16), seconds(0)),
-        "failed to reserve a block of 16 VNIs: 20 available (no such block among them), 81 reserved by jobs"
+    gets(&mut pool, "a", &block(16), 0, "VNIs 1008-1023");
+    gets(&mut pool, "b", &VniRequest::vnis(1), 0, "VNI 1024");
+    gets(&mut pool, "c", &block(16), 0, "VNIs 1040-1055");
+    gets(&mut pool, "d", &block(32), 0, "VNIs 1056-1087");
+    gets(&mut pool, "e", &block(8), 0, "VNIs 1088-1095");
+    gets(&mut pool, "f", &block(8), 0, "VNIs 1000-1007");
+    refused(
+        &mut pool,
+        "g",
+        &block(16),
+        0,
+        "failed to reserve a block of 16 VNIs: 20 available (no such block among them), 81 reserved by jobs",
     );
     let held = pool.job(&job("d")).unwrap();
     assert_eq!(held.vnis.len(), 32);
@@ -150,21 +146,21 @@ fn blocks_are_aligned_and_step_over_what_is_taken() {
 #[test]
 fn large_blocks_span_words() {
     let mut pool = pool("1-65535");
-    assert_eq!(
-        reserve(&mut pool, "a", &VniRequest::block(32_768), seconds(0)),
-        "VNIs 32768-65535"
+    gets(
+        &mut pool,
+        "a",
+        &VniRequest::block(32_768),
+        0,
+        "VNIs 32768-65535",
     );
-    assert_eq!(
-        reserve(&mut pool, "b", &VniRequest::block(256), seconds(0)),
-        "VNIs 256-511"
-    );
-    assert_eq!(
-        reserve(&mut pool, "c", &VniRequest::block(64), seconds(0)),
-        "VNIs 512-575"
-    );
-    assert_eq!(
-        refusal(&mut pool, "d", &VniRequest::block(32_768), seconds(0)),
-        "failed to reserve a block of 32768 VNIs: 32445 available (no such block among them), 33088 reserved by jobs"
+    gets(&mut pool, "b", &VniRequest::block(256), 0, "VNIs 256-511");
+    gets(&mut pool, "c", &VniRequest::block(64), 0, "VNIs 512-575");
+    refused(
+        &mut pool,
+        "d",
+        &VniRequest::block(32_768),
+        0,
+        "failed to reserve a block of 32768 VNIs: 32445 available (no such block among them), 33088 reserved by jobs",
     );
 }
 
@@ -178,19 +174,22 @@ fn tenants_have_parts_of_their_own() {
         .tenant(tenant("red"), ids("1026-1031"));
     let mut pool = VniPool::new(config).unwrap();
     let blue = VniRequest::vnis(1).for_tenant(tenant("blue"));
-    assert_eq!(reserve(&mut pool, "a", &blue, seconds(0)), "VNI 1024");
-    assert_eq!(
-        reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0)),
-        "VNI 1032"
+    gets(&mut pool, "a", &blue, 0, "VNI 1024");
+    gets(&mut pool, "b", &VniRequest::vnis(1), 0, "VNI 1032");
+    gets(&mut pool, "c", &blue, 0, "VNI 1025");
+    refused(
+        &mut pool,
+        "d",
+        &blue,
+        0,
+        "failed to reserve 1 VNI for tenant blue: 0 available, 2 reserved by jobs",
     );
-    assert_eq!(reserve(&mut pool, "c", &blue, seconds(0)), "VNI 1025");
-    assert_eq!(
-        refusal(&mut pool, "d", &blue, seconds(0)),
-        "failed to reserve 1 VNI for tenant blue: 0 available, 2 reserved by jobs"
-    );
-    assert_eq!(
-        refusal(&mut pool, "a", &VniRequest::vnis(1), seconds(0)),
-        "job a has VNI 1024 of tenant blue, which is not 1 VNI: release it first"
+    refused(
+        &mut pool,
+        "a",
+        &VniRequest::vnis(1),
+        0,
+        "job a has VNI 1024 of tenant blue, which is not 1 VNI: release it first",
     );
     let red = tenant("red");
     assert_eq!(pool.part_metrics(Some(&red), seconds(0)).unwrap().free, 6);

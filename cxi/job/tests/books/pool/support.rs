@@ -35,13 +35,15 @@ pub(crate) fn reserve(
         .to_string()
 }
 
-pub(crate) fn refusal(
-    pool: &mut VniPool,
-    name: &str,
-    request: &VniRequest,
-    at: Timestamp,
-) -> String {
-    pool.reserve(&job(name), request, at)
-        .expect_err("reserved")
-        .to_string()
+/// A job asks at this second, and gets these VNIs.
+#[track_caller]
+pub(crate) fn gets(pool: &mut VniPool, name: &str, request: &VniRequest, at: u64, vnis: &str) {
+    assert_eq!(reserve(pool, name, request, seconds(at)), vnis);
+}
+
+/// A job asks at this second, and is told why it gets none.
+#[track_caller]
+pub(crate) fn refused(pool: &mut VniPool, name: &str, request: &VniRequest, at: u64, why: &str) {
+    let refusal = pool.reserve(&job(name), request, seconds(at));
+    assert_eq!(refusal.expect_err("reserved").to_string(), why);
 }
