@@ -26,8 +26,7 @@ fn with(number: u16, reserved: u16, max: u16) -> ServiceSpec {
 }
 
 fn les(limit: Limit) -> Limits {
-    let limits = Limits::none().with(Resource::Les, limit);
-    limits
+    Limits::none().with(Resource::Les, limit)
 }
 
 /// A NIC with one service that reserves LEs and nine that may have some; and the default one.

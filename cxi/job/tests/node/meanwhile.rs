@@ -60,8 +60,7 @@ const DESTROYED: (usize, Vec<(ServiceId, bool)>) = (0, Vec::new());
 const NOT_OURS: (usize, Vec<(ServiceId, bool)>) = (1, Vec::new());
 
 fn limits(most: u16) -> Limits {
-    let limits = Limits::none().with(Resource::Cts, Limit::at_most(most));
-    limits
+    Limits::none().with(Resource::Cts, Limit::at_most(most))
 }
 
 /// As a job's service on VNI 1024 with at most 5 CTs is made.
