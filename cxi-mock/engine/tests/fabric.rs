@@ -7,7 +7,7 @@ use cxi_hw::{
     AtomicOp, AtomicType, Class, CommandByte, DmaAtomic, DmaFlags, DmaOp, EventType, FullDma,
     ReturnCode, TargetCommand, TargetFlags,
 };
-use rig::{BUFFER, CT, EQ, LAC, Rig, TARGET_EQ, TXQ, With, entry, message, padded};
+use rig::{BUFFER, CT, EQ, LAC, Rig, TARGET_EQ, TXQ, With, WithOffset, entry, message, padded};
 
 const HERE: u32 = 0x10;
 const THERE: u32 = 0x20;
@@ -51,14 +51,7 @@ fn to(op: DmaOp, len: u32) -> FullDma {
 fn a_put_and_a_get_from_nic_to_nic() {
     let (fabric, mut here, mut there) = pair();
     here.memory.put(BUFFER, b"across the fabric");
-    here.store(
-        TXQ,
-        &[&FullDma {
-            remote_offset: 64,
-            ..to(DmaOp::PUT, 17)
-        }
-        .encode()],
-    );
+    here.store(TXQ, &[&to(DmaOp::PUT, 17).with_offset(64).encode()]);
     here.engine.run_until_idle();
     assert_eq!(fabric.waiting(), [THERE]);
     assert_eq!(here.events(EQ), []);
@@ -84,11 +77,9 @@ fn a_rendezvous_from_nic_to_nic() {
         ..entry(9, 0, (1 << 56) - 1)
     });
     there.append(
-        &TargetCommand {
-            flags: TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL,
-            ..entry(2, BUFFER + 0x10_0000, 0x10_0000)
-        }
-        .with_match_bits(4),
+        &entry(2, BUFFER + 0x10_0000, 0x10_0000)
+            .with_flags(TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL)
+            .with_match_bits(4),
     );
     let data: Vec<u8> = (0..50_000_u32).map(|at| at.to_le_bytes()[1]).collect();
     here.memory.put(BUFFER, &data);

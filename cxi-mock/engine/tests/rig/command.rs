@@ -150,20 +150,52 @@ pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
     }
 }
 
-/// Changes of a command.
-pub trait With {
+/// Commands with other match bits and flags.
+pub trait With: Sized {
+    type Flags;
+
     #[must_use]
     fn with_match_bits(self, match_bits: u64) -> Self;
+
+    #[must_use]
+    fn with_flags(self, flags: Self::Flags) -> Self;
 }
 
 impl With for TargetCommand {
+    type Flags = TargetFlags;
+
     fn with_match_bits(self, match_bits: u64) -> Self {
         Self { match_bits, ..self }
+    }
+
+    fn with_flags(self, flags: TargetFlags) -> Self {
+        Self { flags, ..self }
     }
 }
 
 impl With for FullDma {
+    type Flags = DmaFlags;
+
     fn with_match_bits(self, match_bits: u64) -> Self {
         Self { match_bits, ..self }
+    }
+
+    fn with_flags(self, flags: DmaFlags) -> Self {
+        Self { flags, ..self }
+    }
+}
+
+/// Commands with another offset at the target.
+pub trait WithOffset {
+    #[must_use]
+    fn with_offset(self, remote_offset: u64) -> Self;
+}
+
+impl WithOffset for FullDma {
+    fn with_offset(self, remote_offset: u64) -> Self {
+        Self {
+            remote_offset,
+            ..self
+        }
     }
 }

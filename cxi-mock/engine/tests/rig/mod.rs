@@ -67,6 +67,13 @@ impl Rig {
         Self::on(Fabric::new(), NID, Settings::default())
     }
 
+    /// A NIC with a PtlTE that matches, without entries.
+    pub fn matching() -> Self {
+        let mut rig = Self::new();
+        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        rig
+    }
+
     pub fn on(fabric: Fabric, nid: u32, settings: Settings) -> Self {
         let settings = Settings { nid, ..settings };
         let engine = Engine::new(settings, fabric.clone());

@@ -8,8 +8,7 @@ use crate::rig::*;
 #[test]
 fn rule_5_1_pid_and_index_of_an_address() {
     for (pid, index) in [(0, 0), (3, 31), (510, 255), (77, 228)] {
-        let mut rig = Rig::new();
-        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        let mut rig = Rig::matching();
         rig.engine.unmap_portal(1, 0, 0);
         rig.engine.map_portal(1, pid, index, PORTAL);
         rig.append(&entry(7, BUFFER, 64));
@@ -25,8 +24,7 @@ fn rule_5_1_pid_and_index_of_an_address() {
 
 #[test]
 fn rule_5_2_all_ones_are_wildcards() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     let sender = MatchId::new(5, NID, 9);
     for (id, matches) in [
         (MatchId::ANY, true),
@@ -90,8 +88,7 @@ fn rule_5_3_the_vni_is_the_queues() {
 
 #[test]
 fn rule_5_4_where_nobody_is() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&entry(7, BUFFER, 64));
     let to = |nid, pid, index| {
         let (dfa, index_ext) = FabricAddress::unicast(nid, pid, index, 9);
@@ -161,8 +158,7 @@ fn rule_5_5_only_reductions_go_to_multicast_trees() {
 /// A NIC that gets another address is found under that one.
 #[test]
 fn another_nic_address() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&entry(7, BUFFER, 64));
     let settings = Settings {
         nid: 0x99,

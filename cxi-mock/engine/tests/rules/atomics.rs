@@ -1,9 +1,8 @@
 //! 13: atomics.
 
-use cxi_engine::PortalOptions;
 use cxi_hw::{
     AtomicOp, AtomicType, Class, CommandByte, CompareOp, DmaAtomic, DmaFlags, DmaOp, EventType,
-    IdcAtomic, IdcHeader, ReturnCode, SmallAtomic, TargetCommand, TargetFlags,
+    IdcAtomic, IdcHeader, ReturnCode, SmallAtomic, TargetFlags,
 };
 
 use crate::rig::*;
@@ -13,13 +12,9 @@ const RESULT: u64 = BUFFER + 64;
 const TARGET: u64 = BUFFER + 4096;
 
 fn rig() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET;
-    rig.append(&TargetCommand {
-        flags,
-        ..entry(1, TARGET, 64)
-    });
+    rig.append(&entry(1, TARGET, 64).with_flags(flags));
     rig.event(TARGET_EQ);
     rig
 }
@@ -345,12 +340,8 @@ fn rule_7_12_fetching_atomics_read_and_write() {
         (TargetFlags::OP_GET, false, false),
         (TargetFlags::OP_PUT | TargetFlags::OP_GET, true, true),
     ] {
-        let mut rig = Rig::new();
-        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-        rig.append(&TargetCommand {
-            flags,
-            ..entry(1, TARGET, 64)
-        });
+        let mut rig = Rig::matching();
+        rig.append(&entry(1, TARGET, 64).with_flags(flags));
         for (op, allowed) in [(DmaOp::ATOMIC, plain), (DmaOp::FETCHING_ATOMIC, fetching)] {
             let code = submit(&mut rig, &atomic(op, AtomicOp::SUM, AtomicType::UINT8_T, 1));
             assert_eq!(code == ReturnCode::OK, allowed, "{flags:?} {op}");

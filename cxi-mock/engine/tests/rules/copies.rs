@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use cxi_engine::{ClientMemory, MemoryFault, PortalOptions, Region};
-use cxi_hw::{DmaFlags, FullDma, ReturnCode, TargetCommand, TargetFlags};
+use cxi_engine::{ClientMemory, MemoryFault, Region};
+use cxi_hw::{DmaFlags, FullDma, ReturnCode, TargetFlags};
 
 use crate::rig::memory::Memory;
 use crate::rig::{get as get_of, *};
@@ -39,8 +39,7 @@ impl ClientMemory for Copying {
 #[test]
 fn rule_15_4_memory_copies_what_it_can() {
     for (copies, get) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut rig = Rig::new();
-        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        let mut rig = Rig::matching();
         let memory = Arc::new(Copying {
             memory: Arc::clone(&rig.memory),
             copies,
@@ -68,10 +67,9 @@ fn rule_15_4_memory_copies_what_it_can() {
         } else {
             (TO, FROM, put(LEN))
         };
-        rig.append(&TargetCommand {
-            flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
-            ..entry(1, remote, LEN.into())
-        });
+        rig.append(
+            &entry(1, remote, LEN.into()).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET),
+        );
         rig.put(&FullDma {
             local_addr: local,
             flags: command.flags | DmaFlags::EVENT_SEND_DISABLE,
@@ -93,18 +91,16 @@ fn rule_15_4_a_long_copy_is_exact() {
         .collect();
     let (from, to) = (BUFFER + 3, BUFFER + 0x20_0001);
     for get in [false, true] {
-        let mut rig = Rig::new();
-        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        let mut rig = Rig::matching();
         rig.memory.put(from, &data);
         let (remote, local, command) = if get {
             (from, to, get_of(LONG))
         } else {
             (to, from, put(LONG))
         };
-        rig.append(&TargetCommand {
-            flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
-            ..entry(1, remote, LONG.into())
-        });
+        rig.append(
+            &entry(1, remote, LONG.into()).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET),
+        );
         rig.put(&FullDma {
             local_addr: local,
             ..command

@@ -9,12 +9,6 @@ const LINK: (EventType, ReturnCode) = (EventType::LINK, ReturnCode::OK);
 const PUT: (EventType, ReturnCode) = (EventType::PUT, ReturnCode::OK);
 const UNLINK: (EventType, ReturnCode) = (EventType::UNLINK, ReturnCode::OK);
 
-fn matching() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig
-}
-
 fn with(command: TargetCommand, flags: TargetFlags) -> TargetCommand {
     TargetCommand {
         flags: command.flags | flags,
@@ -29,7 +23,7 @@ fn limit(rig: &mut Rig, max: u16) {
 
 #[test]
 fn rule_7_1_an_append_is_answered() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     for list in [List::PRIORITY, List::OVERFLOW, List::REQUEST] {
         rig.append(&TargetCommand {
             ptl_list: list,
@@ -57,7 +51,7 @@ fn rule_7_1_an_append_is_answered() {
 
 #[test]
 fn rule_7_2_no_space_closes_the_list() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     limit(&mut rig, 2);
     let quiet = |id| with(entry(id, BUFFER, 64), TargetFlags::EVENT_LINK_DISABLE);
     for id in 1..=3 {
@@ -84,7 +78,7 @@ fn rule_7_2_no_space_closes_the_list() {
 
 #[test]
 fn rule_7_3_unexpected_messages_are_entries_of_the_pool() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     limit(&mut rig, 4);
     rig.append(&overflow(1, BUFFER, 4096));
     let linked = rig.event(TARGET_EQ).long();
@@ -117,7 +111,7 @@ fn rule_7_3_a_processing_element_has_so_many_entries() {
 /// A reservation is kept, whoever else asks.
 #[test]
 fn rule_7_3_reservations() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let other = EntryPool {
         element: 0,
         pool: 1,
@@ -141,7 +135,7 @@ fn rule_7_3_reservations() {
 
 #[test]
 fn rule_7_4_an_entry_that_is_used_up_at_once_is_never_linked() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&overflow(1, BUFFER, 4096));
     rig.put(&put(1));
     rig.events(TARGET_EQ);
@@ -161,7 +155,7 @@ fn rule_7_4_an_entry_that_is_used_up_at_once_is_never_linked() {
 
 #[test]
 fn rule_7_5_unlink_by_list_and_buffer() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&with(
         entry(5, BUFFER, 64),
         TargetFlags::EVENT_UNLINK_DISABLE,
@@ -186,7 +180,7 @@ fn rule_7_5_unlink_by_list_and_buffer() {
 
 #[test]
 fn rule_7_6_use_once_unlinks_before_the_message_is_reported() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&with(entry(5, BUFFER, 64), TargetFlags::USE_ONCE));
     rig.event(TARGET_EQ);
     rig.put(&put(1));
@@ -204,7 +198,7 @@ fn rule_7_6_use_once_unlinks_before_the_message_is_reported() {
 
 #[test]
 fn rule_7_6_min_free_unlinks_a_full_buffer() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let managed = with(entry(5, BUFFER, 100), TargetFlags::MANAGE_LOCAL);
     rig.append(&TargetCommand {
         min_free: 40,
@@ -224,53 +218,35 @@ fn rule_7_6_min_free_unlinks_a_full_buffer() {
 
 #[test]
 fn rule_7_7_a_managed_entry_has_its_own_offset() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&with(
         entry(5, BUFFER + 4096, 100),
         TargetFlags::MANAGE_LOCAL,
     ));
     rig.memory.put(BUFFER, b"abcdefgh");
-    rig.put(&FullDma {
-        remote_offset: 77,
-        ..put(3)
-    });
-    rig.put(&FullDma {
-        remote_offset: 1 << 50,
-        ..put(5)
-    });
+    rig.put(&put(3).with_offset(77));
+    rig.put(&put(5).with_offset(1 << 50));
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 10), b"abcabcde\0\0");
 }
 
 #[test]
 fn rule_7_8_an_entry_may_be_all_of_memory() {
-    let mut rig = matching();
-    rig.append(&TargetCommand {
-        flags: TargetFlags::OP_GET,
-        ..entry(5, 0, (1 << 56) - 1)
-    });
+    let mut rig = Rig::matching();
+    rig.append(&entry(5, 0, (1 << 56) - 1).with_flags(TargetFlags::OP_GET));
     rig.memory.put(BUFFER + 512, &[9; 16]);
-    rig.put(&FullDma {
-        remote_offset: BUFFER + 512,
-        ..get(16)
-    });
+    rig.put(&get(16).with_offset(BUFFER + 512));
     assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
     assert_eq!(rig.memory.bytes(BUFFER, 16), [9; 16]);
     // But not beyond it, and not where nothing is mapped.
-    rig.put(&FullDma {
-        remote_offset: (1 << 56) - 8,
-        ..get(16)
-    });
+    rig.put(&get(16).with_offset((1 << 56) - 8));
     assert_eq!(rig.event(EQ).code(), ReturnCode::OP_VIOLATION);
-    rig.put(&FullDma {
-        remote_offset: 8,
-        ..get(16)
-    });
+    rig.put(&get(16).with_offset(8));
     assert_eq!(rig.event(EQ).code(), ReturnCode::NO_TRANSLATION);
 }
 
 #[test]
 fn rule_7_9_what_does_not_fit_goes_to_the_next_entry() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&with(entry(5, BUFFER, 10), TargetFlags::NO_TRUNCATE));
     rig.append(&with(
         entry(6, BUFFER, 20),
@@ -290,7 +266,7 @@ fn rule_7_9_what_does_not_fit_goes_to_the_next_entry() {
 
 #[test]
 fn rule_7_10_a_managed_entry_truncates() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&with(
         entry(5, BUFFER + 4096, 10),
         TargetFlags::MANAGE_LOCAL,
@@ -306,7 +282,7 @@ fn rule_7_10_a_managed_entry_truncates() {
 
 #[test]
 fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
     let flags = TargetFlags::OP_GET | TargetFlags::EVENT_CT_COMM;
     rig.append(&TargetCommand {
@@ -317,15 +293,9 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
     rig.memory.put(BUFFER, &[1; 32]);
     for command in [
         put(11),
-        FullDma {
-            remote_offset: 5,
-            ..put(6)
-        },
+        put(6).with_offset(5),
         get(11),
-        FullDma {
-            remote_offset: 11,
-            ..put(1)
-        },
+        put(1).with_offset(11),
     ] {
         rig.put(&command);
         assert_eq!(rig.event(EQ).code(), ReturnCode::OP_VIOLATION);
@@ -333,10 +303,7 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
     assert_eq!(rig.events(TARGET_EQ), []);
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 32), [0; 32]);
     assert_eq!(rig.count(CT, wb), (0, 4));
-    rig.put(&FullDma {
-        remote_offset: 5,
-        ..put(5)
-    });
+    rig.put(&put(5).with_offset(5));
     assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
 }
 
@@ -354,10 +321,7 @@ fn rule_7_12_operations_have_to_be_allowed() {
     let code = |options: PortalOptions, flags: TargetFlags, command: &FullDma| {
         let mut rig = Rig::new();
         rig.portal(PORTAL, 0, options);
-        rig.append(&TargetCommand {
-            flags,
-            ..entry(5, BUFFER, 64)
-        });
+        rig.append(&entry(5, BUFFER, 64).with_flags(flags));
         rig.put(command);
         rig.event(EQ).code()
     };
@@ -376,7 +340,7 @@ fn rule_7_12_operations_have_to_be_allowed() {
 /// An event about a message that has no entry has buffer 0, and there is none.
 #[test]
 fn rule_7_13_buffer_0_means_no_entry() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.put(&message(DmaOp::PUT, NID, BUFFER, 1));
     assert_eq!(rig.events(TARGET_EQ), []);
     assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);

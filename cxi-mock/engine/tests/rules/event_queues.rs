@@ -37,8 +37,7 @@ fn rule_3_1_events_start_at_byte_64_and_wrap_to_there() {
 /// What an event leaves of its block is NULL events.
 #[test]
 fn rule_3_2_short_events_are_padded() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&entry(7, BUFFER, 64));
     rig.event(TARGET_EQ);
     rig.put(&put(1));
@@ -318,14 +317,7 @@ fn rule_3_12_events_wake_unless_masked() {
 #[test]
 fn events_to_a_queue_that_is_gone_are_nowhere() {
     let mut rig = quiet();
-    rig.store(
-        TXQ,
-        &[&FullDma {
-            flags: DmaFlags::empty(),
-            ..put(1)
-        }
-        .encode()],
-    );
+    rig.store(TXQ, &[&put(1).with_flags(DmaFlags::empty()).encode()]);
     rig.engine.remove_event_queue(EQ);
     rig.engine.run_until_idle();
     assert_eq!(rig.try_event(EQ), None);

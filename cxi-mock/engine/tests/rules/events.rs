@@ -5,12 +5,6 @@ use cxi_hw::{DmaFlags, DmaOp, EventType, FullDma, List, ReturnCode, TargetComman
 
 use crate::rig::*;
 
-fn matching() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig
-}
-
 fn append(rig: &mut Rig, flags: TargetFlags) {
     let flags = flags | TargetFlags::OP_PUT | TargetFlags::OP_GET;
     rig.append(&TargetCommand {
@@ -23,25 +17,16 @@ fn append(rig: &mut Rig, flags: TargetFlags) {
 
 #[test]
 fn rule_9_1_suppressed_events() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     append(&mut rig, TargetFlags::empty());
     let quiet = DmaFlags::EVENT_SUCCESS_DISABLE;
     rig.put(&FullDma { eq: 0, ..put(1) });
-    rig.put(&FullDma {
-        flags: quiet,
-        ..put(1)
-    });
+    rig.put(&put(1).with_flags(quiet));
     assert_eq!(rig.events(EQ), []);
-    rig.put(&FullDma {
-        flags: quiet,
-        ..put(65)
-    });
+    rig.put(&put(65).with_flags(quiet));
     assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OP_VIOLATION)]);
     // SEND comes when the data has been read.
-    rig.put(&FullDma {
-        flags: DmaFlags::empty(),
-        ..put(1)
-    });
+    rig.put(&put(1).with_flags(DmaFlags::empty()));
     assert_eq!(
         rig.events(EQ),
         [
@@ -53,7 +38,7 @@ fn rule_9_1_suppressed_events() {
 
 #[test]
 fn rule_9_2_counting_at_the_initiator() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
     append(&mut rig, TargetFlags::empty());
     let mut counted = |flags: DmaFlags, command: FullDma| {
@@ -81,7 +66,7 @@ fn rule_9_2_counting_at_the_initiator() {
 
 #[test]
 fn rule_9_3_what_an_ack_says() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&overflow(2, BUFFER + 8192, 64));
     rig.put(&FullDma {
         user_ptr: 0x1234_5678_9abc,
@@ -101,7 +86,7 @@ fn rule_9_3_what_an_ack_says() {
 
 #[test]
 fn rule_9_4_counting_at_the_target() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
     append(
         &mut rig,
@@ -135,11 +120,9 @@ fn rule_9_5_what_a_long_event_says() {
         | TargetFlags::USE_ONCE
         | TargetFlags::EVENT_UNLINK_DISABLE;
     rig.append(
-        &TargetCommand {
-            flags,
-            ..entry(0x55, BUFFER + 4096, 5)
-        }
-        .with_match_bits(0xabcd),
+        &entry(0x55, BUFFER + 4096, 5)
+            .with_flags(flags)
+            .with_match_bits(0xabcd),
     );
     rig.event(TARGET_EQ);
     rig.put(&FullDma {
@@ -166,7 +149,7 @@ fn rule_9_6_entries_may_be_quiet() {
         (TargetFlags::EVENT_SUCCESS_DISABLE, 0, 1),
         (TargetFlags::EVENT_COMM_DISABLE, 0, 0),
     ] {
-        let mut rig = matching();
+        let mut rig = Rig::matching();
         append(&mut rig, flags);
         rig.put(&put(8));
         assert_eq!(rig.events(TARGET_EQ).len(), put_events);
@@ -216,10 +199,7 @@ fn rule_9_7_the_order_of_events() {
     rig.engine.map_portal(1, 0, 0, PORTAL);
     rig.set_state(PORTAL, cxi_hw::PtlteState::ENABLED, 0);
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE | TargetFlags::EVENT_LINK_DISABLE;
-    rig.append(&TargetCommand {
-        flags,
-        ..entry(1, BUFFER, 64)
-    });
+    rig.append(&entry(1, BUFFER, 64).with_flags(flags));
     one_queue(&mut rig);
     rig.put(&put(8));
     let order = [
@@ -233,7 +213,7 @@ fn rule_9_7_the_order_of_events() {
 
 #[test]
 fn rule_9_8_long_messages_have_long_events() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let len = 1 << 20;
     rig.append(&entry(1, BUFFER + 0x20_0000, 1 << 21));
     rig.event(TARGET_EQ);

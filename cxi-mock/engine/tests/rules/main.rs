@@ -26,25 +26,24 @@ mod states;
 mod triggered;
 
 use cxi_engine::PortalOptions;
-use cxi_hw::{TargetCommand, TargetFlags};
-use rig::{BUFFER, PORTAL, Rig, TARGET_EQ, entry};
+use cxi_hw::TargetFlags;
+use rig::{BUFFER, PORTAL, Rig, TARGET_EQ, With, entry};
 
 /// A portal that takes restricted puts and says nothing, so that only the initiator reports.
 fn quiet() -> Rig {
     let mut rig = Rig::new();
     rig.portal(PORTAL, 0, PortalOptions::empty());
-    rig.append(&TargetCommand {
-        flags: TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE,
-        ..entry(7, BUFFER + 4096, 4096)
-    });
+    rig.append(
+        &entry(7, BUFFER + 4096, 4096)
+            .with_flags(TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE),
+    );
     rig.event(TARGET_EQ);
     rig
 }
 
 /// A portal with an entry that takes everything.
 fn matching() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&entry(7, BUFFER + 4096, 4096));
     rig.event(TARGET_EQ);
     rig

@@ -1,7 +1,7 @@
 //! 15: memory.
 
 use cxi_engine::{Effect, EntryPool, PortalOptions};
-use cxi_hw::{DmaFlags, EventType, FullDma, ReturnCode, TargetCommand, TargetFlags};
+use cxi_hw::{DmaFlags, EventType, FullDma, ReturnCode, TargetFlags};
 
 use crate::rig::*;
 
@@ -18,10 +18,7 @@ fn rig() -> Rig {
     rig.region_with(4, BOTH, 4096, true, true);
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
     let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET | TargetFlags::EVENT_COMM_DISABLE;
-    rig.append(&TargetCommand {
-        flags,
-        ..entry(1, 0, (1 << 56) - 1)
-    });
+    rig.append(&entry(1, 0, (1 << 56) - 1).with_flags(flags));
     rig.event(TARGET_EQ);
     rig
 }
@@ -39,19 +36,13 @@ fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
         remote_offset: BUFFER,
         ..put(8)
     };
-    let to = |remote_offset| FullDma {
-        remote_offset,
-        ..put(8)
-    };
+    let to = |remote_offset| put(8).with_offset(remote_offset);
     let into = |local_addr| FullDma {
         local_addr,
         remote_offset: BUFFER,
         ..get(8)
     };
-    let of = |remote_offset| FullDma {
-        remote_offset,
-        ..get(8)
-    };
+    let of = |remote_offset| get(8).with_offset(remote_offset);
     for (command, expected) in [
         (from(READ_ONLY), ReturnCode::OK),
         (from(WRITE_ONLY), ReturnCode::PAGE_PERM_ERROR),
@@ -120,20 +111,11 @@ fn rule_15_1_regions_may_overlap() {
     let mut rig = rig();
     rig.region_with(10, READ_ONLY, 8192, true, true);
     assert_eq!(
-        code(
-            &mut rig,
-            &FullDma {
-                remote_offset: READ_ONLY + 4000,
-                ..put(200)
-            }
-        ),
+        code(&mut rig, &put(200).with_offset(READ_ONLY + 4000)),
         ReturnCode::OK
     );
     rig.engine.remove_region(10);
-    let again = FullDma {
-        remote_offset: READ_ONLY + 4000,
-        ..put(200)
-    };
+    let again = put(200).with_offset(READ_ONLY + 4000);
     assert_eq!(code(&mut rig, &again), ReturnCode::PAGE_PERM_ERROR);
 }
 
@@ -142,19 +124,10 @@ fn rule_15_4_memory_that_is_gone_is_an_error() {
     let mut rig = rig();
     rig.memory.unmap(BUFFER);
     assert_eq!(
-        code(
-            &mut rig,
-            &FullDma {
-                remote_offset: WRITE_ONLY,
-                ..put(8)
-            }
-        ),
+        code(&mut rig, &put(8).with_offset(WRITE_ONLY)),
         ReturnCode::NO_TRANSLATION
     );
-    let long = FullDma {
-        remote_offset: WRITE_ONLY,
-        ..put(4096)
-    };
+    let long = put(4096).with_offset(WRITE_ONLY);
     assert_eq!(code(&mut rig, &long), ReturnCode::SRC_ERROR);
     let get = FullDma {
         local_addr: BOTH,
@@ -169,10 +142,7 @@ fn rule_15_4_memory_that_is_gone_is_an_error() {
 fn rule_15_4_event_rings_that_are_gone() {
     let mut rig = rig();
     rig.memory.unmap(rig.readers[&EQ].va);
-    rig.put(&FullDma {
-        remote_offset: WRITE_ONLY,
-        ..put(8)
-    });
+    rig.put(&put(8).with_offset(WRITE_ONLY));
     let effects = rig.engine.take_effects();
     let faults = effects
         .iter()
@@ -190,10 +160,7 @@ fn long_copies_are_several_steps() {
     rig.region_with(20, there, len, true, true);
     let data: Vec<u8> = (0..len).map(|at| at.to_le_bytes()[1]).collect();
     rig.memory.put(BUFFER, &data);
-    let command = FullDma {
-        remote_offset: there,
-        ..put(u32::try_from(len).unwrap())
-    };
+    let command = put(u32::try_from(len).unwrap()).with_offset(there);
     rig.store(TXQ, &[&command.encode()]);
     assert!(rig.engine.step() && rig.engine.step() && rig.engine.step());
     assert!(rig.memory.bytes(there, 0x20_0000) == data[..0x20_0000]);

@@ -8,12 +8,6 @@ use cxi_hw::{
 
 use crate::rig::*;
 
-fn matching() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig
-}
-
 fn request_list(buffer_id: u16) -> TargetCommand {
     TargetCommand {
         ptl_list: List::REQUEST,
@@ -23,7 +17,7 @@ fn request_list(buffer_id: u16) -> TargetCommand {
 
 #[test]
 fn rule_8_1_the_order_of_lists() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&request_list(3));
     rig.append(&overflow(2, BUFFER + 0x4000, 4096));
     rig.append(&entry(1, BUFFER, 64));
@@ -44,7 +38,7 @@ fn rule_8_1_the_order_of_lists() {
 
 #[test]
 fn rule_8_2_match_bits_and_ignore_bits() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&TargetCommand {
         match_bits: 0xff00,
         ignore_bits: 0x00ff,
@@ -76,7 +70,7 @@ fn rule_8_2_portals_that_do_not_match_take_everything() {
 
 #[test]
 fn rule_8_3_a_message_that_was_asked_for() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&entry(1, BUFFER + 4096, 64));
     rig.event(TARGET_EQ);
     rig.memory.put(BUFFER, b"payload");
@@ -96,7 +90,7 @@ fn rule_8_3_a_message_that_was_asked_for() {
 
 #[test]
 fn rule_8_3_a_message_that_nobody_asked_for() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&overflow(1, BUFFER + 4096, 64));
     rig.event(TARGET_EQ);
     rig.memory.put(BUFFER, b"payload");
@@ -118,10 +112,7 @@ fn rule_8_3_a_message_that_nobody_asked_for() {
     // Without headers nobody can ask later.
     let flags = overflow(2, BUFFER, 64).flags | TargetFlags::UNEXPECTED_HDR_DISABLE;
     rig.append(&unlink(List::OVERFLOW, 1));
-    rig.append(&TargetCommand {
-        flags,
-        ..overflow(2, BUFFER + 4096, 64)
-    });
+    rig.append(&overflow(2, BUFFER + 4096, 64).with_flags(flags));
     rig.put(&put(1));
     assert_eq!(
         rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
@@ -131,7 +122,7 @@ fn rule_8_3_a_message_that_nobody_asked_for() {
 
 #[test]
 fn rule_8_4_nothing_matches() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.put(&put(1));
     assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
     assert_eq!(rig.events(TARGET_EQ), []);
@@ -178,7 +169,7 @@ fn rule_8_5_disabled_and_reset() {
 
 #[test]
 fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     for header_data in 1..=4 {
@@ -217,10 +208,7 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
     assert_eq!(rig.count(CT, wb), (2, 0));
     // A use-once entry takes one.
     let once = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-    rig.append(&TargetCommand {
-        flags: once,
-        ..entry(3, BUFFER, 64)
-    });
+    rig.append(&entry(3, BUFFER, 64).with_flags(once));
     assert_eq!(rig.event(TARGET_EQ).long().header_data, 2);
     assert_eq!(rig.events(TARGET_EQ), []);
     assert_eq!(
@@ -232,7 +220,7 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
 /// Event of the buffer and event of the entry have the address in common.
 #[test]
 fn rule_8_7_both_events_say_where_the_message_is() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     rig.event(TARGET_EQ);
     rig.put(&put(10));
@@ -247,18 +235,12 @@ fn rule_8_7_both_events_say_where_the_message_is() {
 
 #[test]
 fn rule_8_8_gets_read_from_the_entry() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     let flags = TargetFlags::OP_GET | TargetFlags::OP_PUT;
-    rig.append(&TargetCommand {
-        flags,
-        ..entry(1, BUFFER + 4096, 64)
-    });
+    rig.append(&entry(1, BUFFER + 4096, 64).with_flags(flags));
     rig.event(TARGET_EQ);
     rig.memory.put(BUFFER + 4096, b"0123456789");
-    rig.put(&FullDma {
-        remote_offset: 3,
-        ..get(5)
-    });
+    rig.put(&get(5).with_offset(3));
     assert_eq!(rig.memory.bytes(BUFFER, 6), b"34567\0");
     let reply = rig.event(EQ).initiator();
     assert_eq!((reply.event_type, reply.mlength), (EventType::REPLY, 5));
@@ -293,10 +275,7 @@ fn rule_8_9_restricted_puts_are_silent_at_the_target() {
         });
         rig.event(TARGET_EQ);
         let restricted = DmaFlags::RESTRICTED | DmaFlags::EVENT_SEND_DISABLE;
-        rig.put(&FullDma {
-            flags: restricted,
-            ..put(8)
-        });
+        rig.put(&put(8).with_flags(restricted));
         assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
         assert_eq!(rig.events(TARGET_EQ).len(), events, "{options:?}");
         assert_eq!(rig.count(CT, wb).0, events as u64);
@@ -326,14 +305,8 @@ fn rule_8_11_flushes_and_restricted_packets_are_counted() {
     let mut rig = Rig::new();
     rig.portal(PORTAL, 0, PortalOptions::empty());
     rig.append(&entry(1, BUFFER, 16));
-    rig.put(&FullDma {
-        flags: DmaFlags::FLUSH,
-        ..put(0)
-    });
-    rig.put(&FullDma {
-        flags: DmaFlags::RESTRICTED,
-        ..put(0)
-    });
+    rig.put(&put(0).with_flags(DmaFlags::FLUSH));
+    rig.put(&put(0).with_flags(DmaFlags::RESTRICTED));
     let telemetry = rig.engine.telemetry();
     assert_eq!(
         (telemetry.flush_requests, telemetry.restricted_packets),
@@ -345,7 +318,7 @@ fn rule_8_11_flushes_and_restricted_packets_are_counted() {
 /// There is nothing in flight between two steps that an invalidated entry could still take.
 #[test]
 fn rule_8_12_an_entry_that_is_unlinked_takes_nothing() {
-    let mut rig = matching();
+    let mut rig = Rig::matching();
     rig.append(&entry(1, BUFFER, 16));
     rig.store(TXQ, &[&put(8).encode()]);
     rig.store(TGQ, &[&unlink(List::PRIORITY, 1).encode()]);
@@ -360,9 +333,6 @@ fn remote_offsets_can_be_cleared() {
     rig.portal(PORTAL, 0, PortalOptions::CLR_REMOTE_OFFSET);
     rig.append(&entry(1, BUFFER + 4096, 16));
     rig.memory.put(BUFFER, &[5; 4]);
-    rig.put(&FullDma {
-        remote_offset: 1 << 40,
-        ..message(DmaOp::PUT, NID, BUFFER, 4)
-    });
+    rig.put(&message(DmaOp::PUT, NID, BUFFER, 4).with_offset(1 << 40));
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 4), [5; 4]);
 }

@@ -8,8 +8,7 @@ use crate::rig::*;
 /// The number of a queue says what it is for; 0 stands for no event queue and no counter.
 #[test]
 fn rule_1_1_numbers() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.add_tx(1023, false);
     rig.add_target(1535);
     rig.submit(1535, &[&entry(7, BUFFER, 64).encode()]);
@@ -97,8 +96,7 @@ fn rule_1_4_one_portal_under_several_indices() {
 
 #[test]
 fn rule_1_5_a_freed_portal_drops_its_lists_without_events() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&overflow(1, BUFFER, 4096));
     rig.put(&put(8));
     rig.append(&entry(2, BUFFER, 64).with_match_bits(9));

@@ -73,8 +73,7 @@ fn rule_12_1_what_was_stored_before_is_seen_by_what_comes_after() {
 }
 
 fn sees_in_order(look: fn(&mut Engine)) {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     let (transmit, target, counter_page) = (page(), page(), page());
     let wb = rig.private(8);
     rig.engine.add_transmit_queue(3, transmit_queue(&transmit));
@@ -142,8 +141,7 @@ fn rule_12_3_the_engine_can_be_sent() {
 
 #[test]
 fn rule_12_4_a_freed_queue_executes_what_was_rung() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&entry(1, BUFFER, 64));
     rig.store(TXQ, &[&put(1).encode(), &put(2).encode()]);
     rig.engine.remove_queue(TXQ);
@@ -179,10 +177,7 @@ fn rule_12_5_appends_cost_the_same_however_many_there_are() {
         | TargetFlags::EVENT_LINK_DISABLE
         | TargetFlags::EVENT_UNLINK_DISABLE
         | TargetFlags::EVENT_COMM_DISABLE;
-    let receive = cxi_hw::TargetCommand {
-        flags: quiet,
-        ..entry(1, BUFFER, 64)
-    };
+    let receive = entry(1, BUFFER, 64).with_flags(quiet);
     for _ in 0..15_724 {
         rig.append(&receive);
     }

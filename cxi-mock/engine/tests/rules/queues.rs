@@ -316,10 +316,7 @@ fn rule_9_1_nomatch_commands() {
     let mut rig = Rig::new();
     let wb = rig.add_ct(CT);
     rig.portal(PORTAL, 0, PortalOptions::empty());
-    rig.append(&cxi_hw::TargetCommand {
-        flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
-        ..entry(7, BUFFER + 4096, 64)
-    });
+    rig.append(&entry(7, BUFFER + 4096, 64).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET));
     rig.events(TARGET_EQ);
     let base = put(16);
     let loud = DmaFlags::EVENT_CT_ACK | DmaFlags::EVENT_CT_REPLY | DmaFlags::EVENT_SEND_DISABLE;

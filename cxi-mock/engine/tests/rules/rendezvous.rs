@@ -202,18 +202,12 @@ fn rule_10_4_a_get_that_finds_nothing_fails() {
 fn rule_10_1_the_offset_is_the_sources() {
     let mut rig = rig();
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-    rig.append(&TargetCommand {
-        flags,
-        ..receive(TargetFlags::empty())
-    });
+    rig.append(&receive(TargetFlags::empty()).with_flags(flags));
     rig.put(&rendezvous());
     assert!(received(&rig) == sent(&rig));
     rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
     rig.put(&rendezvous());
-    rig.append(&TargetCommand {
-        flags,
-        ..receive(TargetFlags::empty())
-    });
+    rig.append(&receive(TargetFlags::empty()).with_flags(flags));
     let kinds = rig.events(TARGET_EQ);
     assert!(kinds.contains(&(EventType::PUT_OVERFLOW, ReturnCode::OK)));
     assert_eq!(kinds.last(), Some(&(EventType::REPLY, ReturnCode::OK)));
@@ -290,10 +284,7 @@ fn rule_10_8_the_source_of_a_deleted_message_is_in_the_status() {
 fn rule_10_9_a_rendezvous_of_plain_puts() {
     let mut rig = rig();
     let flags = TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL;
-    rig.append(&TargetCommand {
-        flags,
-        ..overflow(1, BUFFER + 0x20_0000, 1)
-    });
+    rig.append(&overflow(1, BUFFER + 0x20_0000, 1).with_flags(flags));
     rig.event(TARGET_EQ);
     rig.put(&put(2048));
     let event = rig.event(TARGET_EQ).long();
@@ -302,10 +293,7 @@ fn rule_10_9_a_rendezvous_of_plain_puts() {
         (1, 2048, ReturnCode::OK)
     );
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-    rig.append(&TargetCommand {
-        flags,
-        ..entry(5, BUFFER + 4096, 2048)
-    });
+    rig.append(&entry(5, BUFFER + 4096, 2048).with_flags(flags));
     let event = rig.event(TARGET_EQ).long();
     assert_eq!(
         (event.event_type, event.mlength, event.rlength),

@@ -7,8 +7,7 @@ use crate::rig::*;
 
 /// Four messages that wait, with header data 1 to 4 and match bits 1 and 0 in turn.
 fn waiting() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     for header_data in 1..=4 {
         rig.put(

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cxi_engine::{
-    ClientMemory, EventBuffer, EventFlags, EventQueue, MemoryFault, PortalOptions, Region,
-    Thresholds,
+    ClientMemory, EventBuffer, EventFlags, EventQueue, MemoryFault, Region, Thresholds,
 };
 use cxi_hw::ReturnCode;
 
@@ -34,8 +33,7 @@ impl ClientMemory for Noted {
 
 /// Stores of a message into memory of `to`, whose events go to `events`, and how it ended.
 fn stores(to: &Arc<Noted>, events: &Arc<Noted>) -> (Vec<Vec<u64>>, ReturnCode) {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::matching();
     rig.engine.add_event_queue(
         TARGET_EQ,
         EventQueue {
