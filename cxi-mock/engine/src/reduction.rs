@@ -45,11 +45,11 @@ pub struct ReductionEngines {
     number: u32,
     participants: u32,
     timeout: u64,
-    engines: [Engine; REDUCTIONS],
+    engines: [ReductionEngine; REDUCTIONS],
 }
 
 #[derive(Clone, Debug, Default)]
-struct Engine {
+struct ReductionEngine {
     armed: Option<Armed>,
     /// The newest number that was armed: orders that come late or twice arm nothing.
     last_armed: Option<Sequence>,
@@ -149,7 +149,7 @@ impl ReductionEngines {
 
     /// What engines whose time is over send on, with the reduction ids.
     pub fn expire(&mut self, now: u64) -> Vec<(u8, ReductionPacket)> {
-        let over = |(reduction, engine): (u8, &mut Engine)| {
+        let over = |(reduction, engine): (u8, &mut ReductionEngine)| {
             let armed = engine.armed.take_if(|armed| armed.deadline <= now)?;
             Some((reduction, armed.merged?))
         };

@@ -61,57 +61,33 @@ impl<'a> SendCommand<'a> {
         bytes: &[u8; DmaAtomic::BYTES],
     ) -> Result<Option<Self>, ReturnCode> {
         let op = DmaOp(byte.opcode());
+        // What a shorter or longer DMA command has in common with a full one lies in the same place.
+        let common = FullDma::decode(&std::array::from_fn(|at| bytes[at]));
         Ok(Some(match op {
             DmaOp::NOOP => return Ok(None),
             DmaOp::PUT | DmaOp::GET | DmaOp::RENDEZVOUS_PUT => {
                 check_slots(byte, 2)?;
-                let head = std::array::from_fn(|at| bytes[at]);
-                Self::new(op, FullDma::decode(&head))
+                Self::new(op, common)
             }
             DmaOp::NOMATCH_PUT | DmaOp::NOMATCH_GET => {
                 check_slots(byte, 1)?;
-                let head = std::array::from_fn(|at| bytes[at]);
-                let command = NomatchDma::decode(&head);
+                // What follows the command is not part of it.
+                let mut half = [0; FullDma::BYTES];
+                half[..NomatchDma::BYTES].copy_from_slice(&bytes[..NomatchDma::BYTES]);
+                let mut command = FullDma::decode(&half);
+                command.flags |= DmaFlags::RESTRICTED;
                 let put = op == DmaOp::NOMATCH_PUT;
-                let command = FullDma {
-                    index_ext: command.index_ext,
-                    lac: command.lac,
-                    flags: command.flags | DmaFlags::RESTRICTED,
-                    dfa: command.dfa,
-                    remote_offset: command.remote_offset,
-                    local_addr: command.local_addr,
-                    request_len: command.request_len,
-                    ct: command.ct,
-                    eq: command.eq,
-                    ..FullDma::default()
-                };
                 Self::new(if put { DmaOp::PUT } else { DmaOp::GET }, command)
             }
             DmaOp::ATOMIC | DmaOp::FETCHING_ATOMIC => {
                 check_slots(byte, 4)?;
-                Self::of_dma_atomic(op, &DmaAtomic::decode(bytes))
+                Self::of_dma_atomic(op, common, &DmaAtomic::decode(bytes))
             }
             _ => return Err(ReturnCode::ILLEGAL_OP),
         }))
     }
 
-    fn of_dma_atomic(op: DmaOp, command: &DmaAtomic) -> Self {
-        let common = FullDma {
-            index_ext: command.index_ext,
-            lac: command.lac,
-            flags: command.flags,
-            dfa: command.dfa,
-            remote_offset: command.remote_offset,
-            local_addr: command.local_read_addr,
-            request_len: command.request_len,
-            ct: command.ct,
-            eq: command.eq,
-            initiator: command.initiator,
-            match_bits: command.match_bits,
-            header_data: command.header_data,
-            user_ptr: command.user_ptr,
-            ..FullDma::default()
-        };
+    fn of_dma_atomic(op: DmaOp, common: FullDma, command: &DmaAtomic) -> Self {
         Self {
             atomic: Some(Atomic {
                 op: command.atomic_op,
@@ -125,7 +101,13 @@ impl<'a> SendCommand<'a> {
                 iova: command.local_write_addr,
                 len: (command.request_len as usize).min(16),
             }),
-            ..Self::new(op, common)
+            ..Self::new(
+                op,
+                FullDma {
+                    rendezvous_id: 0,
+                    ..common
+                },
+            )
         }
     }
 

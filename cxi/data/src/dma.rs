@@ -118,20 +118,13 @@ impl<'a> Nomatch<'a> {
 
 impl Post<Transmit> for Nomatch<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
-        let Self(dma) = self;
-        let (dfa, index_ext) = dma.to.encode(queue.pid_bits);
-        let command = NomatchDma {
-            command: CommandByte::new(Class::DMA, 0, dma.op.0),
-            index_ext,
-            lac: dma.local.lac,
-            flags: dma.report.flags | DmaFlags::RESTRICTED | DmaFlags::EVENT_SUCCESS_DISABLE,
-            dfa,
-            remote_offset: dma.offset,
-            local_addr: dma.local.iova,
-            request_len: dma.local.request_len()?,
-            ct: dma.report.ct,
-            eq: dma.report.eq,
+        // Half a full command: what it has lies in the same place.
+        let command = self.0.encode(queue.kind.initiator, queue.pid_bits)?;
+        let command = FullDma {
+            command: CommandByte::new(Class::DMA, 0, self.0.op.0),
+            flags: command.flags | DmaFlags::RESTRICTED | DmaFlags::EVENT_SUCCESS_DISABLE,
+            ..command
         };
-        queue.write(&command.encode())
+        queue.write(&command.encode()[..NomatchDma::BYTES])
     }
 }

@@ -295,6 +295,12 @@ impl Rig {
         self.submit(TGQ, &[&command.encode()]);
     }
 
+    /// Unexpected messages of [`PORTAL`].
+    pub fn unexpected(&self) -> usize {
+        let status = self.engine.portal_status(PORTAL).unwrap();
+        status.unexpected.len()
+    }
+
     pub fn append(&mut self, command: &TargetCommand) {
         self.submit(TGQ, &[&command.encode()]);
     }

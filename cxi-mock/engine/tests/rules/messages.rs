@@ -105,19 +105,13 @@ fn rule_8_3_a_message_that_nobody_asked_for() {
         );
         assert_eq!((event.start, event.mlength), (start, len));
     }
-    assert_eq!(
-        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
-        2
-    );
+    assert_eq!(rig.unexpected(), 2);
     // Without headers nobody can ask later.
     let flags = overflow(2, BUFFER, 64).flags | TargetFlags::UNEXPECTED_HDR_DISABLE;
     rig.append(&unlink(List::OVERFLOW, 1));
     rig.append(&overflow(2, BUFFER + 4096, 64).with_flags(flags));
     rig.put(&put(1));
-    assert_eq!(
-        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
-        2
-    );
+    assert_eq!(rig.unexpected(), 2);
 }
 
 #[test]
@@ -211,10 +205,7 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
     rig.append(&entry(3, BUFFER, 64).with_flags(once));
     assert_eq!(rig.event(TARGET_EQ).long().header_data, 2);
     assert_eq!(rig.events(TARGET_EQ), []);
-    assert_eq!(
-        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
-        1
-    );
+    assert_eq!(rig.unexpected(), 1);
 }
 
 /// Event of the buffer and event of the entry have the address in common.

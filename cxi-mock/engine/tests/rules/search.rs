@@ -59,10 +59,7 @@ fn rule_11_1_a_search_reports_all_or_one() {
         ..search(TargetOp::SEARCH, 77, 1)
     });
     assert_eq!(rig.events(TARGET_EQ), end);
-    assert_eq!(
-        rig.engine.portal_status(PORTAL).unwrap().unexpected.len(),
-        4
-    );
+    assert_eq!(rig.unexpected(), 4);
 }
 
 #[test]
