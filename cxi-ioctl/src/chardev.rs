@@ -93,7 +93,7 @@ impl Transport for CharDev {
         }
 
         let write = || nix::unistd::write(&self.file, bytes).map_err(Errno::from);
-        let written = if Reachable::concerns(request.opcode()) {
+        let written = if self.reachable.concerns(&request) {
             self.reachable.follow(request, write)
         } else {
             write()

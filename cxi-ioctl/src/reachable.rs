@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{DeviceMemory, Effect, Errno, Family, Object, Opcode, Request};
+use crate::{DeviceMemory, Effect, Errno, Family, Object, Request};
 
 /// The object through which the NIC reaches memory.
 type Key = (Object, u32);
@@ -15,18 +16,22 @@ type Held = BTreeMap<Key, Vec<Arc<DeviceMemory>>>;
 ///
 /// What it contains when dropped stays allocated for ever.
 #[derive(Debug, Default)]
-pub(crate) struct Reachable(ManuallyDrop<Mutex<Held>>);
+pub(crate) struct Reachable {
+    held: ManuallyDrop<Mutex<Held>>,
+    /// Whether anything was ever held. Files of programs that answer for their memory themselves
+    /// hold nothing, and their commands need no lock.
+    in_use: AtomicBool,
+}
 
 impl Reachable {
-    /// Whether a command gives memory to the NIC or takes it away.
-    pub(crate) fn concerns(opcode: Opcode) -> bool {
-        opcode.handler().is_some_and(|handler| {
-            handler.memory
-                || matches!(
-                    handler.effect,
-                    Effect::Frees(Object::Memory | Object::Counter)
+    /// Whether a command gives memory to the NIC, or may take away what is held.
+    pub(crate) fn concerns(&self, request: &Request<'_>) -> bool {
+        request.memory().is_some()
+            || self.in_use.load(Ordering::Acquire)
+                && matches!(
+                    request.opcode().effect(),
+                    Some(Effect::Frees(Object::Memory | Object::Counter))
                 )
-        })
     }
 
     /// Writes a command, and holds what it gave to the NIC or lets go of what it took away.
@@ -64,6 +69,7 @@ impl Reachable {
     }
 
     fn hold(&self, key: Key, memory: impl IntoIterator<Item = Arc<DeviceMemory>>) {
+        self.in_use.store(true, Ordering::Release);
         self.held(|held| {
             let place = held.entry(key).or_default();
             for memory in memory {
@@ -75,7 +81,7 @@ impl Reachable {
     }
 
     fn held<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -90,8 +96,8 @@ mod tests {
     #![allow(unsafe_code, reason = "raw requests are unsafe to make")]
 
     use super::*;
-    use crate::Pointers;
     use crate::memory::read_at;
+    use crate::{Opcode, Pointers};
 
     fn memory() -> (Arc<DeviceMemory>, u64) {
         let memory = Arc::new(DeviceMemory::new(1).unwrap());
