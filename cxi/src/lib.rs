@@ -45,7 +45,7 @@
 //!         txqs.reservable
 //!     );
 //!     for service in device.services().list()? {
-//!         // All of it in one line; also id(), members() (None: anybody), vnis(), is_enabled()...
+//!         // All of it in one line; also id(), members() (None: everyone), vnis(), is_enabled()...
 //!         println!("  {service}; limits: {}", service.limits());
 //!     }
 //! }
@@ -118,7 +118,7 @@
 //! [`Error::kind`] has the same for programs, and [`Error::errno`] the driver's errno. Whatever can
 //! be known to be wrong is found before anything is sent; then too there is an errno, such as EINVAL
 //! for an invalid value. What the driver does not say (which resource is short, who has a VNI) is
-//! looked up after it refuses. The driver stops at the first short resource, so only that one is ever
+//! looked up after it refuses ([`explain`]). The driver stops at the first short resource, so only that one is ever
 //! named.
 //!
 //! ```
@@ -169,7 +169,7 @@
 //!
 //! | what | needs |
 //! | --- | --- |
-//! | reading: devices, services, usage | read and write access to `/dev/cxiN`, which everybody has
+//! | reading: devices, services, usage | read and write access to `/dev/cxiN`, which everyone has
 //! by default |
 //! | changing services | CAP_SYS_ADMIN in the initial user namespace, on a physical function |
 //! | LNIs and below | to be a member of the service, by effective uid, effective gid or network

@@ -105,7 +105,7 @@ impl Error {
         &self.0.kind
     }
 
-    /// The driver's errno. There is always one, also for what was never sent: EINVAL for a request
+    /// The driver's errno. There is always one, even for what was never sent: EINVAL for a request
     /// that no driver would accept, EOPNOTSUPP for one that this driver cannot execute.
     #[must_use]
     pub fn errno(&self) -> Errno {
