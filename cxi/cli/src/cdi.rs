@@ -30,7 +30,7 @@ pub(crate) struct CdiArgs {
         default_missing_value = "/etc/cdi/hpe.com-cxi.json"
     )]
     output: Option<PathBuf>,
-    /// A file or directory of this machine, such as a library, that containers with a NIC see, too,
+    /// A file or directory of this machine, such as a library, that containers with a NIC also see,
     /// at the same path and read-only
     #[arg(long, value_name = "PATH", value_parser = absolute)]
     mount: Vec<PathBuf>,

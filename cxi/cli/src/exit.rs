@@ -42,7 +42,7 @@ Exit codes:
   1  failed for another reason than those below
   2  wrong command line, specification file or state file
   3  no device
-  4  busy: in use by somebody, trying again may help
+  4  busy: in use, trying again may help
   5  no such service or job
   6  not permitted
   7  not enough of a resource

@@ -24,18 +24,18 @@ pub(crate) struct Common {
     /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Form of messages on standard error; the environment variable CXI_LOG_FORMAT can name it, too
+    /// Form of messages on standard error; the environment variable CXI_LOG_FORMAT can also name it
     /// [default: text, or objects without a time with --json]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-    /// File with settings; the environment variable CXI_CONFIG can name it, too [default:
+    /// File with settings; the environment variable CXI_CONFIG can also name it [default:
     /// /etc/cxi/cxi.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[arg(skip)]
     pub(crate) settings: Settings,
     /// Work as root on a mock node. A file preserves its services between calls; the environment
-    /// variable CXI_MOCK can name it, too
+    /// variable CXI_MOCK can also name it
     #[arg(
         long,
         global = true,
@@ -53,7 +53,7 @@ pub(crate) struct Common {
     #[arg(long, global = true, value_name = "RELEASE")]
     pub(crate) mock_release: Option<DriverRelease>,
     /// Make the mock node fail, such as SVC_DESTROY:EBUSY:times=3 or cxi1:EIO:after=100; the
-    /// environment variable CXI_MOCK_FAULT can contain faults, too
+    /// environment variable CXI_MOCK_FAULT can also contain faults
     #[arg(long, global = true, value_name = "FAULT", value_delimiter = ',')]
     pub(crate) mock_fault: Vec<FaultSpec>,
 }

@@ -99,7 +99,7 @@ fn a_wrong_file_is_refused_with_its_line() {
         ("wait = \"1m\"\nwait = \"2m\"\n", "line 2: duplicate key".to_owned()),
         (
             "\"node.lock\" = \"/a\"\n[node]\nlock = \"/b\"\n",
-            "line 1: node.lock is set on line 3, too".to_owned(),
+            "line 1: node.lock is also set on line 3".to_owned(),
         ),
     ];
     for (text, message) in cases {

@@ -120,7 +120,7 @@ impl Records {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(mode).create(directory)
         };
-        // Users look for records of jobs in another directory beside it.
+        // Users look for records of jobs in another directory next to it.
         let above = directory.parent().unwrap_or(directory);
         let made = create(above, 0o755).and_then(|()| create(directory, 0o700));
         made.map_err(|error| io_error(directory, "created", error))?;

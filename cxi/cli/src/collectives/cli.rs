@@ -19,7 +19,7 @@ use crate::settings::Settings;
 pub(crate) enum CollectivesCommand {
     /// Reserve multicast trees for a job, and print the environment of a step, for a shell
     ///
-    /// Run twice it finds what the first run reserved. If it fails, the job may start without
+    /// When run again, it finds what the first run reserved. If it fails, the job may start without
     /// hardware collectives: the environment says so, and the exit code is 0.
     Reserve {
         /// The job
@@ -59,17 +59,18 @@ pub(crate) enum CollectivesCommand {
     /// Release the reservations of this cluster's jobs that have ended
     #[command(group(ArgGroup::new("which").required(true)))]
     Sweep {
-        /// Jobs that live
+        /// Live jobs, whose reservations stay
         #[arg(long, value_name = "JOB", value_delimiter = ',', group = "which")]
         live: Vec<JobId>,
-        /// File with the jobs that live, one a line, - for standard input: read after the
-        /// reservations were listed, so that a job that starts in the meantime loses nothing
+        /// File with the live jobs, one per line, - for standard input. It is read after the
+        /// reservations are listed, so that a job that starts in the meantime loses nothing; if it
+        /// cannot be read, nothing is released
         #[arg(long, value_name = "FILE", group = "which")]
         live_from: Option<PathBuf>,
-        /// No job lives
+        /// No job is live
         #[arg(long, group = "which")]
         none_live: bool,
-        /// Only say what would be released
+        /// Only print what would be released
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -77,7 +78,7 @@ pub(crate) enum CollectivesCommand {
     },
     /// Find what is wrong with the variables of this process, on the node where it runs
     ///
-    /// libfabric waits for ever where it could fail. Exit code 9: something should be fixed;
+    /// libfabric waits forever where it could fail. Exit code 9: something should be fixed;
     /// 8: there is no reservation.
     Preflight,
 }

@@ -33,7 +33,7 @@ pub(super) fn run(
     let mut jobs: Option<Result<BTreeSet<JobId>, Failure>> = None;
     let mut ended = Vec::new();
     let swept = manager.sweep(|job| {
-        // Read once, when there is a list to compare it with. What cannot be read spares all.
+        // Read once, when there is a list to compare it with. If it cannot be read, nothing is released.
         let jobs = jobs.get_or_insert_with(|| match live_from {
             Some(path) => read(path),
             None => Ok(live.iter().cloned().collect()),

@@ -22,7 +22,7 @@ const BAR_WIDTH: usize = 32;
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
-    /// Show card, firmware, link and PCI Express details, too
+    /// Also show details of card, firmware, link and PCI Express
     #[arg(short, long)]
     verbose: bool,
     /// Measure how many codewords the links receive, for 4s or the time given

@@ -122,7 +122,7 @@ pub(crate) struct CleanArgs {
     /// [default: setting pool.vnis]
     #[arg(long, value_name = "VNIS")]
     pub(crate) vni_pool: Option<IdSet>,
-    /// VNIs of live jobs besides those that have a record on this node: their services are
+    /// VNIs of live jobs that have no record on this node: their services are
     /// kept
     #[arg(long, value_name = "VNIS")]
     pub(crate) live: Option<IdSet>,

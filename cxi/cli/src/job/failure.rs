@@ -37,7 +37,7 @@ impl From<SiteError> for Failure {
                 Self::from(*error).hint(Self::from(*left).message())
             }
             SiteError::NoController => plain(&error)
-                .hint("The setting controller.records names it; nodes must see it, too."),
+                .hint("The setting controller.records names it, on a file system that all nodes mount."),
             SiteError::Undecided { .. } => plain(&error).hint(
                 "Does its prolog on the controller call cxi job reserve, and is controller.records the \
                  same there?",

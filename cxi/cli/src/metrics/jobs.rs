@@ -58,7 +58,7 @@ pub(super) fn left(
     Ok(family)
 }
 
-/// The jobs of the controller. Nodes could tell them, too, each after reading all of them.
+/// The jobs of the controller. Nodes could report them as well, but each would read all of them.
 pub(super) fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
     let jobs = of_controller(common)?;
     let help = "Jobs that the controller has given VNIs. What has ended waits for nodes.";

@@ -58,7 +58,7 @@ struct Entry<'a> {
     message: &'a Message<'a>,
 }
 
-/// What a collector needs besides the message.
+/// What a collector needs in addition to the message.
 #[derive(Serialize)]
 struct Stamp {
     time: String,

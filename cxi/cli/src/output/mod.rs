@@ -92,7 +92,7 @@ impl Report {
         self
     }
 
-    /// Undoes what was done if it cannot be printed: nobody would clean it up.
+    /// Undoes what was done if it cannot be printed: its caller would not know what to clean up.
     pub(crate) fn or_undo(mut self, undo: impl FnOnce() -> Vec<Failure> + 'static) -> Self {
         self.undo = Some(Undo(Box::new(undo)));
         self

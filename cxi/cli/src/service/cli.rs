@@ -17,7 +17,7 @@ pub(crate) enum ServiceCommand {
         /// Service ids [default: all]
         #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
-        /// Show the resources of their NICs, too
+        /// Also show the resources of their NICs
         #[arg(short, long)]
         verbose: bool,
         /// Print a specification for `create --from`
@@ -73,7 +73,7 @@ pub(crate) enum ServiceCommand {
 /// The service to create.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CreateArgs {
-    /// Specification as YAML or JSON, - for standard input; HPE's templates are read, too
+    /// Specification as YAML or JSON, - for standard input; HPE's templates are also accepted
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
     #[command(flatten)]

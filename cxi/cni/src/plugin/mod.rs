@@ -72,7 +72,7 @@ impl<'a> Plugin<'a> {
             return Ok(None);
         }
         // A call was killed before it could say what it made. Services get their VNIs first, then
-        // their namespace; in between nobody can use them.
+        // their namespace; in between no one can use them.
         let others = self.named(|_| true)?;
         let mut vnis = record.vnis.clone();
         vnis.sort_unstable();

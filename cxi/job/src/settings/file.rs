@@ -46,7 +46,7 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
         let line = line(text, start);
         let entry = InFile { text: value, line };
         if let Some(before) = settings.in_file.insert(name.clone(), entry) {
-            let what = format!("{name} is set on line {}, too", before.line);
+            let what = format!("{name} is also set on line {}", before.line);
             return Err(wrong(start, what));
         }
     }
