@@ -252,7 +252,7 @@ fn half_full_pool() -> Act {
     warm(move || {
         black_box(pool.reserve(&new, &one, now(0)).expect("a VNI").vnis);
         pool.release(&new, &nodes, now(1)).expect("released");
-        pool.confirm(&new, &node, now(2)).expect("confirmed");
+        let _ = pool.confirm(&new, &node, now(2)).expect("confirmed");
     })
 }
 

@@ -56,16 +56,6 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
             });
         }
         scope.spawn(move || {
-            while Instant::now() < deadline {
-                printed(
-                    &soak
-                        .vni(&["replay", &soak.log()])
-                        .output()
-                        .expect("cxi runs"),
-                );
-            }
-        });
-        scope.spawn(move || {
             let mut random = Random(0x9e37_79b9);
             while Instant::now() < deadline {
                 soak.node
@@ -113,15 +103,10 @@ impl Soak {
         soak
     }
 
-    fn log(&self) -> String {
-        self.directory.join("pool.log")
-    }
-
     /// What a node's scripts are given.
     fn with_places<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env("CXI_VNI_POOL", self.directory.join("pool.json"))
-            .env("CXI_VNI_LOG", self.log())
             .env("CXI_LOCK", self.directory.join("node.lock"))
             .env("CXI_WAIT", "10m")
     }

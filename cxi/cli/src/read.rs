@@ -8,13 +8,12 @@ use clap::Parser as _;
 use cxi::ServiceSpec;
 use cxi_job::Grant;
 use cxi_job::audit::Observation;
-use cxi_job::pool::{Event, Snapshot};
 use cxi_mock::NodeSnapshot;
 
 use crate::cli::Cli;
 use crate::exit::Failure;
-use crate::state_file::{self, Kind, MOCK_NODE, OBSERVATION, VNI_POOL};
-use crate::{job, spec_file, vni};
+use crate::state_file::{self, Kind, MOCK_NODE, OBSERVATION};
+use crate::{job, spec_file};
 
 /// What a file is called in messages.
 const NAME: &str = "FILE";
@@ -46,15 +45,6 @@ pub fn grant(text: &str) -> Result<Grant, String> {
     job::parse_grant(NAME, text).map_err(message)
 }
 
-/// Parses the log of a pool's changes: one JSON object per line.
-///
-/// # Errors
-///
-/// What is wrong, with the line.
-pub fn log(text: &str) -> Result<Vec<Event>, String> {
-    vni::parse_log(NAME, text).map_err(message)
-}
-
 /// Files that store state between calls.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "one at a time")]
@@ -62,8 +52,6 @@ pub fn log(text: &str) -> Result<Vec<Event>, String> {
 pub enum Kept {
     /// A mock node.
     MockNode(NodeSnapshot),
-    /// A pool of VNIs.
-    Pool(Snapshot),
     /// What an audit found idle.
     Observation(Observation),
 }
@@ -76,15 +64,6 @@ impl Kept {
     /// What is wrong, and where.
     pub fn mock_node(text: &str) -> Result<Self, String> {
         state_file::parse(MOCK_NODE, text).map(Self::MockNode)
-    }
-
-    /// Parses the file of a pool of VNIs.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, and where.
-    pub fn pool(text: &str) -> Result<Self, String> {
-        state_file::parse(VNI_POOL, text).map(Self::Pool)
     }
 
     /// Parses the file of an audit.
@@ -107,7 +86,6 @@ impl Kept {
         }
         match self {
             Self::MockNode(node) => text(MOCK_NODE, node),
-            Self::Pool(pool) => text(VNI_POOL, pool),
             Self::Observation(seen) => text(OBSERVATION, seen),
         }
     }

@@ -19,7 +19,6 @@ use crate::output::{Report, nics};
 use crate::service::list::who;
 use crate::service::usage;
 use crate::vni::cli::PoolArgs;
-use crate::vni::look;
 
 /// To the upper left corner, and nothing below it.
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -125,9 +124,9 @@ fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(),
     let mut jobs: Vec<(JobId, IdSet)> = records
         .map(|record| (record.job.clone(), record.vni_set()))
         .collect();
-    let files = pool.files(&common.settings)?;
-    if files.pool.exists() {
-        let pool = look(&files)?;
+    let file = pool.file(&common.settings)?;
+    if file.path.exists() {
+        let pool = file.look()?;
         jobs.extend(pool.jobs().map(|(job, held)| {
             let vnis = held.vnis.iter().map(Vni::get).collect();
             (job.clone(), vnis)

@@ -68,7 +68,7 @@ fn check_says_what_is_used_and_where_it_comes_from() {
 fn a_wrong_file_is_refused_with_its_line() {
     let node = MockNode::new();
     let names = "  Expected one of node.lock, wait, node.records, node.retry-busy, pool.file, \
-                 pool.log, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
+                 pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
                  controller.job-vni, job.policy, job.mode, \
                  job.floor, job.tles, job.traffic-classes, \
                  job.nic-distribution-count, collectives.trees, collectives.min-nodes, \

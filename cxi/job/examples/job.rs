@@ -5,17 +5,17 @@
 use std::time::Duration;
 
 use cxi::{Device, DeviceId, Limit, Limits, Resource};
+use cxi_job::pool::log::{FileLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 use cxi_job::{
     Filter, Grant, JobId, JobLimits, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus,
-    VniPool,
 };
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 
 const UID: u32 = 1000;
 
 struct Agent {
-    pool: VniPool,
+    pool: SharedPool<FileLog>,
     name: NodeName,
     node: Node,
 }
@@ -23,10 +23,8 @@ struct Agent {
 impl Agent {
     /// Reserves a VNI and makes a service on each NIC; if that fails, gives back both.
     fn prolog(&mut self, job: &JobId) -> Result<Grant, Box<dyn std::error::Error>> {
-        let vnis = self
-            .pool
-            .reserve(job, &VniRequest::vnis(1), Timestamp::now())?
-            .vnis;
+        let request = VniRequest::vnis(1);
+        let vnis = self.pool.reserve(job, &request, Timestamp::now())?.result;
         let limits = Limits::none().with(Resource::Txqs, Limit::exactly(128));
         let granted = JobRequest::builder()
             .uid(UID)
@@ -60,8 +58,11 @@ impl Agent {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mock = MockNode::with_nics(2, &NicConfig::new())?;
     let files = mock.devices(&Credentials::root())?.into_iter();
+    let directory = tempfile::tempdir()?;
+    let log = FileLog::new(&directory.path().join("pool"));
+    let config = PoolConfig::new("1024-65535".parse()?);
     let mut agent = Agent {
-        pool: VniPool::new(PoolConfig::new("1024-65535".parse()?))?,
+        pool: SharedPool::open(log, config, "", 0, Timestamp::now())?,
         name: NodeName::new("node1")?,
         node: Node::from_devices(
             files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),
@@ -83,7 +84,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     agent.epilog(&job, &Filter::for_grant(&grant))?;
     assert!(mock.nics().iter().all(|nic| nic.state().svc_count == 1));
-    println!("{:?}", agent.pool.metrics(Timestamp::now()));
+    println!("{:?}", agent.pool.pool().metrics(Timestamp::now()));
     Ok(())
 }
 

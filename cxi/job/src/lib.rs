@@ -6,7 +6,7 @@
 //! ```text
 //!   controller          each node of the job                                      controller
 //!
-//!   VniPool::reserve    prolog           step            epilog                   VniPool::confirm
+//!   SharedPool::reserve prolog           step            epilog                   SharedPool::confirm
 //!   ------------------> Node::allocate   SlingshotEnv    Node::release ---------> VNIs rest, then
 //!   VNIs of the job     all NICs or      environment     services are gone,       are free again
 //!                       none: a Grant    of each task    or still busy
@@ -20,23 +20,29 @@
 //! is missing, which services hold it, and what to do. [`Node::audit`] finds problems before a job
 //! does.
 //!
-//! ```
+//! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
+//! returned, so that no VNI is ever given away twice.
+//!
+#![cfg_attr(feature = "file-log", doc = "```")]
+#![cfg_attr(not(feature = "file-log"), doc = "```ignore")]
 //! # use std::sync::Arc;
 //! # use cxi::{Device, DeviceId};
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
+//! use cxi_job::pool::log::{FileLog, SharedPool};
 //! use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
-//! use cxi_job::{
-//!     Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus, VniPool,
-//! };
+//! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::root());
 //! # let node = Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("vni-pool");
 //!
 //! // The controller. The pool itself has no clock: each change takes the time.
 //! let now = Timestamp::now();
-//! let mut pool = VniPool::new(PoolConfig::new("1024-65535".parse()?))?;
+//! let config = PoolConfig::new("1024-65535".parse()?);
+//! let mut pool = SharedPool::open(FileLog::new(&path), config, "controller", 0, now)?;
 //! let job = JobId::new("4711")?;
-//! let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.vnis;
+//! let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.result;
 //! // The prolog; on a real node: Node::discover(&Host::system())?.with_lock(…)
 //! let grant = node.allocate(&JobRequest::builder().uid(1000).vnis(vnis.iter()).build()?)?;
 //! // The step.
@@ -48,6 +54,7 @@
 //! let name = NodeName::new("node1")?;
 //! pool.release(&job, &[name.clone()], now)?;
 //! pool.confirm(&job, &name, now)?;
+//! assert_eq!(pool.pool().jobs().count(), 0);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -56,10 +63,10 @@
 //! [`Node::allocate`] makes services on all NICs or on none: before it returns an error, it
 //! destroys what it has made. The error says what could not be destroyed, if anything.
 //!
-//! The job's VNIs are still reserved then. Give them back as after an epilog: [`VniPool::release`]
-//! with the node, and [`VniPool::confirm`] when none of the job's services is left there. If something
+//! The job's VNIs are still reserved then. Give them back as after an epilog: [`SharedPool::release`]
+//! with the node, and [`SharedPool::confirm`] when none of the job's services is left there. If something
 //! is left, or if the prolog was killed and there is no [`Grant`], run [`Node::release`] in between,
-//! with [`Filter::for_request`]. [`VniPool::cancel`] is only for a job whose prolog never began on any
+//! with [`Filter::for_request`]. [`SharedPool::cancel`] is only for a job whose prolog never began on any
 //! node.
 //!
 //! ```no_run
@@ -189,6 +196,8 @@ pub use name::{JobId, NameError, NodeName, StepId, TenantName};
 pub use node::{NicProblem, Node, NodeNic};
 #[doc(inline)]
 pub use pool::VniPool;
+#[doc(inline)]
+pub use pool::log::SharedPool;
 #[doc(inline)]
 pub use proc::ProcFs;
 pub use records::live_vnis;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use cxi_job::JobId;
 use cxi_job::fabric::Patience;
 use cxi_job::pool::log::{ChangeError, EventLog as _, SharedPool};
-use cxi_job::pool::{ReserveError, VniPool, VniRequest};
+use cxi_job::pool::{VniPool, VniRequest};
 use cxi_vni_etcd::EtcdLog;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -64,17 +64,11 @@ fn controller() {
         .expect("etcd");
     for number in first.parse().unwrap().. {
         let job = job(number);
-        let reserve = |()| {
-            let reserved = pool.change(at(epoch), |pool, now| {
-                let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-                Ok::<_, ReserveError>((reserved.vnis, reserved.event))
-            });
-            match reserved {
-                Ok(vnis) => Some(format!("{number} {vnis}")),
-                Err(error) if error.is_deposed() => Some(DEPOSED.to_owned()),
-                Err(ChangeError::Refused(error)) => panic!("{error}"),
-                Err(_) => None,
-            }
+        let reserve = |()| match pool.reserve(&job, &VniRequest::vnis(1), at(epoch)) {
+            Ok(reserved) => Some(format!("{number} {}", reserved.result)),
+            Err(error) if error.is_deposed() => Some(DEPOSED.to_owned()),
+            Err(ChangeError::Refused(error)) => panic!("{error}"),
+            Err(_) => None,
         };
         let said = again.clone().find_map(reserve).expect("etcd");
         writeln!(stderr(), "{said}").unwrap();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Vni};
-use cxi_cli::read::Kept;
 use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
@@ -154,7 +153,7 @@ fn pool(add: &mut impl FnMut(u8, String)) {
     }
     add(4, log);
     add(8, json(&pool.snapshot()));
-    if let Ok(text) = Kept::Pool(pool.snapshot()).print() {
-        add(5, text);
+    if let (Ok(saved), Ok(config)) = (pool.save(now), pool.record_config(now)) {
+        add(5, format!("{}\n{}\n", json(&saved), json(&config)));
     }
 }

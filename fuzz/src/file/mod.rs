@@ -11,6 +11,7 @@ use cxi_cli::read::{self, Kept};
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::CleanReport;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
+use cxi_job::pool::log::{FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniRequest};
 use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
 use serde::Serialize;
@@ -60,11 +61,12 @@ pub fn run(data: &[u8]) {
         }
         3 => drop(round::<Grant>(text)),
         4 => {
-            if let Some(events) = told(read::log(text)) {
+            let log = text.lines().map(serde_json::from_str::<Event>);
+            if let Ok(events) = log.collect::<Result<Vec<_>, _>>() {
                 replayed(&events);
             }
         }
-        5 => kept(told(Kept::pool(text))),
+        5 => pool_file(bytes),
         6 => kept(told(Kept::mock_node(text))),
         7 => kept(told(Kept::observation(text))),
         8 => {
@@ -92,6 +94,24 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// The file of a pool: what is in it can be changed, and is read as the same.
+fn pool_file(bytes: &[u8]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pool");
+    std::fs::write(&path, bytes).expect("a file");
+    let now = Timestamp::from_millis(u64::MAX / 2);
+    let open = || SharedPool::open_existing(FileLog::new(&path), "");
+    let mut pool = match open() {
+        Ok(Some(pool)) => pool,
+        Ok(None) => return,
+        Err(error) => return assert!(!error.to_string().is_empty(), "an error has a text"),
+    };
+    if pool.save(now).is_ok() {
+        let again = open().expect("what was written").expect("a pool");
+        assert_eq!(again.pool(), pool.pool());
+    }
+}
+
 fn specification(text: &str) {
     let Some(spec) = told(read::specification(text)) else {
         return;
@@ -105,13 +125,9 @@ fn kept(read: Option<Kept>) {
     let printed = kept.print().expect("what was read can be written");
     let again = match &kept {
         Kept::MockNode(_) => Kept::mock_node(&printed),
-        Kept::Pool(_) => Kept::pool(&printed),
         _ => Kept::observation(&printed),
     };
     assert_eq!(again.as_ref(), Ok(&kept), "{printed}");
-    if let Kept::Pool(snapshot) = kept {
-        pool(snapshot);
-    }
 }
 
 /// A pool that is restored is kept as the same, and works.

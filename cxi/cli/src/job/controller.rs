@@ -4,6 +4,7 @@ use std::path::Path;
 
 use cxi::Vni;
 use cxi_job::pool::Timestamp;
+use cxi_job::pool::log::ChangeError;
 use cxi_job::site::{
     Act, Controller, Ending, ManagerOptions, PoolStore, ReserveRequest, Site, SiteError,
 };
@@ -17,7 +18,7 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
-use crate::vni::{Open, PoolFiles};
+use crate::vni::{PoolFile, of_change};
 
 /// The ids of all jobs of a cluster are far shorter.
 const LONGEST_QUEUE: u64 = 64 << 20;
@@ -33,19 +34,25 @@ struct Released {
     released: Vec<JobId>,
 }
 
-impl PoolStore for PoolFiles {
+impl PoolStore for PoolFile {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let own = |failure: Failure| SiteError::PoolStore(Box::new(failure));
-        let mut open = Open::existing(self).map_err(own)?;
-        let event = act(&mut open.pool, Timestamp::now())?;
-        open.keep(event.as_ref()).map(drop).map_err(own)
+        let mut pool = self.open().map_err(own)?;
+        let changed = pool.change(Timestamp::now(), |pool, now| Ok(((), act(pool, now)?)));
+        match changed {
+            Ok(_) => Ok(()),
+            Err(ChangeError::Refused(error)) => Err(error),
+            Err(error) => Err(own(of_change(error, |error| {
+                Failure::bad_input(error.to_string())
+            }))),
+        }
     }
 }
 
 pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
-    let files = pool.files(&common.settings)?;
-    let wait = files.wait;
-    let controller = Site::open(common.settings.clone())?.controller(files)?;
+    let pool = pool.file(&common.settings)?;
+    let wait = pool.wait;
+    let controller = Site::open(common.settings.clone())?.controller(pool)?;
     Ok(controller.lock_wait(wait))
 }
 

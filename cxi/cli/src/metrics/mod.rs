@@ -21,7 +21,6 @@ use crate::service::list::who;
 use crate::service::usage;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
-use crate::vni::look;
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
@@ -165,11 +164,11 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
 
 /// Nothing where no pool is.
 fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
-    let files = arguments.files(&common.settings)?;
-    if !files.pool.exists() {
+    let file = arguments.file(&common.settings)?;
+    if !file.path.exists() {
         return Ok(Vec::new());
     }
-    let pool = look(&files)?;
+    let pool = file.look()?;
     let counts = pool.metrics(Timestamp::now());
     let mut vnis = Family::new("cxi_vni_pool_vnis", "VNIs of the pool, by state.");
     for (state, number) in [

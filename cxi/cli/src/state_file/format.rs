@@ -14,14 +14,6 @@ pub(crate) const MOCK_NODE: Kind = Kind {
     member: "node",
 };
 
-/// The file of a pool of VNIs.
-pub(crate) const VNI_POOL: Kind = Kind {
-    name: "pool file",
-    format: "cxi vni pool",
-    holds: "the state of a pool of VNIs",
-    member: "pool",
-};
-
 /// The file of idle services that an audit found.
 pub(crate) const OBSERVATION: Kind = Kind {
     name: "idle file",

@@ -1,4 +1,4 @@
-//! Files that keep something between calls: a mock node, a pool of VNIs.
+//! Files that keep something between calls, such as a mock node.
 
 mod format;
 
@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 
 pub(crate) use cxi_job::site::store::Format as Kind;
-pub(crate) use format::{MOCK_NODE, OBSERVATION, VNI_POOL, parse, text_of};
+pub(crate) use format::{MOCK_NODE, OBSERVATION, parse, text_of};
 
 /// Far more than the state of a full node or pool has.
 const LONGEST: u64 = 64 << 20;

@@ -8,7 +8,7 @@ use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
 use super::cli::ConfigArgs;
-use super::file::{Open, PoolFiles};
+use super::file::{PoolFile, of_change};
 use super::{of_config, of_pool, of_reserve};
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
@@ -30,20 +30,23 @@ fn changed(text: String, event: Option<&Event>) -> Report {
     }
 }
 
-pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Report, Failure> {
+pub(super) fn configure(file: &PoolFile, config: &ConfigArgs) -> Result<Report, Failure> {
     let config = of_arguments(config);
     // An unusable configuration leaves no file behind.
-    let new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
-    let (mut open, made) = Open::or_new(arguments, new)?;
+    let mut new = VniPool::new(config.clone()).map_err(|error| of_config(&error))?;
     let at = Timestamp::now();
+    let (mut pool, made) = file.open_or_new(config.clone(), at)?;
     let event = if made {
-        open.pool.record_config(at).map(Some)
+        new.record_config(at)
+            .map(Some)
+            .map_err(|error| of_pool(&error))?
     } else {
-        open.pool.reconfigure(config, at)
-    }
-    .map_err(|error| of_pool(&error))?;
-    let pool = open.keep(event.as_ref())?;
-    let metrics = pool.metrics(at);
+        let changed = pool.change(at, |pool, at| {
+            Ok(((), pool.reconfigure(config.clone(), at)?))
+        });
+        changed.map_err(|error| of_change(error, of_pool))?.event
+    };
+    let metrics = pool.pool().metrics(at);
     let what = match (made, &event) {
         (true, _) => "Made",
         (false, Some(_)) => "Changed",
@@ -51,7 +54,7 @@ pub(super) fn configure(arguments: &PoolFiles, config: &ConfigArgs) -> Result<Re
     };
     let text = format!(
         "{what} the pool {}: {} VNIs, {} of them free\n",
-        arguments.pool.display(),
+        file.path.display(),
         metrics.total,
         metrics.free
     );
@@ -93,7 +96,7 @@ pub(super) fn request(
 }
 
 pub(super) fn reserve(
-    arguments: &PoolFiles,
+    file: &PoolFile,
     job: &JobId,
     step: Option<&StepId>,
     request: &VniRequest,
@@ -105,15 +108,14 @@ pub(super) fn reserve(
         /// Whether the job already had them.
         again: bool,
     }
-    let mut open = Open::existing(arguments)?;
+    let mut pool = file.open()?;
     let reserved = match step {
-        Some(step) => open.pool.share(job, step, request, Timestamp::now()),
-        None => open.pool.reserve(job, request, Timestamp::now()),
+        Some(step) => pool.share(job, step, request, Timestamp::now()),
+        None => pool.reserve(job, request, Timestamp::now()),
     }
-    .map_err(|error| of_reserve(&error))?;
-    let _pool = open.keep(reserved.event.as_ref())?;
-    let vnis: Vec<Vni> = reserved.vnis.iter().collect();
-    let text = match &reserved.vnis {
+    .map_err(|error| of_change(error, of_reserve))?;
+    let vnis: Vec<Vni> = reserved.result.iter().collect();
+    let text = match &reserved.result {
         Allotment::Set(vnis) => vnis.to_string(),
         // In the form that --vnis of cxi job accepts.
         _ => vnis
@@ -130,59 +132,56 @@ pub(super) fn reserve(
     Ok(Report::new(text + "\n", &json))
 }
 
-pub(super) fn cancel(arguments: &PoolFiles, job: &JobId) -> Result<Report, Failure> {
-    let mut open = Open::existing(arguments)?;
-    let event = open.pool.cancel(job, Timestamp::now());
-    let event = event.map_err(|error| of_pool(&error))?;
-    let _pool = open.keep(Some(&event))?;
+pub(super) fn cancel(file: &PoolFile, job: &JobId) -> Result<Report, Failure> {
+    let cancelled = file.open()?.cancel(job, Timestamp::now());
+    let cancelled = cancelled.map_err(|error| of_change(error, of_pool))?;
     let text = format!("Job {job} has no VNIs any more: they may be used again\n");
-    Ok(changed(text, Some(&event)))
+    Ok(changed(text, cancelled.event.as_ref()))
 }
 
 pub(super) fn release(
-    arguments: &PoolFiles,
+    file: &PoolFile,
     job: &JobId,
     nodes: &[NodeName],
     step: Option<&StepId>,
 ) -> Result<Report, Failure> {
-    let mut open = Open::existing(arguments)?;
-    let event = match step {
-        Some(step) => open
-            .pool
-            .leave(job, step, nodes, Timestamp::now())
-            .map(Some),
-        None => open.pool.release(job, nodes, Timestamp::now()),
+    let mut pool = file.open()?;
+    let released = match step {
+        Some(step) => pool.leave(job, step, nodes, Timestamp::now()),
+        None => pool.release(job, nodes, Timestamp::now()),
     }
-    .map_err(|error| of_pool(&error))?;
-    let pool = open.keep(event.as_ref())?;
-    let text = state_of(&pool, job);
-    Ok(changed(text, event.as_ref()))
+    .map_err(|error| of_change(error, of_pool))?;
+    let text = state_of(pool.pool(), job);
+    Ok(changed(text, released.event.as_ref()))
 }
 
 pub(super) fn confirm(
-    arguments: &PoolFiles,
+    file: &PoolFile,
     job: Option<&JobId>,
     node: Option<&NodeName>,
     stray: Option<Vni>,
     operator: bool,
 ) -> Result<Report, Failure> {
-    let mut open = Open::existing(arguments)?;
-    let pool = &mut open.pool;
-    let event = match (job, node, stray) {
-        (_, _, Some(vni)) => pool.operator_release_stray(vni, Timestamp::now()),
-        (Some(job), Some(node), None) => pool.confirm(job, node, Timestamp::now()),
-        (Some(job), None, None) if operator => pool.operator_release(job, Timestamp::now()),
-        (Some(job), None, None) => pool.confirm_all(job, Timestamp::now()),
-        (None, _, None) => return Err(Failure::bad_input("no job: name one, or --stray VNI")),
-    }
-    .map_err(|error| of_pool(&error))?;
-    let pool = open.keep(Some(&event))?;
+    let mut pool = file.open()?;
+    let confirmed = pool.change(Timestamp::now(), |pool, now| {
+        let event = match (job, node, stray) {
+            (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
+            (Some(job), Some(node), None) => pool.confirm(job, node, now),
+            (Some(job), None, None) if operator => pool.operator_release(job, now),
+            (Some(job), None, None) => pool.confirm_all(job, now),
+            // The command line wants a job or a VNI.
+            (None, _, None) => return Ok(((), None)),
+        };
+        Ok(((), Some(event?)))
+    });
+    let confirmed = confirmed.map_err(|error| of_change(error, of_pool))?;
+    let pool = pool.pool();
     let text = match (job, stray) {
-        (Some(job), _) => state_of(&pool, job),
-        (None, Some(vni)) => format!("VNI {vni}: {}\n", free_again(&pool)),
+        (Some(job), _) => state_of(pool, job),
+        (None, Some(vni)) => format!("VNI {vni}: {}\n", free_again(pool)),
         (None, None) => String::new(),
     };
-    Ok(changed(text, Some(&event)))
+    Ok(changed(text, confirmed.event.as_ref()))
 }
 
 /// What happened to a job's VNIs.
@@ -211,7 +210,7 @@ fn free_again(pool: &VniPool) -> String {
 }
 
 pub(super) fn reconcile(
-    arguments: &PoolFiles,
+    file: &PoolFile,
     common: &Common,
     node: Option<&NodeName>,
     seen: Option<&IdSet>,
@@ -221,19 +220,19 @@ pub(super) fn reconcile(
         None => this_node()?,
     };
     match seen {
-        Some(seen) => compare(arguments, &node, seen),
+        Some(seen) => compare(file, &node, seen),
         // The NICs are queried first, so that the pool's state is newer than what they show.
         None => reading(common, |nics| {
             let mut seen = IdSet::new();
             for (_, listed) in crate::service::all(nics.devices())? {
                 seen.extend(listed.service.vnis().iter().map(Vni::get));
             }
-            compare(arguments, &node, &seen)
+            compare(file, &node, &seen)
         }),
     }
 }
 
-fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
     #[derive(Serialize)]
     struct Compared<'a> {
         node: &'a NodeName,
@@ -243,9 +242,12 @@ fn compare(arguments: &PoolFiles, node: &NodeName, seen: &IdSet) -> Result<Repor
         unseen: &'a [JobId],
         outside: &'a IdSet,
     }
-    let mut open = Open::existing(arguments)?;
-    let result = open.pool.reconcile(node, seen, Timestamp::now());
-    let _pool = open.keep(result.event.as_ref())?;
+    let compared = file.open()?.change(Timestamp::now(), |pool, now| {
+        let mut result = pool.reconcile(node, seen, now);
+        let event = result.event.take();
+        Ok((result, event))
+    });
+    let result = compared.map_err(|error| of_change(error, of_pool))?.result;
     let mut text = String::new();
     if !result.strays.is_empty() {
         text += &format!(

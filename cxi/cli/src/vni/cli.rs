@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
-use super::file::PoolFiles;
+use super::file::PoolFile;
 use crate::args::{TenantArg, duration};
 use crate::exit::Failure;
 use crate::settings::{self, Settings};
@@ -24,13 +24,9 @@ pub(crate) struct VniArgs {
 /// Where the pool is.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PoolArgs {
-    /// File that stores the pool [default: setting pool.file]
+    /// File that stores the pool, a line of JSON for each change [default: setting pool.file]
     #[arg(long, global = true, value_name = "FILE")]
     pool: Option<PathBuf>,
-    /// File to which each change is appended, one JSON object per line; `replay` reads it
-    /// [default: setting pool.log]
-    #[arg(long, global = true, value_name = "FILE")]
-    log: Option<PathBuf>,
     /// How long to wait for other commands that use the pool; they take turns in the order of
     /// arrival [default: setting wait]
     #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
@@ -38,13 +34,9 @@ pub(crate) struct PoolArgs {
 }
 
 impl PoolArgs {
-    pub(crate) fn files(&self, settings: &Settings) -> Result<PoolFiles, Failure> {
-        Ok(PoolFiles {
-            pool: settings.or(self.pool.clone(), &settings::POOL_FILE)?,
-            log: match &self.log {
-                Some(log) => Some(log.clone()),
-                None => settings.get(&settings::POOL_LOG)?,
-            },
+    pub(crate) fn file(&self, settings: &Settings) -> Result<PoolFile, Failure> {
+        Ok(PoolFile {
+            path: settings.or(self.pool.clone(), &settings::POOL_FILE)?,
             wait: settings.or(self.wait, &settings::WAIT)?,
         })
     }
@@ -131,21 +123,6 @@ pub(crate) enum VniCommand {
         /// The VNIs that the node shows [default: those of the services on this machine's NICs]
         #[arg(long, value_name = "VNIS")]
         seen: Option<IdSet>,
-    },
-    /// Rebuild the pool from a log of its changes
-    Replay {
-        /// The log, - for standard input
-        #[arg(value_name = "LOG")]
-        from: PathBuf,
-        /// VNIs of the pool before the first change, if the log does not begin with them
-        #[arg(long, value_name = "VNIS")]
-        vnis: Option<IdSet>,
-        /// Only print what the pool would be
-        #[arg(long)]
-        dry_run: bool,
-        /// Replace even a pool with changes that the log does not have
-        #[arg(long)]
-        force: bool,
     },
 }
 

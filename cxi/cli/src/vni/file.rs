@@ -1,174 +1,113 @@
-//! The file that keeps a pool, and its log.
+//! The file that keeps a pool: a log of its changes.
 //!
-//! A change is made in this order, so that a `cxi` killed at any point, or a full disk, loses
-//! nothing and does nothing twice: the new pool is written beside the file, the change is appended
-//! to the log, and the new pool replaces the old one. If only the last step is missing, the next
-//! command that opens the pool takes the change from the log.
+//! A change is appended as one line, and on the disk before its command prints anything. So a `cxi`
+//! killed at any point, or a full disk, loses nothing and does nothing twice.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cxi_job::VniPool;
-use cxi_job::pool::log::FileLog;
-use cxi_job::pool::{Change, Event, ReplayError, Snapshot};
+use cxi_job::durable::LockError;
+use cxi_job::pool::log::{AppendError, ChangeError, FileLog, OpenError, SharedPool};
+use cxi_job::pool::{PoolConfig, Timestamp};
 
-use super::log;
-use crate::exit::Failure;
-use crate::state_file::{self, StateFile, VNI_POOL};
+use crate::exit::{Exit, Failure};
 
 /// Where a pool is.
 #[derive(Debug)]
-pub(crate) struct PoolFiles {
-    pub(crate) pool: PathBuf,
-    pub(crate) log: Option<PathBuf>,
+pub(crate) struct PoolFile {
+    pub(crate) path: PathBuf,
     /// How long to wait for other commands.
     pub(crate) wait: Duration,
 }
 
 /// A pool, locked against changes by other commands.
-pub(crate) struct Open {
-    pub(crate) pool: VniPool,
-    file: StateFile,
-    log: Option<FileLog>,
-}
+pub(crate) type Pool = SharedPool<FileLog>;
 
-/// The pool of a file; `None` if there is no file.
-fn load(path: &Path) -> Result<Option<VniPool>, Failure> {
-    let Some(snapshot) = state_file::load::<Snapshot>(VNI_POOL, path)? else {
-        return Ok(None);
-    };
-    VniPool::restore(snapshot).map(Some).map_err(|error| {
-        Failure::bad_input(format!("{}: {error}", path.display()))
-            .hint("The file was left as it is.")
-    })
-}
+impl PoolFile {
+    /// The current pool, for reading.
+    pub(crate) fn look(&self) -> Result<VniPool, Failure> {
+        let pool = SharedPool::open_existing(FileLog::new(&self.path), "");
+        let pool = pool.map_err(|error| self.unopened(error))?;
+        Ok(pool.ok_or_else(|| self.missing())?.into_pool())
+    }
 
-fn existing(path: &Path) -> Result<VniPool, Failure> {
-    load(path)?.ok_or_else(|| {
-        Failure::bad_input(format!("{}: there is no pool of VNIs", path.display()))
-            .hint("Make one, such as: cxi vni configure 1024-65535")
-            .hint("--pool FILE or CXI_VNI_POOL names another file.")
-    })
-}
-
-/// Applies what a killed command has logged but not saved.
-fn catch_up(pool: &mut VniPool, log: Option<&mut FileLog>) -> Result<bool, Failure> {
-    let Some(log) = log else { return Ok(false) };
-    let events = log::after(log, pool.sequence())?;
-    let taken = pool
-        .catch_up(&events)
-        .map_err(|error| contradicts(&error))?;
-    Ok(taken > 0)
-}
-
-fn contradicts(error: &ReplayError) -> Failure {
-    Failure::bad_input(format!("the log does not continue the pool: {error}"))
-        .hint("Is it the log of another pool? --log or CXI_VNI_LOG names it.")
-}
-
-/// The current pool, for reading.
-pub(crate) fn look(arguments: &PoolFiles) -> Result<VniPool, Failure> {
-    let mut pool = existing(&arguments.pool)?;
-    let there = arguments.log.as_deref().filter(|log| log.exists());
-    let mut log = there.map(log::look).transpose()?;
-    catch_up(&mut pool, log.as_mut())?;
-    Ok(pool)
-}
-
-/// Locks a pool that need not exist.
-pub(super) fn lock(arguments: &PoolFiles) -> Result<StateFile, Failure> {
-    StateFile::lock(VNI_POOL, &arguments.pool, arguments.wait)
-}
-
-impl Open {
-    pub(crate) fn existing(arguments: &PoolFiles) -> Result<Self, Failure> {
+    /// The current pool, to change it.
+    pub(crate) fn open(&self) -> Result<Pool, Failure> {
         // Nothing is left behind where no pool is.
-        existing(&arguments.pool)?;
-        let file = lock(arguments)?;
-        let pool = existing(file.path())?;
-        Self::new(arguments, file, pool)
+        if !self.path.exists() {
+            return Err(self.missing());
+        }
+        let pool = SharedPool::open_existing(self.lock()?, "");
+        let pool = pool.map_err(|error| self.unopened(error))?;
+        pool.ok_or_else(|| self.missing())
     }
 
     /// The pool, and whether it is new.
-    pub(super) fn or_new(arguments: &PoolFiles, new: VniPool) -> Result<(Self, bool), Failure> {
-        let file = lock(arguments)?;
-        if let Some(pool) = load(file.path())? {
-            return Ok((Self::new(arguments, file, pool)?, false));
-        }
-        let open = |path| log::open(path, 0);
-        let mut log = arguments.log.as_deref().map(open).transpose()?;
-        let logged = log
-            .as_mut()
-            .map_or(Ok(Vec::new()), |log| log::after(log, 0))?;
-        if let Some(pool) = never_used(&logged) {
-            file.save(&pool.snapshot())?;
-            return Ok((Self { pool, file, log }, false));
-        }
-        if let Some(first) = logged.first() {
-            return Err(Failure::bad_input(format!(
-                "{}: there is no pool, and the log has changes of one (the first is number {}): a \
-                 new pool would assign the VNIs of its jobs again",
-                arguments.pool.display(),
-                first.sequence
-            ))
-            .hint("Make the pool from its log: cxi vni replay LOG")
-            .hint("For a pool of its own, name another log with --log."));
-        }
-        let pool = new;
-        Ok((Self { pool, file, log }, true))
+    pub(super) fn open_or_new(
+        &self,
+        config: PoolConfig,
+        now: Timestamp,
+    ) -> Result<(Pool, bool), Failure> {
+        let log = self.lock()?;
+        let new = fs::metadata(&self.path).map_or(true, |file| file.len() == 0);
+        let pool = SharedPool::open(log, config, "", 0, now);
+        Ok((pool.map_err(|error| self.unopened(error))?, new))
     }
 
-    fn new(arguments: &PoolFiles, file: StateFile, mut pool: VniPool) -> Result<Self, Failure> {
-        let open = |path| log::open(path, pool.sequence());
-        let mut log = arguments.log.as_deref().map(open).transpose()?;
-        if catch_up(&mut pool, log.as_mut())? {
-            file.save(&pool.snapshot())?;
-        }
-        Ok(Self { pool, file, log })
+    fn lock(&self) -> Result<FileLog, Failure> {
+        let log = FileLog::new(&self.path).wait(self.wait);
+        log.locked().map_err(|error| match &error {
+            LockError::Busy { waited, .. } => Failure::new(
+                Exit::Busy,
+                format!(
+                    "{}: another cxi has been using the pool file for {}",
+                    self.path.display(),
+                    humantime::format_duration(*waited)
+                ),
+            ),
+            LockError::Open { .. } => Failure::bad_input(error.to_string()).hint(
+                "The lock file is in the pool's directory: it takes the right to write there.",
+            ),
+            _ => Failure::new(Exit::Failed, error.to_string()),
+        })
     }
 
-    /// Logs a change, and saves the pool.
-    pub(crate) fn keep(mut self, event: Option<&Event>) -> Result<VniPool, Failure> {
-        let Some(event) = event else {
-            return Ok(self.pool);
-        };
-        if let Some(log) = &mut self.log {
-            log::append(log, event)?;
+    fn missing(&self) -> Failure {
+        Failure::bad_input(format!("{}: there is no pool of VNIs", self.path.display()))
+            .hint("Make one, such as: cxi vni configure 1024-65535")
+            .hint("--pool FILE or CXI_VNI_POOL names another file.")
+    }
+
+    fn unopened(&self, error: OpenError) -> Failure {
+        match error {
+            OpenError::Load(error) => Failure::bad_input(error.0.to_string())
+                .hint("The file was left as it is. --pool FILE or CXI_VNI_POOL names another one."),
+            OpenError::Append(error) => unwritten(error),
+            error => Failure::bad_input(format!("{}: {error}", self.path.display())),
         }
-        self.file.save(&self.pool.snapshot()).inspect_err(|_| {
-            if let Some(log) = &self.log {
-                log.undo();
-            }
-        })?;
-        Ok(self.pool)
     }
 }
 
-/// A pool whose `configure` was killed between log and pool: no job has ever had VNIs of it.
-fn never_used(logged: &[Event]) -> Option<VniPool> {
-    let (first, more) = logged.split_first()?;
-    match &first.change {
-        Change::Reconfigured { config } if more.is_empty() && first.sequence == 1 => {
-            VniPool::replay(config.clone(), logged).ok()
-        }
-        _ => None,
+/// The failure of a change; `refused` is for what the pool itself refuses.
+pub(crate) fn of_change<E>(error: ChangeError<E>, refused: impl FnOnce(&E) -> Failure) -> Failure
+where
+    ChangeError<E>: std::fmt::Display,
+{
+    match error {
+        ChangeError::Refused(error) => refused(&error),
+        ChangeError::Append(error) => unwritten(error),
+        error => Failure::bad_input(error.to_string()),
     }
 }
 
-/// Replaces a pool by one that was rebuilt from a log.
-pub(super) fn replace(file: &StateFile, pool: &VniPool, force: bool) -> Result<(), Failure> {
-    // Replaying is the remedy for a pool that cannot be read.
-    if let (Ok(Some(there)), false) = (load(file.path()), force)
-        && there.sequence() > pool.sequence()
-    {
-        return Err(Failure::bad_input(format!(
-            "{}: the pool has change {}, the log ends with change {}: what came after it would be \
-             lost",
-            file.path().display(),
-            there.sequence(),
-            pool.sequence()
-        ))
-        .hint("--force replaces it all the same."));
+fn unwritten(error: AppendError) -> Failure {
+    match error {
+        AppendError::Failed(error) => {
+            Failure::new(Exit::Failed, error.to_string()).hint("The pool is as it was before.")
+        }
+        error => Failure::new(Exit::Failed, error.to_string())
+            .hint("Controllers of a scheduler lead this pool: change it through them."),
     }
-    file.save(&pool.snapshot())
 }

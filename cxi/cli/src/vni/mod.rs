@@ -3,8 +3,6 @@
 mod change;
 pub(crate) mod cli;
 mod file;
-mod log;
-mod replay;
 mod show;
 
 use cxi_job::pool::{PoolConfigError, PoolError, ReserveError};
@@ -15,13 +13,12 @@ use crate::output::Report;
 use cli::{VniArgs, VniCommand};
 
 pub(crate) use change::this_node;
-pub(crate) use file::{Open, PoolFiles, look};
-pub(crate) use log::parse as parse_log;
+pub(crate) use file::{PoolFile, of_change};
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
-    let files = &arguments.pool.files(&common.settings)?;
+    let file = &arguments.pool.file(&common.settings)?;
     match &arguments.command {
-        VniCommand::Configure(config) => change::configure(files, config),
+        VniCommand::Configure(config) => change::configure(file, config),
         VniCommand::Reserve {
             job,
             count,
@@ -31,11 +28,11 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             step,
         } => {
             let request = change::request(*count, *block, *for_steps, tenant.clone());
-            change::reserve(files, job, step.as_ref(), &request)
+            change::reserve(file, job, step.as_ref(), &request)
         }
-        VniCommand::Cancel { job } => change::cancel(files, job),
+        VniCommand::Cancel { job } => change::cancel(file, job),
         VniCommand::Release { job, nodes, step } => {
-            change::release(files, job, nodes, step.as_ref())
+            change::release(file, job, nodes, step.as_ref())
         }
         VniCommand::Confirm {
             job,
@@ -43,17 +40,11 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             stray,
             operator,
             ..
-        } => change::confirm(files, job.as_ref(), node.as_ref(), *stray, *operator),
-        VniCommand::Show { job } => show::run(files, job.as_ref()),
+        } => change::confirm(file, job.as_ref(), node.as_ref(), *stray, *operator),
+        VniCommand::Show { job } => show::run(file, job.as_ref()),
         VniCommand::Reconcile { node, seen } => {
-            change::reconcile(files, common, node.as_ref(), seen.as_ref())
+            change::reconcile(file, common, node.as_ref(), seen.as_ref())
         }
-        VniCommand::Replay {
-            from,
-            vnis,
-            dry_run,
-            force,
-        } => replay::run(files, from, vnis.as_ref(), *dry_run, *force),
     }
 }
 

@@ -7,7 +7,7 @@ use cxi_job::pool::{Holding, Metrics, Phase, Stray, Timestamp};
 use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
-use super::file::{PoolFiles, look};
+use super::file::PoolFile;
 use crate::exit::{Exit, Failure};
 use crate::output::Report;
 use crate::output::table::Columns;
@@ -39,8 +39,8 @@ struct StrayVni<'a> {
     stray: &'a Stray,
 }
 
-pub(super) fn run(arguments: &PoolFiles, job: Option<&JobId>) -> Result<Report, Failure> {
-    let pool = look(arguments)?;
+pub(super) fn run(file: &PoolFile, job: Option<&JobId>) -> Result<Report, Failure> {
+    let pool = file.look()?;
     let at = Timestamp::now();
     let mut jobs: Vec<(&JobId, &Holding)> = pool
         .jobs()

@@ -1,4 +1,4 @@
-//! A pool of VNIs with its log.
+//! A pool of VNIs in a directory of its own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,7 @@ use tempfile::TempDir;
 
 use super::{Arguments, Said, command};
 
-/// The pool and its log.
-const FILES: [&str; 2] = ["pool.json", "pool.log"];
+const FILE: &str = "pool.json";
 
 pub(crate) struct Pool {
     directory: TempDir,
@@ -35,17 +34,12 @@ impl Pool {
         self.directory.path().join(name)
     }
 
-    pub(crate) fn log(&self) -> String {
-        self.path("pool.log").display().to_string()
-    }
-
     pub(crate) fn command(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
         let mut command = command("vni");
         command
             .args(arguments.words())
             .current_dir(self.directory.path())
-            .env("CXI_VNI_POOL", self.path("pool.json"))
-            .env("CXI_VNI_LOG", self.log());
+            .env("CXI_VNI_POOL", self.path(FILE));
         command
     }
 
@@ -71,46 +65,31 @@ impl Pool {
         self.vni(&["reserve", job]).done()
     }
 
-    /// Pool and log; of one that is missing nothing.
-    pub(crate) fn keep(&self) -> [Option<Vec<u8>>; 2] {
-        FILES.map(|name| fs::read(self.path(name)).ok())
+    /// The file; `None` if there is none.
+    pub(crate) fn keep(&self) -> Option<Vec<u8>> {
+        fs::read(self.path(FILE)).ok()
     }
 
-    pub(crate) fn put(&self, kept: &[Option<Vec<u8>>; 2]) {
-        for (name, bytes) in FILES.iter().zip(kept) {
-            match bytes {
-                Some(bytes) => fs::write(self.path(name), bytes).unwrap(),
-                None => {
-                    let _ = fs::remove_file(self.path(name));
-                }
+    pub(crate) fn put(&self, kept: Option<&Vec<u8>>) {
+        match kept {
+            Some(bytes) => fs::write(self.path(FILE), bytes).unwrap(),
+            None => {
+                let _ = fs::remove_file(self.path(FILE));
             }
         }
     }
 
-    /// What the pool shows, without times; the log has just the same.
+    /// What the pool shows, without times.
     pub(crate) fn state(&self) -> Value {
-        if !self.path(FILES[0]).exists() {
+        if !self.path(FILE).exists() {
             return Value::Null;
         }
-        let [shown, replayed] = self.shown_and_replayed();
-        assert_eq!(shown, replayed, "pool and log");
-        timeless(shown)
+        timeless(self.vni("show --json").json())
     }
 
-    fn shown_and_replayed(&self) -> [Value; 2] {
-        let shown = self.vni("show --json").json();
-        let before = self.keep();
-        fs::remove_file(self.path(FILES[0])).unwrap();
-        self.vni(&["replay", &self.log()]).done();
-        let replayed = self.vni("show --json").json();
-        self.put(&before);
-        [shown, replayed]
-    }
-
-    /// The jobs and their VNIs, which the log has just as the pool has them.
+    /// The jobs and their VNIs.
     pub(crate) fn jobs(&self) -> Vec<(String, u64)> {
-        let [shown, replayed] = self.shown_and_replayed();
-        assert_eq!(shown["jobs"], replayed["jobs"], "pool and log");
+        let shown = self.vni("show --json").json();
         let job = |job: &Value| {
             let vnis = &job["vnis"]["list"];
             (
@@ -124,11 +103,11 @@ impl Pool {
         jobs
     }
 
-    /// What is beside the pool and its log.
+    /// The other files in the directory.
     pub(crate) fn others(&self) -> Vec<String> {
         let names = fs::read_dir(self.directory.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let ours = |name: &str| FILES.contains(&name) || name == "pool.json.lock";
+        let ours = |name: &str| [FILE, "pool.json.lock"].contains(&name);
         names.filter(|name| !ours(name)).collect()
     }
 }

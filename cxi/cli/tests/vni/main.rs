@@ -1,4 +1,4 @@
-//! A pool of VNIs in a file, with its log: commands that overlap, are killed, find the disk full, or
+//! A pool of VNIs in a file: commands that overlap, are killed, find the disk full, or
 //! run as root.
 
 #[path = "../common/mod.rs"]
@@ -6,5 +6,4 @@ mod common;
 mod kills;
 mod log;
 mod owner;
-mod replay;
 mod turns;

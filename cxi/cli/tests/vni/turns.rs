@@ -68,8 +68,8 @@ fn a_pipe_as_lock_or_log_is_refused_at_once() {
     assert_eq!(said.code, 2);
     assert_contains(&said.err, "cannot open the lock file: not a regular file");
     fs::remove_file(pool.path("pool.json.lock")).unwrap();
-    pipe("pool.log");
+    pipe("pool.json");
     let said = pool.vni("reserve job1");
     assert_eq!(said.code, 2);
-    assert_contains(&said.err, "cannot use the log");
+    assert_contains(&said.err, "the pool cannot be read: not a regular file");
 }

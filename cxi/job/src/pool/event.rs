@@ -63,6 +63,7 @@ impl std::ops::Add<Duration> for Timestamp {
 /// or duplicated event is noticed. Only [`Change::Saved`] needs none before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[must_use = "a change that is not logged before it is acted on is lost in a crash"]
 #[non_exhaustive]
 pub struct Event {
     /// The number of this change, from 1.

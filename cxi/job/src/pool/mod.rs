@@ -11,8 +11,9 @@
 //!     '------------- a node shows it although no job has it ---'
 //! ```
 //!
-//! [`VniPool`] does no I/O and has no clock: the caller passes in the time, and every change is
-//! returned as an [`Event`] to be logged before acting on it. A pool is rebuilt from that log
+//! A controller uses a [`SharedPool`](log::SharedPool), which logs each change before it returns the
+//! result. [`VniPool`] is the pool below it: it does no I/O and has no clock. The caller passes in the
+//! time, and every change is returned as an [`Event`] to be logged before acting on it. A pool is rebuilt from that log
 //! ([`VniPool::replay`]) or from a [`Snapshot`], and compared with what the NICs show by
 //! [`VniPool::reconcile`].
 //!
@@ -40,7 +41,7 @@
 //! // The scheduler restarts: the same pool again.
 //! let mut again = VniPool::replay(config, &log)?;
 //! assert_eq!(again, pool);
-//! again.confirm(&job, &nodes[1], at(61_000))?;
+//! log.push(again.confirm(&job, &nodes[1], at(61_000))?);
 //! assert_eq!(again.metrics(at(61_000)).draining, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

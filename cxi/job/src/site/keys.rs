@@ -34,8 +34,6 @@ keys! {
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
     /// The pool's file.
     POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "/var/lib/cxi/vni-pool.json";
-    /// The log of the pool's changes.
-    POOL_LOG: Option<PathBuf> = "pool.log", "CXI_VNI_LOG", "";
     /// The VNIs that the scheduler assigns.
     POOL_VNIS: IdSet = "pool.vnis", "CXI_VNIS", "1024-65535";
     /// Where the controller records its decision for each job, for the nodes to read.

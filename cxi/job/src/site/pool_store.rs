@@ -29,7 +29,7 @@ impl<L: EventLog + fmt::Debug> PoolStore for Mutex<SharedPool<L>> {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = pool.change(Timestamp::now(), |pool, now| Ok(((), act(pool, now)?)));
-        changed.map_err(|error| match error {
+        changed.map(drop).map_err(|error| match error {
             ChangeError::Refused(error) => error,
             error => SiteError::PoolStore(error.to_string().into()),
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{AppendError, BoxError, EventLog, LogError, Record, SharedPool};
-use crate::pool::{Change, Event, PoolConfig, PoolError, ReserveError, Timestamp, VniRequest};
+use crate::pool::{Change, Event, PoolConfig, Timestamp, VniRequest};
 use crate::{JobId, NodeName};
 use cxi::Vni;
 
@@ -104,10 +104,7 @@ fn reserve<L: EventLog>(
     now: Timestamp,
 ) -> Result<Vec<Vni>, BoxError> {
     let job = JobId::new(job)?;
-    let vnis = pool.change(now, |pool, now| {
-        let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-        Ok::<_, ReserveError>((reserved.vnis, reserved.event))
-    })?;
+    let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.result;
     Ok(vnis.iter().collect())
 }
 
@@ -171,12 +168,8 @@ fn a_clock_behind<L: EventLog>(old: L, new: L) -> Result<(), BoxError> {
     reserve(&mut old, "1", at(1000))?;
     let mut new = SharedPool::open(new, small, "new", 2, at(10))?;
     let (job, node) = (JobId::new("1")?, NodeName::new("n1")?);
-    new.change(at(11), |pool, now| {
-        Ok::<_, PoolError>(((), pool.release(&job, std::slice::from_ref(&node), now)?))
-    })?;
-    new.change(at(12), |pool, now| {
-        Ok::<_, PoolError>(((), Some(pool.confirm(&job, &node, now)?)))
-    })?;
+    new.release(&job, std::slice::from_ref(&node), at(11))?;
+    new.confirm(&job, &node, at(12))?;
     expect(
         reserve(&mut new, "2", at(1059)).is_err(),
         "a clock that is behind shortens the rest of a VNI",

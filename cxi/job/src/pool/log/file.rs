@@ -1,4 +1,4 @@
-//! A log in a file: one JSON object per line, numbered by the pool.
+//! A pool in a file: a log with one JSON object per line, numbered by the pool.
 //!
 //! A line without its newline was being written when its process was killed or the disk was full.
 //! Its change was never reported as done, so the line does not count and is cut off.
@@ -6,79 +6,70 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{AppendError, EventLog, LogError, Record};
-use crate::durable::open_regular_with;
+use crate::durable::{self, LockError, LockGuard, Owner, open_regular, open_regular_with};
 
 /// How much of the log's end is read first: usually only the latest changes are needed.
 const END: u64 = 1 << 14;
 
-/// A log in a file, for processes of one machine. Each access holds the file's lock (`flock`). It keeps
-/// what is before a beginning, but does not read it.
+/// A log in a file, for processes of one machine. Writers lock the file `PATH.lock`, and take turns
+/// in the order of arrival.
+///
+/// A change is appended as one line. A record that [is a beginning](Record::is_beginning) replaces
+/// the file as a whole, so that it does not grow without bound.
 #[derive(Debug)]
 pub struct FileLog {
-    file: File,
     path: PathBuf,
-    /// Where the last append began.
-    before: u64,
-    /// The number before that of the first event.
-    begins_after: u64,
+    wait: Duration,
+    held: Option<LockGuard>,
 }
 
 impl FileLog {
-    /// Opens a log, or creates an empty one.
-    ///
-    /// # Errors
-    /// [`LogError`]: the file cannot be opened or is not a regular file.
-    pub fn open(path: &Path) -> Result<Self, LogError> {
-        Self::with(path, OpenOptions::new().append(true).create(true))
-    }
-
-    /// Opens an existing log for reading.
-    ///
-    /// # Errors
-    /// As [`FileLog::open`].
-    pub fn look(path: &Path) -> Result<Self, LogError> {
-        Self::with(path, &mut OpenOptions::new())
-    }
-
-    fn with(path: &Path, options: &mut OpenOptions) -> Result<Self, LogError> {
-        let opened = open_regular_with(path, options.read(true), 0);
-        let length = |file: File| Ok((whole_lines(&file)?, file));
-        let (before, file) = opened
-            .and_then(length)
-            .map_err(|error| unusable(path, &error))?;
-        let path = path.to_owned();
-        Ok(Self {
-            file,
-            path,
-            before,
-            begins_after: 0,
-        })
-    }
-
-    /// Begins after this event, if the log is empty: a pool may have changed before it got a log.
+    /// The log in a file, which need not exist: the first record creates it. A symbolic link is
+    /// followed.
     #[must_use]
-    pub fn begin_after(mut self, sequence: u64) -> Self {
-        self.begins_after = sequence;
+    pub fn new(path: &Path) -> Self {
+        Self {
+            // The file behind a link is replaced, and not the link.
+            path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+            wait: Duration::from_secs(60),
+            held: None,
+        }
+    }
+
+    /// Sets how long an append waits for other writers. The default is 60 s.
+    #[must_use]
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 
-    /// Takes back what this has appended last. No other process may have appended since: the caller
-    /// holds a lock of its own.
-    pub fn undo(&self) {
-        // If this fails too, the next one to open the log cuts off half a line.
-        let _ = self.file.set_len(self.before);
+    /// Keeps other writers out as long as this exists: for a process that makes one change, and
+    /// would otherwise find, while it waits for its turn, that the log has changed since it was read.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub fn locked(mut self) -> Result<Self, LockError> {
+        self.held = Some(durable::lock(&self.path, self.wait)?);
+        Ok(self)
     }
 
     /// The records behind a number, and at least so many, in so many bytes of the file.
-    fn after(&self, after: u64, least: usize, length: u64) -> Result<Vec<Record>, LogError> {
+    fn after(
+        &self,
+        file: &File,
+        after: u64,
+        least: usize,
+        length: u64,
+    ) -> Result<Vec<Record>, LogError> {
         let name = self.path.display();
         let mut wanted = END;
         loop {
             let start = length.saturating_sub(wanted);
-            let text = self.read(start, length);
-            let text = text.map_err(|error| unusable(&self.path, &error))?;
+            let text = read(file, start, length);
+            let text = text.map_err(|error| self.unusable(&error))?;
             // The first line may be incomplete.
             let whole = match text.find('\n') {
                 Some(end) if start > 0 => text.get(end + 1..).unwrap_or_default(),
@@ -109,79 +100,102 @@ impl FileLog {
         }
     }
 
-    fn read(&self, start: u64, end: u64) -> io::Result<String> {
-        let mut text = Vec::new();
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(start))?;
-        file.take(end - start).read_to_end(&mut text)?;
-        // A character may have begun before the start; its line is left out.
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-
-    fn append_locked(&mut self, record: &Record) -> Result<(), AppendError> {
+    /// With the lock held.
+    fn append_locked(&self, record: &Record) -> Result<(), AppendError> {
         let refused = |error: io::Error| {
             let path = self.path.display();
-            AppendError::Failed(format!("{path}: cannot write the log: {error}").into())
+            AppendError::Failed(format!("{path}: cannot write the pool: {error}").into())
         };
-        let sequence = record.event.sequence;
-        let length = whole_lines(&self.file).map_err(refused)?;
-        // The last one has the highest epoch.
-        let last = self.after(u64::MAX, 1, length);
+        let mut options = OpenOptions::new();
+        let file = match open_regular_with(&self.path, options.read(true).append(true), 0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened.map_err(refused)?),
+        };
+        let length = file.as_ref().map_or(Ok(0), whole_lines).map_err(refused)?;
+        let last = match &file {
+            // The last one has the highest epoch.
+            Some(file) => self.after(file, u64::MAX, 1, length),
+            None => Ok(Vec::new()),
+        };
         let last = last.map_err(|error| AppendError::Failed(error.0))?;
-        let (epoch, last) = last.last().map_or((0, self.begins_after), |last| {
-            (last.epoch, last.event.sequence)
-        });
+        let (epoch, last) = last
+            .last()
+            .map_or((0, 0), |last| (last.epoch, last.event.sequence));
         if epoch > record.epoch {
             return Err(AppendError::Deposed { epoch });
         }
-        if last.checked_add(1) != Some(sequence) {
+        if last.checked_add(1) != Some(record.event.sequence) {
             return Err(AppendError::Moved);
         }
         let mut line = serde_json::to_vec(record).map_err(|error| refused(error.into()))?;
         line.push(b'\n');
-        let write = || {
-            // What a killed process left of a line.
-            self.file.set_len(length)?;
-            (&self.file).write_all(&line)?;
-            self.file.sync_data()
-        };
-        let written = write().map_err(refused);
-        self.before = length;
-        if written.is_err() {
-            self.undo();
+        match file {
+            Some(file) if length > 0 && !record.is_beginning() => append(&file, length, &line),
+            // Also the first one: a file without a whole line is then never a log.
+            _ => durable::replace(&self.path, &line, Owner::Kept),
         }
-        written
+        .map_err(refused)
+    }
+
+    fn unusable(&self, error: &io::Error) -> LogError {
+        let path = self.path.display();
+        LogError(format!("{path}: the pool cannot be read: {error}").into())
     }
 }
 
 impl EventLog for FileLog {
     fn load(&mut self, after: u64) -> Result<Vec<Record>, LogError> {
-        let locked = || {
-            self.file.lock_shared()?;
-            whole_lines(&self.file)
+        let file = match open_regular(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened.map_err(|error| self.unusable(&error))?,
         };
-        let length = locked().map_err(|error| unusable(&self.path, &error))?;
-        let records = self.after(after, 0, length);
-        let _ = self.file.unlock();
-        records
+        // A line that is being written may yet be taken back.
+        let length = file.lock_shared().and_then(|()| whole_lines(&file));
+        let length = length.map_err(|error| self.unusable(&error))?;
+        self.after(&file, after, 0, length)
     }
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
-        let failed = |error: io::Error| AppendError::Failed(unusable(&self.path, &error).0);
-        self.file.lock().map_err(failed)?;
-        let appended = self.append_locked(record);
-        let _ = self.file.unlock();
-        appended
+        let _turn = match &self.held {
+            Some(_) => None,
+            None => Some(
+                durable::lock(&self.path, self.wait)
+                    .map_err(|error| AppendError::Failed(error.into()))?,
+            ),
+        };
+        self.append_locked(record)
     }
 }
 
-fn unusable(path: &Path, error: &io::Error) -> LogError {
-    LogError(format!("{}: cannot use the log: {error}", path.display()).into())
+/// Writes a line behind the last complete one; on failure the file is as it was.
+fn append(mut file: &File, length: u64, line: &[u8]) -> io::Result<()> {
+    file.lock()?;
+    let mut write = || {
+        // What a killed process left of a line.
+        file.set_len(length)?;
+        file.write_all(line)?;
+        file.sync_data()
+    };
+    write().inspect_err(|_| {
+        // If this fails too, half a line is left, which does not count.
+        let _ = file.set_len(length);
+    })
+}
+
+fn read(mut file: &File, start: u64, end: u64) -> io::Result<String> {
+    let mut text = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(end - start).read_to_end(&mut text)?;
+    // A character may have begun before the start; its line is left out.
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The length of a file up to the end of its last complete line.
 fn whole_lines(mut file: &File) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
+    if end == 0 {
+        return Ok(0);
+    }
     let mut block = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(END);
@@ -193,5 +207,6 @@ fn whole_lines(mut file: &File) -> io::Result<u64> {
         }
         end = start;
     }
-    Ok(0)
+    // Cutting it off might destroy a file of another kind.
+    Err(io::Error::other("expected lines of JSON"))
 }

@@ -9,8 +9,8 @@
 //! `FileLog` (feature `file-log`) one for processes of one machine; [`check`] finds out whether
 //! another one does it right. [`SharedPool`] is a pool on such a log.
 //!
-//! A log does not grow without bound: each so many changes, a [`SharedPool`] appends the whole pool,
-//! and a store may remove what is before that.
+//! A log does not grow without bound: every 5,000 changes a [`SharedPool`] appends the whole pool, and
+//! a store may remove what is before that.
 //!
 //! Allocations never expire. A store with leases must not keep events under one: when a controller
 //! dies, services with its VNIs live on on the nodes.
@@ -25,7 +25,7 @@ pub use conformance::check;
 #[cfg(feature = "file-log")]
 pub use file::FileLog;
 pub use memory::MemoryLog;
-pub use shared::{ChangeError, OpenError, SharedPool};
+pub use shared::{ChangeError, Changed, OpenError, SharedPool};
 
 use super::{Change, Event};
 

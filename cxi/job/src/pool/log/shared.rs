@@ -1,14 +1,18 @@
 //! A pool on a shared log.
 
 use super::{AppendError, EventLog, LogError, Record};
-use crate::pool::{Event, PoolConfig, PoolError, ReplayError, Timestamp, VniPool};
+use crate::pool::{
+    Allotment, Event, PoolConfig, PoolError, ReplayError, ReserveError, Timestamp, VniPool,
+    VniRequest,
+};
+use crate::{JobId, NodeName, StepId};
 
 /// How often a change is tried while others are faster.
 const ATTEMPTS: u32 = 100;
 /// Each so many changes the pool is saved, so that nobody has to read many more.
 const SAVE_EACH: u64 = 5_000;
 
-/// A pool that follows a log, and changes it.
+/// A pool that follows a log: a change is in the log before its result is returned.
 ///
 /// ```
 /// use cxi_job::JobId;
@@ -20,18 +24,13 @@ const SAVE_EACH: u64 = 5_000;
 /// let now = Timestamp::from_millis(0);
 /// let mut first = SharedPool::open(log.clone(), config.clone(), "one/1", 1, now)?;
 /// let job = JobId::new("17")?;
-/// let vnis = first.change(now, |pool, now| {
-///     let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-///     Ok::<_, cxi_job::pool::ReserveError>((reserved.vnis, reserved.event))
-/// })?;
+/// let vnis = first.reserve(&job, &VniRequest::vnis(1), now)?.result;
 ///
 /// // The standby takes over. It has what the first one gave away.
 /// let mut second = SharedPool::open(log, config, "two/1", 2, now)?;
 /// assert_eq!(second.pool().job(&job).unwrap().vnis, vnis);
 /// // The first one wakes up, and gets an error.
-/// let late = first.change(now, |pool, now| {
-///     Ok::<_, cxi_job::pool::PoolError>(((), pool.release(&job, &[], now)?))
-/// });
+/// let late = first.release(&job, &[], now);
 /// assert!(late.unwrap_err().is_deposed());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -43,6 +42,16 @@ pub struct SharedPool<L> {
     epoch: u64,
     /// The highest epoch and the latest time in the log.
     seen: (u64, Timestamp),
+}
+
+/// The result of a change of a [`SharedPool`], which is in its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changed<T = ()> {
+    /// What came of it.
+    pub result: T,
+    /// The event in the log; `None` if there was nothing to do.
+    pub event: Option<Event>,
 }
 
 /// Why a pool was not opened.
@@ -131,14 +140,7 @@ impl<L: EventLog> SharedPool<L> {
         let records = log.load(0)?;
         let first = records.first().and_then(|it| it.event.change.config());
         let config = first.cloned().unwrap_or(config);
-        let mut shared = Self {
-            log,
-            pool: VniPool::replay(config, &[])?,
-            writer: writer.into(),
-            epoch,
-            seen: (0, Timestamp::default()),
-        };
-        shared.take_over(&records)?;
+        let mut shared = Self::follow(log, &records, config, writer.into(), epoch)?;
         shared.change(now, |pool, now| {
             let leads = pool.sequence() > 0 && epoch == 0;
             let event = (!leads).then(|| pool.record_config(now)).transpose()?;
@@ -147,10 +149,51 @@ impl<L: EventLog> SharedPool<L> {
         Ok(shared)
     }
 
+    /// Opens the pool of a log that has one; `None` if the log is empty. There are no leaders.
+    ///
+    /// # Errors
+    /// [`OpenError::Load`] or [`OpenError::Replay`].
+    pub fn open_existing(mut log: L, writer: impl Into<String>) -> Result<Option<Self>, OpenError> {
+        let records = log.load(0)?;
+        let Some(first) = records.first() else {
+            return Ok(None);
+        };
+        let Some(config) = first.event.change.config().cloned() else {
+            let wrong = "it does not begin with the configuration of a pool";
+            return Err(LogError(wrong.into()).into());
+        };
+        Self::follow(log, &records, config, writer.into(), 0).map(Some)
+    }
+
+    /// A pool with what a log has; `config` is the one before its first record.
+    fn follow(
+        log: L,
+        records: &[Record],
+        config: PoolConfig,
+        writer: String,
+        epoch: u64,
+    ) -> Result<Self, OpenError> {
+        let mut shared = Self {
+            log,
+            pool: VniPool::replay(config, &[])?,
+            writer,
+            epoch,
+            seen: (0, Timestamp::default()),
+        };
+        shared.take_over(records)?;
+        Ok(shared)
+    }
+
     /// The pool as it was when the log was read last.
     #[must_use]
     pub const fn pool(&self) -> &VniPool {
         &self.pool
+    }
+
+    /// That pool alone, for looking at it.
+    #[must_use]
+    pub fn into_pool(self) -> VniPool {
+        self.pool
     }
 
     /// Reads what others have appended.
@@ -174,7 +217,7 @@ impl<L: EventLog> SharedPool<L> {
         &mut self,
         now: Timestamp,
         mut act: impl FnMut(&mut VniPool, Timestamp) -> Result<(T, Option<Event>), E>,
-    ) -> Result<T, ChangeError<E>> {
+    ) -> Result<Changed<T>, ChangeError<E>> {
         for _ in 0..ATTEMPTS {
             self.catch_up()?;
             if self.seen.0 > self.epoch {
@@ -185,7 +228,7 @@ impl<L: EventLog> SharedPool<L> {
             let (result, event) =
                 act(&mut next, now.max(self.seen.1)).map_err(ChangeError::Refused)?;
             let Some(event) = event else {
-                return Ok(result);
+                return Ok(Changed { result, event });
             };
             let record = Record {
                 epoch: self.epoch,
@@ -194,13 +237,15 @@ impl<L: EventLog> SharedPool<L> {
             };
             match self.append(&record) {
                 Ok(()) => {
-                    self.seen = (self.epoch, record.event.at.max(self.seen.1));
+                    let event = record.event;
+                    self.seen = (self.epoch, event.at.max(self.seen.1));
                     self.pool = next;
                     if self.pool.sequence().is_multiple_of(SAVE_EACH) {
                         // If that fails, the log is longer until the next time.
                         let _ = self.save(now);
                     }
-                    return Ok(result);
+                    let event = Some(event);
+                    return Ok(Changed { result, event });
                 }
                 Err(AppendError::Moved) => {}
                 Err(error) => return Err(ChangeError::Append(error)),
@@ -209,11 +254,100 @@ impl<L: EventLog> SharedPool<L> {
         Err(ChangeError::Contended)
     }
 
+    /// Reserves VNIs for a job; see [`VniPool::reserve`].
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn reserve(
+        &mut self,
+        job: &JobId,
+        request: &VniRequest,
+        now: Timestamp,
+    ) -> Result<Changed<Allotment>, ChangeError<ReserveError>> {
+        self.change(now, |pool, now| {
+            let reserved = pool.reserve(job, request, now)?;
+            Ok((reserved.vnis, reserved.event))
+        })
+    }
+
+    /// Reserves VNIs that the steps of a job share; see [`VniPool::share`].
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn share(
+        &mut self,
+        job: &JobId,
+        step: &StepId,
+        request: &VniRequest,
+        now: Timestamp,
+    ) -> Result<Changed<Allotment>, ChangeError<ReserveError>> {
+        self.change(now, |pool, now| {
+            let reserved = pool.share(job, step, request, now)?;
+            Ok((reserved.vnis, reserved.event))
+        })
+    }
+
+    /// Frees the VNIs of a job that did not start; see [`VniPool::cancel`].
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn cancel(
+        &mut self,
+        job: &JobId,
+        now: Timestamp,
+    ) -> Result<Changed, ChangeError<PoolError>> {
+        self.change(now, |pool, now| Ok(((), Some(pool.cancel(job, now)?))))
+    }
+
+    /// Ends a job's use of its VNIs; see [`VniPool::release`].
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn release(
+        &mut self,
+        job: &JobId,
+        nodes: &[NodeName],
+        now: Timestamp,
+    ) -> Result<Changed, ChangeError<PoolError>> {
+        self.change(now, |pool, now| Ok(((), pool.release(job, nodes, now)?)))
+    }
+
+    /// Ends a step's use of the job's VNIs; see [`VniPool::leave`].
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn leave(
+        &mut self,
+        job: &JobId,
+        step: &StepId,
+        nodes: &[NodeName],
+        now: Timestamp,
+    ) -> Result<Changed, ChangeError<PoolError>> {
+        self.change(now, |pool, now| {
+            Ok(((), Some(pool.leave(job, step, nodes, now)?)))
+        })
+    }
+
+    /// Records that a node has destroyed all of the job's services; see [`VniPool::confirm`].
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn confirm(
+        &mut self,
+        job: &JobId,
+        node: &NodeName,
+        now: Timestamp,
+    ) -> Result<Changed, ChangeError<PoolError>> {
+        self.change(now, |pool, now| {
+            Ok(((), Some(pool.confirm(job, node, now)?)))
+        })
+    }
+
     /// Lets the log begin with the pool as it is. Every 5,000 changes this happens by itself.
     ///
     /// # Errors
     /// As [`SharedPool::change`]; with [`AppendError::Failed`], the pool may be too large for the store.
-    pub fn save(&mut self, now: Timestamp) -> Result<(), ChangeError<PoolError>> {
+    pub fn save(&mut self, now: Timestamp) -> Result<Changed, ChangeError<PoolError>> {
         self.change(now, |pool, now| Ok(((), Some(pool.save(now)?))))
     }
 

@@ -19,7 +19,7 @@ fn every_node_must_confirm() {
     );
     pool.release(&job("a"), &all, seconds(1)).unwrap();
     for node in &all[..2] {
-        pool.confirm(&job("a"), node, seconds(2)).unwrap();
+        let _ = pool.confirm(&job("a"), node, seconds(2)).unwrap();
         assert!(
             pool.reserve(&job("b"), &VniRequest::vnis(1), seconds(2))
                 .is_err()
@@ -31,7 +31,7 @@ fn every_node_must_confirm() {
             .to_string(),
         "job a does not wait for node n1 (1 node has not confirmed)"
     );
-    pool.confirm(&job("a"), &all[2], seconds(3)).unwrap();
+    let _ = pool.confirm(&job("a"), &all[2], seconds(3)).unwrap();
     assert_eq!(
         pool.confirm(&job("a"), &all[2], seconds(3))
             .unwrap_err()
@@ -55,8 +55,8 @@ fn without_known_nodes_only_a_word_for_all_frees() {
             .to_string(),
         "job a does not wait for node n1 (its nodes are not known: confirm all at once)"
     );
-    pool.confirm_all(&job("a"), seconds(2)).unwrap();
-    pool.operator_release(&job("b"), seconds(2)).unwrap();
+    let _ = pool.confirm_all(&job("a"), seconds(2)).unwrap();
+    let _ = pool.operator_release(&job("b"), seconds(2)).unwrap();
     assert_eq!(pool.metrics(seconds(2)).free, 2);
 }
 
@@ -81,7 +81,7 @@ fn a_cancelled_reservation_is_free_at_once() {
     let step = StepId::new("0").unwrap();
     let shared = pool.share(&job("b"), &step, &VniRequest::vnis(1), seconds(1));
     assert!(shared.is_ok());
-    pool.leave(&job("b"), &step, &[n1], seconds(2)).unwrap();
+    let _ = pool.leave(&job("b"), &step, &[n1], seconds(2)).unwrap();
     pool.release(&job("c"), &[], seconds(2)).unwrap();
     let before = pool.clone();
     for (name, refusal) in [
@@ -119,7 +119,7 @@ fn confirmed_vnis_rest() {
     let mut pool = VniPool::new(config).unwrap();
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     pool.release(&job("a"), &[], seconds(10)).unwrap();
-    pool.confirm_all(&job("a"), seconds(20)).unwrap();
+    let _ = pool.confirm_all(&job("a"), seconds(20)).unwrap();
     refused(
         &mut pool,
         "b",
@@ -147,7 +147,8 @@ fn steps_share_the_vnis_of_their_job() {
         None
     );
 
-    pool.leave(&a, &step("0"), std::slice::from_ref(&n1), seconds(2))
+    let _ = pool
+        .leave(&a, &step("0"), std::slice::from_ref(&n1), seconds(2))
         .unwrap();
     assert!(matches!(
         pool.job(&a).unwrap().phase,
@@ -159,12 +160,13 @@ fn steps_share_the_vnis_of_their_job() {
             .to_string(),
         "step 0 does not share the VNIs of job a"
     );
-    pool.leave(&a, &step("1"), std::slice::from_ref(&n2), seconds(3))
+    let _ = pool
+        .leave(&a, &step("1"), std::slice::from_ref(&n2), seconds(3))
         .unwrap();
     // The nodes of both steps have had services with the VNI.
-    pool.confirm(&a, &n2, seconds(4)).unwrap();
+    let _ = pool.confirm(&a, &n2, seconds(4)).unwrap();
     assert_eq!(pool.metrics(seconds(4)).draining, 1);
-    pool.confirm(&a, &n1, seconds(4)).unwrap();
+    let _ = pool.confirm(&a, &n1, seconds(4)).unwrap();
     assert_eq!(pool.metrics(seconds(4)).draining, 0);
 }
 
@@ -173,12 +175,13 @@ fn vnis_of_the_job_itself_outlast_its_steps() {
     let mut pool = pool("1024-1030");
     let (one, a) = (VniRequest::vnis(1), job("a"));
     let step = StepId::new("0").unwrap();
-    pool.share(&a, &step, &one, seconds(0))
+    let _ = pool
+        .share(&a, &step, &one, seconds(0))
         .unwrap()
         .event
         .unwrap();
-    pool.reserve(&a, &one, seconds(0)).unwrap().event.unwrap();
-    pool.leave(&a, &step, &[], seconds(1)).unwrap();
+    let _ = pool.reserve(&a, &one, seconds(0)).unwrap().event.unwrap();
+    let _ = pool.leave(&a, &step, &[], seconds(1)).unwrap();
     assert_eq!(pool.metrics(seconds(1)).reserved, 1);
     pool.release(&a, &[], seconds(2)).unwrap();
     assert_eq!(pool.metrics(seconds(2)).draining, 1);
@@ -197,8 +200,8 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     assert_eq!((metrics.draining, metrics.outside), (1, 1));
 
     pool.release(&job("a"), &[], seconds(3)).unwrap();
-    pool.confirm_all(&job("a"), seconds(3)).unwrap();
-    pool.confirm_all(&job("b"), seconds(3)).unwrap();
+    let _ = pool.confirm_all(&job("a"), seconds(3)).unwrap();
+    let _ = pool.confirm_all(&job("b"), seconds(3)).unwrap();
     gets(
         &mut pool,
         "c",
@@ -231,7 +234,7 @@ fn what_a_node_still_shows_is_not_handed_out() {
     reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
     pool.release(&job("a"), std::slice::from_ref(&n1), seconds(1))
         .unwrap();
-    pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
+    let _ = pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
 
     let seen = pool.reconcile(&n1, &ids("10,1024-1025,3000"), seconds(3));
     assert_eq!(
@@ -276,13 +279,13 @@ fn a_released_job_that_is_seen_again_waits_for_that_node() {
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     pool.release(&a, &[n1.clone(), n2.clone()], seconds(1))
         .unwrap();
-    pool.confirm(&a, &n1, seconds(2)).unwrap();
+    let _ = pool.confirm(&a, &n1, seconds(2)).unwrap();
     let seen = pool.reconcile(&n3, &ids("1025"), seconds(3));
     assert_eq!(seen.waiting_again, std::slice::from_ref(&a));
     let seen = pool.reconcile(&n2, &ids(""), seconds(3));
     assert_eq!((seen.event, seen.unseen), (None, vec![a.clone()]));
-    pool.confirm(&a, &n2, seconds(4)).unwrap();
+    let _ = pool.confirm(&a, &n2, seconds(4)).unwrap();
     assert_eq!(pool.metrics(seconds(4)).draining, 2);
-    pool.confirm(&a, &n3, seconds(5)).unwrap();
+    let _ = pool.confirm(&a, &n3, seconds(5)).unwrap();
     assert_eq!(pool.metrics(seconds(5)).draining, 0);
 }

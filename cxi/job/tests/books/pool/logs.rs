@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cxi_job::JobId;
 use cxi_job::pool::log::{AppendError, EventLog, LogError, MemoryLog, Record, SharedPool, check};
-use cxi_job::pool::{Change, PoolConfig, PoolError, ReserveError, Timestamp, VniPool, VniRequest};
+use cxi_job::pool::{Change, PoolConfig, PoolError, Timestamp, VniPool, VniRequest};
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -25,7 +25,7 @@ fn a_log_in_memory_conforms() {
 fn a_log_in_a_file_conforms() {
     let directory = tempfile::tempdir().unwrap();
     let open = |number: u32| directory.path().join(number.to_string());
-    check(|number| cxi_job::pool::log::FileLog::open(&open(number)).unwrap()).unwrap();
+    check(|number| cxi_job::pool::log::FileLog::new(&open(number))).unwrap();
 }
 
 /// What an implementer may get wrong.
@@ -93,10 +93,7 @@ fn a_new_leader_ends_the_old_one_before_it_changes_anything() {
     let mut old = SharedPool::open(log.clone(), config(), "old", 1, at(0)).unwrap();
     let new = SharedPool::open(log.clone(), config(), "new", 2, at(1)).unwrap();
     let job = JobId::new("1").unwrap();
-    let late = old.change(at(2), |pool, now| {
-        let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-        Ok::<_, ReserveError>(((), reserved.event))
-    });
+    let late = old.reserve(&job, &VniRequest::vnis(1), at(2));
     assert!(late.unwrap_err().is_deposed());
     assert_eq!(new.pool().jobs().count(), 0);
     let error = SharedPool::open(log, config(), "older", 1, at(3)).unwrap_err();
@@ -192,27 +189,25 @@ fn whether_an_event_before_the_beginning_was_logged_is_not_known() {
     SharedPool::open(log.clone(), config(), "first", 0, at(0)).unwrap();
     let mut pool = SharedPool::open(Overtaken(log), config(), "one", 0, at(0)).unwrap();
     let job = JobId::new("1").unwrap();
-    let mut reserve = || {
-        pool.change(at(1), |pool, now| {
-            let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-            Ok::<_, ReserveError>((reserved.vnis, reserved.event))
-        })
-    };
+    let mut reserve = || pool.reserve(&job, &VniRequest::vnis(1), at(1));
     let error = reserve().unwrap_err().to_string();
     assert!(error.contains("the log now begins behind it"), "{error}");
     // The same again finds out.
-    assert_eq!(reserve().unwrap().to_string(), "VNI 1024");
+    assert_eq!(reserve().unwrap().result.to_string(), "VNI 1024");
 }
 
 #[cfg(feature = "file-log")]
 #[test]
-fn a_log_in_a_file_is_read_from_its_beginning_and_keeps_the_rest() {
+fn a_log_in_a_file_begins_anew_with_the_pool() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
-    let open = || cxi_job::pool::log::FileLog::open(&path).unwrap();
+    let open = || cxi_job::pool::log::FileLog::new(&path);
+    assert!(SharedPool::open_existing(open(), "").unwrap().is_none());
+    assert!(!path.exists());
     let mut pool = SharedPool::open(open(), config(), "one", 0, at(0)).unwrap();
     change(&mut pool, 300);
     assert_eq!(open().load(0).unwrap().len(), 301);
+    assert_eq!(open().load(299).unwrap().len(), 2);
     pool.save(at(1)).unwrap();
     change(&mut pool, 1);
     let records = open().load(0).unwrap();
@@ -220,7 +215,40 @@ fn a_log_in_a_file_is_read_from_its_beginning_and_keeps_the_rest() {
     assert!(records[0].is_beginning());
     assert_eq!(open().load(302).unwrap(), records[1..]);
     let text = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(text.lines().count(), 303);
-    let again = SharedPool::open(open(), config(), "two", 0, at(2)).unwrap();
+    assert_eq!(text.lines().count(), 2);
+    let again = SharedPool::open_existing(open(), "two").unwrap().unwrap();
     assert_eq!(again.pool(), pool.pool());
+    // The file behind a link is replaced, and not the link.
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let linked = cxi_job::pool::log::FileLog::new(&link);
+    let mut linked = SharedPool::open_existing(linked, "three").unwrap().unwrap();
+    linked.save(at(2)).unwrap();
+    assert_eq!(open().load(0).unwrap().len(), 1);
+}
+
+#[cfg(feature = "file-log")]
+#[test]
+fn a_process_that_keeps_the_lock_is_alone() {
+    use std::time::Duration;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let open = || cxi_job::pool::log::FileLog::new(&path).wait(Duration::from_millis(1));
+    let locked = open().locked().unwrap();
+    let mut alone = SharedPool::open(locked, config(), "alone", 0, at(0)).unwrap();
+    let mut other = SharedPool::open_existing(open(), "other").unwrap().unwrap();
+    let job = JobId::new("1").unwrap();
+    let error = other
+        .reserve(&job, &VniRequest::vnis(1), at(1))
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("locked by another process"),
+        "{error}"
+    );
+    assert!(open().locked().unwrap_err().is_busy());
+    alone.reserve(&job, &VniRequest::vnis(1), at(1)).unwrap();
+    drop(alone);
+    // It finds what was changed meanwhile.
+    let again = other.reserve(&job, &VniRequest::vnis(1), at(2)).unwrap();
+    assert_eq!(again.event, None);
 }

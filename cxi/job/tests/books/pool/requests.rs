@@ -13,7 +13,7 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
     for name in ["a", "b", "c"] {
         given.push(reserve(&mut pool, name, &one, seconds(0)));
         pool.release(&job(name), &[], seconds(1)).unwrap();
-        pool.confirm_all(&job(name), seconds(2)).unwrap();
+        let _ = pool.confirm_all(&job(name), seconds(2)).unwrap();
     }
     assert_eq!(given, ["VNI 2", "VNI 3", "VNI 4"]);
     gets(&mut pool, "d", &VniRequest::vnis(4), 3, "VNIs 5,6,7,8");
@@ -44,7 +44,7 @@ fn a_shortage_says_numbers() {
         "failed to reserve 4 VNIs: 2 available, 3 draining (oldest job ƒ123, 40 s)",
     );
     let [n1] = nodes(["n1"]);
-    pool.confirm(&job("ƒ123"), &n1, seconds(50)).unwrap();
+    let _ = pool.confirm(&job("ƒ123"), &n1, seconds(50)).unwrap();
     gets(&mut pool, "ƒ124", &four, 50, "VNIs 1027,1028,1024,1025");
 }
 

@@ -14,7 +14,7 @@ use cxi_fabric_manager::Forget;
 use cxi_job::collectives::Reservation;
 use cxi_job::fabric::{FabricManager, Offload, OnFailure};
 use cxi_job::pool::log::{MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, PoolError, ReserveError, Timestamp, VniPool, VniRequest};
+use cxi_job::pool::{PoolConfig, ReserveError, Timestamp, VniPool, VniRequest};
 use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus, StepId};
 use cxi_mock::{MockCluster, NicConfig};
 
@@ -128,13 +128,10 @@ impl Scene {
         }
         let job = JobId::new(&format!("job{}", self.started)).unwrap();
         let now = self.now();
-        let reserved = self.controller.change(now, |pool, now| {
-            let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-            Ok::<_, ReserveError>((reserved.vnis, reserved.event))
-        });
+        let reserved = self.controller.reserve(&job, &VniRequest::vnis(1), now);
         // All VNIs may be taken.
-        let Ok(vnis) = reserved else { return };
-        let vni = vnis.iter().next().unwrap();
+        let Ok(reserved) = reserved else { return };
+        let vni = reserved.result.iter().next().unwrap();
         for at in 0..NODES {
             assert!(!self.shown(at).contains(&vni), "VNI {vni} is used twice");
         }
@@ -186,10 +183,7 @@ impl Scene {
         let known = self.jobs.get_mut(job).unwrap();
         let nodes = known.confirming();
         known.ended = true;
-        let released = self.controller.change(now, |pool, now| {
-            Ok::<_, PoolError>(((), pool.release(job, &nodes, now)?))
-        });
-        released.unwrap();
+        self.controller.release(job, &nodes, now).unwrap();
     }
 
     /// Nodes that run destroy what jobs that have ended have there, and say so. Reservations are
@@ -226,10 +220,7 @@ impl Scene {
 
     fn confirm(&mut self, id: &JobId, who: &NodeName) {
         let now = self.now();
-        let confirmed = self.controller.change(now, |pool, now| {
-            Ok::<_, PoolError>(((), Some(pool.confirm(id, who, now)?)))
-        });
-        confirmed.unwrap();
+        self.controller.confirm(id, who, now).unwrap();
         let job = &self.jobs[id];
         if job.nodes.is_empty() && !job.reserved {
             self.jobs.remove(id);
