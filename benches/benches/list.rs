@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use cxi::{Device, DeviceId, ServiceBuffer};
+use cxi::{Device, ServiceBuffer};
 use cxi_benches::bare::{self, Listing};
 use cxi_benches::mock::{self, Result};
 use cxi_benches::nic::{self, Modest, device};
@@ -39,7 +39,7 @@ fn listing(count: u32) -> Result<(Device, Option<Modest>)> {
     Modest::create(&device, count as usize - 1)?;
     let list = raw(&device)?.as_bytes().to_vec();
     let transport = Arc::new(Listing::new(list, count));
-    Ok((Device::with_transport(DeviceId::new(0), transport), None))
+    Ok((Device::from(transport), None))
 }
 
 fn lists(criterion: &mut Criterion) {

@@ -1,10 +1,9 @@
 //! A mock NIC to measure on.
 
 use std::error::Error;
-use std::sync::Arc;
 
-use cxi::{Device, DeviceId, Lni, ServiceId, ServiceSpec, Vni};
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi::{Device, Lni, ServiceId, ServiceSpec, Vni};
+use cxi_mock::{Nic, NicConfig};
 
 /// Anything that can go wrong on the way to a measurement.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -25,8 +24,7 @@ pub fn vni() -> Result<Vni> {
 /// The mock's, on start.
 pub fn device() -> Result<Device> {
     let nic = Nic::new(NicConfig::new())?;
-    let file = nic.open()?.transport(Credentials::root());
-    Ok(Device::with_transport(DeviceId::new(0), Arc::new(file)))
+    Ok(Device::from(nic.root()?))
 }
 
 /// An LNI of an unlimited service of its own.

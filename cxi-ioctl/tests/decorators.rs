@@ -111,7 +111,7 @@ fn a_trace_can_call_a_function() {
 #[test]
 fn the_kth_command_fails() {
     let device = Faulty::new(Driver::default());
-    device.inject(Fault::errno(Errno::EIO).after(1).times(1));
+    device.inject(Fault::errno(Errno::EIO).after(1).once());
     assert_eq!(svc_get_lpr(&device, 1), Ok(3));
     assert_eq!(svc_get_lpr(&device, 1).unwrap_err().errno(), Errno::EIO);
     assert_eq!(svc_get_lpr(&device, 1), Ok(3));
@@ -160,8 +160,8 @@ fn a_failure_can_come_after_the_command() {
 #[test]
 fn the_first_of_two_injections_decides_and_the_other_does_not_count() {
     let device = Faulty::new(Driver::default());
-    device.inject(Fault::errno(Errno::EIO).times(1));
-    device.inject(Fault::errno(Errno::EBUSY).times(1));
+    device.inject(Fault::errno(Errno::EIO).once());
+    device.inject(Fault::errno(Errno::EBUSY).once());
     let errno = || svc_get_lpr(&device, 1).map_err(CommandError::errno);
     assert_eq!(errno(), Err(Errno::EIO));
     assert_eq!(errno(), Err(Errno::EBUSY));
@@ -335,7 +335,7 @@ fn an_errno_without_a_name_is_kept_as_a_number() {
 #[test]
 fn decorators_stack_and_are_shared() {
     let device = std::sync::Arc::new(Record::new(Faulty::new(Driver::default())));
-    device.inner().inject(Fault::errno(Errno::EBUSY).times(1));
+    device.inner().inject(Fault::errno(Errno::EBUSY).once());
     let (traced, log) = Trace::logging(std::sync::Arc::clone(&device));
     execute(&traced, &destroy(4)).unwrap_err();
     execute(&traced, &destroy(4)).unwrap();

@@ -9,14 +9,14 @@ use crate::{Clock, Fabric, LoadError, MockNode, NicConfig, NodeSnapshot, Snapsho
 /// Nodes whose NICs share a [`Fabric`], for what a scheduler does on several nodes.
 ///
 /// Nodes have numbers from 0 on. Faults of a node are set here, those of a NIC at the NIC
-/// ([`Faults::remove_nic`](crate::Faults::remove_nic),
+/// ([`Faults::unplug`](crate::Faults::unplug),
 /// [`Hardware::set_link`](crate::Hardware::set_link)), with packets at the
 /// [`fabric`](Self::fabric).
 ///
 /// ```
 /// use cxi_mock::{Credentials, MockCluster, NicConfig};
 ///
-/// let cluster = MockCluster::with_nodes(256, 2, &NicConfig::new())?;
+/// let cluster = MockCluster::with_nics(256, 2, &NicConfig::new())?;
 /// let before = cluster.node(7).unwrap();
 /// let open = before.devices(&Credentials::root())?;
 /// cluster.kill(7);
@@ -36,12 +36,12 @@ use crate::{Clock, Fabric, LoadError, MockNode, NicConfig, NodeSnapshot, Snapsho
 #[derive(Debug)]
 pub struct MockCluster {
     wire: Arc<Wire>,
-    nodes: Vec<Place>,
+    nodes: Vec<Member>,
 }
 
 /// Where a node stands.
 #[derive(Debug)]
-struct Place {
+struct Member {
     configs: Vec<NicConfig>,
     node: Mutex<Slot>,
 }
@@ -52,7 +52,7 @@ struct Slot {
     up: bool,
 }
 
-impl Place {
+impl Member {
     fn slot(&self) -> MutexGuard<'_, Slot> {
         self.node.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,6 +132,15 @@ pub enum ClusterError {
 const LAST_NID: u32 = 0xf_ffff;
 
 impl MockCluster {
+    /// Nodes with one NIC each, of the default configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::TooManyNics`]: the fabric addresses do not suffice.
+    pub fn with_nodes(nodes: u16) -> Result<Self, ClusterError> {
+        Self::with_nics(nodes, 1, &NicConfig::new())
+    }
+
     /// Nodes with that many NICs each, alike but for their addresses: on the fabric, NICs follow
     /// each other from the address of `config` on, node by node; on its node, each has the PCI
     /// address that it has in [`MockNode::with_nics`].
@@ -139,7 +148,7 @@ impl MockCluster {
     /// # Errors
     ///
     /// [`ClusterError`]: the addresses do not suffice, or the driver does not load.
-    pub fn with_nodes(nodes: u16, nics: u8, config: &NicConfig) -> Result<Self, ClusterError> {
+    pub fn with_nics(nodes: u16, nics: u8, config: &NicConfig) -> Result<Self, ClusterError> {
         let first = config.identity.nid;
         let count = u32::from(nodes) * u32::from(nics);
         if u64::from(first) + u64::from(count) > u64::from(LAST_NID) + 1 {
@@ -167,7 +176,7 @@ impl MockCluster {
     /// ```
     /// use cxi_mock::{MockCluster, NicConfig};
     ///
-    /// let cluster = MockCluster::with_nodes(4, 2, &NicConfig::new())?;
+    /// let cluster = MockCluster::with_nics(4, 2, &NicConfig::new())?;
     /// let again = MockCluster::restore(&cluster.snapshot())?;
     /// assert_eq!(again.snapshot(), cluster.snapshot());
     /// # Ok::<_, cxi_mock::ClusterError>(())
@@ -213,7 +222,7 @@ impl MockCluster {
                 up: true,
             };
             let node = Mutex::new(slot);
-            Ok(Place { configs, node })
+            Ok(Member { configs, node })
         };
         let nodes = nodes.into_iter().enumerate().map(place);
         Ok(Self {
@@ -277,7 +286,7 @@ impl MockCluster {
     /// What outlives open files, of each node. A node that is down comes back as it boots.
     #[must_use]
     pub fn snapshot(&self) -> Vec<NodeSnapshot> {
-        let snapshot = |(number, place): (usize, &Place)| {
+        let snapshot = |(number, place): (usize, &Member)| {
             let slot = place.slot();
             if slot.up {
                 return slot.node.snapshot();

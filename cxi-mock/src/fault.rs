@@ -20,7 +20,7 @@ use crate::data_path::DataPath;
 /// let nic = Nic::new(NicConfig::new())?;
 /// // The service stays busy for three attempts.
 /// nic.faults()
-///     .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
+///     .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
 /// # Ok::<_, cxi_mock::LoadError>(())
 /// ```
 #[derive(Debug, Default)]
@@ -36,18 +36,18 @@ pub struct Faults {
 struct Rules {
     faults: Vec<Fault>,
     delays: Vec<(Option<Opcode>, Duration)>,
-    removed: bool,
+    unplugged: bool,
     /// The node is off: nothing puts the NIC back in.
     off: bool,
 }
 
 impl Rules {
     fn is_empty(&self) -> bool {
-        self.faults.is_empty() && self.delays.is_empty() && !self.is_removed()
+        self.faults.is_empty() && self.delays.is_empty() && !self.is_unplugged()
     }
 
-    fn is_removed(&self) -> bool {
-        self.removed || self.off
+    fn is_unplugged(&self) -> bool {
+        self.unplugged || self.off
     }
 }
 
@@ -60,7 +60,7 @@ impl Faults {
     }
 
     /// Adds a fault after the existing ones.
-    pub fn add(&self, fault: Fault) {
+    pub fn inject(&self, fault: Fault) {
         self.change(|rules| rules.faults.push(fault));
     }
 
@@ -81,15 +81,15 @@ impl Faults {
             .reduce(Duration::saturating_add)
     }
 
-    /// Removes the NIC: commands and opening fail with EIO until it is [put back](Self::reinsert_nic)
+    /// Removes the NIC: commands and opening fail with EIO until it is [put back](Self::plug)
     /// in.
-    pub fn remove_nic(&self) {
-        self.change(|rules| rules.removed = true);
+    pub fn unplug(&self) {
+        self.change(|rules| rules.unplugged = true);
     }
 
     /// Plugs the NIC back in, unchanged.
-    pub fn reinsert_nic(&self) {
-        self.change(|rules| rules.removed = false);
+    pub fn plug(&self) {
+        self.change(|rules| rules.unplugged = false);
     }
 
     /// Removes the NIC for ever.
@@ -107,10 +107,10 @@ impl Faults {
         });
     }
 
-    /// Whether the NIC has been removed ([`Self::remove_nic`]).
+    /// Whether the NIC has been removed ([`Self::unplug`]).
     #[must_use]
-    pub fn is_removed(&self) -> bool {
-        self.rules().is_some_and(|rules| rules.is_removed())
+    pub fn is_unplugged(&self) -> bool {
+        self.rules().is_some_and(|rules| rules.is_unplugged())
     }
 
     pub(crate) fn strike(&self, opcode: Opcode, command: &[u8]) -> Option<Strike> {
@@ -130,7 +130,7 @@ impl Faults {
         change(&mut rules);
         self.any.store(!rules.is_empty(), Ordering::Release);
         if let Some(data_path) = self.data_path.upgrade() {
-            data_path.set_plugged(!rules.is_removed());
+            data_path.set_plugged(!rules.is_unplugged());
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn counts_per_command() {
         let faults = Faults::default();
-        faults.add(
+        faults.inject(
             Fault::errno(Errno::EBUSY)
                 .on(Opcode::SVC_DESTROY)
                 .after(1)
@@ -172,11 +172,11 @@ mod tests {
     fn rules_come_and_go() {
         let faults = Faults::default();
         assert!(faults.rules().is_none());
-        faults.remove_nic();
-        faults.add(Fault::errno(Errno::EIO));
-        assert!(faults.is_removed());
-        faults.reinsert_nic();
-        assert!(!faults.is_removed());
+        faults.unplug();
+        faults.inject(Fault::errno(Errno::EIO));
+        assert!(faults.is_unplugged());
+        faults.plug();
+        assert!(!faults.is_unplugged());
         assert_eq!(struck(&faults, Opcode::SVC_GET), Some(Errno::EIO));
         faults.clear();
         assert_eq!(struck(&faults, Opcode::SVC_GET), None);

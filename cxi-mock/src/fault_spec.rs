@@ -85,7 +85,7 @@ impl FaultSpec {
                 if let Some(times) = self.times {
                     fault = fault.times(times);
                 }
-                nic.faults().add(fault);
+                nic.faults().inject(fault);
             }
         }
     }

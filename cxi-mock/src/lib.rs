@@ -12,7 +12,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs14_0_0))?;
-//! let root = nic.open()?.transport(Credentials::root());
+//! let root = nic.root()?;
 //!
 //! let mut alloc = SvcAllocCmd::new();
 //! alloc.svc_desc.flags = SvcFlags::RESTRICTED_VNIS.bits();
@@ -33,8 +33,8 @@
 //! # }
 //! ```
 //!
-//! With the crates `cxi` and `cxi-job`, the transport goes into a device: `Device::with_transport`
-//! for each number and file of [`MockNode::devices`]. A test of what a program does when a NIC is
+//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node is a
+//! `Device::with_transport` for each number and file of [`MockNode::devices`]. A test of what a program does when a NIC is
 //! full, and when it comes back:
 //!
 //! ```
@@ -48,7 +48,7 @@
 //! // Once, cxi1 is full. `Fault::shortage` refuses those that ask for too much of a resource.
 //! let nic = &node.nics()[1];
 //! nic.faults()
-//!     .add(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).times(1));
+//!     .inject(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).once());
 //! let (number, file) = &files[1];
 //! assert_eq!(*number, 1);
 //! assert_eq!(
@@ -58,7 +58,7 @@
 //! execute(file, &SvcAllocCmd::new())?;
 //! // Every SVC_DESTROY is refused as long as the fault is there.
 //! nic.faults()
-//!     .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
+//!     .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
 //! # Ok(())
 //! # }
 //! ```
@@ -96,9 +96,8 @@ mod release_name;
 mod rules;
 mod snapshot;
 mod state;
-mod transport;
 
-pub use client::{Backing, CallerMemory, Client};
+pub use client::{Backing, CallerMemory, Client, InProcess};
 pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
@@ -123,4 +122,3 @@ pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,
     RgidState, RxProfileState, TxProfileState,
 };
-pub use transport::InProcess;

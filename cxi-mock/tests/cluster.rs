@@ -20,13 +20,13 @@ fn service(device: &InProcess) -> u32 {
 
 #[test]
 fn each_nic_has_an_address_of_its_own() {
-    let cluster = MockCluster::with_nodes(256, 2, &NicConfig::new()).unwrap();
+    let cluster = MockCluster::with_nics(256, 2, &NicConfig::new()).unwrap();
     let nodes = (0..cluster.len()).map(|node| cluster.node(node).unwrap());
     let addresses: Vec<_> = nodes.flat_map(|node| node.addresses()).collect();
     assert_eq!(addresses, (0x100..0x300).collect::<Vec<_>>());
     let first = |nid| NicConfig::new().identity(|identity| identity.nid = nid);
-    assert!(MockCluster::with_nodes(2, 2, &first(0xf_fffc)).is_ok());
-    let error = MockCluster::with_nodes(2, 2, &first(0xf_fffd)).unwrap_err();
+    assert!(MockCluster::with_nics(2, 2, &first(0xf_fffc)).is_ok());
+    let error = MockCluster::with_nics(2, 2, &first(0xf_fffd)).unwrap_err();
     assert!(matches!(error, ClusterError::TooManyNics { .. }), "{error}");
     let error = MockCluster::new([vec![first(5)], vec![first(6), first(5)]]).unwrap_err();
     assert_eq!(
@@ -38,7 +38,7 @@ fn each_nic_has_an_address_of_its_own() {
 
 #[test]
 fn a_node_that_dies_closes_all_and_comes_back_empty() {
-    let cluster = MockCluster::with_nodes(3, 2, &NicConfig::new()).unwrap();
+    let cluster = MockCluster::with_nics(3, 2, &NicConfig::new()).unwrap();
     let node = cluster.node(1).unwrap();
     let device = open(&node, 1);
     let elsewhere = open(&cluster.node(2).unwrap(), 1);
@@ -54,7 +54,7 @@ fn a_node_that_dies_closes_all_and_comes_back_empty() {
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
     // What a test takes back does not bring a dead node to life.
     nic.faults().clear();
-    nic.faults().reinsert_nic();
+    nic.faults().plug();
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
 
     let booted = cluster.boot(1).unwrap();
@@ -74,7 +74,7 @@ fn a_node_that_dies_closes_all_and_comes_back_empty() {
 
 #[test]
 fn what_goes_wrong_is_seen_on_the_fabric() {
-    let cluster = MockCluster::with_nodes(4, 2, &NicConfig::new()).unwrap();
+    let cluster = MockCluster::with_nics(4, 2, &NicConfig::new()).unwrap();
     let reaches = |from: usize, to: usize| {
         let address = |node: usize| cluster.node(node).unwrap().addresses()[0];
         cluster.fabric().reaches(address(from), address(to))
@@ -87,10 +87,10 @@ fn what_goes_wrong_is_seen_on_the_fabric() {
     let node = cluster.node(3).unwrap();
     node.nics()[0].hardware().set_link(false);
     assert!(!reaches(0, 3) && !reaches(3, 0));
-    node.nics()[0].faults().remove_nic();
+    node.nics()[0].faults().unplug();
     node.nics()[0].hardware().set_link(true);
     assert!(!reaches(0, 3));
-    node.nics()[0].faults().reinsert_nic();
+    node.nics()[0].faults().plug();
     assert!(reaches(0, 3));
     cluster.kill(3);
     assert!(!reaches(0, 3));

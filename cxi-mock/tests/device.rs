@@ -91,7 +91,7 @@ fn scripted_faults_end() {
     let root = root(&nic);
     let id = alloc(&root, desc(&[5])).unwrap();
     nic.faults()
-        .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
+        .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
     let mut destroy = SvcDestroyCmd::new();
     destroy.svc_id = id;
     let answers: Vec<_> = (0..4).map(|_| send(&root, &destroy)).collect();
@@ -110,7 +110,7 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     let root = root(&nic);
     let user = root.with_credentials(Credentials::user(5, 5));
     let id = alloc(&root, desc(&[5])).unwrap();
-    nic.faults().remove_nic();
+    nic.faults().unplug();
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
     assert_eq!(send(&root, &DevInfoGetCmd::new()).unwrap_err(), Errno::EIO);
     assert_eq!(root.map(4096, 4096).unwrap_err(), Errno::EIO);
@@ -118,7 +118,7 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     let mut destroy = SvcDestroyCmd::new();
     destroy.svc_id = id;
     assert_eq!(send(&user, &destroy), Err(Errno::EPERM));
-    nic.faults().reinsert_nic();
+    nic.faults().plug();
     assert_eq!(send(&root, &destroy), Ok(()));
 }
 

@@ -1,15 +1,13 @@
 //! Services by hand: for the processes of a user, and for those of this network namespace.
 #![allow(clippy::print_stdout)]
 
-use cxi::{Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, Vni};
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi::{Device, Limit, Limits, Member, Resource, ServiceSpec, Vni};
+use cxi_mock::{Nic, NicConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // On a node with a NIC: `Device::open("cxi0".parse()?)?`.
-    let file = Nic::new(NicConfig::new())?
-        .open()?
-        .transport(Credentials::root());
-    let device = Device::with_transport(DeviceId::new(0), file);
+    let file = Nic::new(NicConfig::new())?.root()?;
+    let device = Device::from(file);
 
     let limits = Limits::none()
         .with(Resource::Acs, Limit::at_most(2))

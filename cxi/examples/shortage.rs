@@ -1,22 +1,19 @@
 //! How a program tests what it does when a NIC is full: on the mock, with a fault.
 #![allow(clippy::print_stdout)]
 
-use cxi::{
-    Device, DeviceId, Errno, ErrorKind, Limit, Limits, Member, Resource, ServiceSpec, Shortage, Vni,
-};
-use cxi_mock::{Credentials, Fault, Nic, NicConfig};
+use cxi::{Device, Errno, ErrorKind, Limit, Limits, Member, Resource, ServiceSpec, Shortage, Vni};
+use cxi_mock::{Fault, Nic, NicConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let nic = Nic::new(NicConfig::new())?;
-    let device =
-        Device::with_transport(DeviceId::new(0), nic.open()?.transport(Credentials::root()));
+    let device = Device::from(nic.root()?);
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1000))
         .vni(Vni::new(1024)?)
         .limits(Limits::none().with(Resource::Txqs, Limit::exactly(128)))
         .build()?;
 
-    nic.faults().add(Fault::shortage(Resource::Txqs, 96));
+    nic.faults().inject(Fault::shortage(Resource::Txqs, 96));
     let error = device.services().create(&spec).unwrap_err();
 
     println!("{error}");

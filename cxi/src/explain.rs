@@ -10,9 +10,9 @@
 //! [`Device::transport`], gets the same ones:
 //!
 //! ```
-//! # use cxi::{Device, DeviceId};
+//! # use cxi::Device;
 //! # let device = cxi_mock::Nic::new(cxi_mock::NicConfig::new())?.open()?;
-//! # let device = Device::with_transport(DeviceId::new(0), device.transport(cxi_mock::Credentials::root()));
+//! # let device = Device::from(device.transport(cxi_mock::Credentials::root()));
 //! use cxi::ServiceId;
 //! use cxi::explain::Attempt;
 //! use cxi_ioctl::abi::service::SvcDestroyCmd;

@@ -155,11 +155,11 @@ impl Device {
     /// where there is one.
     ///
     /// ```
-    /// # use cxi::{Device, DeviceId};
+    /// # use cxi::Device;
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
     /// # let nic = Nic::new(NicConfig::new())?;
     /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-    /// # let device = Device::with_transport(DeviceId::new(0), file);
+    /// # let device = Device::from(file);
     /// let info = device.info()?;
     /// assert_eq!(info.cassini_version.to_string(), "Cassini 2.0");
     /// assert!(info.link_up);

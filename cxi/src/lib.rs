@@ -9,16 +9,11 @@
 //! # Quick start
 //!
 //! ```
-//! use cxi::{
-//!     Device, DeviceId, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni,
-//! };
-//! use cxi_mock::{Credentials, Nic, NicConfig};
+//! use cxi::{Device, Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses, Vni};
+//! use cxi_mock::{Nic, NicConfig};
 //!
 //! // On a node with a NIC this is `Device::open(DeviceId::new(0))?`.
-//! let file = Nic::new(NicConfig::new())?
-//!     .open()?
-//!     .transport(Credentials::root());
-//! let device = Device::with_transport(DeviceId::new(0), file);
+//! let device = Device::from(Nic::new(NicConfig::new())?.root()?);
 //!
 //! let spec = ServiceSpec::builder()
 //!     .member(Member::Uid(1000))
@@ -56,10 +51,9 @@
 //! NIC than it needs. A network namespace must be the only member of its service.
 //!
 //! ```
-//! # use cxi::{Device, DeviceId};
-//! # use cxi_mock::{Credentials, Nic, NicConfig};
-//! # let file = Nic::new(NicConfig::new())?.open()?.transport(Credentials::root());
-//! # let device = Device::with_transport(DeviceId::new(0), file);
+//! # use cxi::Device;
+//! # use cxi_mock::{Nic, NicConfig};
+//! # let device = Device::from(Nic::new(NicConfig::new())?.root()?);
 //! use cxi::{Limit, Limits, Member, Resource, ServiceSpec};
 //!
 //! let limits = Limits::none()
@@ -82,10 +76,9 @@
 //! EQ, and an AC for its memory. The crate `cxi-data` sends with them.
 //!
 //! ```
-//! # use cxi::{Device, DeviceId, ServiceSpec};
-//! # use cxi_mock::{Credentials, Nic, NicConfig};
-//! # let file = Nic::new(NicConfig::new())?.open()?.transport(Credentials::root());
-//! # let device = Device::with_transport(DeviceId::new(0), file);
+//! # use cxi::{Device, ServiceSpec};
+//! # use cxi_mock::{Nic, NicConfig};
+//! # let device = Device::from(Nic::new(NicConfig::new())?.root()?);
 //! use cxi::lni::{EventQueueOptions, TxqOptions};
 //! use cxi::{TrafficClass, Vni};
 //!
@@ -122,13 +115,13 @@
 //! named.
 //!
 //! ```
-//! # use cxi::{Device, DeviceId, Limit, Limits, Resource, ServiceSpec, Vni};
-//! # use cxi_mock::{Credentials, Fault, Nic, NicConfig};
+//! # use cxi::{Device, Limit, Limits, Resource, ServiceSpec, Vni};
+//! # use cxi_mock::{Fault, Nic, NicConfig};
 //! # let nic = Nic::new(NicConfig::new())?;
-//! # let device = Device::with_transport(DeviceId::new(0), nic.open()?.transport(Credentials::root()));
+//! # let device = Device::from(nic.root()?);
 //! # let limits = Limits::none().with(Resource::Txqs, Limit::exactly(512));
 //! # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).limits(limits).build()?;
-//! # nic.faults().add(Fault::shortage(Resource::Txqs, 96));
+//! # nic.faults().inject(Fault::shortage(Resource::Txqs, 96));
 //! use cxi::{Errno, ErrorKind, Shortage};
 //!
 //! let error = device.services().create(&spec).unwrap_err();

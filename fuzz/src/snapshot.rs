@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, MockNode, Nic, NicConfig, NodeSnapshot};
 
-use cxi::{Device, DeviceId, Member, ServiceSpec, Vni};
+use cxi::{Device, Member, ServiceSpec, Vni};
 
 /// What is accepted must work and be saved as the same again.
 ///
@@ -41,7 +41,7 @@ fn restored(node: &MockNode) {
 fn used(nic: &Arc<Nic>) {
     let Ok(file) = nic.open() else { return };
     let transport = Arc::new(file.transport(Credentials::root()));
-    let device = Device::with_transport(DeviceId::new(0), transport);
+    let device = Device::from(transport);
     let services = device.services();
     let _ = device.info();
     let _ = device.availability();
@@ -83,7 +83,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
 fn populate(nic: &Arc<Nic>) {
     let Ok(file) = nic.open() else { return };
     let transport = Arc::new(file.transport(Credentials::root()));
-    let services = Device::with_transport(DeviceId::new(0), transport).services();
+    let services = Device::from(transport).services();
     let builder = || ServiceSpec::builder().member(Member::Gid(100));
     let list = (1024..1027).filter_map(|vni| Vni::new(vni).ok());
     let limits = cxi::Limits::default();

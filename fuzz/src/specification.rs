@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cxi::driver::Quirks;
 use cxi::{
-    Device, DeviceId, ErrorKind, Limit, Limits, Member, Resource, Service, ServiceId, ServiceSpec,
+    Device, ErrorKind, Limit, Limits, Member, Resource, Service, ServiceId, ServiceSpec,
     TrafficClasses, Vni, VniAccess, VniRange,
 };
 use cxi_ioctl::abi::service::{
@@ -129,7 +129,7 @@ pub fn run(data: &[u8]) {
         page: Mutex::new(empty),
     });
     let transport: Arc<dyn Transport> = Arc::<Notebook>::clone(&notebook);
-    let device = Device::with_transport(DeviceId::new(0), transport).allow_quirks(Quirks::all());
+    let device = Device::from(transport).allow_quirks(Quirks::all());
     if input.flag() {
         if let Some(spec) = specification(&mut input) {
             texts(&spec);

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use cxi::{
-    Device, DeviceId, DeviceMemory, DriverRelease, Limit, Resource, ResourceMap, ServiceId,
-    ServiceSpec, Vni,
+    Device, DeviceMemory, DriverRelease, Limit, Resource, ResourceMap, ServiceId, ServiceSpec, Vni,
 };
 use cxi_hw::{DmaOp, EventType, ReturnCode};
 use cxi_mock::{Credentials, FabricFaults, MockCluster, MockNode, NicConfig};
@@ -16,7 +15,7 @@ const HELLO: &[u8] = b"hello from the other side";
 fn device(node: &MockNode, nic: usize) -> Device {
     let file = node.nics()[nic].open().unwrap();
     let transport = Arc::new(file.transport(Credentials::root()));
-    Device::with_transport(DeviceId::new(0), transport)
+    Device::from(transport)
 }
 
 fn service(node: &MockNode, nic: usize, vni: u16) -> ServiceId {
@@ -131,7 +130,7 @@ fn puts_and_gets_move_bytes_between_clients() {
 /// Nodes of a cluster, with a partition between them and one that dies while packets are under way.
 #[test]
 fn puts_go_from_node_to_node_or_end() {
-    let cluster = MockCluster::with_nodes(2, 1, &NicConfig::new()).unwrap();
+    let cluster = MockCluster::with_nics(2, 1, &NicConfig::new()).unwrap();
     let nodes = [0, 1].map(|node| cluster.node(node).unwrap());
     let [mut one, two] =
         [0, 1].map(|at| endpoint(&nodes[at], 0, service(&nodes[at], 0, 1024), 1024, 3));

@@ -18,7 +18,7 @@ fn in_the_same_process() {
         let open = || {
             let file = nic.open().expect("a NIC that is there");
             let transport = Arc::new(file.transport(Credentials::root()));
-            Ok(Device::with_transport(DeviceId::new(0), transport))
+            Ok(Device::from(transport))
         };
         let checks = run_all(&open).unwrap_or_else(|wrong| panic!("{release}: {wrong}"));
         assert_eq!(checks, CHECKS.len());

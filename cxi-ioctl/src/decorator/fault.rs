@@ -77,6 +77,12 @@ impl Fault {
         self
     }
 
+    /// Fails one command and lets later ones through.
+    #[must_use]
+    pub const fn once(self) -> Self {
+        self.times(1)
+    }
+
     /// Lets the driver carry the command out first; only its answer is lost, as when it cannot
     /// deliver the response (EFAULT). The response contains what the driver wrote.
     #[must_use]
@@ -180,11 +186,11 @@ pub struct Strike {
 #[derive(Debug)]
 pub struct Faulty<T> {
     inner: T,
-    state: Mutex<State>,
+    state: Mutex<Injections>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Injections {
     faults: Vec<Fault>,
     injected: u64,
 }
@@ -219,7 +225,7 @@ impl<T: Transport> Faulty<T> {
         &self.inner
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Injections> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -50,7 +50,7 @@ impl Files {
             Place::Module(index) => Some((&self.server().module, index)),
             Place::Function(number, index) => {
                 let function = self.server().function(number)?;
-                (!function.nic.faults().is_removed()).then_some((&function.tree, index))
+                (!function.nic.faults().is_unplugged()).then_some((&function.tree, index))
             }
             _ => None,
         }
@@ -67,7 +67,8 @@ impl Files {
             Place::Root if name == "module" => Some(Place::Module(0)),
             Place::Root => {
                 let function = self.server().function_at(name)?;
-                (!function.nic.faults().is_removed()).then_some(Place::Function(function.number, 0))
+                (!function.nic.faults().is_unplugged())
+                    .then_some(Place::Function(function.number, 0))
             }
             Place::Nodes => {
                 let function = self.server().function_named(name)?;
@@ -96,7 +97,7 @@ impl Files {
                 .server()
                 .functions
                 .iter()
-                .filter(|function| !function.nic.faults().is_removed())
+                .filter(|function| !function.nic.faults().is_unplugged())
                 .map(|function| {
                     let place = Place::Function(function.number, 0);
                     (function.address.to_string(), place)
@@ -206,7 +207,7 @@ fn client_entries(function: &Function, directory: ClientPlace) -> Vec<(String, C
 fn client_exists(function: &Function, place: ClientPlace) -> bool {
     let waits = |client| function.nic.waits_of(function.vf, client);
     match place {
-        ClientPlace::All => !function.nic.faults().is_removed(),
+        ClientPlace::All => !function.nic.faults().is_unplugged(),
         ClientPlace::Client(client) | ClientPlace::Waits(client) => waits(client).is_some(),
         ClientPlace::Wait(client, wait) | ClientPlace::Interrupt(client, wait) => {
             waits(client).is_some_and(|waits| waits.contains(&wait))

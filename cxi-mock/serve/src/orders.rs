@@ -131,33 +131,33 @@ impl Node {
     fn clear_faults(&self) {
         for function in self.physical() {
             let faults = function.nic.faults();
-            let removed = faults.is_removed();
+            let removed = faults.is_unplugged();
             faults.clear();
             if removed {
-                faults.remove_nic();
+                faults.unplug();
             }
         }
     }
 
     fn unplug(&self, number: u16) -> Result<(), String> {
         let nic = self.nic(number)?;
-        nic.faults().remove_nic();
+        nic.faults().unplug();
         self.each_function_of(nic, |function| self.hide(function))
     }
 
     fn plug(&self, number: u16) -> Result<(), String> {
         let nic = self.nic(number)?;
-        if !nic.faults().is_removed() {
+        if !nic.faults().is_unplugged() {
             return Err(format!("NIC {number} is plugged in already"));
         }
-        nic.faults().reinsert_nic();
+        nic.faults().plug();
         self.each_function_of(nic, |function| self.show(function))
     }
 
     fn set_link(&self, number: u16, up: bool) -> Result<(), String> {
         let nic = self.nic(number)?;
         nic.hardware().set_link(up);
-        if nic.faults().is_removed() {
+        if nic.faults().is_unplugged() {
             return Ok(());
         }
         self.each_function_of(nic, |function| self.set_network_link(function, up))

@@ -28,7 +28,7 @@ impl Node {
                     "device": function.device_name(),
                     "pci_address": function.address.to_string(),
                     "release": nic.config().release.name(),
-                    "plugged": !nic.faults().is_removed(),
+                    "plugged": !nic.faults().is_unplugged(),
                     "link_up": nic.hardware().is_link_up(),
                     "windows": windows,
                     "hazards": hazards,

@@ -299,7 +299,10 @@ impl State {
     }
 }
 
-/// A number of the driver as the engine has it; 0, which stands for none, if it is too large.
+/// A number of the driver as the engine has it. Of what the engine gets numbers of, a device has
+/// fewer than 2^16 each: configurations with more are refused when the driver is loaded.
+#[expect(clippy::cast_possible_truncation, reason = "a device has fewer")]
 fn small(number: u32) -> u16 {
-    u16::try_from(number).unwrap_or(0)
+    debug_assert!(u16::try_from(number).is_ok(), "the number {number}");
+    number as u16
 }

@@ -16,11 +16,11 @@ use super::window::{PAGE, PAGE_BYTES};
 #[derive(Debug)]
 pub(crate) struct WindowMemory {
     file: Arc<OwnedFd>,
-    state: Mutex<State>,
+    extent: Mutex<Extent>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Extent {
     /// Where the windows end.
     end: u64,
     open: Option<Open>,
@@ -68,7 +68,7 @@ impl WindowMemory {
         rustix::fs::ftruncate(&file, end).map_err(errno)?;
         Ok(Self {
             file: Arc::new(file),
-            state: Mutex::new(State { end, open: None }),
+            extent: Mutex::new(Extent { end, open: None }),
         })
     }
 
@@ -79,21 +79,21 @@ impl WindowMemory {
 
     /// Makes room for windows up to an offset.
     pub(crate) fn grow(&self, end: u64) -> Result<(), Errno> {
-        let mut state = self.state();
-        if state.open.is_none() {
+        let mut extent = self.extent();
+        if extent.open.is_none() {
             rustix::fs::ftruncate(&self.file, end).map_err(errno)?;
         }
-        state.end = end;
+        extent.end = end;
         Ok(())
     }
 
     /// Moves the end behind some pages of doorbells, so that stores to them arrive. They have not
     /// been rung before anybody can store to them.
     pub(crate) fn open(&self, offset: u64, count: usize) -> Result<(), Errno> {
-        let mut state = self.state();
+        let mut extent = self.extent();
         let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
         let pipe = pipe.map_err(errno)?;
-        let end = state.end;
+        let end = extent.end;
         let undo = |error| {
             let _ = rustix::fs::ftruncate(&self.file, end);
             error
@@ -104,7 +104,7 @@ impl WindowMemory {
             written.map_err(errno).map_err(undo)?;
         }
         let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
-        state.open = Some(Open {
+        extent.open = Some(Open {
             offset,
             pages: pages.map_err(undo)?,
             pipe,
@@ -114,8 +114,8 @@ impl WindowMemory {
 
     /// Takes what was stored to the doorbells that are open: pages and words.
     pub(crate) fn take(&self) -> Vec<(usize, u64)> {
-        let state = self.state();
-        let Some(open) = &state.open else {
+        let extent = self.extent();
+        let Some(open) = &extent.open else {
             return Vec::new();
         };
         let word = |page| Some((page, take(&open.pages, page * PAGE_BYTES)?));
@@ -126,22 +126,22 @@ impl WindowMemory {
     /// Returns what was stored before, up to the last moment: a page that the memory loses is still
     /// in the pipe. `None` if it cannot be kept; then everything stays as it is.
     pub(crate) fn close(&self) -> Option<Vec<(usize, u64)>> {
-        let mut state = self.state();
-        let Some(open) = &state.open else {
+        let mut extent = self.extent();
+        let Some(open) = &extent.open else {
             return Some(Vec::new());
         };
-        if !open.keep(&self.file) || rustix::fs::ftruncate(&self.file, state.end).is_err() {
+        if !open.keep(&self.file) || rustix::fs::ftruncate(&self.file, extent.end).is_err() {
             while open.kept().is_some() {}
             return None;
         }
         let words = (0..open.count()).map_while(|page| Some((page, open.kept()?)));
         let stored = words.filter(|(_, word)| *word != NOT_RUNG).collect();
-        state.open = None;
+        extent.open = None;
         Some(stored)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn extent(&self) -> MutexGuard<'_, Extent> {
+        self.extent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,7 +16,8 @@ use cxi_ioctl::{Errno, Mapping};
 
 use crate::data_path::{DataPath, NOT_RUNG, Windows};
 use crate::{
-    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, LoadError, NicConfig, NicState,
+    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig,
+    NicState,
 };
 use device::Device;
 pub use parts::access::Access;
@@ -69,6 +70,34 @@ impl Nic {
         self.open_function(None)
     }
 
+    /// Opens the physical function for a caller, as a [`Transport`](cxi_ioctl::Transport).
+    ///
+    /// ```
+    /// use cxi_mock::{Credentials, Nic, NicConfig};
+    ///
+    /// let nic = Nic::new(NicConfig::new())?;
+    /// let user = nic.open_as(Credentials::user(1000, 100))?;
+    /// assert_eq!(user.caller().uid, 1000);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_as(self: &Arc<Self>, caller: Credentials) -> Result<InProcess, Errno> {
+        Ok(self.open()?.transport(caller))
+    }
+
+    /// As [`open_as`](Self::open_as) for root, with all capabilities: what an administrator's
+    /// program has. With the crate `cxi`, `Device::from(nic.root()?)` is the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn root(self: &Arc<Self>) -> Result<InProcess, Errno> {
+        self.open_as(Credentials::root())
+    }
+
     /// Opens a virtual function, counted from 0.
     ///
     /// # Errors
@@ -82,7 +111,7 @@ impl Nic {
     }
 
     fn open_function(self: &Arc<Self>, virtual_function: Option<u32>) -> Result<Client, Errno> {
-        if self.faults.is_removed() {
+        if self.faults.is_unplugged() {
             return Err(Errno::EIO);
         }
         let file = self.device().files.open(virtual_function)?;
@@ -134,7 +163,7 @@ impl Nic {
     }
 
     pub(crate) fn map(&self, file: u32, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        if self.faults.is_removed() {
+        if self.faults.is_unplugged() {
             return Err(Errno::EIO);
         }
         self.device().files.get_mut(file)?.windows.map(offset, len)

@@ -10,14 +10,14 @@ use cxi_ioctl::abi::profile::{CpAllocCmd, CpAllocResp};
 use cxi_ioctl::abi::service::{MEMBER_UID, SvcAllocCmd, SvcDesc, SvcFlags, SvcMember};
 use cxi_ioctl::zerocopy::FromBytes;
 use cxi_ioctl::{Command, DriverRelease, Errno};
-use cxi_mock::{CallerMemory, Credentials, InProcess, Nic, NicConfig};
+use cxi_mock::{CallerMemory, InProcess, Nic, NicConfig};
 
 pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
 }
 
 pub(crate) fn root(nic: &Arc<Nic>) -> InProcess {
-    nic.open().unwrap().transport(Credentials::root())
+    nic.root().unwrap()
 }
 
 /// Sends any command, also one with addresses: nobody follows them.

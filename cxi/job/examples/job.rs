@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A prolog that fails on the second NIC leaves nothing behind.
     mock.nics()[1]
         .faults()
-        .add(Fault::shortage(Resource::Txqs, 96).times(1));
+        .inject(Fault::shortage(Resource::Txqs, 96).once());
     let job = JobId::new("4711")?;
     println!("{job}: {}", agent.prolog(&job).unwrap_err());
     assert!(mock.nics().iter().all(|nic| nic.state().svc_count == 1));

@@ -103,12 +103,10 @@ impl SlingshotEnv {
     /// Needs no privilege.
     ///
     /// ```
-    /// # use std::sync::Arc;
-    /// # use cxi::{Device, DeviceId, Member, Vni};
-    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # use cxi::{Device, Member, Vni};
+    /// # use cxi_mock::{MockNode, NicConfig};
     /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
-    /// # let file = mock.nics()[0].open()?.transport(Credentials::root());
-    /// # let node = cxi_job::Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+    /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
     /// use cxi_job::JobRequest;
     ///
     /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;

@@ -25,15 +25,13 @@
 //!
 #![cfg_attr(feature = "file-log", doc = "```")]
 #![cfg_attr(not(feature = "file-log"), doc = "```ignore")]
-//! # use std::sync::Arc;
-//! # use cxi::{Device, DeviceId};
-//! # use cxi_mock::{Credentials, MockNode, NicConfig};
+//! # use cxi::Device;
+//! # use cxi_mock::{MockNode, NicConfig};
 //! use cxi_job::pool::log::{FileLog, SharedPool};
 //! use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 //! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
-//! # let file = mock.nics()[0].open()?.transport(Credentials::root());
-//! # let node = Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+//! # let node = Node::from_devices([Device::from(mock.nics()[0].root()?)]);
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("vni-pool");
 //!
@@ -116,7 +114,7 @@
 //! let mock = MockNode::with_nics(2, &NicConfig::new())?;
 //! mock.nics()[1]
 //!     .faults()
-//!     .add(Fault::shortage(Resource::Txqs, 96));
+//!     .inject(Fault::shortage(Resource::Txqs, 96));
 //! let files = mock.devices(&Credentials::root())?.into_iter();
 //! let node = Node::from_devices(
 //!     files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),

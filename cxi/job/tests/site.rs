@@ -125,7 +125,7 @@ fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     reserve(&site, &pool, 1, "n1").unwrap();
     mock.nics()[1]
         .faults()
-        .add(Fault::shortage(cxi::Resource::Txqs, 0));
+        .inject(Fault::shortage(cxi::Resource::Txqs, 0));
     let full = node.prolog(&starting(1)).unwrap_err();
     assert_eq!(full.code(), ErrorCode::NotEnough, "{full}");
     assert!(node.list().unwrap().is_empty());

@@ -25,12 +25,11 @@ use crate::{DeviceId, Host, ResourceMap, Services};
 /// affected. A device can be used from several threads at once.
 ///
 /// ```
-/// use cxi::{Device, DeviceId, Resource};
-/// use cxi_mock::{Credentials, Nic, NicConfig};
+/// use cxi::{Device, Resource};
+/// use cxi_mock::{Nic, NicConfig};
 ///
 /// let nic = Nic::new(NicConfig::new())?;
-/// let file = nic.open()?.transport(Credentials::root());
-/// let device = Device::with_transport(DeviceId::new(0), file);
+/// let device = Device::from(nic.root()?);
 /// assert_eq!(device.totals()?[Resource::Txqs], 1024);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -54,6 +53,14 @@ struct Open {
 
 /// The number of services that a first list has room for.
 const SERVICES: usize = 32;
+
+/// The device `cxi0` behind another transport, for tests: [`Device::with_transport`] for one of
+/// several.
+impl<T: Transport + 'static> From<T> for Device {
+    fn from(transport: T) -> Self {
+        Self::with_transport(DeviceId::new(0), transport)
+    }
+}
 
 impl Device {
     /// Opens `/dev/cxiN`.

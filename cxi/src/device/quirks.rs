@@ -16,14 +16,13 @@ impl Device {
     /// describes what may happen.
     ///
     /// ```
-    /// # use cxi::{Device, DeviceId, DriverRelease};
-    /// # use cxi_mock::{Credentials, Nic, NicConfig};
+    /// # use cxi::{Device, DriverRelease};
+    /// # use cxi_mock::{Nic, NicConfig};
     /// use cxi::driver::Quirks;
     /// use cxi::{ErrorKind, ServiceSpec};
     ///
     /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs12_0))?;
-    /// # let file = nic.open()?.transport(Credentials::root());
-    /// # let device = Device::with_transport(DeviceId::new(0), file);
+    /// # let device = Device::from(nic.root()?);
     /// let any_vni = ServiceSpec::builder().unrestricted_vnis().build()?;
     /// let error = device.services().create(&any_vni).unwrap_err();
     /// assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));

@@ -20,14 +20,14 @@ pub use quirks::Quirks;
 /// What is known about the driver of a NIC.
 ///
 /// ```
-/// # use cxi::{Device, DeviceId};
+/// # use cxi::Device;
 /// # use cxi_mock::{Credentials, Nic, NicConfig};
 /// use cxi::DriverRelease;
 /// use cxi::driver::{Capabilities, DetectedRelease};
 ///
 /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs13_1))?;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-/// # let device = Device::with_transport(DeviceId::new(0), file);
+/// # let device = Device::from(file);
 /// let driver = device.driver()?;
 /// assert_eq!(
 ///     driver.detected_release(),

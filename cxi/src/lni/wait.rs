@@ -39,11 +39,10 @@ impl Lni {
     /// Allocates a wait object (WAIT_ALLOC).
     ///
     /// ```
-    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # use cxi_mock::{MockNode, NicConfig};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
-    /// # let transport = node.nics()[0].open()?.transport(Credentials::root());
-    /// # let device = cxi::Device::with_transport(cxi::DeviceId::new(0), std::sync::Arc::new(transport));
+    /// # let device = cxi::Device::from(node.nics()[0].root()?);
     /// # use cxi::{ServiceSpec, Vni};
     /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
     /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;

@@ -34,11 +34,10 @@ pub use spec::{InvalidSpec, ServiceSpec};
 /// process, until it is destroyed or the driver is unloaded.
 ///
 /// ```
-/// # use cxi::{Device, DeviceId};
-/// # use cxi_mock::{Credentials, Nic, NicConfig};
+/// # use cxi::Device;
+/// # use cxi_mock::{Nic, NicConfig};
 /// # let nic = Nic::new(NicConfig::new())?;
-/// # let file = nic.open()?.transport(Credentials::root());
-/// # let device = Device::with_transport(DeviceId::new(0), file);
+/// # let device = Device::from(nic.root()?);
 /// use cxi::{Member, ServiceSpec, Vni};
 ///
 /// let services = device.services();

@@ -120,11 +120,11 @@ impl Services {
     /// As [`list`](Self::list), into a reusable buffer: nothing is allocated if the services fit.
     ///
     /// ```
-    /// # use cxi::{Device, DeviceId, ServiceBuffer};
+    /// # use cxi::{Device, ServiceBuffer};
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
     /// # let nic = Nic::new(NicConfig::new())?;
     /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-    /// # let services = Device::with_transport(DeviceId::new(0), file).services();
+    /// # let services = Device::from(file).services();
     /// let mut buffer = ServiceBuffer::new();
     /// services.list_into(&mut buffer)?;
     /// assert!(buffer[0].id().is_default());

@@ -9,11 +9,10 @@ use crate::error::NotClosed;
 /// Dropping tries once and ignores errors; [`destroy`](Self::destroy) reports them.
 ///
 /// ```
-/// # use cxi::{Device, DeviceId, ServiceSpec, Vni};
-/// # use cxi_mock::{Credentials, Nic, NicConfig};
+/// # use cxi::{Device, ServiceSpec, Vni};
+/// # use cxi_mock::{Nic, NicConfig};
 /// # let nic = Nic::new(NicConfig::new())?;
-/// # let file = nic.open()?.transport(Credentials::root());
-/// # let services = Device::with_transport(DeviceId::new(0), file).services();
+/// # let services = Device::from(nic.root()?).services();
 /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
 /// let service = services.create_scoped(&spec)?;
 /// let id = service.id();

@@ -136,7 +136,7 @@ mod tests {
     use cxi_ioctl::{Mapping, Request, Transport};
 
     use super::*;
-    use crate::{Device, DeviceId};
+    use crate::Device;
 
     /// A driver that refuses everything.
     #[derive(Debug)]
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_range_is_lost_only_if_the_driver_says_so() {
         let lost = |errno| {
-            let device = Device::with_transport(DeviceId::new(0), Arc::new(Refusing(errno)));
+            let device = Device::from(Arc::new(Refusing(errno)));
             let lost = device.services().has_lost_range(ServiceId::DEFAULT);
             lost.map_err(|error| error.errno())
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cxi::{
-    Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
+    Device, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Vni,
 };
 use cxi_ioctl::DriverRelease;
@@ -17,7 +17,7 @@ pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
 /// An open file of the NIC in the hands of a caller.
 pub(crate) fn device(nic: &Arc<Nic>, caller: Credentials) -> Device {
     let file = nic.open().unwrap().transport(caller);
-    Device::with_transport(DeviceId::new(0), Arc::new(file))
+    Device::from(Arc::new(file))
 }
 
 pub(crate) fn root(nic: &Arc<Nic>) -> Device {

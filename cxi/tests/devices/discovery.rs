@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi::{Device, DeviceId, DriverRelease, Errno, ErrorKind, Host, PciAddress, Platform};
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_mock::{Nic, NicConfig};
 use tempfile::TempDir;
 
 /// A node's `/dev` and `/sys`.
@@ -130,7 +130,7 @@ fn a_folder_that_cannot_be_read_is_an_error() {
 
 fn mock(sys: &Path) -> Device {
     let nic = Nic::new(NicConfig::new().release(DriverRelease::Main)).unwrap();
-    let file = nic.open().unwrap().transport(Credentials::root());
+    let file = nic.root().unwrap();
     Device::with_sysfs(DeviceId::new(0), Arc::new(file), sys)
 }
 

@@ -130,7 +130,7 @@ fn finding_out_changes_nothing_and_is_done_once() {
                 .unwrap();
                 let state = nic.state();
                 let (trace, log) = Trace::logging(nic.open().unwrap().transport(caller));
-                let device = Device::with_transport(DeviceId::new(0), Arc::new(trace));
+                let device = Device::from(Arc::new(trace));
                 device.driver().unwrap();
                 assert_eq!(log.take().len(), 6, "{release}");
                 device.clone().driver().unwrap();
@@ -179,7 +179,7 @@ fn on_a_virtual_function_nothing_wrong_is_said() {
             let config = NicConfig::new().release(release).virtual_functions(1);
             let nic = Nic::new(config).unwrap();
             let file = nic.open_vf(0).unwrap().transport(caller);
-            let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+            let device = Device::from(Arc::new(file));
             let driver = device.driver().unwrap();
             assert!(
                 driver.detected_release().may_be(release),
@@ -220,8 +220,8 @@ fn strange(
     release: DriverRelease,
     answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>,
 ) -> Device {
-    let inner = nic(release).open().unwrap().transport(Credentials::root());
-    Device::with_transport(DeviceId::new(0), Arc::new(Strange { inner, answers }))
+    let inner = nic(release).root().unwrap();
+    Device::from(Arc::new(Strange { inner, answers }))
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn garbage_of_any_length_does_not_panic() {
                     Err(Errno::ENODEV)
                 }
             }
-            let device = Device::with_transport(DeviceId::new(0), Arc::new(Garbage(len, byte)));
+            let device = Device::from(Arc::new(Garbage(len, byte)));
             assert_eq!(
                 device.driver().unwrap().detected_release(),
                 DetectedRelease::Unknown
@@ -312,9 +312,9 @@ fn garbage_of_any_length_does_not_panic() {
 fn an_error_of_the_moment_is_not_remembered() {
     let nic = nic(DriverRelease::Main);
     let device = root(&nic);
-    nic.faults().remove_nic();
+    nic.faults().unplug();
     assert_eq!(device.driver().unwrap_err().errno(), Errno::EIO);
-    nic.faults().reinsert_nic();
+    nic.faults().plug();
     let guess = device.driver().unwrap().detected_release();
     assert_eq!(guess, DetectedRelease::Release(DriverRelease::Main));
 }

@@ -2,7 +2,6 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::common::{modest, nic, root, vni};
 use cxi::lni;
@@ -12,7 +11,7 @@ use cxi::{
     ServiceBuffer, ServiceId, ServiceSpec, Services, SystemClock, TrafficClass, TrafficClasses,
     Vni, VniAccess, VniList,
 };
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_mock::{Nic, NicConfig};
 
 #[test]
 fn chips_have_a_generation_and_a_name() {
@@ -35,8 +34,7 @@ fn chips_have_a_generation_and_a_name() {
 fn a_platform_nobody_knows_keeps_its_number() {
     let config = NicConfig::new().identity(|identity| identity.device_platform = 99);
     let nic = Nic::new(config).unwrap();
-    let file = nic.open().unwrap().transport(Credentials::root());
-    let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+    let device = Device::from(nic.root().unwrap());
     let platform = device.info().unwrap().platform;
     assert_eq!(platform, Platform::Other(99));
     assert_eq!(

@@ -7,8 +7,8 @@ use cxi::lni::{
     EventQueueOptions, Lni, MapFlags, MapOptions, NotClosed, PtOptions, TgqOptions, TxqOptions,
 };
 use cxi::{
-    Device, DeviceId, DeviceMemory, DriverRelease, Errno, Limit, Member, Resource, Result,
-    ServiceId, TrafficClass,
+    Device, DeviceMemory, DriverRelease, Errno, Limit, Member, Resource, Result, ServiceId,
+    TrafficClass,
 };
 use cxi_mock::{Credentials, Nic, NicConfig};
 
@@ -225,7 +225,7 @@ fn pages_that_are_not_pinned_are_faulted_in() {
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let service = root(&nic).services().create(&spec).unwrap();
     let file = nic.open_vf(0).unwrap().transport(Credentials::root());
-    let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+    let device = Device::from(Arc::new(file));
     let lni = device.alloc_lni(service).unwrap();
     let error = lni.map_memory(&memory, &on_demand).unwrap_err();
     assert_eq!(
@@ -366,7 +366,7 @@ fn a_removed_nic_does_not_make_handles_panic() {
     let nic = nic(DriverRelease::Main);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
-    nic.faults().remove_nic();
+    nic.faults().unplug();
     assert_eq!(
         lni.alloc_ct().unwrap_err().to_string(),
         "cxi0: CT_ALLOC: the device has been removed"
@@ -374,7 +374,7 @@ fn a_removed_nic_does_not_make_handles_panic() {
     let refused = counter.close().unwrap_err();
     assert_eq!(refused.error.errno(), Errno::EIO);
     drop((refused, lni));
-    nic.faults().reinsert_nic();
+    nic.faults().plug();
     let device: Device = root(&nic);
     device.services().destroy(service).unwrap();
 }

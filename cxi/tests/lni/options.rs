@@ -12,21 +12,19 @@ use cxi::lni::{
     ProfileOptions, PtOptions, PteState, StatusThresholds, TgqOptions, TrafficClassType,
     TxqOptions, UpdatePolicy,
 };
-use cxi::{Device, DeviceId, DeviceMemory, DriverRelease, ServiceSpec, TrafficClass};
+use cxi::{Device, DeviceMemory, DriverRelease, ServiceSpec, TrafficClass};
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{PteAllocCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus};
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
 use cxi_ioctl::zerocopy::FromBytes;
 use cxi_ioctl::{Command, Errno, Exchange, Mapping, Opcode, Record, Request, Transport};
-use cxi_mock::{Credentials, InProcess, Nic};
+use cxi_mock::{InProcess, Nic};
 
 /// An LNI whose commands are kept.
 fn recorded(nic: &Arc<Nic>) -> (Lni, Arc<Record<InProcess>>) {
-    let record = Arc::new(Record::new(
-        nic.open().unwrap().transport(Credentials::root()),
-    ));
-    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&record));
+    let record = Arc::new(Record::new(nic.root().unwrap()));
+    let device = Device::from(Arc::clone(&record));
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let service = device.services().create(&spec).unwrap();
     (device.alloc_lni(service).unwrap(), record)
@@ -311,9 +309,9 @@ fn states_of_a_portal_entry_have_names() {
         (9, PteState::Unknown(9)),
     ] {
         let nic = nic(DriverRelease::Main);
-        let file = nic.open().unwrap().transport(Credentials::root());
+        let file = nic.root().unwrap();
         let transport = Arc::new(InState(file, number));
-        let device = Device::with_transport(DeviceId::new(0), transport);
+        let device = Device::from(transport);
         let spec = modest(1024).limits(all(100)).build().unwrap();
         let service = device.services().create(&spec).unwrap();
         let lni = device.alloc_lni(service).unwrap();

@@ -11,11 +11,11 @@ use cxi::lni::{
     ProfileOptions, PtOptions, TgqOptions, TrafficClassType, TxqOptions,
 };
 use cxi::{
-    Device, DeviceId, DeviceMemory, DriverRelease, Errno, Error, LnisPerRgid, Member, Resource,
-    ServiceSpec, TrafficClass,
+    Device, DeviceMemory, DriverRelease, Errno, Error, LnisPerRgid, Member, Resource, ServiceSpec,
+    TrafficClass,
 };
 use cxi_ioctl::{Fault, Faulty, Opcode};
-use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
+use cxi_mock::{InProcess, Nic, NicConfig};
 
 /// An LNI of root, who may do everything.
 fn root_lni(nic: &Arc<Nic>, number: u16) -> Lni {
@@ -27,9 +27,9 @@ fn root_lni(nic: &Arc<Nic>, number: u16) -> Lni {
 
 /// An LNI of a device whose commands can be made to fail.
 fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Faulty<InProcess>>) {
-    let file = nic.open().unwrap().transport(Credentials::root());
+    let file = nic.root().unwrap();
     let fault = Arc::new(Faulty::new(file));
-    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&fault));
+    let device = Device::from(Arc::clone(&fault));
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let service = device.services().create(&spec).unwrap();
     (device.alloc_lni(service).unwrap(), fault)
@@ -181,7 +181,7 @@ fn an_errno_without_a_known_meaning_is_passed_on() {
         Opcode::PTE_MAP,
         Opcode::CT_ALLOC,
     ] {
-        fault.inject(Fault::errno(Errno::ENOMEM).on(opcode).times(1));
+        fault.inject(Fault::errno(Errno::ENOMEM).on(opcode).once());
         let (errno, text) = match opcode {
             Opcode::LNI_ALLOC => said(lni.device().alloc_lni(service)),
             Opcode::CP_ALLOC => said(lni.alloc_cp(vni(1024), TrafficClass::BestEffort)),
@@ -206,7 +206,7 @@ fn what_is_busy_is_named() {
     let (lni, fault) = faulty_lni(&nic);
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let memory = Arc::new(DeviceMemory::new(4096).unwrap());
-    fault.inject(Fault::errno(Errno::EBUSY).on(Opcode::ATU_UNMAP).times(1));
+    fault.inject(Fault::errno(Errno::EBUSY).on(Opcode::ATU_UNMAP).once());
     for opcode in [
         Opcode::CP_FREE,
         Opcode::DOMAIN_FREE,
@@ -216,7 +216,7 @@ fn what_is_busy_is_named() {
         Opcode::PTE_FREE,
         Opcode::WAIT_FREE,
     ] {
-        fault.inject(Fault::errno(Errno::EBUSY).on(opcode).times(1));
+        fault.inject(Fault::errno(Errno::EBUSY).on(opcode).once());
     }
     /// Closes it twice: the first time it is busy.
     macro_rules! busy {
@@ -290,8 +290,8 @@ fn a_window_that_cannot_be_mapped_is_said() {
     }
 
     let nic = nic(DriverRelease::Main);
-    let file = nic.open().unwrap().transport(Credentials::root());
-    let device = Device::with_transport(DeviceId::new(0), Arc::new(Unmappable(file)));
+    let file = nic.root().unwrap();
+    let device = Device::from(Arc::new(Unmappable(file)));
     let spec = modest(1024).limits(all(100)).build().unwrap();
     let lni = device
         .alloc_lni(device.services().create(&spec).unwrap())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{FROM_13_1, modest, nic, range, root};
-use cxi::{Device, DeviceId, DriverRelease, Errno, Error, ErrorKind, ServiceId};
+use cxi::{Device, DriverRelease, Errno, Error, ErrorKind, ServiceId};
 use cxi_ioctl::{Mapping, Opcode, Request, Transport};
 use cxi_mock::{Credentials, InProcess};
 
@@ -40,7 +40,7 @@ fn answering(opcode: Opcode, bytes: &'static [u8]) -> Device {
         opcode,
         bytes,
     };
-    Device::with_transport(DeviceId::new(0), Arc::new(transport))
+    Device::from(Arc::new(transport))
 }
 
 #[track_caller]

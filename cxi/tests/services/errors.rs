@@ -1,11 +1,9 @@
 //! What goes wrong with services, as text.
 
 use crate::common::{ALL, modest, nic, root, user, vni, with};
-use cxi::{
-    Device, DeviceId, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses,
-};
+use cxi::{Device, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{DriverRelease, Errno, Faulty, Opcode};
-use cxi_mock::{Credentials, Fault};
+use cxi_mock::Fault;
 
 #[test]
 fn specifications_are_checked_before_anything_is_sent() {
@@ -294,9 +292,9 @@ fn an_undo_that_fails_names_what_is_left() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     nic.faults()
-        .add(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).times(1));
+        .inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).once());
     nic.faults()
-        .add(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).times(1));
+        .inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).once());
     let spec = ServiceSpec::builder()
         .vni_range("64-127".parse().unwrap())
         .build()
@@ -316,7 +314,7 @@ fn an_undo_that_fails_names_what_is_left() {
 fn a_removed_nic_says_so() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    nic.faults().remove_nic();
+    nic.faults().unplug();
     let error = services.list().unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -343,16 +341,16 @@ fn an_injected_shortage_says_what_is_short() {
     };
     let text = "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available";
     let mock = nic(DriverRelease::Main);
-    let file = Faulty::new(mock.open().unwrap().transport(Credentials::root()));
+    let file = Faulty::new(mock.root().unwrap());
     file.inject(Fault::shortage(Resource::Txqs, 96));
-    assert_eq!(said(Device::with_transport(DeviceId::new(0), file)), text);
+    assert_eq!(said(Device::from(file)), text);
     mock.faults()
-        .add(Fault::shortage(Resource::Txqs, 96).times(1));
+        .inject(Fault::shortage(Resource::Txqs, 96).once());
     assert_eq!(said(root(&mock)), text);
     assert!(root(&mock).services().create(&wanted).is_ok());
 
     // What fits is made.
-    mock.faults().add(Fault::shortage(Resource::Txqs, 96));
+    mock.faults().inject(Fault::shortage(Resource::Txqs, 96));
     let fits = with(5, Resource::Txqs, 96, 128);
     assert!(root(&mock).services().create(&fits).is_ok());
     assert_eq!(said(root(&mock)), text);

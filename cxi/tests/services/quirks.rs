@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::common::{ALL, for_each_release, modest, nic, range, root, user, vni};
 use cxi::driver::Quirks;
 use cxi::{
-    Device, DeviceId, DriverRelease, ErrorKind, Limit, Limits, LnisPerRgid, Resource, ServiceId,
-    ServiceSpec, TrafficClass,
+    Device, DriverRelease, ErrorKind, Limit, Limits, LnisPerRgid, Resource, ServiceId, ServiceSpec,
+    TrafficClass,
 };
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcFlags};
 use cxi_ioctl::{Errno, Exchange, Opcode, Record, execute};
-use cxi_mock::{Credentials, Fault, Nic};
+use cxi_mock::{Fault, Nic};
 
 #[test]
 fn pids_are_not_reserved_where_a_refusal_does_harm() {
@@ -128,7 +128,7 @@ fn only_a_service_that_would_leak_is_not_sent() {
         .unwrap();
     services.create(&most).unwrap();
     nic.faults()
-        .add(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+        .inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     for (les, tles, sent) in [
         (Limit::at_most(1), Limit::exactly(9), false),
         (Limit::at_most(1), Limit::exactly(8), true),
@@ -177,7 +177,7 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
 #[test]
 fn an_unrestricted_service_lends_what_it_lists() {
     let nic = nic(DriverRelease::Shs13_0);
-    let file = nic.open().unwrap().transport(Credentials::root());
+    let file = nic.root().unwrap();
     let mut command = SvcAllocCmd::new();
     command.svc_desc.num_vld_vnis = 1;
     command.svc_desc.vnis[0] = 90;
@@ -282,7 +282,7 @@ fn strange_service(nic: &Arc<Nic>) -> ServiceId {
     let mut command = SvcAllocCmd::new();
     command.svc_desc.flags = SvcFlags::RESOURCE_LIMITS.bits();
     command.svc_desc.num_vld_vnis = 5;
-    let file = nic.open().unwrap().transport(Credentials::root());
+    let file = nic.root().unwrap();
     ServiceId::new(execute(&file, &command).unwrap().svc_id).unwrap()
 }
 
@@ -316,9 +316,9 @@ fn a_service_with_too_many_vnis_is_not_touched() {
 #[test]
 fn who_accepts_a_hazard_pays_for_no_look_at_it() {
     let nic = nic(DriverRelease::Main);
-    let file = nic.open().unwrap().transport(Credentials::root());
+    let file = nic.root().unwrap();
     let file = Arc::new(Record::new(file));
-    let device = Device::with_transport(DeviceId::new(0), Arc::<Record<_>>::clone(&file));
+    let device = Device::from(Arc::<Record<_>>::clone(&file));
     let spec = modest(70).build().unwrap();
     let sent = |device: Device| {
         let services = device.services();

@@ -19,7 +19,7 @@ fn refused<T: std::fmt::Debug>(
     errno: Errno,
     call: impl FnOnce() -> Result<T>,
 ) -> Error {
-    nic.faults().add(Fault::errno(errno).on(opcode));
+    nic.faults().inject(Fault::errno(errno).on(opcode));
     let error = call().unwrap_err();
     nic.faults().clear();
     assert_eq!(error.errno(), errno);
@@ -191,7 +191,7 @@ fn an_answer_that_is_no_refusal_is_not_taken_for_none() {
         );
     }
     nic.faults()
-        .add(Fault::errno(Errno::EOPNOTSUPP).on(Opcode::SVC_GET_VNI_RANGE));
+        .inject(Fault::errno(Errno::EOPNOTSUPP).on(Opcode::SVC_GET_VNI_RANGE));
     assert_eq!(services.vni_range(id).unwrap(), None);
     nic.faults().clear();
     let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOENT, || {
@@ -211,7 +211,7 @@ fn a_list_is_whole_or_an_error() {
     let before = services.list().unwrap();
     // A service that is destroyed while it is listed was there when it was listed.
     nic.faults()
-        .add(Fault::errno(Errno::EINVAL).on(Opcode::SVC_GET_VNI_RANGE));
+        .inject(Fault::errno(Errno::EINVAL).on(Opcode::SVC_GET_VNI_RANGE));
     assert_eq!(services.list().unwrap(), before);
     nic.faults().clear();
     let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOMEM, || {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{modest, nic, root};
-use cxi::{Device, DeviceId, Transport};
+use cxi::{Device, Transport};
 use cxi_ioctl::DriverRelease;
 use cxi_mock::Credentials;
 
@@ -11,7 +11,7 @@ use cxi_mock::Credentials;
 fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
     let file = nic(DriverRelease::Shs14_0_1).open().unwrap();
     let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));
-    let device = Device::with_transport(DeviceId::new(0), Arc::clone(&transport));
+    let device = Device::from(Arc::clone(&transport));
     let services = device.services();
     let scoped = |number| services.create_scoped(&modest(number).build().unwrap());
     let kept = scoped(1024).unwrap().keep();

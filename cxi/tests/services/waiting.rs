@@ -32,7 +32,7 @@ fn a_busy_service_is_destroyed_when_it_is_idle() {
     let services = root(&nic).services();
     let id = services.create(&modest(5).build().unwrap()).unwrap();
     nic.faults()
-        .add(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
+        .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
     let clock = Dial::default();
     services
         .destroy_when_idle_with(id, Duration::from_secs(1), Backoff::default(), &clock)

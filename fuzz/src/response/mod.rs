@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cxi::driver::Quirks;
-use cxi::{Clock, Device, DeviceId, Error};
+use cxi::{Clock, Device, Error};
 use cxi_ioctl::{DriverRelease, Transport};
 use cxi_job::ProcFs;
 use cxi_job::explain::Inquiry;
@@ -87,7 +87,7 @@ pub fn run(data: &[u8]) {
     let Ok(file) = nic.open() else { return };
     let liar = Arc::new(Liar::new(file.transport(Credentials::root()), input.0));
     let transport: Arc<dyn Transport> = Arc::<Liar>::clone(&liar);
-    let mut device = Device::with_transport(DeviceId::new(0), transport);
+    let mut device = Device::from(transport);
     let mut calls = Input(calls);
     if calls.flag() {
         device = device.allow_quirks(Quirks::all());

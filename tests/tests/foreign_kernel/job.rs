@@ -60,7 +60,7 @@ impl Stage {
     fn services(&self) -> BTreeMap<(DeviceId, ServiceId), Service> {
         let mut all = BTreeMap::new();
         for (nic, id) in self.mock.nics().iter().zip([STRANGE, GOOD]) {
-            let file = nic.open().unwrap().transport(Credentials::root());
+            let file = nic.root().unwrap();
             let device = Device::with_transport(id, Arc::new(file));
             for service in device.services().list().unwrap() {
                 if !service.id().is_default() {

@@ -53,7 +53,7 @@ fn what_passes_is_reported_and_everything_else_is_given_back() {
         for errno in PASSING {
             for k in 0..u64::try_from(fine.log.len()).unwrap() {
                 let case = format!("{release}: {}: {errno} at command {k}", call.name);
-                let injection = Fault::errno(errno).after(k).times(1);
+                let injection = Fault::errno(errno).after(k).once();
                 let run = run(nic, call, Plan::Fail(injection)).unwrap();
                 problems.check_made(&run, &case);
                 match &run.result {

@@ -9,7 +9,7 @@ use cxi::{
     ServiceSpecBuilder, Vni, VniRange,
 };
 use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode, Trace, TraceEntry, TraceLog};
-use cxi_mock::{Credentials, InProcess, Nic, NicConfig, NicState};
+use cxi_mock::{InProcess, Nic, NicConfig, NicState};
 
 use crate::calls::{self, Call};
 use crate::twist::{Twist, Twisted};
@@ -128,7 +128,7 @@ pub(crate) fn spec() -> ServiceSpecBuilder {
 
 impl Stage {
     fn new(nic: &Arc<Nic>, plan: Plan) -> Self {
-        let open = || nic.open().unwrap().transport(Credentials::root());
+        let open = || nic.root().unwrap();
         let fault = Arc::new(Faulty::new(Arc::new(Twisted::new(open()))));
         let (traced, log) = Trace::logging(Arc::clone(&fault));
         Self {

@@ -89,7 +89,7 @@ fn disturb(mock: &MockNode, rounds: u64) {
                 .skip(usize::try_from(round).unwrap() % ASKING.len()),
         ) {
             nic.faults()
-                .add(Fault::errno(Errno::EAGAIN).on(*opcode).times(2));
+                .inject(Fault::errno(Errno::EAGAIN).on(*opcode).times(2));
             std::thread::yield_now();
             let _state = nic.state();
             let _events = nic.hazards();

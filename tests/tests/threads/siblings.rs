@@ -3,9 +3,9 @@
 use std::sync::{Arc, Barrier};
 
 use cxi::lni::{EventQueueOptions, PtOptions, TgqOptions};
-use cxi::{Device, DeviceId, Limit, Member, Resource, ResourceMap, ServiceSpec, Vni};
+use cxi::{Device, Limit, Member, Resource, ResourceMap, ServiceSpec, Vni};
 use cxi_ioctl::DriverRelease;
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_mock::{Nic, NicConfig};
 
 use crate::rounds;
 
@@ -13,8 +13,7 @@ use crate::rounds;
 fn siblings_end_in_any_order_and_any_thread() {
     let nic = Nic::new(NicConfig::new().release(DriverRelease::Main)).unwrap();
     let before = nic.state();
-    let file = nic.open().unwrap().transport(Credentials::root());
-    let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+    let device = Device::from(nic.root().unwrap());
     let vni = Vni::new(1024).unwrap();
     let limits = ResourceMap::from_fn(|resource| match resource {
         Resource::Tles => Limit::NONE,

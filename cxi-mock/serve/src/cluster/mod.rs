@@ -167,7 +167,7 @@ impl ClusterArguments {
         let refused = |error: ClusterError| ServeError::Input(error.to_string());
         match nics.setup(self.base())? {
             Setup::Alike(config) => {
-                MockCluster::with_nodes(nodes.unwrap_or(2), nics.nics.unwrap_or(1), &config)
+                MockCluster::with_nics(nodes.unwrap_or(2), nics.nics.unwrap_or(1), &config)
                     .map_err(refused)
             }
             Setup::Nodes(_) if nodes.is_some() => Err(ServeError::Input(

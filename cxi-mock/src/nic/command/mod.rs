@@ -92,7 +92,7 @@ pub(super) fn write(
     if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_virtual) {
         return Err(Errno::EPERM);
     }
-    if nic.faults.is_removed() {
+    if nic.faults.is_unplugged() {
         return Err(Errno::EIO);
     }
     let strike = nic.faults.strike(opcode, command);
@@ -105,6 +105,9 @@ pub(super) fn write(
     if is_virtual {
         if !device.rules.vf_relay && handler.family != Family::Device {
             return Err(Errno::EOPNOTSUPP);
+        }
+        if handler.family != Family::Device {
+            device.files.relay(file);
         }
         // The physical function's kernel thread makes the call.
         kernel = Credentials::root();

@@ -1,6 +1,6 @@
 //! Open files, with what belongs to a file alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
@@ -31,6 +31,8 @@ pub(crate) struct File {
 pub(crate) struct Files {
     ids: Ids,
     open: Table<File>,
+    /// Virtual functions for which the physical one has a client.
+    relays: BTreeSet<u32>,
     /// Numbers of each function's files.
     numbers: BTreeMap<Option<u32>, Ids>,
 }
@@ -40,6 +42,7 @@ impl Files {
         Self {
             ids: Ids::new(1, u32::MAX),
             open: Table::default(),
+            relays: BTreeSet::new(),
             numbers: BTreeMap::new(),
         }
     }
@@ -79,6 +82,16 @@ impl Files {
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Result<&mut File, Errno> {
         self.open.get_mut(id).ok_or(Errno::EIO)
+    }
+
+    /// A command of a virtual function's file goes to the physical function, which makes a client
+    /// for that function when it gets the first one.
+    pub(crate) fn relay(&mut self, id: u32) {
+        let function = self.open.get(id).and_then(|file| file.virtual_function);
+        if function.is_some_and(|function| self.relays.insert(function)) {
+            let numbers = self.numbers.entry(None);
+            numbers.or_insert_with(|| Ids::new(1, u32::MAX)).alloc();
+        }
     }
 
     /// Whether a file is one of a virtual function.

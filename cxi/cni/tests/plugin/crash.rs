@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cxi::{Device, DeviceId};
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 use cxi_job::Node;
-use cxi_mock::{Credentials, InProcess};
+use cxi_mock::InProcess;
 
 use crate::pod;
 use crate::support::Site;
@@ -38,7 +38,7 @@ impl Transport for Mortal {
 fn mortal(site: &Site, commands: u64) -> Node {
     let left = Arc::new(AtomicU64::new(u64::MAX));
     let devices = site.mock.nics().iter().zip(0..).map(|(nic, number)| {
-        let inner = nic.open().unwrap().transport(Credentials::root());
+        let inner = nic.root().unwrap();
         let left = Arc::clone(&left);
         Device::with_transport(DeviceId::new(number), Arc::new(Mortal { inner, left }))
     });

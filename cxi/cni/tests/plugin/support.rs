@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cxi::{Device, DeviceId, Member, Service};
 use cxi_cni::{Call, Code, Error, Plugin};
 use cxi_job::{FileLock, Node};
-use cxi_mock::{Credentials, FaultSpec, MockNode, NicConfig};
+use cxi_mock::{FaultSpec, MockNode, NicConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -118,7 +118,7 @@ impl Site {
     pub(crate) fn devices(&self) -> Vec<Device> {
         let nics = self.mock.nics().iter().zip(0..);
         nics.map(|(nic, number)| {
-            let file = nic.open().unwrap().transport(Credentials::root());
+            let file = nic.root().unwrap();
             Device::with_transport(DeviceId::new(number), Arc::new(file))
         })
         .collect()

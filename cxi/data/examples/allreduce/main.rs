@@ -17,7 +17,7 @@ const TREE: u16 = 100;
 const ROUNDS: u64 = 20;
 
 fn allreduce(nodes: u16) -> Result<(), Problem> {
-    let cluster = MockCluster::with_nodes(nodes, 1, &NicConfig::new())?;
+    let cluster = MockCluster::with_nics(nodes, 1, &NicConfig::new())?;
     let places: Vec<_> = (0..cluster.len())
         .filter_map(|node| cluster.node(node))
         .collect();

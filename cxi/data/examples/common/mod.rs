@@ -14,11 +14,11 @@ use cxi::lni::{
     CommunicationProfile, Domain, EventQueueOptions, LeList, PtOptions, Pte, PteMapping,
     TgqOptions, TxqOptions,
 };
-use cxi::{Device, DeviceId, DeviceInfo, Lni, ServiceId, ServiceSpec, TrafficClass, Vni};
+use cxi::{Device, DeviceInfo, Lni, ServiceId, ServiceSpec, TrafficClass, Vni};
 use cxi_data::{
     Address, Append, Buffer, Event, Events, SetState, TargetFlags, TargetQueue, TransmitQueue,
 };
-use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_mock::{MockNode, NicConfig};
 
 pub type Problem = Box<dyn std::error::Error + Send + Sync>;
 
@@ -72,8 +72,7 @@ impl Drop for Node {
 
 /// On a node with a NIC: `Device::open(DeviceId::new(0))`.
 pub fn device(nics: &MockNode) -> Result<Device, Problem> {
-    let file = nics.nics()[0].open()?.transport(Credentials::root());
-    Ok(Device::with_transport(DeviceId::new(0), file))
+    Ok(Device::from(nics.nics()[0].root()?))
 }
 
 /// A service that lets processes use the NIC.

@@ -2,12 +2,12 @@
 //!
 //! ```
 //! # use std::sync::Arc;
-//! # use cxi::{Device, DeviceId};
+//! # use cxi::Device;
 //! # use cxi_mock::{Credentials, MockNode, NicConfig};
 //! # let config = NicConfig::new().parameters(|params| params.disable_default_svc = false);
 //! # let mock = MockNode::with_nics(1, &config)?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::user(1000, 1000));
-//! # let node = cxi_job::Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+//! # let node = cxi_job::Node::from_devices([Device::from(Arc::new(file))]);
 //! use cxi_job::AuditOptions;
 //! use cxi_job::audit::Code;
 //!

@@ -27,12 +27,10 @@ impl Node {
     /// run.
     ///
     /// ```
-    /// # use std::sync::Arc;
-    /// # use cxi::{Device, DeviceId, Vni};
-    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # use cxi::{Device, Vni};
+    /// # use cxi_mock::{MockNode, NicConfig};
     /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
-    /// # let file = mock.nics()[0].open()?.transport(Credentials::root());
-    /// # let node = cxi_job::Node::from_devices([Device::with_transport(DeviceId::new(0), Arc::new(file))]);
+    /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
     /// use cxi_job::{CleanPolicy, JobRequest, ReleaseOptions};
     ///
     /// for (uid, vni) in [(1000, 1024), (1001, 1025)] {

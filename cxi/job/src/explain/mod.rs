@@ -5,12 +5,10 @@
 //! `/proc`.
 //!
 //! ```
-//! # use std::sync::Arc;
-//! # use cxi::{Device, DeviceId};
-//! # use cxi_mock::{Credentials, Nic, NicConfig};
+//! # use cxi::Device;
+//! # use cxi_mock::{Nic, NicConfig};
 //! # let nic = Nic::new(NicConfig::new())?;
-//! # let file = nic.open()?.transport(Credentials::root());
-//! # let device = Device::with_transport(DeviceId::new(0), Arc::new(file));
+//! # let device = Device::from(nic.root()?);
 //! use cxi::{Limit, Limits, Member, Resource, ServiceSpec, Vni};
 //! use cxi_job::explain::Inquiry;
 //!

@@ -4,10 +4,10 @@
 //! # use std::sync::Arc;
 //! # use cxi::{Device, DeviceId};
 //! use cxi_job::Node;
-//! # use cxi_mock::{Credentials, MockNode, NicConfig};
+//! # use cxi_mock::{MockNode, NicConfig};
 //! # let mock = MockNode::with_nics(2, &NicConfig::new())?;
 //! # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
-//! #     let file = nic.open()?.transport(Credentials::root());
+//! #     let file = nic.root()?;
 //! #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
 //! # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
 //!

@@ -40,10 +40,10 @@ impl Node {
     /// ```
     /// # use std::sync::Arc;
     /// # use cxi::{Device, DeviceId, Vni};
-    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
+    /// # use cxi_mock::{MockNode, NicConfig};
     /// # let mock = MockNode::with_nics(2, &NicConfig::new())?;
     /// # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
-    /// #     let file = nic.open()?.transport(Credentials::root());
+    /// #     let file = nic.root()?;
     /// #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
     /// # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
     /// # let node = cxi_job::Node::from_devices(devices);

@@ -102,7 +102,7 @@ fn every_single_failure_of_every_command() {
                 for k in 0.. {
                     let mock = mock(NICS);
                     let (node, faults) = faulty(&mock);
-                    let injection = Fault::errno(errno).after(k).times(1);
+                    let injection = Fault::errno(errno).after(k).once();
                     let injection = if carried_out {
                         injection.carried_out()
                     } else {

@@ -288,7 +288,7 @@ fn an_environment_against_its_node() {
         .set_enabled(id(2), false)
         .unwrap();
     assert_eq!(texts(&env, &[]), ["cxi0: service 2 is disabled"]);
-    mock.nics()[1].faults().remove_nic();
+    mock.nics()[1].faults().unplug();
     assert_eq!(
         texts(&env, &[]),
         [

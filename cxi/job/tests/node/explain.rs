@@ -369,7 +369,7 @@ fn a_nic_that_is_not_there_or_gone() {
     let fault = Faulty::new(open(&mock.nics()[0]));
     let device = Device::with_transport(cxi(0), Arc::new(fault));
     device.totals().unwrap();
-    mock.nics()[0].faults().remove_nic();
+    mock.nics()[0].faults().unplug();
     let wanted = spec(1000, 1024, &[]);
     let text = refused(&device, &wanted).to_string();
     assert!(

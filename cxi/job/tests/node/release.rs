@@ -205,9 +205,9 @@ fn one_failure_stops_nothing_else() {
     let (node, faults) = faulty(&mock);
     allocate(&node, job(1000, 1024));
     allocate(&node, job(1000, 1024).adopt(false));
-    faults[0].inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).times(1));
+    faults[0].inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).once());
     // The driver destroys it, and its answer gets lost.
-    let lost = Fault::errno(Errno::EINTR).on(Opcode::SVC_DESTROY).times(1);
+    let lost = Fault::errno(Errno::EINTR).on(Opcode::SVC_DESTROY).once();
     faults[1].inject(lost.carried_out());
     faults[2].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
     let release = node.release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());

@@ -85,7 +85,7 @@ impl Scene {
         Self {
             client: site.client(),
             site,
-            cluster: MockCluster::with_nodes(4, NICS, &NicConfig::new()).unwrap(),
+            cluster: MockCluster::with_nics(4, NICS, &NicConfig::new()).unwrap(),
             controller: SharedPool::open(log.clone(), config(), "0", 1, Timestamp::default())
                 .unwrap(),
             log,
@@ -156,13 +156,13 @@ impl Scene {
             let there = self.cluster.node(at).unwrap();
             if self.roll(20) == 0 {
                 // A NIC disappears for the time being.
-                there.nics()[1].faults().remove_nic();
+                there.nics()[1].faults().unplug();
             }
             let request = JobRequest::builder().uid(1000).vni(vni).build().unwrap();
-            let up = self.cluster.is_up(at) && !there.nics()[1].faults().is_removed();
+            let up = self.cluster.is_up(at) && !there.nics()[1].faults().is_unplugged();
             failed |= !(up && node(&there).allocate(&request).is_ok());
             nodes.insert(at);
-            there.nics()[1].faults().reinsert_nic();
+            there.nics()[1].faults().plug();
         }
         let known = Job {
             vni,
