@@ -77,6 +77,9 @@ pub enum HazardKind {
         /// VNI of the communication profile.
         vni: u32,
     },
+    /// EQ_ALLOC of a virtual function asked for a queue without translation and without a byte: the
+    /// driver reads the first entry of an empty list of pages (development branch).
+    EmptyEventQueue,
     /// An LNI with a wrong RGID is freed: the driver follows a null pointer (12.0, 13.0).
     WrongRgid {
         /// The LNI.
@@ -135,6 +138,11 @@ impl fmt::Display for Hazard {
             HazardKind::FreedCpUsed { vni } => write!(
                 f,
                 "a communication profile on VNI {vni} is shared that was freed before"
+            ),
+            HazardKind::EmptyEventQueue => write!(
+                f,
+                "a virtual function asked for an event queue of no bytes without translation, and \
+                 the driver reads behind an empty list of pages"
             ),
             HazardKind::WrongRgid { lni, rgid } => write!(
                 f,

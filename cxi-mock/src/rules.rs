@@ -197,6 +197,8 @@ pub(crate) struct Rules {
     pub(crate) group_references: u32,
     /// Whether a range of ATU_MAP that wraps around is EOVERFLOW; otherwise it is EFAULT.
     pub(crate) wrap_is_overflow: bool,
+    /// Whether a bad table mode of ATU_MAP is found before anything else that is wrong with it.
+    pub(crate) table_mode_first: bool,
     /// Whether missing ATS is detected only after a mapping is charged.
     pub(crate) ats_after_charge: bool,
     /// Whether the hint of a huge page size applies to everyone and to any memory, unless it comes
@@ -254,6 +256,7 @@ impl Rules {
             group_names: true,
             group_references: 1,
             wrap_is_overflow: true,
+            table_mode_first: true,
             ats_after_charge: false,
             huge_shift_for_all: false,
             undelivered_md_is_success: false,
@@ -271,6 +274,7 @@ impl Rules {
             tle_usage_without_pool: TleUsageWithoutPool::DefaultPool,
             list_order: ListOrder::Allocation,
             wrap_is_overflow: false,
+            table_mode_first: false,
             ats_after_charge: true,
             huge_shift_for_all: true,
             undelivered_md_is_success: true,

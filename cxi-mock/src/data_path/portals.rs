@@ -18,6 +18,8 @@ pub(crate) struct NewPortal {
     pub(crate) rgid: u32,
     pub(crate) eq: u32,
     pub(crate) options: u64,
+    /// Its processing element.
+    pub(crate) element: u8,
     /// The pool of each processing element.
     pub(crate) pools: [u8; ELEMENTS as usize],
 }
@@ -30,9 +32,9 @@ fn limits(limit: Limits) -> PoolLimits {
 }
 
 impl DataPath {
-    /// PTE_ALLOC. Entries go to the processing elements in turn.
+    /// PTE_ALLOC.
     pub(crate) fn add_portal(&self, new: NewPortal) {
-        let element = new.id.to_le_bytes()[0] % ELEMENTS;
+        let element = new.element % ELEMENTS;
         let portal = Portal {
             rgid: small(new.rgid),
             eq: small(new.eq),

@@ -97,7 +97,15 @@ fn save_group(id: u32, group: &Group) -> ServiceSnapshot {
         cntr_pool_id: group.cntr_pool_id,
         le_pools: group.reserved.le_pools,
         tle_pool: group.reserved.tle_pool,
-        profiles: group.profiles.map(|pair| (pair.tx, pair.rx)),
+        profiles: group.profiles.map(|pair| (pair.tx, without_users(pair.rx))),
+    }
+}
+
+/// What a service holds when all files are closed.
+fn without_users(held: Held) -> Held {
+    match held {
+        Held::GivenUp(_) => Held::Dangling,
+        held => held,
     }
 }
 
@@ -236,7 +244,10 @@ impl Device {
                     return Err(Inconsistency::NoProfile { service, profile });
                 }
             }
-            *pair = ProfilePair { tx, rx };
+            *pair = ProfilePair {
+                tx: without_users(tx),
+                rx: without_users(rx),
+            };
         }
         let mut group = Group {
             seq: 0,

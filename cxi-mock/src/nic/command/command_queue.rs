@@ -22,6 +22,7 @@ const MAX_THRESHOLD_ID: u32 = 3;
 const MIN_COMMANDS: u32 = 64;
 const MAX_COMMANDS: u32 = 65536;
 const COMMAND_BYTES: u64 = 64;
+const NO_DMABUF: i32 = -1;
 
 /// What a new queue is.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +33,18 @@ struct NewCq {
     wp_addr: Mminfo,
 }
 
-/// A caller's buffer for commands is page-aligned memory of the host: other memory takes the
-/// driver of a GPU. Without one the driver allocates it.
+/// A caller's buffer for commands is page-aligned memory of the host: other memory takes the driver
+/// of a GPU. Without one the driver allocates it.
 fn check_buffer(opts: &CqAllocOptsBuf) -> Result<(), Errno> {
-    match opts.buf {
-        0 => Ok(()),
-        _ if opts.is_host_mem == 0 => Err(Errno::EOPNOTSUPP),
-        buf if buf.is_multiple_of(PAGE) => Ok(()),
-        _ => Err(Errno::EINVAL),
+    if !opts.buf.is_multiple_of(PAGE) {
+        return Err(Errno::EINVAL);
+    }
+    let foreign = opts.buf != 0 && opts.is_host_mem == 0;
+    match opts.dmabuf_fd {
+        _ if !foreign => Ok(()),
+        NO_DMABUF => Err(Errno::EOPNOTSUPP),
+        // The mock cannot see the caller's descriptors; none is one of a GPU's memory.
+        _ => Err(Errno::EBADF),
     }
 }
 
@@ -105,14 +110,14 @@ impl Device {
     ) -> Result<NewCq, Errno> {
         let opts = &buffer.opts;
         let owner = self.lni_of(caller.file, lni)?;
-        // The relay of a virtual function refuses it before it looks at anything else.
-        if self.files.is_virtual(caller.file) && opts.count > MAX_COMMANDS {
-            return Err(Errno::E2BIG);
-        }
         // With a wrong RGID the driver looks where nothing is registered.
         let (svc, rgid) = (owner.svc, owner.wrong_rgid.unwrap_or(owner.rgid));
         if eq != 0 {
             self.eqs.queues.of(caller.file, eq)?;
+        }
+        // The relay of a virtual function refuses it before it looks at other options.
+        if self.files.is_virtual(caller.file) && opts.count > MAX_COMMANDS {
+            return Err(Errno::E2BIG);
         }
         let transmit = opts.flags & CQ_IS_TX != 0;
         if opts.policy > CQ_UPDATE_LOW_FREQ
@@ -134,12 +139,13 @@ impl Device {
         if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
             return Err(Errno::EPERM);
         }
-        check_buffer(buffer)?;
         // Its doorbell is none of those that are open.
         if !transmit && !self.data_path.close_doorbells(caller.file) {
             return Err(Errno::ENOMEM);
         }
         self.make_room_for_cq(lni, svc, transmit)?;
+        // The driver looks at the buffer when it has charged for the queue already.
+        check_buffer(buffer)?;
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         let cmds = windows.alloc(u64::from(count) * COMMAND_BYTES)?;

@@ -112,6 +112,10 @@ impl Device {
         } else {
             Buffer::Passthrough
         };
+        let empty = buffer == Buffer::Passthrough && attr.queue_len == 0;
+        if empty && self.files.is_virtual(file) {
+            self.hazard(HazardKind::EmptyEventQueue);
+        }
         self.check_buffer(file, buffer, attr.queue, attr.queue_len)?;
         check_thresholds(attr)?;
         let pct = attr.flags & EQ_REGISTER_PCT != 0;
@@ -162,6 +166,7 @@ impl Device {
             slots,
             reserved: attr.reserved_slots.into(),
             resize: None,
+            held_mds: Vec::new(),
         };
         self.eqs.queues.put(id, (file, new.lni), eq);
         self.hold_buffer(buffer);
@@ -252,6 +257,9 @@ impl Device {
         if let Some((buffer, _)) = eq.resize {
             self.release_buffer(buffer);
         }
+        for md in &eq.held_mds {
+            self.mds.release(*md);
+        }
         self.lnis.live.release(eq.lni);
         if let Some(lni) = self.lnis.live.get_mut(eq.lni) {
             let callbacks = eq.callbacks;
@@ -276,13 +284,20 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         let buffer = match eq.buffer {
-            Buffer::Md(old) if self.same_context(old, md) => Buffer::Md(md),
+            Buffer::Md(old) if self.same_lac(old, md) => Buffer::Md(md),
             Buffer::Md(_) => return Err(Errno::EINVAL),
             Buffer::Passthrough => Buffer::Passthrough,
         };
         self.check_buffer(file, buffer, queue, len)?;
         self.hold_buffer(buffer);
-        self.eqs.queues.of_mut(file, id)?.resize = Some((buffer, len / SLOT_BYTES));
+        // Without translation the descriptor is not used, and yet held.
+        let held = self.mds.of(file, md).is_ok() && buffer == Buffer::Passthrough;
+        if held {
+            self.mds.hold(md);
+        }
+        let eq = self.eqs.queues.of_mut(file, id)?;
+        eq.resize = Some((buffer, len / SLOT_BYTES));
+        eq.held_mds.extend(held.then_some(md));
         self.data_path
             .resize_event_queue(id, caller.memory, queue, len);
         Ok(())

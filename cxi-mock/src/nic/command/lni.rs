@@ -49,9 +49,14 @@ impl Device {
             return Err(Errno::EPERM);
         }
         let joined = self.rgids.join(svc, group.lnis_per_rgid)?;
+        let vf_lac = self.rgids.next_lac(joined.rgid);
+        let vf_lac = vf_lac.filter(|_| self.files.is_virtual(caller.file));
+        if self.files.is_virtual(caller.file) && vf_lac.is_none() {
+            self.rgids.leave(joined.rgid);
+            return Err(Errno::ENOSPC);
+        }
         // There are more numbers than there can be LNIs.
         let id = self.lnis.live.number()?;
-        let virt = self.files.is_virtual(caller.file);
         let lni = Lni {
             svc,
             rgid: joined.rgid,
@@ -59,9 +64,10 @@ impl Device {
             freed_cqs: Vec::new(),
             free_eqs: VecDeque::new(),
             free_ptes: VecDeque::new(),
+            next_element: 0,
             dead_cts: Vec::new(),
             acs: Vec::new(),
-            vf_lac: virt.then(|| self.rgids.take_lac(joined.rgid)).flatten(),
+            vf_lac: vf_lac.and_then(|_| self.rgids.take_lac(joined.rgid)),
             reservations: Vec::new(),
         };
         self.lnis.live.put(id, (caller.file, id), lni);
@@ -81,6 +87,10 @@ impl Device {
         self.end_reservations(id, &mut lni);
         if let Some(rgid) = lni.wrong_rgid {
             self.hazard(HazardKind::WrongRgid { lni: id, rgid });
+        }
+        // It goes at once, even if a busy queue keeps the LNI.
+        if let Some(lac) = lni.vf_lac.take() {
+            self.rgids.give_lac(lni.rgid, lac);
         }
         if let Some((id, lni)) = self.lni_end(id, lni) {
             self.lnis.leave_to_cleanup(id, lni);

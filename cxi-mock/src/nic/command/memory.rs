@@ -11,7 +11,7 @@ use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::Descriptor;
 use crate::nic::parts::lnis::{AddressContext, Lni};
-use crate::nic::parts::mapping::{Mapping, NewMd, USER_SPACE};
+use crate::nic::parts::mapping::{Mapping, NewMd, USER_SPACE, is_huge};
 
 impl Device {
     pub(super) fn memory_command(
@@ -66,11 +66,10 @@ impl Device {
         let end = self.check_range(va, len)?;
         let mapping = Mapping::of(new, caller.credentials, &self.rules)?;
         let pinned = mapping.flags.contains(MapFlags::PIN);
-        if !pinned && self.files.is_virtual(caller.file) {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let ats = mapping.flags.contains(MapFlags::ATS);
-        if ats && !self.rules.ats_after_charge {
+        let is_virtual = self.files.is_virtual(caller.file);
+        let alloc_only = is_virtual && mapping.flags.contains(MapFlags::ALLOC_MD);
+        // A virtual function has no page faults.
+        if is_virtual && !pinned && !alloc_only {
             return Err(Errno::EOPNOTSUPP);
         }
         if va >= USER_SPACE || (pinned && backing == Backing::Missing) {
@@ -85,7 +84,7 @@ impl Device {
         let start = va - va % page;
         let mut md = Md::new_zeroed();
         md.iova = start;
-        md.va = start;
+        md.va = if alloc_only { 0 } else { start };
         md.len = end
             .checked_next_multiple_of(page)
             .map_or(len, |end| end - start);
@@ -93,8 +92,12 @@ impl Device {
         md.page_shift = mapping.kind.page_shift.into();
         md.huge_shift = mapping.kind.huge_shift.into();
         md.id = self.mds.number()?;
-        self.mds
-            .put(md.id, (caller.file, lni), Descriptor { md, pinned });
+        let descriptor = Descriptor {
+            md,
+            pinned,
+            huge: mapping.huge,
+        };
+        self.mds.put(md.id, (caller.file, lni), descriptor);
         self.lnis.live.hold(lni);
         self.data_path
             .add_region(rgid, &md, mapping.flags, caller.memory);
@@ -151,10 +154,11 @@ impl Device {
         Ok(())
     }
 
-    /// Whether memory of two descriptors is translated by the same address context.
-    pub(super) fn same_context(&self, one: u32, other: u32) -> bool {
-        let context = |id| self.mds.get(id).map(|there| (there.lni, there.md.lac));
-        context(one) == context(other)
+    /// Whether memory of two descriptors has the same number of an address context. The driver does
+    /// not look whether it is in the same LNI.
+    pub(super) fn same_lac(&self, one: u32, other: u32) -> bool {
+        let lac = |id| self.mds.get(id).map(|there| there.md.lac);
+        lac(one) == lac(other)
     }
 
     /// The address context stays until the LNI ends.
@@ -174,8 +178,16 @@ impl Device {
         len: u64,
         flags: u32,
     ) -> Result<(), Errno> {
+        let md = self.mds.of(file, id)?;
+        if self.rules.wrap_is_overflow && va.checked_add(len).is_none() {
+            return Err(Errno::EOVERFLOW);
+        }
+        if self.files.is_virtual(file) {
+            return Err(Errno::EOPNOTSUPP);
+        }
         let faults = MapFlags::from_bits_truncate(flags).contains(MapFlags::FAULT);
-        if self.mds.of(file, id)?.pinned || !faults {
+        // The tables of a descriptor are for pages of one kind.
+        if md.pinned || !faults || is_huge(va) != md.huge {
             return Err(Errno::EINVAL);
         }
         self.check_in_md(file, id, va, len)
@@ -187,9 +199,6 @@ impl Device {
             self.acs.free(ac.id);
             self.rgids.give_lac(lni.rgid, ac.lac);
             self.services.refund(lni.svc, Slot::Ac);
-        }
-        if let Some(lac) = lni.vf_lac {
-            self.rgids.give_lac(lni.rgid, lac);
         }
     }
 }

@@ -14,10 +14,13 @@ use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::{Pte, PteMap};
 use crate::nic::parts::lnis::Lni;
-use crate::nic::parts::pools::LePools;
+use crate::nic::parts::pools::{ELEMENTS, LePools};
 
 /// Offsets that a multicast address can have.
 const MULTICAST_OFFSETS: u32 = 1 << 18;
+
+/// The state of entries for Ethernet frames, which the data path does not have.
+const ETHERNET_STATE: u8 = 4;
 
 impl Device {
     pub(super) fn portal_command(
@@ -106,12 +109,19 @@ impl Device {
             self.services.charge(svc, Slot::Pte)?;
             id
         };
-        let counted = !options.intersects(PtOptions::IS_MATCHING | PtOptions::DO_SPACE_CHECK)
-            && self.portals.take_counter();
+        let ethernet = options.contains(PtOptions::ETHERNET);
+        let listed = options.intersects(PtOptions::IS_MATCHING | PtOptions::DO_SPACE_CHECK);
+        let counted = !ethernet && !listed && self.portals.take_counter();
+        // Entries of an LNI go to the processing elements in turn, whatever their numbers.
+        let owner = self.lnis.live.of_mut(caller.file, lni)?;
+        let element = owner.next_element;
+        owner.next_element = (element + 1) % ELEMENTS as u8;
         let pte = Pte {
             eq,
-            multicast: false,
+            multicast: None,
             counted,
+            ethernet,
+            element,
         };
         self.portals.ptes.put(id, (caller.file, lni), pte);
         self.eqs.queues.hold(eq);
@@ -122,6 +132,7 @@ impl Device {
             rgid,
             eq,
             options: options.bits(),
+            element,
             pools: pools.unwrap_or_default(),
         });
         Ok(id)
@@ -150,7 +161,7 @@ impl Device {
         } else {
             self.domains.pid_granule()
         };
-        if owner != pte.lni || map.offset >= end || (map.multicast && pte.multicast) {
+        if owner != pte.lni || map.offset >= end || (map.multicast && pte.multicast.is_some()) {
             return Err(Errno::EINVAL);
         }
         let id = self.portals.map(file, map)?;
@@ -175,7 +186,13 @@ impl Device {
     /// Matching continues in software, if the caller has seen all messages that were dropped. Once
     /// software has it, nothing is looked at.
     fn pte_transition(&self, file: u32, id: u32, drop_count: u32) -> Result<(), Errno> {
-        self.portals.ptes.of(file, id)?;
+        // The relay of virtual functions has no such command.
+        if self.files.is_virtual(file) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if self.portals.ptes.of(file, id)?.ethernet {
+            return Err(Errno::EINVAL);
+        }
         let transition = self.data_path.transition(id, drop_count);
         transition.map_err(|_| Errno::EAGAIN)
     }
@@ -187,7 +204,8 @@ impl Device {
         id: u32,
         read: impl FnOnce(&mut PteStatus) -> Result<(), Errno>,
     ) -> Result<(PteStatus, Vec<u64>), Errno> {
-        let lni = self.portals.ptes.of(file, id)?.lni;
+        let pte = self.portals.ptes.of(file, id)?;
+        let (lni, element, ethernet) = (pte.lni, usize::from(pte.element), pte.ethernet);
         let mut status = PteStatus::new_zeroed();
         if let Err(errno) = read(&mut status) {
             // The driver forgets to let go of the entry, which stays until the file is closed.
@@ -200,15 +218,19 @@ impl Device {
         // Pool 0 is what services without a pool share: all LEs, none of them reserved.
         let totals = self.services.totals();
         let (pools, limits) = own.unwrap_or((LePools::default(), &totals));
-        let allocated = self.registers.les_allocated.iter().zip(pools);
-        let allocated = allocated.filter_map(|(element, pool)| element.get(usize::from(pool)));
+        let pool = pools.get(element).copied().map_or(0, usize::from);
+        let set = self.registers.les_allocated.get(element);
+        let set = set.and_then(|pools| pools.get(pool)).copied();
         let portal = self.data_path.portal_status(id);
         status.drop_count = portal.drop_count;
-        status.state = portal.state;
+        status.state = if ethernet {
+            ETHERNET_STATE
+        } else {
+            portal.state
+        };
         status.les_reserved = limits.types[RSRC_LE].res;
         status.les_max = limits.types[RSRC_LE].max;
-        let set = allocated.copied().max().unwrap_or(0);
-        status.les_allocated = set.max(portal.les_allocated);
+        status.les_allocated = set.unwrap_or(0).max(portal.les_allocated);
         let room = usize::from(status.ule_count);
         let mut offsets = portal.unexpected;
         // The field has 16 bits: longer lists are reported as the longest that it can say.

@@ -267,7 +267,10 @@ impl Device {
                 num_vld_vnis,
             });
         }
-        let dangling = |held| held == Held::Dangling;
+        let dangling = |held| match held {
+            Held::GivenUp(id) => self.vnis.rx().get(id).is_none(),
+            held => held == Held::Dangling,
+        };
         if group
             .counted()
             .any(|(_, pair)| dangling(pair.tx) || dangling(pair.rx))
@@ -370,7 +373,11 @@ impl Device {
                 pair.tx = Held::None;
                 if let Some(rx) = pair.rx.id() {
                     self.vnis.drop_rx_creator(rx);
-                    pair.rx = Held::Dangling;
+                    // The driver keeps the pointer, and the profile may live on by its users.
+                    pair.rx = match self.vnis.rx().get(rx) {
+                        Some(_) => Held::GivenUp(rx),
+                        None => Held::Dangling,
+                    };
                 }
                 Err(errno)
             }

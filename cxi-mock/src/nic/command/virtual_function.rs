@@ -7,6 +7,8 @@ use crate::nic::device::Device;
 
 /// Where PHYS_LAC_ALLOC, which has no layout, has its LNI.
 const LNI_OF_LAC: usize = 16;
+/// The lower half of the address of a response.
+const RESPONSE: usize = 8;
 /// No Ethernet priority was asked for.
 const NO_PRIORITY: i32 = -1;
 
@@ -35,6 +37,13 @@ impl Device {
             Opcode::RMU_ETH_HASH_KEY_GET => call.respond(&[0u8; 44]),
             Opcode::VF_GET_TOKEN => call.respond(&0u32),
             Opcode::ETH_TC_REQ_PCP_GET => call.respond(&NO_PRIORITY),
+            // Without an address for the response; with one, what they answer is not known.
+            Opcode::ETH_DEV_INFO_GET if call.word(RESPONSE)? == 0 => Err(Errno::EINVAL),
+            Opcode::RMU_ETH_ALLOC
+                if call.caller.credentials.net_raw && call.word(RESPONSE)? == 0 =>
+            {
+                Err(Errno::EFAULT)
+            }
             // No handle exists: nothing was allocated.
             Opcode::PHYS_LAC_FREE
             | Opcode::RMU_ETH_FREE

@@ -18,13 +18,16 @@ pub enum Held {
     Profile(u32),
     /// A freed profile, because of a mistake in the driver.
     Dangling,
+    /// The profile with this id, which the service has given up, by the same mistake: it is there as
+    /// long as others use it.
+    GivenUp(u32),
 }
 
 impl Held {
     pub(crate) fn id(self) -> Option<u32> {
         match self {
             Self::Profile(id) => Some(id),
-            Self::None | Self::Dangling => None,
+            Self::None | Self::Dangling | Self::GivenUp(_) => None,
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Cq {
 }
 
 /// An event queue; command queues and portal table entries are its users.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Eq {
     pub(crate) buffer: Buffer,
     pub(crate) waits: [u32; 2],
@@ -41,6 +41,9 @@ pub(crate) struct Eq {
     pub(crate) reserved: u64,
     /// Buffer and slots of a resize that is not complete.
     pub(crate) resize: Option<(Buffer, u64)>,
+    /// Memory descriptors that a resize named although it did not need one: the driver lets go of
+    /// them with the queue.
+    pub(crate) held_mds: Vec<u32>,
 }
 
 /// Where events go.
@@ -56,10 +59,14 @@ pub(crate) enum Buffer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pte {
     pub(crate) eq: u32,
-    /// It has a multicast address.
-    pub(crate) multicast: bool,
+    /// Its multicast address.
+    pub(crate) multicast: Option<u32>,
     /// It has a counter for lists without matching.
     pub(crate) counted: bool,
+    /// It receives Ethernet frames.
+    pub(crate) ethernet: bool,
+    /// Its processing element.
+    pub(crate) element: u8,
 }
 
 /// A mapping of a portal table entry into a domain, or to a multicast address.
@@ -82,4 +89,6 @@ pub(crate) struct Ct {
 pub(crate) struct Descriptor {
     pub(crate) md: Md,
     pub(crate) pinned: bool,
+    /// It has the sizes of pages of 1 GiB.
+    pub(crate) huge: bool,
 }

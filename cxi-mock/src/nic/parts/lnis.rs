@@ -19,6 +19,8 @@ pub(crate) struct Lni {
     pub(crate) free_eqs: VecDeque<FreeEq>,
     /// Portal table entries to use again, oldest first.
     pub(crate) free_ptes: VecDeque<u32>,
+    /// The processing element of its next portal table entry.
+    pub(crate) next_element: u8,
     /// Numbers of counters that are freed; the driver does not use them again.
     pub(crate) dead_cts: Vec<u32>,
     /// Address contexts, which mappings of the same kind share.

@@ -25,14 +25,17 @@ const HUGE_SHIFT: u8 = 21;
 /// The sizes of memory in pages of 1 GiB.
 const LARGE_PAGE_SHIFT: u8 = 16;
 const GIB_SHIFT: u8 = 30;
-/// Sizes of pages that an address context can have: four bits.
-const PAGE_SHIFTS: std::ops::RangeInclusive<u8> = PAGE_SHIFT..=PAGE_SHIFT + 15;
+/// Sizes that an administrator can ask for. The driver lets pages of half the smallest size pass.
+const PAGE_SHIFTS: std::ops::RangeInclusive<u8> = PAGE_SHIFT - 1..=PAGE_SHIFT + 15;
 /// Bits of an address that one level of a page table translates.
 const LEVEL_BITS: std::ops::RangeInclusive<u8> = 3..=15;
+/// The same where only the size of huge pages is hinted, and the largest such hint.
+const HINTED_BITS: u8 = 14;
+const LAST_HINTED_SHIFT: u8 = 31;
 /// Ways of grouping page table entries, and the one that is used unless a hint says otherwise.
 const PTG_MODE_SINGLE: u8 = 0;
-const PTG_MODE_DOUBLE: u8 = 1;
-const PTG_MODES: std::ops::RangeInclusive<i32> = 0..=5;
+const PTG_MODE_DEFAULT: u8 = 3;
+const PTG_MODES: std::ops::RangeInclusive<i32> = 0..=3;
 
 /// Arguments of ATU_MAP.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +65,8 @@ pub(crate) struct Mapping {
     pub(crate) page: u64,
     /// It gets an address context of its own, which others may share.
     pub(crate) alone: bool,
+    /// All of it is in pages of 1 GiB.
+    pub(crate) huge: bool,
 }
 
 impl Mapping {
@@ -73,10 +78,19 @@ impl Mapping {
         if flags.contains(MapFlags::PIN) && paging {
             return Err(Errno::EINVAL);
         }
-        if flags.contains(MapFlags::DEVICE) {
+        let ptg_mode = ptg_mode(&new.hints, caller);
+        if rules.table_mode_first {
+            ptg_mode?;
+        }
+        let ats = flags.contains(MapFlags::ATS) && !rules.ats_after_charge;
+        if flags.contains(MapFlags::DEVICE) || ats {
             return Err(Errno::EOPNOTSUPP);
         }
-        let huge = HUGE_PAGES.contains(&new.va);
+        // Where a range leaves an area of huge pages, the driver maps small ones, but rounds the
+        // range to what these have for huge.
+        let starts_huge = is_huge(new.va);
+        let last = new.va.saturating_add(new.len.saturating_sub(1));
+        let huge = starts_huge && is_huge(last);
         let sizes = if huge {
             (LARGE_PAGE_SHIFT, GIB_SHIFT)
         } else {
@@ -91,7 +105,13 @@ impl Mapping {
             (false, true) => for_huge_shift(hints.huge_shift)?,
             (false, false) => sizes,
         };
-        let ptg_mode = ptg_mode(hints, caller)?;
+        let ptg_mode = ptg_mode?;
+        // The alignment stays that of huge pages where one level of tables has none.
+        let page = if starts_huge || any_memory {
+            1 << huge_shift
+        } else {
+            PAGE
+        };
         if ptg_mode == PTG_MODE_SINGLE {
             huge_shift = page_shift;
         }
@@ -103,14 +123,16 @@ impl Mapping {
                 huge_shift,
                 ptg_mode,
             },
-            page: if huge || any_memory {
-                1 << huge_shift
-            } else {
-                PAGE
-            },
+            page,
             alone,
+            huge,
         })
     }
+}
+
+/// Whether the memory at an address is taken for huge pages.
+pub(crate) fn is_huge(va: u64) -> bool {
+    HUGE_PAGES.contains(&va)
 }
 
 /// Both sizes, if one level of a page table reaches from one to the other.
@@ -118,20 +140,27 @@ fn hinted(page_shift: i32, huge_shift: i32) -> Result<(u8, u8), Errno> {
     let shift = |shift| u8::try_from(shift).map_err(|_| Errno::EINVAL);
     let (page, huge) = (shift(page_shift)?, shift(huge_shift)?);
     let bits = huge.checked_sub(page).ok_or(Errno::EINVAL)?;
-    if !PAGE_SHIFTS.contains(&page) || !LEVEL_BITS.contains(&bits) {
+    if !PAGE_SHIFTS.contains(&page) || huge > GIB_SHIFT || !LEVEL_BITS.contains(&bits) {
         return Err(Errno::EINVAL);
     }
     Ok((page, huge))
 }
 
-/// The size of pages that goes with one of huge pages: the smallest.
+/// The size of pages that goes with one of huge pages: what 14 bits below it leave, and no less than
+/// the smallest.
 fn for_huge_shift(huge_shift: i32) -> Result<(u8, u8), Errno> {
-    hinted(PAGE_SHIFT.into(), huge_shift).or_else(|_| hinted(LARGE_PAGE_SHIFT.into(), huge_shift))
+    let huge = u8::try_from(huge_shift).map_err(|_| Errno::EINVAL)?;
+    let page = huge.saturating_sub(HINTED_BITS).max(PAGE_SHIFT);
+    let bits = huge.checked_sub(page).ok_or(Errno::EINVAL)?;
+    if huge > LAST_HINTED_SHIFT || !LEVEL_BITS.contains(&bits) {
+        return Err(Errno::EINVAL);
+    }
+    Ok((page, huge))
 }
 
 fn ptg_mode(hints: &MdHints, caller: &Credentials) -> Result<u8, Errno> {
     if !caller.sys_admin || hints.ptg_mode_valid == 0 {
-        return Ok(PTG_MODE_DOUBLE);
+        return Ok(PTG_MODE_DEFAULT);
     }
     let known = PTG_MODES.contains(&hints.ptg_mode);
     let mode = u8::try_from(hints.ptg_mode).ok().filter(|_| known);

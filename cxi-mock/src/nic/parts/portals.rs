@@ -58,20 +58,21 @@ impl Portals {
         }
         let id = self.maps.add((file, 0), map)?;
         self.ptes.hold(map.pte);
-        if let Some(pte) = self.ptes.get_mut(map.pte) {
-            pte.multicast |= map.multicast;
+        if let Some(pte) = self.ptes.get_mut(map.pte)
+            && map.multicast
+        {
+            pte.multicast = Some(map.offset);
         }
         Ok(id)
     }
 
     pub(crate) fn unmap(&mut self, file: u32, id: u32) -> Result<PteMap, Errno> {
         let map = self.maps.remove(file, id)?.into_inner();
-        if map.multicast {
-            self.multicast.remove(&map.offset);
-        }
         self.ptes.release(map.pte);
-        if let Some(pte) = self.ptes.get_mut(map.pte) {
-            pte.multicast &= !map.multicast;
+        // The driver gives the entry's multicast address back, whatever mapping this was.
+        let pte = self.ptes.get_mut(map.pte);
+        if let Some(address) = pte.and_then(|pte| pte.multicast.take()) {
+            self.multicast.remove(&address);
         }
         Ok(map)
     }

@@ -202,7 +202,11 @@ impl Vnis {
         if let Some(tx) = self.tx_of(pair) {
             tx.enabled = false;
         }
-        if let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) {
+        let rx = match pair.rx {
+            Held::Profile(id) | Held::GivenUp(id) => self.rx.get_mut(id),
+            Held::None | Held::Dangling => None,
+        };
+        if let Some(rx) = rx {
             rx.enabled = false;
             if let Some(slot) = rx.extra.vni_slot.take() {
                 self.slots.free(slot);

@@ -133,13 +133,16 @@ impl Model {
     ) -> Values {
         let eq = owned(&self.eqs, file, number)?;
         let passthrough = eq.md == 0;
+        let named = self.mds.get(&md).is_some_and(|md| md.file == file);
+        let held = (passthrough && named).then_some(md);
         let md = if passthrough { 0 } else { md };
         self.check_buffer(file, passthrough, md, queue, len)?;
-        let context = |md| self.mds.get(&md).map(|md: &super::Md| (md.lni, md.lac));
-        if eq.next.is_some() || context(md) != context(eq.md) {
+        let lac = |md| self.mds.get(&md).map(|md: &super::Md| md.lac);
+        if eq.next.is_some() || lac(md) != lac(eq.md) {
             return Err(Errno::EINVAL);
         }
         self.own_eq_mut(file, number)?.next = Some((md, len / SLOT));
+        self.held_mds.extend(held.map(|md| (number, md)));
         Ok(vec![])
     }
 
@@ -178,6 +181,7 @@ impl Model {
     }
 
     pub(super) fn drop_eq(&mut self, number: u32) {
+        self.held_mds.retain(|(eq, _)| *eq != number);
         let EventQueue { lni, callbacks, .. } = self.eqs.remove(&number).unwrap();
         let spare = SpareEq { number, callbacks };
         self.lni_mut(lni).spare_eqs.push_back(spare);

@@ -121,7 +121,8 @@ impl Model {
         owned(&self.mds, file, id)?;
         let next = |eq: &super::EventQueue| eq.next.map(|(md, _)| md);
         let mut eqs = self.eqs.values();
-        if eqs.any(|eq| eq.md == id || next(eq) == Some(id)) {
+        let held = self.held_mds.iter().any(|(_, md)| *md == id);
+        if held || eqs.any(|eq| eq.md == id || next(eq) == Some(id)) {
             return Err(Errno::EBUSY);
         }
         self.mds.remove(&id);

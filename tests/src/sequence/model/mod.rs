@@ -77,6 +77,8 @@ pub struct Model {
     pub domains: BTreeMap<u32, Domain>,
     pub queues: BTreeMap<u32, Queue>,
     pub eqs: BTreeMap<u32, EventQueue>,
+    /// Memory that resizes named without need, by event queue.
+    pub held_mds: Vec<(u32, u32)>,
     pub ptes: BTreeMap<u32, Pte>,
     pub mappings: BTreeMap<u32, Mapped>,
     pub cts: BTreeMap<u32, Counter>,
@@ -117,6 +119,7 @@ impl Model {
             domains: BTreeMap::new(),
             queues: BTreeMap::new(),
             eqs: BTreeMap::new(),
+            held_mds: vec![],
             ptes: BTreeMap::new(),
             mappings: BTreeMap::new(),
             cts: BTreeMap::new(),

@@ -23,6 +23,8 @@ pub struct Pte {
     pub software: bool,
     /// It has a counter for lists that are neither matched nor checked for space.
     pub counted: bool,
+    /// It receives Ethernet frames.
+    pub ethernet: bool,
 }
 
 /// An entry at an offset of a domain, or at a multicast address.
@@ -53,14 +55,16 @@ impl Model {
             Some(spare) => spare,
             None => self.take_numbered(svc_id, PTE)?,
         };
-        let counted =
-            options & (MATCHING | SPACE_CHECK) == 0 && self.list_counters() < LIST_COUNTERS;
+        let ethernet = options & ETHERNET_PTE != 0;
+        let listed = !ethernet && options & (MATCHING | SPACE_CHECK) == 0;
+        let counted = listed && self.list_counters() < LIST_COUNTERS;
         let pte = Pte {
             file,
             lni,
             eq,
             software: false,
             counted,
+            ethernet,
         };
         self.ptes.insert(number, pte);
         Ok(vec![number])
@@ -73,6 +77,9 @@ impl Model {
 
     pub(super) fn pte_transition(&mut self, file: usize, number: u32, drop_count: u32) -> Values {
         let mut pte = owned(&self.ptes, file, number)?;
+        if pte.ethernet {
+            return Err(Errno::EINVAL);
+        }
         if !pte.software && drop_count != 0 {
             return Err(Errno::EAGAIN);
         }
@@ -134,8 +141,13 @@ impl Model {
     }
 
     pub(super) fn pte_unmap(&mut self, file: usize, index: u32) -> Values {
-        owned(&self.mappings, file, index)?;
+        let pte = owned(&self.mappings, file, index)?.pte;
         self.mappings.remove(&index);
+        // With any mapping of an entry goes the entry's multicast address.
+        let others = self.mappings.values_mut();
+        for other in others.filter(|other| other.pte == pte) {
+            other.multicast = false;
+        }
         Ok(vec![])
     }
 }
