@@ -56,8 +56,8 @@ fn main() -> Result<(), Problem> {
     let inbox = Buffer::new(&receiver.lni, 4096)?;
     let receive = |tag: u16| {
         let receive = Append::new(&receiver.pte, LeList::Priority, inbox.whole());
-        let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-        receive.match_bits(tag.into()).buffer_id(tag).flags(flags)
+        let receive = receive.match_bits(tag.into()).buffer_id(tag);
+        receive.use_once().flags(TargetFlags::OP_PUT)
     };
     let (first, second) = (receive(1), receive(2));
     receiver.target.post(&first)?;

@@ -64,6 +64,11 @@ impl<'a> Append<'a> {
         self
     }
 
+    /// The entry takes one message, and leaves its list then; UNLINK reports that.
+    pub const fn use_once(self) -> Self {
+        self.flags(TargetFlags::USE_ONCE)
+    }
+
     /// A number that its events have, and by which [`Unlink`] finds it.
     pub const fn buffer_id(mut self, id: u16) -> Self {
         self.command.buffer_id = id;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use cxi::{Device, DeviceId, Limit, Limits, Resource};
+use cxi::{Limit, Limits, Resource};
 use cxi_job::pool::log::{FileLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 use cxi_job::{
@@ -57,16 +57,13 @@ impl Agent {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mock = MockNode::with_nics(2, &NicConfig::new())?;
-    let files = mock.devices(&Credentials::root())?.into_iter();
     let directory = tempfile::tempdir()?;
     let log = FileLog::new(&directory.path().join("pool"));
     let config = PoolConfig::new("1024-65535".parse()?);
     let mut agent = Agent {
         pool: SharedPool::open(log, config, "", 0, Timestamp::now())?,
         name: NodeName::new("node1")?,
-        node: Node::from_devices(
-            files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),
-        ),
+        node: Node::from_transports(mock.devices(&Credentials::root())?),
     };
 
     // A prolog that fails on the second NIC leaves nothing behind.

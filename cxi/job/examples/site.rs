@@ -5,7 +5,6 @@
 use std::fs;
 use std::sync::Mutex;
 
-use cxi::{Device, DeviceId};
 use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
@@ -78,10 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn nics(lock: &std::path::Path) -> Result<Node, Box<dyn std::error::Error>> {
     let files = MockNode::with_nics(2, &NicConfig::new())?.devices(&Credentials::root())?;
-    let devices = files
-        .into_iter()
-        .map(|(number, file)| Device::with_transport(DeviceId::new(number), file));
-    Ok(Node::from_devices(devices).with_lock(FileLock::new(lock)))
+    Ok(Node::from_transports(files).with_lock(FileLock::new(lock)))
 }
 
 #[test]

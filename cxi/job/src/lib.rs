@@ -107,7 +107,7 @@
 //! A node of the crate `cxi-mock` takes the place of the real one, and a fault that of a full NIC:
 //!
 //! ```
-//! use cxi::{Device, DeviceId, Limit, Limits, Resource, Vni};
+//! use cxi::{Limit, Limits, Resource, Vni};
 //! use cxi_job::{JobLimits, JobRequest, Node};
 //! use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 //!
@@ -115,10 +115,7 @@
 //! mock.nics()[1]
 //!     .faults()
 //!     .inject(Fault::shortage(Resource::Txqs, 96));
-//! let files = mock.devices(&Credentials::root())?.into_iter();
-//! let node = Node::from_devices(
-//!     files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)),
-//! );
+//! let node = Node::from_transports(mock.devices(&Credentials::root())?);
 //!
 //! let limits = Limits::none().with(Resource::Txqs, Limit::exactly(128));
 //! let request = JobRequest::builder()

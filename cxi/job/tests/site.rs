@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
-use cxi::{Device, DeviceId};
 use cxi_job::durable::FileLock;
 use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{MemoryLog, SharedPool};
@@ -57,9 +56,7 @@ fn release(site: &Site, pool: &Pool, id: u32) {
 }
 
 fn compute<'a>(site: &'a Site, mock: &MockNode) -> ComputeNode<'a> {
-    let files = mock.devices(&Credentials::root()).unwrap().into_iter();
-    let devices = files.map(|(id, file)| Device::with_transport(DeviceId::new(id), file));
-    let node = Node::from_devices(devices);
+    let node = Node::from_transports(mock.devices(&Credentials::root()).unwrap());
     let compute = site.node(NodeName::new("n1").unwrap()).unwrap();
     compute.nics(move || Ok(node.clone()))
 }

@@ -32,15 +32,10 @@ impl Node {
     /// what is returned, or find them by their VNIs to [release](Node::release) them.
     ///
     /// ```
-    /// # use std::sync::Arc;
-    /// # use cxi::{Device, DeviceId, Vni};
-    /// # use cxi_mock::{MockNode, NicConfig};
+    /// # use cxi::Vni;
+    /// # use cxi_mock::{Credentials, MockNode, NicConfig};
     /// # let mock = MockNode::with_nics(2, &NicConfig::new())?;
-    /// # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
-    /// #     let file = nic.root()?;
-    /// #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
-    /// # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
-    /// # let node = cxi_job::Node::from_devices(devices);
+    /// # let node = cxi_job::Node::from_transports(mock.devices(&Credentials::root())?);
     /// use cxi_job::JobRequest;
     ///
     /// let request = JobRequest::builder()

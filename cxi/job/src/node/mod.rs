@@ -1,18 +1,12 @@
 //! The NICs of a node, as a scheduler sees them: which are usable, and which are close.
 //!
 //! ```
-//! # use std::sync::Arc;
-//! # use cxi::{Device, DeviceId};
 //! use cxi_job::Node;
-//! # use cxi_mock::{MockNode, NicConfig};
-//! # let mock = MockNode::with_nics(2, &NicConfig::new())?;
-//! # let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
-//! #     let file = nic.root()?;
-//! #     Ok(Device::with_transport(DeviceId::new(number), Arc::new(file)))
-//! # }).collect::<Result<Vec<_>, cxi_ioctl::Errno>>()?;
+//! use cxi_mock::{Credentials, MockNode, NicConfig};
 //!
 //! // On a real node: Node::discover(&Host::system())?
-//! let node = Node::from_devices(devices);
+//! let mock = MockNode::with_nics(2, &NicConfig::new())?;
+//! let node = Node::from_transports(mock.devices(&Credentials::root())?);
 //! let usable: Vec<String> = node.usable().map(|nic| nic.id().to_string()).collect();
 //! assert_eq!(usable, ["cxi0", "cxi1"]);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -26,6 +20,7 @@ use crate::durable::{FileLock, LockError, LockGuard};
 use crate::{Filter, IdSet, ProcFs};
 use cxi::error::{Error, Result};
 use cxi::{Device, DeviceId, DeviceInfo, Host, Platform, Service};
+use cxi_ioctl::Transport;
 
 /// The NICs of a node, by number.
 ///
@@ -210,6 +205,17 @@ impl Node {
             Err(error) => NodeNic::unavailable(device.id(), Some(device), &error),
         });
         Self::sorted(nics.collect())
+    }
+
+    /// Makes a node of NICs behind other transports, by number: those of a mock node in tests.
+    #[must_use]
+    pub fn from_transports<T: Transport + 'static>(
+        nics: impl IntoIterator<Item = (u32, T)>,
+    ) -> Self {
+        let nics = nics.into_iter();
+        Self::from_devices(
+            nics.map(|(number, nic)| Device::with_transport(DeviceId::new(number), nic)),
+        )
     }
 
     fn sorted(mut nics: Vec<NodeNic>) -> Self {
