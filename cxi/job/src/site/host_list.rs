@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 /// Far more than the largest machines have: a list from outside must not exhaust memory.
 const MOST: usize = 1 << 20;
+/// Digits of a number in brackets: all such numbers are a `u32`.
+const LONGEST_NUMBER: usize = 9;
 
 /// A list of nodes, in order.
 ///
@@ -36,6 +38,12 @@ struct Numbers {
     width: usize,
 }
 
+impl Numbers {
+    const fn count(&self) -> usize {
+        (self.last - self.first) as usize + 1
+    }
+}
+
 impl HostList {
     /// All names, in order.
     #[must_use]
@@ -49,7 +57,12 @@ impl HostList {
     /// The position of a node in the list, from 0.
     #[must_use]
     pub fn position(&self, node: &str) -> Option<usize> {
-        self.names().iter().position(|name| name == node)
+        let mut before = 0;
+        self.patterns.iter().find_map(|parts| {
+            let place = place_in(parts, node).map(|place| before + place);
+            before += count(parts);
+            place
+        })
     }
 
     /// Whether a node is in the list.
@@ -87,11 +100,43 @@ fn expand(parts: &[Part]) -> Vec<String> {
         })
 }
 
+/// The first position of a name among those of a pattern.
+fn place_in(parts: &[Part], name: &str) -> Option<usize> {
+    let Some((part, rest)) = parts.split_first() else {
+        return name.is_empty().then_some(0);
+    };
+    match part {
+        Part::Text(text) => place_in(rest, name.strip_prefix(text.as_str())?),
+        Part::Numbers(ranges) => {
+            // The number ends anywhere in the digits where another number follows: n[1-11][1-11].
+            let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+            let places = (1..=digits.min(LONGEST_NUMBER)).filter_map(|length| {
+                let (number, behind) = name.split_at(length);
+                Some(place_of(number, ranges)? * count(rest) + place_in(rest, behind)?)
+            });
+            places.min()
+        }
+    }
+}
+
+/// The first position of a number among those of ranges.
+fn place_of(number: &str, ranges: &[Numbers]) -> Option<usize> {
+    let value = number.parse().ok()?;
+    let mut before = 0;
+    ranges.iter().find_map(|range| {
+        let width = range.width;
+        let is_here =
+            (range.first..=range.last).contains(&value) && format!("{value:0width$}") == number;
+        let place = is_here.then(|| before + (value - range.first) as usize);
+        before += range.count();
+        place
+    })
+}
+
 fn count(parts: &[Part]) -> usize {
-    let of_range = |range: &Numbers| (range.last - range.first) as usize + 1;
     parts.iter().fold(1, |product: usize, part| match part {
         Part::Text(_) => product,
-        Part::Numbers(ranges) => product.saturating_mul(ranges.iter().map(of_range).sum()),
+        Part::Numbers(ranges) => product.saturating_mul(ranges.iter().map(Numbers::count).sum()),
     })
 }
 
@@ -160,7 +205,7 @@ fn end_of_name(
 fn numbers(range: &str) -> Option<Numbers> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| {
-        let digits = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = text.len() <= LONGEST_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u32>().ok()).flatten()
     };
     let width = if first.starts_with('0') {
@@ -232,9 +277,38 @@ mod tests {
             let list: HostList = list.parse().unwrap();
             assert_eq!(list.names().join(" "), names);
         }
-        let large: HostList = "n[1-10000]".parse().unwrap();
-        assert_eq!(large.position("n10000"), Some(9999));
-        assert!(!large.contains("n0"));
+    }
+
+    #[test]
+    fn a_name_is_at_its_first_position() {
+        for list in [
+            "n[1-3,7],login1",
+            "n[098-101,1-3]",
+            "n[1-11][1-11],n11[1-2]",
+            "n[01,1,0-1][1,01]",
+            "n1,n[1-2],n1[2-3]x",
+        ] {
+            let list: HostList = list.parse().unwrap();
+            let names = list.names();
+            for name in &names {
+                let first = names.iter().position(|other| other == name);
+                assert_eq!(list.position(name), first, "{name} in {list}");
+            }
+            for absent in ["", "n", "n0", "n001", "n4", "n1x", "n12y", "n1111111111111"] {
+                let there = names.iter().any(|name| name == absent);
+                assert_eq!(list.contains(absent), there, "{absent} in {list}");
+            }
+        }
+    }
+
+    #[test]
+    fn searching_does_not_expand_the_list() {
+        // Expanding for each search would make 10^10 names.
+        let large: HostList = "n[1-100000]".parse().unwrap();
+        for (position, name) in large.names().iter().enumerate() {
+            assert_eq!(large.position(name), Some(position));
+        }
+        assert!(!large.contains("n0") && !large.contains("n100001") && !large.contains("n01"));
     }
 
     #[test]
