@@ -110,7 +110,7 @@ impl NicDirectory {
 /// its end needs to be determined.
 pub(crate) fn attribute(path: &Path) -> io::Result<String> {
     let mut page = [0; PAGE];
-    let mut file = kernel_file::open_regular(path)?;
+    let mut file = kernel_file::open_attribute(path)?;
     let len = loop {
         match file.read(&mut page) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -139,8 +139,9 @@ fn lists_and_responses_of_a_slow_nic() {
         assert_eq!(printed(&node.enter(&storm)), "ok");
         start.elapsed()
     };
-    // As many slow commands by one thread and by eight, which overlap.
-    let (serial, parallel) = (time("1", "128"), time("8", "16"));
+    // As many slow commands by one thread and by eight, which overlap: so many that the start of the
+    // programs on a busy machine does not count.
+    let (serial, parallel) = (time("1", "256"), time("8", "32"));
     assert!(parallel * 2 < serial, "{parallel:?}, {serial:?}");
 }
 
