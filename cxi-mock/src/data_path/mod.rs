@@ -20,7 +20,7 @@ use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
 pub(crate) use pages::NOT_RUNG;
-pub(crate) use portals::NewPortal;
+pub(crate) use portals::{ELEMENTS, NewPortal};
 pub(crate) use queues::{NewQueue, Ring};
 pub(crate) use window::{Doorbell, PAGE, Windows};
 pub(crate) use wire::Wire;

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::Limits;
 use super::{DataPath, small};
 
 /// Processing elements of a NIC.
-const ELEMENTS: u8 = 4;
+pub(crate) const ELEMENTS: u8 = 4;
 
 /// The part of a pool that no service has.
 const NOTHING: Limits = Limits { max: 0, res: 0 };

@@ -127,8 +127,8 @@ fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     assert_eq!(full.code(), ErrorCode::NotEnough, "{full}");
     assert!(node.list().unwrap().is_empty());
     assert_eq!(mock.nics()[0].state().svc_count, 1);
-    let none = node.environment(&job(1), None).unwrap_err();
-    assert_eq!(none.code(), ErrorCode::NotFound, "{none}");
+    let missing = node.environment(&job(1), None).unwrap_err();
+    assert_eq!(missing.code(), ErrorCode::NotFound, "{missing}");
 }
 
 /// A pool whose process is killed before each change, or after it.

@@ -9,12 +9,12 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{Call, Caller};
-use crate::data_path::NewPortal;
+use crate::data_path::{ELEMENTS, NewPortal};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::{Pte, PteMap};
 use crate::nic::parts::lnis::Lni;
-use crate::nic::parts::pools::{ELEMENTS, LePools};
+use crate::nic::parts::pools::LePools;
 
 /// Offsets that a multicast address can have.
 const MULTICAST_OFFSETS: u32 = 1 << 18;
@@ -115,7 +115,7 @@ impl Device {
         // Entries of an LNI go to the processing elements in turn, whatever their numbers.
         let owner = self.lnis.live.of_mut(caller.file, lni)?;
         let element = owner.next_element;
-        owner.next_element = (element + 1) % ELEMENTS as u8;
+        owner.next_element = (element + 1) % ELEMENTS;
         let pte = Pte {
             eq,
             multicast: None,

@@ -76,7 +76,6 @@ pub struct Event {
 
 impl Event {
     /// Makes an event from a log of another kind (Flux's job eventlog, for example).
-    #[must_use]
     pub const fn new(sequence: u64, at: Timestamp, change: Change) -> Self {
         Self {
             sequence,
