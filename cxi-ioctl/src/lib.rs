@@ -1,9 +1,9 @@
 //! The kernel interface of HPE Slingshot's Cassini NIC (CXI).
 //!
 //! The driver `cxi_ss1` has no ioctl. A command is one `write(2)` to `/dev/cxiN` of a struct that
-//! starts with an [`Opcode`] and contains the address where the driver puts its response. This
-//! crate has the structs ([`abi`]), typed commands over them ([`Command`], [`execute`]), and the
-//! transports that carry them ([`Transport`]): the character device ([`CharDev`]), a mock, or a
+//! starts with an [`Opcode`] and contains the address where the driver puts its response. This crate
+//! has the structs ([`abi`]), typed commands that use them ([`Command`], [`execute`]), and the
+//! transports that carry the commands ([`Transport`]): the character device ([`CharDev`]), a mock, or a
 //! decorator around another transport.
 //!
 //! For services, LNIs and the rest as safe objects, use the crate `cxi`.

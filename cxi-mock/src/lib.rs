@@ -1,9 +1,9 @@
-//! A mock of the CXI kernel device.
+//! A mock of the CXI kernel device, for testing schedulers and tools without the hardware.
 //!
 //! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several NICs, and
-//! [`MockCluster`] several nodes on one [`Fabric`]. A [`Client`] is an open file, and a command is
-//! the bytes that the driver would take, written by a caller with [`Credentials`]. The mock answers
-//! like the driver release chosen in [`NicConfig`], errno by errno, and keeps the same accounting.
+//! [`MockCluster`] several nodes on one [`Fabric`]. A [`Client`] is an open file, and a command is the
+//! bytes that the driver would take, written by a caller with [`Credentials`]. The mock responds like
+//! the driver release chosen in [`NicConfig`], down to each errno, and keeps the same accounting.
 //!
 //! ```
 //! use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcFlags};
@@ -33,9 +33,9 @@
 //! # }
 //! ```
 //!
-//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node is a
-//! `Device::with_transport` for each number and file of [`MockNode::devices`]. A test of what a program does when a NIC is
-//! full, and when it comes back:
+//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node consists of a
+//! `Device::with_transport` for each number and file of [`MockNode::devices`]. This test shows how a
+//! program can be made to see a full NIC, and then one that has room again:
 //!
 //! ```
 //! use cxi_ioctl::abi::service::SvcAllocCmd;
@@ -63,13 +63,13 @@
 //! # }
 //! ```
 //!
-//! Tests set what the hardware reports ([`Nic::hardware`]), make commands fail or take long and
-//! remove the NIC ([`Nic::faults`]), read the driver's accounting ([`Nic::state`]) and the events
-//! that a real kernel may not survive ([`Nic::hazards`]), and preserve a node's services between
-//! runs ([`MockNode::snapshot`]).
+//! Tests can set what the hardware reports ([`Nic::hardware`]), make commands fail or take long, and
+//! remove the NIC ([`Nic::faults`]). They can read the driver's accounting ([`Nic::state`]) and the
+//! events that a real kernel might not survive ([`Nic::hazards`]), and preserve a node's services
+//! between runs ([`MockNode::snapshot`]).
 //!
-//! The model does no I/O, and has no clock and no randomness. Windows of device memory are the
-//! exception: they are in a memfd, created when the first one is mapped.
+//! The model does no I/O and has no clock or randomness. The only exception is windows of device
+//! memory, which are in a memfd that is created when the first window is mapped.
 // docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

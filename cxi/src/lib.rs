@@ -1,10 +1,10 @@
-//! A safe API for HPE Slingshot's Cassini NIC (CXI), directly on the kernel driver `cxi_ss1`:
-//! finding NICs, controlling who may use which virtual networks and how much of a NIC (*services*),
-//! and everything that a process allocates within a service.
+//! A safe API for HPE Slingshot's Cassini NIC (CXI), built directly on the kernel driver `cxi_ss1`. It
+//! finds NICs, controls who may use which virtual networks and how much of a NIC (*services*), and
+//! manages everything that a process allocates within a service.
 //!
-//! It is meant for authors of schedulers, container runtimes and administration tools, and for
-//! tests of all of these. Nothing here needs the hardware: a [`Device`] also works on the mock in
-//! the crate `cxi-mock`.
+//! It is meant for authors of schedulers, container runtimes and administration tools, and for tests of
+//! all of these. Nothing here requires the hardware: a [`Device`] also works on the mock in the crate
+//! `cxi-mock`.
 //!
 //! # Quick start
 //!
@@ -27,7 +27,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! All NICs of a node, with what is left of each, and their services:
+//! List all NICs of a node with their available resources, and their services:
 //!
 //! ```
 //! for found in cxi::devices()? {
@@ -47,8 +47,8 @@
 //! # Ok::<_, cxi::Error>(())
 //! ```
 //!
-//! A service for the processes in a network namespace, such as a container's, with no more of the
-//! NIC than it needs. A network namespace must be the only member of its service.
+//! Create a service for the processes in a network namespace, such as a container's, that is limited to
+//! the resources it needs. A network namespace must be the only member of its service.
 //!
 //! ```
 //! # use cxi::Device;
@@ -71,9 +71,9 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What a process allocates in its service: an LNI, and from it a communication profile, an event
-//! queue and a command queue. The service's limits must allow for all of it; an event queue takes an
-//! EQ, and an AC for its memory. The crate `cxi-data` sends with them.
+//! In its service, a process allocates an LNI, and from it a communication profile, an event queue and
+//! a command queue. The service's limits must allow for all of these; an event queue takes an EQ, and
+//! an AC for its memory. The crate `cxi-data` sends messages with them.
 //!
 //! ```
 //! # use cxi::{Device, ServiceSpec};
@@ -95,9 +95,9 @@
 //!
 //! # Overview
 //!
-//! - [`devices`] finds the NICs of a node; [`Device::info`] describes one, and
-//!   [`Device::availability`] shows how much of it is left.
-//! - [`Device::services`] makes, lists, changes and destroys [services](service).
+//! - [`devices`] finds the NICs of a node; [`Device::info`] describes one, and [`Device::availability`]
+//!   shows how much of its resources is left.
+//! - [`Device::services`] creates, lists, changes and destroys [services](service).
 //! - [`Device::alloc_lni`] returns an [`Lni`], which allocates everything else: communication
 //!   profiles, domains, queues, counters, portal table entries, memory ([`lni`]).
 //!
@@ -106,13 +106,13 @@
 //!
 //! # Errors
 //!
-//! Every [`Error`] states in one line which NIC and which command failed, what was requested and
-//! what was available: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
-//! [`Error::kind`] has the same for programs, and [`Error::errno`] the driver's errno. Whatever can
-//! be known to be wrong is found before anything is sent; then too there is an errno, such as EINVAL
-//! for an invalid value. What the driver does not say (which resource is short, who has a VNI) is
-//! looked up after it refuses ([`explain`]). The driver stops at the first short resource, so only that one is ever
-//! named.
+//! Every [`Error`] states in one line which NIC and which command failed, what was requested and what
+//! was available: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`. [`Error::kind`] has
+//! the same information for programs, and [`Error::errno`] the driver's errno. Errors that can be
+//! detected in advance are reported before anything is sent; they have an errno too, such as EINVAL for
+//! an invalid value. What the driver does not say (which resource is exhausted, who has a VNI) is
+//! looked up after it refuses ([`explain`]). The driver stops at the first exhausted resource, so only
+//! that one is ever named.
 //!
 //! ```
 //! # use cxi::{Device, Limit, Limits, Resource, ServiceSpec, Vni};
@@ -135,27 +135,27 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! No command is sent twice, except to wait for a busy service ([`Services::destroy_when_idle`],
-//! only on EBUSY) and when the scheduler layer undoes something. EINTR, EAGAIN and ENOMEM, which no
-//! known driver returns, are reported as they are; whatever the call had made by then is released,
-//! and it can be repeated. After EIO nothing can be released: a service that was made is named
-//! ([`Error::leftover`]), and everything else disappears with the file.
+//! No command is sent twice, except to wait for a busy service ([`Services::destroy_when_idle`], only
+//! on EBUSY) and when the scheduler layer undoes something. EINTR, EAGAIN and ENOMEM, which no known
+//! driver returns, are reported unchanged; whatever the call had allocated by then is released, and the
+//! call can be repeated. After EIO nothing can be released: a service that was created is named
+//! ([`Error::leftover`]), and everything else disappears when the file is closed.
 //!
-//! An unknown version of the driver causes an error or a correct value, never a wrong one. A
-//! response of another length is [`ErrorKind::Protocol`], unknown kinds are kept as numbers, and a
-//! refused command is not mistaken for a missing service.
+//! An unknown version of the driver causes an error or a correct value, never a wrong one. A response
+//! of an unexpected length is [`ErrorKind::Protocol`], unknown kinds are kept as numbers, and a refused
+//! command is not mistaken for a missing service.
 //!
-//! # Clean-up
+//! # Cleanup
 //!
 //! A service belongs to the NIC: it outlives the process, and a [`ServiceId`] is plain data. Use
-//! [`Services::create_scoped`] for a [`ScopedService`], which is destroyed on drop. LNIs and everything below belong to
-//! the open file. Their handles free them when dropped, in any order, and ignore errors; `close`
-//! reports the error and gives the handle back if the driver refuses. When a process dies, the
-//! driver frees everything of the file.
+//! [`Services::create_scoped`] for a [`ScopedService`], which is destroyed on drop. LNIs and everything
+//! below them belong to the open file. Their handles free them when dropped, in any order, and ignore
+//! errors; `close` reports the error, and returns the handle if the driver refuses. When a process
+//! dies, the driver frees everything that belongs to the file.
 //!
 //! # Threads
 //!
-//! Everything is `Send` and `Sync`. The clones of a [`Device`] share one open file, and commands of
+//! Everything is `Send` and `Sync`. Clones of a [`Device`] share one open file, and commands from
 //! several threads run concurrently. Nothing is async: a command takes microseconds.
 //!
 //! # Privileges
@@ -171,9 +171,9 @@
 //!
 //! # Driver releases
 //!
-//! SHS 12.0 to 14.0.1 and the development branch of mid-2026. The kernel interface has no version
-//! number, so differences are detected, and what a driver cannot do is [`ErrorKind::Unsupported`].
-//! The documentation of each call says where releases differ.
+//! The crate supports SHS 12.0 to 14.0.1 and the development branch of mid-2026. The kernel interface
+//! has no version number, so differences are detected, and what a driver cannot do is reported as
+//! [`ErrorKind::Unsupported`]. The documentation of each call says how releases differ.
 //!
 //! # Features
 //!

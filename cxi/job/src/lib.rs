@@ -1,5 +1,5 @@
-//! The scheduler layer for HPE Slingshot's Cassini NIC (CXI): what a job needs on every NIC of a
-//! node, and the pool from which it gets its VNIs.
+//! The scheduler layer for HPE Slingshot's Cassini NIC (CXI). It sets up a job's services on every
+//! NIC of a node, and manages the pool from which jobs get their VNIs.
 //!
 //! # The life of a job
 //!
@@ -16,12 +16,12 @@
 //!                       Node::clean: what ended jobs left behind
 //! ```
 //!
-//! Prolog, epilog and clean-up of one node share a [`FileLock`]. A refusal is an [`Explanation`]: what
-//! is missing, which services hold it, and what to do. [`Node::audit`] finds problems before a job
-//! does.
+//! Prolog, epilog and cleanup of one node share a [`FileLock`]. A refusal comes with an
+//! [`Explanation`]: what is missing, which services hold it, and what to do. [`Node::audit`] finds
+//! problems before a job does.
 //!
 //! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
-//! returned, so that no VNI is ever given away twice.
+//! returned, so no VNI is ever assigned twice.
 //!
 #![cfg_attr(feature = "file-log", doc = "```")]
 #![cfg_attr(not(feature = "file-log"), doc = "```ignore")]
@@ -59,13 +59,13 @@
 //! # A prolog and an epilog
 //!
 //! [`Node::allocate`] makes services on all NICs or on none: before it returns an error, it
-//! destroys what it has made. The error says what could not be destroyed, if anything.
+//! destroys the services it has created. The error says what could not be destroyed, if anything.
 //!
-//! The job's VNIs are still reserved then. Give them back as after an epilog: [`SharedPool::release`]
-//! with the node, and [`SharedPool::confirm`] when none of the job's services is left there. If something
-//! is left, or if the prolog was killed and there is no [`Grant`], run [`Node::release`] in between,
-//! with [`Filter::for_request`]. [`SharedPool::cancel`] is only for a job whose prolog never began on any
-//! node.
+//! After a failure, the job's VNIs are still reserved. Return them as after an epilog: call
+//! [`SharedPool::release`] with the node, and [`SharedPool::confirm`] when none of the job's services
+//! are left there. If services are left, or if the prolog was killed and there is no [`Grant`], call
+//! [`Node::release`] in between, with [`Filter::for_request`]. [`SharedPool::cancel`] is only for a job
+//! whose prolog never began on any node.
 //!
 //! ```no_run
 //! use std::error::Error;
@@ -104,7 +104,7 @@
 //!
 //! # Testing a scheduler
 //!
-//! A node of the crate `cxi-mock` takes the place of the real one, and a fault that of a full NIC:
+//! A node of the crate `cxi-mock` replaces the real one, and a fault simulates a full NIC:
 //!
 //! ```
 //! use cxi::{Limit, Limits, Resource, Vni};
