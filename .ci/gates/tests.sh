@@ -57,7 +57,7 @@ else
         step "tests as an ordinary user, without FUSE" tests_as "as an ordinary user, without FUSE" "$user" no-fuse
     fi
 fi
-long_step "response in release mode" release_response
+step "response in release mode" release_response
 if has_cc; then
     long_step "C library" c_library
 else
