@@ -1,6 +1,6 @@
-//! A node with four NICs on which jobs come and go all the time: prologs, epilogs, clean-ups and
-//! replays of the log overlap, commands are killed in the middle, and NICs refuse. No job that runs
-//! loses a service, no VNI is in two jobs, and in the end nothing is left.
+//! A node with four NICs on which jobs come and go all the time: prologs, epilogs and cleanups
+//! overlap, commands are killed halfway through, and NICs refuse. No running job loses a service, no
+//! VNI is in two jobs, and in the end nothing is left.
 //!
 //! Some seconds; `CXI_TEST_FULL=1` makes it ten minutes, `CXI_TEST_SECONDS` says how long.
 
@@ -19,7 +19,7 @@ use node::{Directory, Random, Served, printed, server};
 use serde_json::Value;
 
 const NICS: usize = 4;
-/// Threads that run jobs, besides two that clean up, one that replays and one that makes faults.
+/// Threads that run jobs, in addition to two that clean up and one that injects faults.
 const RUNNERS: u32 = 8;
 /// What may go wrong while a job starts and ends.
 const FAULTS: [&str; 5] = [
