@@ -1,13 +1,14 @@
 //! Who a caller is: what the request does not say is read from the kernel.
 
-use std::fs;
+use std::path::Path;
 
 use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
 
 use cxi_ioctl::{DriverRelease, Opcode, Privilege};
 
-use super::procfs::Status;
+use super::procfs;
+use cxi_job::proc::{self, Status};
 use cxi_mock::Credentials;
 
 /// Inode of the initial user namespace, the same on every Linux.
@@ -67,7 +68,7 @@ pub(crate) fn of_caller(
         }
     }
     if membership && release == DriverRelease::Shs12_0 {
-        let status = Status::whole(pid).unwrap_or_default();
+        let status = procfs::status(pid).unwrap_or_default();
         credentials.groups = numbers(&status, "Groups").collect();
     }
     if membership && let Some(netns) = namespace(&task, "net") {
@@ -85,7 +86,7 @@ fn capabilities_of_request(thread: Pid, uid: u32) -> CapabilitySet {
     if held.is_empty() {
         return held;
     }
-    let status = Status::head(thread).unwrap_or_default();
+    let status = procfs::head(thread).unwrap_or_default();
     let file_system_uid = numbers(&status, "Uid").nth(3);
     if file_system_uid != Some(uid) {
         return CapabilitySet::empty();
@@ -94,16 +95,13 @@ fn capabilities_of_request(thread: Pid, uid: u32) -> CapabilitySet {
     if !name.next().is_some_and(|name| name.starts_with("iou-")) {
         return held;
     }
-    let process = status.process().unwrap_or(Pid::from_raw(0));
+    let process = procfs::process(&status).unwrap_or(Pid::from_raw(0));
     held & effective_capabilities(process)
 }
 
 /// The inode number of a namespace of a task.
 fn namespace(task: &str, kind: &str) -> Option<u32> {
-    let link = fs::read_link(format!("/proc/{task}/ns/{kind}")).ok()?;
-    let link = link.to_str()?;
-    let (_, inode) = link.split_once(":[")?;
-    inode.strip_suffix(']')?.parse().ok()
+    proc::namespace(&Path::new("/proc").join(task), kind)
 }
 
 /// The effective capabilities of a thread; none where it is unknown here. One system call, where
@@ -136,7 +134,7 @@ mod tests {
 
     #[test]
     fn capabilities_are_those_of_proc() {
-        let status = fs::read_to_string("/proc/thread-self/status").expect("proc is mounted");
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("proc is mounted");
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         let bits = u64::from_str_radix(effective.expect("a set").trim(), 16).expect("a number");
         assert_eq!(effective_capabilities(nix::unistd::gettid()).bits(), bits);

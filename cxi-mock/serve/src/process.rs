@@ -14,7 +14,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use cxi_mock::{ClientMemory, MemoryFault};
 
-use super::procfs::Status;
+use super::procfs;
 use super::{memory, trap};
 
 /// Bytes from which on it pays that a stopped program copies them.
@@ -102,14 +102,14 @@ impl ProcessMemory {
 /// The PID namespace of a process, and its number there.
 fn inside(process: Pid) -> Option<(u64, i32)> {
     let namespace = fs::metadata(format!("/proc/{process}/ns/pid")).ok()?;
-    let status = Status::whole(process)?;
+    let status = procfs::status(process)?;
     let number = status.words("NSpid").last()?.parse().ok()?;
     Some((namespace.ino(), number))
 }
 
 /// The process of a thread, unless it has ended.
 pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
-    Status::head(thread)?.process()
+    procfs::process(&procfs::head(thread)?)
 }
 
 impl ClientMemory for ProcessMemory {

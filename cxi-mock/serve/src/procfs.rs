@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::ops::Range;
 
+use cxi_job::proc::{Status, mapping};
 use cxi_mock::Backing;
 use nix::unistd::Pid;
 
@@ -23,38 +23,22 @@ fn open(thread: Pid, file: &str) -> Option<File> {
     File::open(format!("/proc/{thread}/{file}")).ok()
 }
 
-/// The lines of a thread's `status`, each a name and its value.
-#[derive(Debug, Default)]
-pub(crate) struct Status(String);
+/// The first lines of a thread's status, name, process and users among them: three system calls.
+pub(crate) fn head(thread: Pid) -> Option<Status> {
+    let mut bytes = [0; HEAD];
+    let length = open(thread, "status")?.read(&mut bytes).ok()?;
+    let head = String::from_utf8_lossy(bytes.get(..length)?);
+    Some(Status(head.into_owned()))
+}
 
-impl Status {
-    /// The first lines, name, process and users among them: three system calls.
-    pub(crate) fn head(thread: Pid) -> Option<Self> {
-        let mut bytes = [0; HEAD];
-        let length = open(thread, "status")?.read(&mut bytes).ok()?;
-        let head = String::from_utf8_lossy(bytes.get(..length)?);
-        Some(Self(head.into_owned()))
-    }
+/// A thread's whole status.
+pub(crate) fn status(thread: Pid) -> Option<Status> {
+    text(thread, "status").map(Status)
+}
 
-    /// All lines.
-    pub(crate) fn whole(thread: Pid) -> Option<Self> {
-        text(thread, "status").map(Self)
-    }
-
-    /// The words of a line.
-    pub(crate) fn words(&self, name: &str) -> impl Iterator<Item = &str> {
-        let values = self.0.lines().filter_map(move |line| {
-            let value = line.strip_prefix(name)?;
-            value.strip_prefix(':')
-        });
-        values.take(1).flat_map(str::split_whitespace)
-    }
-
-    /// The process of the thread.
-    pub(crate) fn process(&self) -> Option<Pid> {
-        let process = self.words("Tgid").next()?;
-        process.parse().ok().map(Pid::from_raw)
-    }
+/// The process of the thread with that status.
+pub(crate) fn process(status: &Status) -> Option<Pid> {
+    status.value("Tgid")?.parse().ok().map(Pid::from_raw)
 }
 
 /// What a thread's process has behind a range. Where that cannot be seen, the best is assumed.
@@ -109,14 +93,6 @@ fn file_at(maps: &str, va: u64) -> Option<(u64, u64)> {
     Some((inode, offset + (va - there.start)))
 }
 
-/// The addresses of a line of `maps`, and how they can be accessed.
-fn mapping(line: &str) -> Option<(Range<u64>, &str)> {
-    let mut words = line.split_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let address = |text| u64::from_str_radix(text, 16).ok();
-    Some((address(start)?..address(end)?, words.next()?))
-}
-
 /// The size in bytes of the pages at an address, of `smaps`.
 fn page_size(maps: &str, va: u64) -> Option<u64> {
     let mut lines = maps.lines();
@@ -139,13 +115,13 @@ mod tests {
 
     #[test]
     fn a_head_reaches_up_to_the_groups() {
-        let head = Status::head(gettid()).expect("proc is mounted");
-        assert_eq!(head.process(), Some(Pid::this()));
+        let head = head(gettid()).expect("proc is mounted");
+        assert_eq!(process(&head), Some(Pid::this()));
         let uid = getuid().to_string();
         assert_eq!(head.words("Uid").collect::<Vec<_>>(), [uid.as_str(); 4]);
         let gid = getgid().to_string();
         assert_eq!(head.words("Gid").next(), Some(gid.as_str()));
-        let whole = Status::whole(gettid()).expect("proc is mounted");
+        let whole = status(gettid()).expect("proc is mounted");
         assert!(whole.0.len() > head.0.len() && whole.words("CapEff").next().is_some());
     }
 
@@ -153,23 +129,11 @@ mod tests {
     fn a_name_is_any_bytes() {
         let thread = thread::spawn(|| {
             rustix::thread::set_name(c"\xff").expect("a name");
-            let status = Status::head(gettid()).expect("a status");
-            assert_eq!(status.process(), Some(Pid::this()));
+            let status = head(gettid()).expect("a status");
+            assert_eq!(process(&status), Some(Pid::this()));
             assert!(text(gettid(), "stat").is_some());
         });
         thread.join().expect("no failure");
-    }
-
-    #[test]
-    fn lines_are_words() {
-        let status = Status("Name:\ta Tgid:\\n\nTgid:\t7\nGroups:\t4 24 1000 \n".to_owned());
-        assert_eq!(status.process(), Some(Pid::from_raw(7)));
-        assert_eq!(
-            status.words("Groups").collect::<Vec<_>>(),
-            ["4", "24", "1000"]
-        );
-        assert_eq!(status.words("Group").next(), None);
-        assert_eq!(Status::default().process(), None);
     }
 
     const MAPS: &str = "1000-3000 rw-p 00000000 00:00 0 \n\

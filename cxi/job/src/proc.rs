@@ -1,7 +1,9 @@
-//! What `/proc` reveals: who has a NIC open, and what this process may do.
+//! What `/proc` reveals: who has a NIC open, and what this process may do. Names in it may be any
+//! bytes.
 
 use std::fmt;
 use std::fs::{self, Metadata};
+use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -103,8 +105,8 @@ impl ProcFs {
     /// read.
     #[must_use]
     pub fn has_sys_admin(&self) -> Option<bool> {
-        let status = kernel_file::read(&self.root.join("self/status")).ok()?;
-        let mask = u64::from_str_radix(field(&status, "CapEff:")?, 16).ok()?;
+        let status = Status(kernel_file::read(&self.root.join("self/status")).ok()?);
+        let mask = u64::from_str_radix(status.value("CapEff")?, 16).ok()?;
         Some(mask & CAP_SYS_ADMIN != 0)
     }
 }
@@ -228,39 +230,65 @@ fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
     // memory.
     let maps = fs::read(directory.join("maps")).unwrap_or_default();
     let maps = String::from_utf8_lossy(&maps);
-    let mut shared = maps.lines().filter_map(|line| {
-        let (range, rest) = line.split_once(' ')?;
-        (rest.as_bytes().get(3) == Some(&b's')).then_some(range)
-    });
-    Ok(shared.any(|range| is_node(&directory.join("map_files").join(range))))
+    let shared = maps.lines().filter_map(mapping);
+    let mut shared = shared.filter(|(_, access)| access.ends_with('s'));
+    Ok(shared.any(|(Range { start, end }, _)| {
+        // Without the leading zeros that `maps` has.
+        is_node(&directory.join(format!("map_files/{start:x}-{end:x}")))
+    }))
 }
 
 fn process(pid: u32, directory: &Path) -> Process {
-    let status = kernel_file::read(&directory.join("status")).unwrap_or_default();
+    let status = Status(kernel_file::read(&directory.join("status")).unwrap_or_default());
     // Of the real, effective, saved and file system id, the second.
-    let effective = |name: &str| ids(&status, name)?.nth(1)?.parse().ok();
-    let netns = fs::read_link(directory.join("ns/net")).ok();
+    let effective = |name: &str| status.words(name).nth(1)?.parse().ok();
     Process {
         pid,
-        name: field(&status, "Name:").map(str::to_owned),
-        uid: effective("Uid:"),
-        gid: effective("Gid:"),
-        netns: netns.as_deref().and_then(Path::to_str).and_then(inode),
+        name: status.value("Name").map(str::to_owned),
+        uid: effective("Uid"),
+        gid: effective("Gid"),
+        netns: namespace(directory, "net"),
     }
 }
 
-fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim())
+/// The `status` of a process or thread, or its first lines: each a name and its value.
+#[derive(Debug, Default)]
+pub struct Status(pub String);
+
+impl Status {
+    /// The value of a line, such as `Tgid`.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let mut values = self.0.lines().filter_map(|line| {
+            let value = line.strip_prefix(name)?;
+            value.strip_prefix(':')
+        });
+        values.next().map(str::trim)
+    }
+
+    /// The words of a line, such as the four ids of `Uid`; none if there is no such line.
+    pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.value(name).into_iter().flat_map(str::split_whitespace)
+    }
 }
 
-fn ids<'s>(status: &'s str, name: &str) -> Option<std::str::SplitWhitespace<'s>> {
-    field(status, name).map(str::split_whitespace)
+/// The addresses of a line of `maps`, and how they can be accessed, such as `rw-s`; `None` for
+/// another line, as in `smaps`.
+#[must_use]
+pub fn mapping(line: &str) -> Option<(Range<u64>, &str)> {
+    let mut words = line.split_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    Some((address(start)?..address(end)?, words.next()?))
 }
 
-/// The number in `net:[4026531840]`.
-fn inode(link: &str) -> Option<u32> {
-    link.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+/// The inode number of a namespace of the process or thread with that directory in `/proc`. `kind` is
+/// the name of a link in `ns`, such as `net`.
+#[must_use]
+pub fn namespace(directory: &Path, kind: &str) -> Option<u32> {
+    let link = fs::read_link(directory.join("ns").join(kind)).ok()?;
+    let inode = link.to_str()?.strip_prefix(kind)?;
+    inode.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -342,7 +370,7 @@ mod tests {
         let mapped = directory.path().join("6");
         fs::create_dir_all(mapped.join("fd")).unwrap();
         fs::create_dir(mapped.join("map_files")).unwrap();
-        let maps = "1000-2000 r-xp 0 00:38 4711 /bin/sh\n2000-3000 rw-s 0 00:05 4 /dev/nic\n";
+        let maps = "00001000-00002000 r-xp 0 00:38 4711 /bin/sh\n00002000-00003000 rw-s 0 00:05 4 /dev/nic\n";
         fs::write(mapped.join("maps"), maps).unwrap();
         std::os::unix::fs::symlink("/dev/null", mapped.join("map_files/2000-3000")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", mapped.join("map_files/1000-2000")).unwrap();
@@ -350,6 +378,17 @@ mod tests {
         let none = ProcFs::none();
         assert_eq!(none.users_of(DeviceId::new(0)), Users::default());
         assert_eq!((none.caller(), none.has_sys_admin()), (None, None));
+    }
+
+    #[test]
+    fn a_status_is_lines_of_words() {
+        let status = Status("Name:\ta Tgid:\\n\nTgid:\t7\nGroups:\t4 24 1000 \n".to_owned());
+        assert_eq!(status.value("Name"), Some("a Tgid:\\n"));
+        assert_eq!(status.value("Tgid"), Some("7"));
+        let groups: Vec<&str> = status.words("Groups").collect();
+        assert_eq!(groups, ["4", "24", "1000"]);
+        assert_eq!(status.words("Group").next(), None);
+        assert_eq!(Status::default().value("Tgid"), None);
     }
 
     #[test]
