@@ -30,13 +30,13 @@ impl NicView {
 }
 
 /// Whether two services have the same purpose: the same members on the same VNIs.
-pub(super) fn is_alike(one: &Service, other: &Service) -> bool {
+pub(super) fn has_same_purpose(one: &Service, other: &Service) -> bool {
     one.members() == other.members() && one.vnis() == other.vnis()
 }
 
 /// Whether an id still belongs to the same service: ids are reused.
-pub(super) fn is_same(before: &Service, now: &Service) -> bool {
-    before.id() == now.id() && is_alike(before, now)
+pub(super) fn has_same_id_and_purpose(before: &Service, now: &Service) -> bool {
+    before.id() == now.id() && has_same_purpose(before, now)
 }
 
 fn entry(service: &Service, in_use: &[Usage]) -> ServiceUsage {

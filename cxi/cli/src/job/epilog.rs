@@ -220,11 +220,12 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     };
     let nothing = "Nothing to do: no service is left of a job that has ended\n";
     let Some(release) = release else {
-        text += &lines("Would destroy", &clean.orphans);
-        if text.is_empty() {
+        if text.is_empty() && clean.orphans.is_empty() {
             text += nothing;
         }
-        text += &lines("Keeps", &clean.kept);
+        for line in clean.to_string().lines() {
+            text.extend([line, "\n"]);
+        }
         let report = Report::new(text, &json);
         return if clean.orphans.is_empty() {
             report.nothing_to_do()
@@ -239,13 +240,6 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
         return Report::new(text, &json);
     }
     report(text, &json, release, retry)
-}
-
-fn lines(what: &str, services: &[impl std::fmt::Display]) -> String {
-    services
-        .iter()
-        .map(|service| format!("{what} {service}\n"))
-        .collect()
 }
 
 /// Text wider than the terminal is cut, because only one line can be overwritten.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::{LeftBehind, LeftBehindReason};
-use super::prepare::{Prepared, is_same};
+use super::prepare::{Prepared, matches_spec};
 use cxi::error::{Error, ErrorKind};
 use cxi::{Service, ServiceId, ServiceSpec, VniAccess};
 use cxi_ioctl::Errno;
@@ -95,7 +95,7 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     if !same_limits {
         return Likeness::Other;
     }
-    if is_same(service, spec) {
+    if matches_spec(service, spec) {
         return Likeness::Same;
     }
     let unset_range =

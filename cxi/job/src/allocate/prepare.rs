@@ -127,8 +127,9 @@ fn limits(
     }
 }
 
-/// Whether a service is the one specified, limits aside.
-pub(super) fn is_same(service: &Service, spec: &ServiceSpec) -> bool {
+/// Whether a service is for the users, VNIs and traffic classes specified, and limited if that is:
+/// the limits themselves are not compared.
+pub(super) fn matches_spec(service: &Service, spec: &ServiceSpec) -> bool {
     !service.is_system()
         && service.members().as_ref() == spec.members()
         && service.vnis() == spec.vnis()
@@ -152,7 +153,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
         JobLimits::Unlimited => None,
         _ => Some(service.limits()),
     });
-    if !is_same(service, &wanted) {
+    if !matches_spec(service, &wanted) {
         return None;
     }
     let adopt = |limits, cuts| {

@@ -2,7 +2,7 @@
 
 use super::{Code, Finding, Seen, Severity};
 use crate::describe;
-use crate::view::is_alike;
+use crate::view::has_same_purpose;
 use cxi::{Service, ServiceId};
 
 /// A job has one service on each NIC: what exists on one NIC must exist on all of them, with the
@@ -42,7 +42,9 @@ fn jobs(nic: &Seen) -> impl Iterator<Item = &Service> {
 
 /// The services of a NIC for the same job: with the same members and VNIs.
 fn twins<'a>(nic: &'a Seen, service: &Service) -> Vec<&'a Service> {
-    jobs(nic).filter(|other| is_alike(other, service)).collect()
+    jobs(nic)
+        .filter(|other| has_same_purpose(other, service))
+        .collect()
 }
 
 fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {

@@ -62,7 +62,10 @@ impl Node {
             let _held = self.acquire().map_err(io::Error::other)?;
             let (again, _, _) = self.judge(policy)?;
             orphans.retain(|orphan| {
-                !unfinished(orphan) || again.iter().any(|other| other.is_same(orphan))
+                // Any change since, such as a VNI, shows that another process is at work.
+                let unchanged =
+                    |now: &Found<_>| now.device == orphan.device && now.service == orphan.service;
+                !unfinished(orphan) || again.iter().any(unchanged)
             });
         }
         let release = (!policy.dry_run).then(|| {
@@ -149,10 +152,6 @@ struct Found<R> {
 }
 
 impl<R> Found<R> {
-    fn is_same(&self, other: &Self) -> bool {
-        self.device == other.device && self.service == other.service
-    }
-
     fn verdict(self) -> Verdict<R> {
         Verdict {
             device: self.device,

@@ -74,6 +74,21 @@ pub enum KeepReason {
     RangeRefused,
 }
 
+impl fmt::Display for CleanReport {
+    /// One line for each service: what became of it or, for a dry run, what would. A clean-up also has
+    /// a line for each NIC that failed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(release) = &self.release {
+            return release.fmt(f);
+        }
+        let orphans = self.orphans.iter();
+        let orphans = orphans.map(|orphan| format!("Would destroy {orphan}"));
+        let kept = self.kept.iter().map(|kept| format!("Keeps {kept}"));
+        let lines: Vec<String> = orphans.chain(kept).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
 impl fmt::Display for OrphanReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

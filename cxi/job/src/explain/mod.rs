@@ -118,24 +118,17 @@ impl Explanation {
     /// Everything without the NIC's name, to be said once where several NICs say it.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = self.problem.clone();
-        let mut line = |start: &str, line: &dyn fmt::Display| text += &format!("\n{start}{line}");
-        for reason in &self.reasons {
-            line("  ", reason);
-        }
+        let mut lines = vec![self.problem.clone()];
+        lines.extend(self.reasons.iter().map(|reason| format!("  {reason}")));
         if !self.holders.is_empty() {
-            line("  ", &"Who has it:");
+            lines.push("  Who has it:".to_owned());
         }
-        for holder in &self.holders {
-            line("    ", holder);
-        }
+        lines.extend(self.holders.iter().map(|holder| format!("    {holder}")));
         if !self.advice.is_empty() {
-            line("  ", &"What to do:");
+            lines.push("  What to do:".to_owned());
         }
-        for advice in &self.advice {
-            line("    - ", advice);
-        }
-        text
+        lines.extend(self.advice.iter().map(|advice| format!("    - {advice}")));
+        lines.join("\n")
     }
 
     /// Explains why the limits of a job could not be planned: one explanation for each shortage.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::node::Node;
 use super::parallel;
 use super::proc::Users;
-use super::view::is_same;
+use super::view::has_same_id_and_purpose;
 use crate::{Grant, IdSet};
 use cxi::error::{Error, ErrorKind};
 use cxi::{Device, DeviceId, Members, Service, VniAccess};
@@ -211,7 +211,7 @@ impl<'a> Pass<'a> {
                 continue;
             }
             // The id may belong to another service by now.
-            if !self.is_same(&one.service) {
+            if !self.is_still_there(&one.service) {
                 self.finish(&one.service, Outcome::AlreadyGone);
                 continue;
             }
@@ -230,9 +230,9 @@ impl<'a> Pass<'a> {
 
     /// Whether the id still belongs to the same service. If the NIC does not answer, the attempt
     /// that follows will say why.
-    fn is_same(&self, before: &Service) -> bool {
+    fn is_still_there(&self, before: &Service) -> bool {
         match self.device.services().get(before.id()) {
-            Ok(now) => is_same(before, &now),
+            Ok(now) => has_same_id_and_purpose(before, &now),
             Err(error) => !is_gone(&error),
         }
     }
@@ -245,7 +245,7 @@ impl<'a> Pass<'a> {
         match self.device.services().get(service.id()) {
             Err(asking) if is_gone(&asking) => Outcome::Destroyed,
             // Another process destroyed it first, and the id belongs to another service.
-            Ok(now) if !is_same(service, &now) => Outcome::AlreadyGone,
+            Ok(now) if !has_same_id_and_purpose(service, &now) => Outcome::AlreadyGone,
             _ => Outcome::Failed {
                 reason: error.to_string(),
                 errno: error.errno().raw(),
@@ -305,7 +305,10 @@ pub(super) fn release_chosen(
             return Vec::new();
         }
         // A selected service is destroyed only while it is unchanged.
-        let is_chosen = |service: &Service| mine.iter().any(|chosen| is_same(chosen, service));
+        let is_chosen = |service: &Service| {
+            mine.iter()
+                .any(|chosen| has_same_id_and_purpose(chosen, service))
+        };
         let pass = Pass {
             live,
             ..Pass::new(node, device, options)

@@ -45,6 +45,14 @@ fn clean_spares_what_is_not_an_orphan() {
         lines,
         ["cxi0: service 2 (uid 1000, VNI 1024): its VNI is in the pool, and no live job has it"]
     );
+    let text = dry.to_string();
+    assert!(text.starts_with(&format!(
+        "Would destroy {}\nKeeps cxi0: service 1 (",
+        lines[0]
+    )));
+    assert_eq!(text.lines().count(), 1 + clean.kept.len());
+    let release = clean.release.as_ref().unwrap();
+    assert_eq!(clean.to_string(), release.to_string());
     let kept: Vec<KeepReason> = clean.kept.iter().map(|verdict| verdict.reason).collect();
     assert_eq!(
         kept,
