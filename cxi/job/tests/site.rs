@@ -8,7 +8,7 @@ use std::thread;
 
 use cxi_job::durable::FileLock;
 use cxi_job::limits::Multiplier;
-use cxi_job::pool::log::{MemoryLog, SharedPool};
+use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::Settings;
 use cxi_job::site::{
@@ -129,6 +129,23 @@ fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     assert_eq!(mock.nics()[0].state().svc_count, 1);
     let missing = node.environment(&job(1), None).unwrap_err();
     assert_eq!(missing.code(), ErrorCode::NotFound, "{missing}");
+}
+
+#[test]
+fn a_controller_that_another_one_replaced_says_so() {
+    let (directory, log) = (TempDir::new().unwrap(), MemoryLog::new());
+    let lead = |epoch| {
+        let config = PoolConfig::new("1024-1099".parse().unwrap());
+        SharedPool::open(log.clone(), config, "test", epoch, Timestamp::now()).unwrap()
+    };
+    let first = Mutex::new(lead(1));
+    let _second = lead(2);
+    let error = reserve(&site(directory.path()), &first, 1, "n[1-2]").unwrap_err();
+    let SiteError::PoolStore(error) = error else {
+        panic!("{error}");
+    };
+    let error: &ChangeError<SiteError> = error.downcast_ref().unwrap();
+    assert!(error.is_deposed(), "{error}");
 }
 
 /// A pool whose process is killed before each change, or after it.

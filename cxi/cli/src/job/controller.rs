@@ -1,10 +1,9 @@
 //! `cxi job reserve`, `release` and `confirm`: what the controller of a site does.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use cxi::Vni;
-use cxi_job::pool::Timestamp;
-use cxi_job::pool::log::ChangeError;
 use cxi_job::site::{
     Act, Controller, Ending, ManagerOptions, PoolStore, ReserveRequest, Site, SiteError,
 };
@@ -17,8 +16,8 @@ use crate::input;
 use crate::options::Common;
 use crate::output::Report;
 use crate::settings;
+use crate::vni::PoolFile;
 use crate::vni::cli::PoolArgs;
-use crate::vni::{PoolFile, of_change};
 
 /// The ids of all jobs of a cluster are far shorter.
 const LONGEST_QUEUE: u64 = 64 << 20;
@@ -34,18 +33,12 @@ struct Released {
     released: Vec<JobId>,
 }
 
+/// The file is opened for each change: a node that confirms needs no pool, and other commands change
+/// it while a job waits for VNIs.
 impl PoolStore for PoolFile {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let own = |failure: Failure| SiteError::PoolStore(Box::new(failure));
-        let mut pool = self.open().map_err(own)?;
-        let changed = pool.change(Timestamp::now(), |pool, now| Ok(((), act(pool, now)?)));
-        match changed {
-            Ok(_) => Ok(()),
-            Err(ChangeError::Refused(error)) => Err(error),
-            Err(error) => Err(own(of_change(error, |error| {
-                Failure::bad_input(error.to_string())
-            }))),
-        }
+        Mutex::new(self.open().map_err(own)?).change(act)
     }
 }
 

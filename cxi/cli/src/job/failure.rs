@@ -3,6 +3,7 @@
 use cxi::InvalidSpec;
 use cxi_job::allocate::AllocateError;
 use cxi_job::environment::EnvironmentError;
+use cxi_job::pool::log::ChangeError;
 use cxi_job::site::SiteError;
 use cxi_job::{ErrorCode, InvalidJobRequest};
 
@@ -10,7 +11,7 @@ use super::epilog;
 use crate::collectives;
 use crate::exit::{Exit, Failure, of_device};
 use crate::output::nics;
-use crate::vni::{of_pool, of_reserve};
+use crate::vni::{of_change, of_pool, of_reserve};
 
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Self {
@@ -19,7 +20,10 @@ impl From<SiteError> for Failure {
             // This command's own, which the library passed on.
             SiteError::Nics(error) | SiteError::PoolStore(error) => match error.downcast::<Self>() {
                 Ok(failure) => *failure,
-                Err(error) => Self::new(Exit::Failed, error.to_string()),
+                Err(error) => match error.downcast::<ChangeError<SiteError>>() {
+                    Ok(error) => of_change(*error, plain),
+                    Err(error) => Self::new(Exit::Failed, error.to_string()),
+                },
             },
             SiteError::Setting(error) => error.into(),
             SiteError::Nic(error) => of_device(&error),

@@ -18,7 +18,8 @@ pub trait PoolStore: fmt::Debug {
     ///
     /// # Errors
     ///
-    /// That of `act`, or [`SiteError::PoolStore`]. Nothing has changed.
+    /// That of `act`, or [`SiteError::PoolStore`]; that of a [`SharedPool`] has a
+    /// [`ChangeError<SiteError>`](ChangeError). Nothing has changed.
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError>;
 }
 
@@ -31,7 +32,7 @@ impl<L: EventLog + fmt::Debug> PoolStore for Mutex<SharedPool<L>> {
         let changed = pool.change(Timestamp::now(), |pool, now| Ok(((), act(pool, now)?)));
         changed.map(drop).map_err(|error| match error {
             ChangeError::Refused(error) => error,
-            error => SiteError::PoolStore(error.to_string().into()),
+            error => SiteError::PoolStore(Box::new(error)),
         })
     }
 }
