@@ -17,10 +17,16 @@
 //! use cxi::explain::Attempt;
 //! use cxi_ioctl::abi::service::SvcDestroyCmd;
 //!
-//! let command = SvcDestroyCmd { svc_id: 77, ..SvcDestroyCmd::new() };
+//! let command = SvcDestroyCmd {
+//!     svc_id: 77,
+//!     ..SvcDestroyCmd::new()
+//! };
 //! let refusal = cxi_ioctl::execute(device.transport(), &command).unwrap_err();
 //! let error = device.explain(&Attempt::OnService(ServiceId::new(77)?), refusal);
-//! assert_eq!(error.to_string(), "cxi0: SVC_DESTROY: there is no service 77");
+//! assert_eq!(
+//!     error.to_string(),
+//!     "cxi0: SVC_DESTROY: there is no service 77"
+//! );
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 

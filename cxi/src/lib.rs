@@ -127,7 +127,11 @@
 //! let error = device.services().create(&spec).unwrap_err();
 //! assert_eq!(error.errno(), Errno::ENOSPC);
 //! match error.kind() {
-//!     ErrorKind::NotEnough(Shortage::Reservation { resource, available, .. }) => {
+//!     ErrorKind::NotEnough(Shortage::Reservation {
+//!         resource,
+//!         available,
+//!         ..
+//!     }) => {
 //!         assert_eq!((*resource, *available), (Resource::Txqs, 96));
 //!     }
 //!     other => panic!("{other}"),

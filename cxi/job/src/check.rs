@@ -109,7 +109,10 @@ impl SlingshotEnv {
     /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
     /// use cxi_job::JobRequest;
     ///
-    /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
+    /// let request = JobRequest::builder()
+    ///     .uid(1000)
+    ///     .vni(Vni::new(4034)?)
+    ///     .build()?;
     /// let env = node.allocate(&request)?.env()?;
     /// assert!(env.check(&node, &[Member::Uid(1000)]).is_empty());
     /// let other = env.check(&node, &[Member::Uid(1001)]);

@@ -23,8 +23,9 @@
 //! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
 //! returned, so no VNI is ever assigned twice.
 //!
-#![cfg_attr(feature = "file-log", doc = "```")]
-#![cfg_attr(not(feature = "file-log"), doc = "```ignore")]
+//! ```
+//! # #[cfg(feature = "file-log")]
+//! # {
 //! # use cxi::Device;
 //! # use cxi_mock::{MockNode, NicConfig};
 //! use cxi_job::pool::log::{FileLog, SharedPool};
@@ -44,7 +45,10 @@
 //! // The prolog; on a real node: Node::discover(&Host::system())?.with_lock(…)
 //! let grant = node.allocate(&JobRequest::builder().uid(1000).vnis(vnis.iter()).build()?)?;
 //! // The step.
-//! assert_eq!(grant.env()?.vars()[0], ("SLINGSHOT_VNIS", "1024".to_owned()));
+//! assert_eq!(
+//!     grant.env()?.vars()[0],
+//!     ("SLINGSHOT_VNIS", "1024".to_owned())
+//! );
 //! // The epilog.
 //! let report = node.release(&Filter::for_grant(&grant), &ReleaseOptions::once());
 //! assert_eq!(report.status(), ReleaseStatus::Done);
@@ -53,6 +57,7 @@
 //! pool.release(&job, &[name.clone()], now)?;
 //! pool.confirm(&job, &name, now)?;
 //! assert_eq!(pool.pool().jobs().count(), 0);
+//! # }
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -65,7 +65,9 @@ use shared_profile::SharedProfiles;
 /// use cxi::{ServiceSpec, TrafficClass, Vni};
 ///
 /// let vni = Vni::new(1024)?;
-/// let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;
+/// let service = device
+///     .services()
+///     .create(&ServiceSpec::builder().vni(vni).build()?)?;
 /// let lni = device.alloc_lni(service)?;
 /// let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
 /// let queue = lni.alloc_txq(&profile, &cxi::lni::TxqOptions::new(256))?;
