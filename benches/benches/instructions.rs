@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use cxi::lni::{EventQueueOptions, MapOptions};
 use cxi::{
-    Device, DeviceId, DeviceMemory, Limit, Limits, Lni, Member, Resource, ServiceBuffer, ServiceId,
+    Device, DeviceMemory, Limit, Limits, Lni, Member, Resource, ServiceBuffer, ServiceId,
     ServiceSpec, Services, TrafficClass, TrafficClasses, Vni,
 };
 use cxi_benches::engine::Program;
