@@ -90,7 +90,7 @@ fn threads_have_no_data_race_and_leak_nothing() {
 #[test]
 fn protection_that_comes_too_late_is_reported() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !can_serve() || !can_map() {
         return;
     }
     let program = callers(bench).display().to_string();
