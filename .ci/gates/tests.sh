@@ -18,7 +18,7 @@ tests() {
 # tests_as AS USER fuse|no-fuse: those that depend on either, of the same build.
 tests_as() {
     local runner=CARGO_TARGET_$(rustc_host | tr 'a-z-' 'A-Z_')_RUNNER
-    tests "$1" env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --lib --bins --tests
+    tests "$1" env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --no-fail-fast --lib --bins --tests
 }
 
 # The command of the README that a new user runs first, as the tests have built it.
@@ -40,7 +40,7 @@ c_library() {
 }
 
 rm -f target/coverage/*.profraw
-step "tests" tests "tests" cargo test --workspace
+step "tests" tests "tests" cargo test --workspace --no-fail-fast
 step "main job" main_job
 # The account that .ci/tools makes.
 user=cxi-ci

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{Arguments, MockNode, Said, command};
+use common::{Arguments, MockNode, Said, clean, command};
 
 fn cxi(variables: &[(&str, &str)], arguments: &(impl Arguments + ?Sized)) -> Said {
     let mut command = command(arguments);
-    command.env_clear().envs(variables.iter().copied());
+    clean(&mut command).envs(variables.iter().copied());
     command.output().unwrap().into()
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::cluster::Cluster;
-use common::{Said, assert_contains, command};
+use common::{Said, assert_contains, clean, command};
 
 #[test]
 fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
@@ -105,8 +105,7 @@ fn a_job_gets_the_vnis_that_its_site_and_its_user_want() {
         let job = number.to_string();
         let mut reserve = command(&["job", "reserve", &job, "--uid=1000"]);
         reserve.args(["--nodes", nodes, "--network", network]);
-        reserve
-            .env_clear()
+        clean(&mut reserve)
             .env("CXI_CONFIG", cluster.path().join("controller.toml"))
             .env("CXI_SINGLE_NODE_VNI", single)
             .env("CXI_JOB_VNI", shared);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{Arguments, MockNode, Said, command};
+use super::{Arguments, MockNode, Said, clean, command};
 
 pub(crate) struct Cluster {
     directory: TempDir,
@@ -46,9 +46,7 @@ impl Cluster {
     /// A command of the controller.
     pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(&[]);
-        command
-            .env_clear()
-            .env("CXI_CONFIG", self.path().join("controller.toml"));
+        clean(&mut command).env("CXI_CONFIG", self.path().join("controller.toml"));
         command.args(arguments.words()).output().unwrap().into()
     }
 
@@ -86,8 +84,7 @@ impl Node {
 
     pub(crate) fn faulty(&self, fault: &str, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(&[]);
-        command
-            .env_clear()
+        clean(&mut command)
             .env("CXI_CONFIG", &self.settings)
             .env("CXI_MOCK", self.mock.file())
             .env("CXI_MOCK_FAULT", fault);

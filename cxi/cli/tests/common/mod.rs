@@ -47,6 +47,13 @@ lists_of_arguments! {
     Vec<&str>;
 }
 
+/// A command without the variables of the tests: all but where its lines are counted, which would be
+/// the current directory, where a user may not write.
+pub(crate) fn clean(command: &mut Command) -> &mut Command {
+    command.env_clear();
+    command.envs(std::env::vars_os().filter(|(name, _)| name == "LLVM_PROFILE_FILE"))
+}
+
 /// What a call of `cxi` said.
 #[derive(Debug)]
 pub(crate) struct Said {

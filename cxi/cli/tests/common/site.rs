@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{Arguments, Said, command};
+use super::{Arguments, Said, clean, command};
 
 /// What is installed once for all nodes.
 pub(crate) struct Site {
@@ -46,10 +46,8 @@ impl Site {
 
     pub(crate) fn run(&self, script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
         let mut command = Command::new(self.path(self.scheduler).join(script));
-        command
-            .args(arguments.words())
-            .env_clear()
-            .envs(variables.iter().copied());
+        command.args(arguments.words());
+        clean(&mut command).envs(variables.iter().copied());
         command.output().unwrap().into()
     }
 
