@@ -222,7 +222,8 @@ fn the_status_of_an_entry_tells_its_pool() {
     let mut command = PteAllocCmd::new();
     command.lni_hndl = lni;
     let number = send(&root, &command).unwrap().pte_number;
-    nic.hardware().set_les_allocated(2, 1, 7).unwrap();
+    // The first entry of an LNI is on the first processing element.
+    nic.hardware().set_les_allocated(0, 1, 7).unwrap();
     let (status, offsets) = pte_status(&root, number, 4).unwrap();
     assert_eq!(u32::from(status.state), PTLTE_DISABLED);
     assert_eq!(

@@ -73,10 +73,11 @@ fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
 }
 
 /// The module parameter says how many list entries there are on each of the four processing
-/// elements, which PtlTEs go to in turn.
+/// elements. PtlTEs of an LNI go to them in turn, so that the first one of each LNI shares the first
+/// element.
 #[test]
 fn a_nic_has_as_many_list_entries_as_its_driver_was_told() {
-    let config = NicConfig::new().parameters(|params| params.pe_total_les = 1);
+    let config = NicConfig::new().parameters(|params| params.pe_total_les = 4);
     let node = MockNode::with_nics(1, &config).unwrap();
     let service = service(&node, 0, 1024);
     let device = device(&node, 0);

@@ -23,8 +23,8 @@ fn has_every_driver() {
         (DriverRelease::Shs13_0, 256),
         (DriverRelease::Shs13_1, 258),
         (DriverRelease::Shs14_0_0, 258),
-        (DriverRelease::Shs14_0_1, 317),
-        (DriverRelease::Main, 322),
+        (DriverRelease::Shs14_0_1, 327),
+        (DriverRelease::Main, 342),
     ];
     assert_eq!(counts, BTreeMap::from(expected));
 }
