@@ -111,6 +111,21 @@ fn a_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
     assert!(!directory.path().join("decisions/ended/1").exists());
 }
 
+/// The controller is removing the job's directory, as all nodes have confirmed, when one of them
+/// confirms again.
+#[test]
+fn a_job_that_is_being_removed_can_be_confirmed_again() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    reserve(&site, &pool, 1, "n1").unwrap();
+    release(&site, &pool, 1);
+    let confirmed = directory.path().join("decisions/ended/1/confirmed");
+    fs::remove_dir(confirmed).unwrap();
+    let node = NodeName::new("n1").unwrap();
+    let controller = site.controller(&pool).unwrap();
+    controller.confirm(&job(1), &node).unwrap();
+}
+
 #[test]
 fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     let (directory, pool) = (TempDir::new().unwrap(), pool());

@@ -205,7 +205,8 @@ impl Cluster {
     pub(crate) fn health_check(&self, node: &str) {
         let name = format!("SLURMD_NODENAME={node}");
         let script = self.directory.join("cxi/slurm/health-check.sh");
-        assert!(self.on(node, &["env", &name, &script]).status.success());
+        let output = self.on(node, &["env", &name, &script]);
+        assert!(output.status.success(), "{output:?}");
     }
 
     /// Starts daemons, which outlive the command that starts them.

@@ -169,8 +169,11 @@ impl Decisions {
             let file = place.join("confirmed").join(node.as_str());
             attempts += 1;
             match File::create(&file) {
-                // It has been moved since it was found.
+                // It has been moved since it was found, which happens once. After that, the
+                // directory is missing only where the controller is removing the job: it was made
+                // before the decision, and all nodes have confirmed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < 3 => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 result => {
                     return result.map(drop).map_err(cannot(&file, "created"));
                 }
