@@ -19,9 +19,10 @@
 mod file;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, io};
+use std::{env, fs, io};
 
 use cxi::TrafficClasses;
 
@@ -150,7 +151,8 @@ impl<T> AnyKey for Key<T> {
 
 /// The lock that everything takes that changes services on a node: `node.lock`, `CXI_LOCK`. By
 /// default it is `/run/cxi/node.lock`. A user other than root, or root of a user namespace, can at
-/// most change services of a served mock of their own, and has a file in the temporary directory.
+/// most change services of a served mock of their own: its node has a `/run/cxi` of its own, and
+/// elsewhere the lock is a file in the temporary directory.
 pub static NODE_LOCK: Key<PathBuf> = Key {
     name: "node.lock",
     variable: "CXI_LOCK",
@@ -160,7 +162,10 @@ pub static NODE_LOCK: Key<PathBuf> = Key {
 
 fn default_lock() -> String {
     let user = nix::unistd::geteuid();
-    if user.is_root() && ProcFs::system().in_user_namespace() != Some(true) {
+    // The machine's directory does not belong to root of a user namespace, where that of a served
+    // node does.
+    let is_own = || fs::metadata("/run/cxi").is_ok_and(|place| place.uid() == user.as_raw());
+    if user.is_root() && (ProcFs::system().in_user_namespace() != Some(true) || is_own()) {
         return "/run/cxi/node.lock".to_owned();
     }
     let file = env::temp_dir().join(format!("cxi-node-{user}.lock"));
