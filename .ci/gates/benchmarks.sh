@@ -1,9 +1,9 @@
 # Every series is tried once, not measured, in the build that the tests run.
-benchmarks() { counted cargo test --quiet --workspace --bench '*'; }
+benchmarks() { counted cargo test --quiet --workspace --benches; }
 
 # Those that run on a NIC, on one that the mock serves.
 benchmarks_on_a_nic() {
-    counted "$node" run -- env CXI_BENCH_DEVICE=cxi0 cargo test --quiet --workspace --bench '*'
+    counted "$node" run -- env CXI_BENCH_DEVICE=cxi0 cargo test --quiet --workspace --benches
 }
 
 step "benchmarks, once" benchmarks

@@ -53,7 +53,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`].
+    /// [`Error::TimedOut`](crate::Error::TimedOut).
     pub fn wait(&self, most: Duration) -> Result<CounterValue> {
         until(most, || {
             let value = self.value();
