@@ -1,21 +1,22 @@
-# How many lines of each crate the gate `tests` has run: at least as many of 100 as it had when the
-# floor was set, or 95. A floor of 0 is for a crate that has not been measured yet.
+# How many lines of each crate the gate `tests` has run: at least as many of 100 as its floor. The
+# floors of crates whose code has moved since they were measured are lower until the table of a whole
+# run raises them; a floor of 0 is for a crate that has not been measured yet.
 
 floors="
-cxi-ioctl 95
-cxi-ioctl/hw 90
-cxi 95
+cxi-ioctl 90
+cxi-ioctl/hw 85
+cxi 90
 cxi/data 0
-cxi/job 95
-cxi/vni-etcd 90
+cxi/job 85
+cxi/vni-etcd 80
 cxi/cli 0
 cxi/cni 0
 cxi/capi 0
 cxi/job-capi 0
-cxi-mock 95
-cxi-mock/engine 93
+cxi-mock 85
+cxi-mock/engine 85
 cxi-mock/serve 0
-cxi-mock/fabric-manager 95
+cxi-mock/fabric-manager 85
 "
 
 # Tests inside the sources are not counted.
