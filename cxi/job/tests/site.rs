@@ -10,9 +10,10 @@ use cxi_job::durable::FileLock;
 use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
-use cxi_job::settings::Settings;
+use cxi_job::settings::{Directories, Settings};
 use cxi_job::site::{
-    ComputeNode, Ending, JobShape, PoolStore, ReserveRequest, Site, SiteError, StartingJob,
+    Access, ComputeNode, Ending, JobShape, PoolStore, ReserveRequest, Site, SiteError, StartingJob,
+    keys,
 };
 use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
@@ -161,6 +162,36 @@ fn a_controller_that_another_one_replaced_says_so() {
     };
     let error: &ChangeError<SiteError> = error.downcast_ref().unwrap();
     assert!(error.is_deposed(), "{error}");
+}
+
+#[test]
+fn the_files_of_a_mock_node_are_next_to_its_state() {
+    let directory = TempDir::new().unwrap();
+    let state = directory.path().join("node.json");
+    let directories = Directories::of_mock(&state);
+    let settings = Settings::load_for_mock(None, directories).unwrap();
+    let files = directory.path().join("node.json.d");
+    for key in keys::ALL.iter().copied() {
+        let (value, _) = settings.text(key);
+        let (here, machine) = (Path::new(&value), Settings::default().text(key).0);
+        assert!(!here.is_absolute() || here.starts_with(&files), "{value}");
+        if machine.starts_with('/') {
+            assert!(here.starts_with(&files), "{}: {value}", key.name());
+        }
+    }
+    let site = Site::open(settings).unwrap();
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let access = Access {
+        members: vec![cxi::Member::Uid(1000)],
+        vnis: vec![cxi::Vni::new(1024).unwrap()],
+        vni_range: None,
+    };
+    let job = StartingJob {
+        access: Some(access),
+        ..starting(1)
+    };
+    let _ = compute(&site, &mock).prolog(&job).unwrap();
+    assert!(files.join("jobs/1.json").exists());
 }
 
 /// A pool whose process is killed before each change, or after it.

@@ -110,7 +110,7 @@ pub struct Key<T> {
     /// The environment variable that overrides the file, unless it is empty.
     pub variable: &'static str,
     /// The value where neither says anything.
-    pub default: fn() -> String,
+    pub default: fn(&Directories) -> String,
     /// Parses a value, usually [`Value::parse`]. The error says what was expected.
     pub parse: fn(&str) -> Result<T, String>,
 }
@@ -122,7 +122,7 @@ pub trait AnyKey: Sync {
     /// The variable that overrides the file.
     fn variable(&self) -> &'static str;
     /// The value where neither says anything.
-    fn default(&self) -> String;
+    fn default(&self, directories: &Directories) -> String;
     /// Whether a value is permitted.
     ///
     /// # Errors
@@ -140,12 +140,49 @@ impl<T> AnyKey for Key<T> {
         self.variable
     }
 
-    fn default(&self) -> String {
-        (self.default)()
+    fn default(&self, directories: &Directories) -> String {
+        (self.default)(directories)
     }
 
     fn check(&self, text: &str) -> Result<(), String> {
         (self.parse)(text).map(|_| ())
+    }
+}
+
+/// Where locks, records and the pool are unless a setting names another place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a node is real or a mock")]
+pub enum Directories {
+    /// On this machine: `/run/cxi`, and `/var/lib/cxi` for what survives a reboot.
+    #[default]
+    Machine,
+    /// All in one directory, for a mock node in a file: its jobs must not be mixed up with those of
+    /// this machine, whose services a clean-up would destroy.
+    Mock(PathBuf),
+}
+
+impl Directories {
+    /// Those of the mock node in a state file, such as `node.json.d` for `node.json`.
+    #[must_use]
+    pub fn of_mock(state: &Path) -> Self {
+        let mut name = state.file_name().unwrap_or_default().to_owned();
+        name.push(".d");
+        Self::Mock(state.with_file_name(name))
+    }
+
+    /// Replaces `{run}` by the directory that is empty after a reboot, `{lib}` by the one that is
+    /// not, and `{secrets}` by the one with credentials, which on a machine depends on their kind.
+    pub(crate) fn expand(&self, text: &str) -> String {
+        let (run, lib, secrets) = match self {
+            Self::Machine => ("/run/cxi".into(), "/var/lib/cxi".into(), String::new()),
+            Self::Mock(directory) => {
+                let directory = directory.display().to_string();
+                let secrets = format!("{directory}/secrets");
+                (directory.clone(), directory, secrets)
+            }
+        };
+        let text = text.replace("{run}", &run).replace("{lib}", &lib);
+        text.replace("{secrets}", &secrets)
     }
 }
 
@@ -160,13 +197,17 @@ pub static NODE_LOCK: Key<PathBuf> = Key {
     parse: Value::parse,
 };
 
-fn default_lock() -> String {
+fn default_lock(directories: &Directories) -> String {
+    let lock = directories.expand("{run}/node.lock");
+    if *directories != Directories::Machine {
+        return lock;
+    }
     let user = nix::unistd::geteuid();
     // The machine's directory does not belong to root of a user namespace, where that of a served
     // node does.
     let is_own = || fs::metadata("/run/cxi").is_ok_and(|place| place.uid() == user.as_raw());
     if user.is_root() && (ProcFs::system().in_user_namespace() != Some(true) || is_own()) {
-        return "/run/cxi/node.lock".to_owned();
+        return lock;
     }
     let file = env::temp_dir().join(format!("cxi-node-{user}.lock"));
     file.display().to_string()
@@ -192,6 +233,7 @@ pub enum Source {
 /// What the file says; the environment is looked at when a setting is.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    directories: Directories,
     file: Option<PathBuf>,
     in_file: BTreeMap<String, InFile>,
 }
@@ -251,12 +293,32 @@ impl Settings {
     ///
     /// The file cannot be read, or is not TOML.
     pub fn load(named: Option<&Path>) -> Result<Self, SettingsError> {
-        let variable = env::var_os(VARIABLE).filter(|path| !path.is_empty());
-        match named.map(Path::to_owned).or(variable.map(PathBuf::from)) {
-            Some(path) => file::read(&path),
+        match Self::named(named) {
             None if Path::new(FILE).exists() => file::read(Path::new(FILE)),
-            None => Ok(Self::default()),
+            named => named.map_or_else(|| Ok(Self::default()), |path| file::read(&path)),
         }
+    }
+
+    /// Settings for a mock node. Like [`load`](Self::load), but [`FILE`] is not read, as it describes
+    /// this machine, and by default all files are in the directories given.
+    ///
+    /// # Errors
+    ///
+    /// The named file cannot be read, or is not TOML.
+    pub fn load_for_mock(
+        named: Option<&Path>,
+        directories: Directories,
+    ) -> Result<Self, SettingsError> {
+        let named = Self::named(named).map(|path| file::read(&path));
+        Ok(Self {
+            directories,
+            ..named.transpose()?.unwrap_or_default()
+        })
+    }
+
+    fn named(named: Option<&Path>) -> Option<PathBuf> {
+        let variable = env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        named.map(Path::to_owned).or(variable.map(PathBuf::from))
     }
 
     /// Whether the file has only these settings, with permitted values.
@@ -312,7 +374,7 @@ impl Settings {
         match (variable, self.in_file.get(key.name())) {
             (Some(text), _) if !text.is_empty() => (text, Source::Variable(key.variable())),
             (_, Some(InFile { text, line })) => (text.clone(), Source::Line(*line)),
-            _ => (key.default(), Source::Default),
+            _ => (key.default(&self.directories), Source::Default),
         }
     }
 

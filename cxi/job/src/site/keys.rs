@@ -16,7 +16,7 @@ macro_rules! keys {
         $($(#[$doc])* pub static $key: Key<$type> = Key {
             name: $name,
             variable: $variable,
-            default: || $default.to_owned(),
+            default: |directories| directories.expand($default),
             parse: Value::parse,
         };)*
 
@@ -29,11 +29,11 @@ keys! {
     /// How long to wait for other holders of a lock, and for the controller's decision.
     WAIT: Duration = "wait", "CXI_WAIT", "1m";
     /// Where a node records its jobs.
-    NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "/run/cxi/jobs";
+    NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "{run}/jobs";
     /// How long an epilog tries to destroy busy services.
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
     /// The pool's file.
-    POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "/var/lib/cxi/vni-pool.json";
+    POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "{lib}/vni-pool.json";
     /// The VNIs that the scheduler assigns.
     POOL_VNIS: IdSet = "pool.vnis", "CXI_VNIS", "1024-65535";
     /// Where the controller records its decision for each job, for the nodes to read.
@@ -69,7 +69,7 @@ keys! {
     /// How this workload manager authenticates itself.
     FABRIC_AUTH: Auth = "fabric-manager.auth", "CXI_FABRIC_MANAGER_AUTH", "oauth";
     /// The directory with the secrets for that.
-    FABRIC_AUTH_DIR: Option<PathBuf> = "fabric-manager.auth-dir", "CXI_FABRIC_CREDENTIALS", "";
+    FABRIC_AUTH_DIR: Option<PathBuf> = "fabric-manager.auth-dir", "CXI_FABRIC_CREDENTIALS", "{secrets}";
     /// How the fabric manager's certificate is verified.
     FABRIC_CERTIFICATE: Certificate = "fabric-manager.certificate", "CXI_FABRIC_MANAGER_CERTIFICATE", "system";
     /// The certificate that is presented to the fabric manager.
