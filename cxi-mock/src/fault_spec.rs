@@ -1,14 +1,24 @@
 //! Faults as text.
 
-use std::str::FromStr;
+use std::str::{FromStr, Split};
 use std::time::Duration;
 
+use cxi_ioctl::abi::service::RSRC_COUNT;
 use cxi_ioctl::{Errno, Opcode};
 
 use crate::{Fault, Nic};
 
-/// A fault as text: words separated by colons, such as `SVC_DESTROY:EBUSY:times=3`,
-/// `cxi1:EIO:after=100` or `LNI_ALLOC:delay=20ms`.
+/// The resources that can be short, in the order of `RSRC_*`.
+const RESOURCES: [&str; RSRC_COUNT] = ["PTE", "TXQ", "TGQ", "EQ", "CT", "LE", "TLE", "AC"];
+
+/// A fault as text: words separated by colons.
+///
+/// | text | effect |
+/// |---|---|
+/// | `SVC_DESTROY:EBUSY:times=3`, `cxi1:EIO:after=100` | commands fail with an errno: [`Fault::errno`] |
+/// | `SVC_ALLOC:short=TXQ:96` | a service that reserves more is refused: [`Fault::shortage`] |
+/// | `LNI_ALLOC:delay=20ms` | commands are slow: [`Faults::delay`](crate::Faults::delay) |
+/// | `cxi1:unplug`, `cxi1:plug` | the NIC is removed or comes back: [`Faults::unplug`](crate::Faults::unplug), [`Faults::plug`](crate::Faults::plug) |
 ///
 /// ```
 /// use cxi_mock::{FaultSpec, Nic, NicConfig};
@@ -27,13 +37,17 @@ pub struct FaultSpec {
     opcode: Option<Opcode>,
     effect: Effect,
     after: u64,
-    times: Option<u64>,
+    times: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Effect {
     Errno(Errno),
+    /// An index of `RSRC_*`, and how many are available.
+    Short(usize, u16),
     Delay(Duration),
+    Unplug,
+    Plug,
 }
 
 /// Why a text is not a fault.
@@ -42,22 +56,39 @@ enum Effect {
 pub enum InvalidFault {
     /// An unknown word.
     #[error(
-        "unknown word '{0}': expected a device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N or \
-         delay=20ms"
+        "unknown word '{0}': expected a device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N, \
+         short=TXQ:N, delay=20ms, unplug or plug"
     )]
     Word(String),
     /// A count that is not a number.
     #[error("invalid count '{0}': expected 0 or more")]
     Number(String),
+    /// A shortage of an unknown resource, or without a number.
+    #[error(
+        "invalid shortage '{0}': expected PTE, TXQ, TGQ, EQ, CT, LE, TLE or AC, and how many are available, \
+         such as short=TXQ:96"
+    )]
+    Shortage(String),
+    /// A shortage for a command that reserves nothing.
+    #[error("only SVC_ALLOC can run short of a resource")]
+    ShortageOfOther,
     /// A delay that is not a duration.
     #[error("invalid delay '{0}': expected a number followed by us, ms or s")]
     Delay(String),
     /// The fault has no effect.
-    #[error("a fault without effect: expected an errno such as EBUSY, or delay=20ms")]
+    #[error(
+        "a fault without effect: expected an errno such as EBUSY, short=TXQ:96, delay=20ms, unplug or plug"
+    )]
     NoEffect,
-    /// A delay that is limited to some commands.
-    #[error("a delay applies to every command: after= and times= need an errno")]
-    CountedDelay,
+    /// Two effects in one fault.
+    #[error("two effects in one fault: expected one; inject each as a fault of its own")]
+    TwoEffects,
+    /// A count for an effect that cannot be limited to some commands.
+    #[error("after= and times= need an errno or a shortage: a delay applies to every command")]
+    Counted,
+    /// A command with an effect on the whole NIC.
+    #[error("unplug and plug concern the whole NIC: expected no command")]
+    WholeNic,
 }
 
 impl FaultSpec {
@@ -73,21 +104,31 @@ impl FaultSpec {
         self.device
     }
 
+    /// Whether the fault only removes the NIC (`false`) or puts it back (`true`): a front end that
+    /// shows NICs as files does that itself.
+    #[must_use]
+    pub fn plugs(&self) -> Option<bool> {
+        match self.effect {
+            Effect::Unplug => Some(false),
+            Effect::Plug => Some(true),
+            _ => None,
+        }
+    }
+
     /// Adds the fault to a NIC.
     pub fn inject(&self, nic: &Nic) {
-        match self.effect {
-            Effect::Delay(delay) => nic.faults().delay(self.opcode, delay),
-            Effect::Errno(errno) => {
-                let mut fault = Fault::errno(errno).after(self.after);
-                if let Some(opcode) = self.opcode {
-                    fault = fault.on(opcode);
-                }
-                if let Some(times) = self.times {
-                    fault = fault.times(times);
-                }
-                nic.faults().inject(fault);
-            }
-        }
+        let fault = match self.effect {
+            Effect::Delay(delay) => return nic.faults().delay(self.opcode, delay),
+            Effect::Unplug => return nic.faults().unplug(),
+            Effect::Plug => return nic.faults().plug(),
+            Effect::Short(resource, available) => Fault::shortage(resource, available),
+            Effect::Errno(errno) => match self.opcode {
+                Some(opcode) => Fault::errno(errno).on(opcode),
+                None => Fault::errno(errno),
+            },
+        };
+        nic.faults()
+            .inject(fault.after(self.after).times(self.times));
     }
 }
 
@@ -97,34 +138,59 @@ impl FromStr for FaultSpec {
     fn from_str(text: &str) -> Result<Self, InvalidFault> {
         let (mut device, mut opcode, mut effect) = (None, None, None);
         let (mut after, mut times) = (None, None);
-        for word in text.split(':') {
-            if let Some((key, value)) = word.split_once('=') {
-                match key {
-                    "after" => after = Some(count(value)?),
-                    "times" => times = Some(count(value)?),
-                    "delay" => effect = Some(Effect::Delay(duration(value)?)),
-                    _ => return Err(InvalidFault::Word(word.to_owned())),
+        let mut words = text.split(':');
+        while let Some(word) = words.next() {
+            let found = match word.split_once('=') {
+                Some(("after", value)) => {
+                    after = Some(count(value)?);
+                    continue;
                 }
-            } else if let Some(number) = word.strip_prefix("cxi").and_then(|n| n.parse().ok()) {
-                device = Some(number);
-            } else if let Ok(errno) = word.parse() {
-                effect = Some(Effect::Errno(errno));
-            } else if let Some(info) = Opcode::all().iter().find(|info| info.name == word) {
-                opcode = Some(info.opcode);
-            } else {
-                return Err(InvalidFault::Word(word.to_owned()));
+                Some(("times", value)) => {
+                    times = Some(count(value)?);
+                    continue;
+                }
+                Some(("short", resource)) => shortage(resource, &mut words)?,
+                Some(("delay", value)) => Effect::Delay(duration(value)?),
+                Some(_) => return Err(InvalidFault::Word(word.to_owned())),
+                None if word == "unplug" => Effect::Unplug,
+                None if word == "plug" => Effect::Plug,
+                None => {
+                    if let Some(number) = word.strip_prefix("cxi").and_then(|n| n.parse().ok()) {
+                        device = Some(number);
+                        continue;
+                    }
+                    if let Some(info) = Opcode::all().iter().find(|info| info.name == word) {
+                        opcode = Some(info.opcode);
+                        continue;
+                    }
+                    let errno = word.parse();
+                    Effect::Errno(errno.map_err(|_| InvalidFault::Word(word.to_owned()))?)
+                }
+            };
+            if effect.replace(found).is_some() {
+                return Err(InvalidFault::TwoEffects);
             }
         }
         let effect = effect.ok_or(InvalidFault::NoEffect)?;
-        if matches!(effect, Effect::Delay(_)) && (after.is_some() || times.is_some()) {
-            return Err(InvalidFault::CountedDelay);
+        let counted = after.is_some() || times.is_some();
+        match effect {
+            Effect::Short(..) if opcode.is_some_and(|opcode| opcode != Opcode::SVC_ALLOC) => {
+                return Err(InvalidFault::ShortageOfOther);
+            }
+            Effect::Unplug | Effect::Plug if opcode.is_some() => {
+                return Err(InvalidFault::WholeNic);
+            }
+            Effect::Delay(_) | Effect::Unplug | Effect::Plug if counted => {
+                return Err(InvalidFault::Counted);
+            }
+            _ => {}
         }
         Ok(Self {
             device,
             opcode,
             effect,
             after: after.unwrap_or_default(),
-            times,
+            times: times.unwrap_or(u64::MAX),
         })
     }
 }
@@ -132,6 +198,18 @@ impl FromStr for FaultSpec {
 fn count(text: &str) -> Result<u64, InvalidFault> {
     text.parse()
         .map_err(|_| InvalidFault::Number(text.to_owned()))
+}
+
+/// A resource, in any case and with or without the plural s, and the number in the word after it.
+fn shortage(resource: &str, words: &mut Split<'_, char>) -> Result<Effect, InvalidFault> {
+    let available = words.next().unwrap_or_default();
+    let wanted = resource.to_ascii_uppercase();
+    let wanted = wanted.strip_suffix('S').unwrap_or(&wanted);
+    let index = RESOURCES.iter().position(|name| *name == wanted);
+    match (index, available.parse()) {
+        (Some(index), Ok(available)) => Ok(Effect::Short(index, available)),
+        _ => Err(InvalidFault::Shortage(format!("{resource}:{available}"))),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, InvalidFault> {
@@ -149,6 +227,9 @@ fn duration(text: &str) -> Result<Duration, InvalidFault> {
 
 #[cfg(test)]
 mod tests {
+    use cxi_ioctl::abi::service::{RSRC_TLE, SvcAllocCmd, SvcFlags};
+    use zerocopy::IntoBytes as _;
+
     use super::*;
 
     fn parse(text: &str) -> Result<FaultSpec, InvalidFault> {
@@ -161,7 +242,7 @@ mod tests {
         assert_eq!(fault, parse("after=1:EBUSY:times=3:SVC_DESTROY").unwrap());
         assert_eq!(fault.opcode, Some(Opcode::SVC_DESTROY));
         assert_eq!(fault.effect, Effect::Errno(Errno::EBUSY));
-        assert_eq!((fault.after, fault.times), (1, Some(3)));
+        assert_eq!((fault.after, fault.times), (1, 3));
         assert!(fault.concerns(0) && fault.concerns(7));
     }
 
@@ -182,7 +263,22 @@ mod tests {
             Err(InvalidFault::Number("x".to_owned()))
         );
         assert_eq!(parse("delay=20"), Err(InvalidFault::Delay("20".to_owned())));
-        assert_eq!(parse("delay=1s:times=2"), Err(InvalidFault::CountedDelay));
+        for (text, error) in [
+            ("delay=1s:times=2", InvalidFault::Counted),
+            ("unplug:after=1", InvalidFault::Counted),
+            ("SVC_ALLOC:plug", InvalidFault::WholeNic),
+            ("SVC_GET:short=TXQ:1", InvalidFault::ShortageOfOther),
+            ("EIO:short=TXQ:1", InvalidFault::TwoEffects),
+            ("EIO:EBUSY", InvalidFault::TwoEffects),
+            ("short=TXQ", InvalidFault::Shortage("TXQ:".to_owned())),
+            (
+                "short=QUEUE:1",
+                InvalidFault::Shortage("QUEUE:1".to_owned()),
+            ),
+            ("short=TXQ:-1", InvalidFault::Shortage("TXQ:-1".to_owned())),
+        ] {
+            assert_eq!(parse(text), Err(error), "{text}");
+        }
     }
 
     #[test]
@@ -199,5 +295,39 @@ mod tests {
         assert_eq!(struck(), None);
         let delay = nic.faults().delay_of(Opcode::SVC_GET);
         assert_eq!(delay, Some(Duration::from_secs(2)));
+    }
+    #[test]
+    fn a_shortage_leaves_what_fits() {
+        let shortages = ["SVC_ALLOC:short=TXQ:96", "short=txqs:96", "short=TXQs:96"];
+        let shortages = shortages.map(|text| parse(text).unwrap().effect);
+        assert_eq!(shortages, [const { Effect::Short(1, 96) }; 3]);
+        let nic = Nic::new(crate::NicConfig::new()).unwrap();
+        parse("cxi0:short=TLE:8:times=1").unwrap().inject(&nic);
+        let mut command = SvcAllocCmd::new();
+        command.svc_desc.flags = SvcFlags::RESOURCE_LIMITS.bits();
+        let mut struck = |reserved| {
+            command.svc_desc.limits.types[RSRC_TLE].res = reserved;
+            let strike = nic.faults().strike(Opcode::SVC_ALLOC, command.as_bytes());
+            strike.map(|it| {
+                (
+                    it.errno,
+                    it.response.map(|it| it.fail_info.rsrc_avail[RSRC_TLE]),
+                )
+            })
+        };
+        assert_eq!(struck(8), None);
+        assert_eq!(struck(9), Some((Errno::ENOSPC, Some(8))));
+        assert_eq!(struck(9), None);
+    }
+
+    #[test]
+    fn a_nic_is_unplugged_and_plugged() {
+        let nic = Nic::new(crate::NicConfig::new()).unwrap();
+        for (text, unplugged) in [("cxi0:unplug", true), ("plug", false)] {
+            let fault = parse(text).unwrap();
+            assert_eq!(fault.plugs(), Some(!unplugged));
+            fault.inject(&nic);
+            assert_eq!(nic.faults().is_unplugged(), unplugged);
+        }
     }
 }

@@ -175,6 +175,11 @@ fn a_nic_is_unplugged_and_plugged() {
     printed(&node.enter(&[CLIENT, "cycle", DEVICE]));
     refused(&node.ctl(&["plug", "0"]), "plugged in already");
     refused(&node.ctl(&["unplug", "2"]), "the node has 2");
+    // As faults, they are the same.
+    node.order(&["fault", "cxi0:unplug"]);
+    assert_eq!(devices(), "/dev/cxi1 /sys/class/cxi_user/cxi1");
+    node.order(&["fault", "plug"]);
+    assert_eq!(devices(), all);
 }
 
 #[test]

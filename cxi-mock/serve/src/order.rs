@@ -43,7 +43,8 @@ pub(crate) enum Order {
     Hardware(Register),
     /// Add a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     Fault {
-        /// Words separated by colons: device, command, errno, after=N, times=N, delay=20ms
+        /// Words separated by colons: device, command, errno, short=TXQ:96, delay=20ms, after=N,
+        /// times=N, unplug, plug
         fault: String,
     },
     /// Remove all faults and delays

@@ -111,8 +111,15 @@ impl Node {
             self.nic(device)?;
         }
         for function in self.physical() {
-            if fault.concerns(function.number) {
-                fault.inject(&function.nic);
+            if !fault.concerns(function.number) {
+                continue;
+            }
+            match fault.plugs() {
+                Some(plugs) if plugs != function.nic.faults().is_unplugged() => {}
+                // Its files come and go with it.
+                Some(true) => self.plug(function.number)?,
+                Some(false) => self.unplug(function.number)?,
+                None => fault.inject(&function.nic),
             }
         }
         Ok(())

@@ -75,7 +75,16 @@ impl Node {
             Some(path) => Mock::open(path, common, intent)?,
         };
         inject(&mock.node, &common.mock_fault);
-        let there: Vec<_> = (0..).map(DeviceId::new).zip(mock.node.nics()).collect();
+        let nics = (0..).map(DeviceId::new).zip(mock.node.nics());
+        let there: Vec<_> = nics
+            .filter(|(_, nic)| !nic.faults().is_unplugged())
+            .collect();
+        if there.is_empty() {
+            return Err(Failure::new(
+                Exit::NoDevice,
+                "the mock node has no NIC: all are unplugged",
+            ));
+        }
         let ids: Vec<_> = there.iter().map(|(id, _)| *id).collect();
         let wanted = wanted(common, intent).unwrap_or_else(|| ids.clone());
         if let Some(missing) = wanted.iter().find(|id| !ids.contains(id)) {

@@ -52,8 +52,9 @@ pub(crate) struct Common {
     /// [default: shs-14.0.1]
     #[arg(long, global = true, value_name = "RELEASE")]
     pub(crate) mock_release: Option<DriverRelease>,
-    /// Make the mock node fail, such as SVC_DESTROY:EBUSY:times=3 or cxi1:EIO:after=100; the
-    /// environment variable CXI_MOCK_FAULT can also contain faults
+    /// Make the mock node fail, such as SVC_DESTROY:EBUSY:times=3, cxi1:EIO:after=100,
+    /// SVC_ALLOC:short=TXQ:96 or cxi1:unplug; the environment variable CXI_MOCK_FAULT can also
+    /// contain faults
     #[arg(long, global = true, value_name = "FAULT", value_delimiter = ',')]
     pub(crate) mock_fault: Vec<FaultSpec>,
 }

@@ -118,6 +118,30 @@ fn all_nics_or_none() {
 }
 
 #[test]
+fn a_mock_runs_short_and_loses_a_nic_on_request() {
+    let node = MockNode::new();
+    let short = "--mock-fault=SVC_ALLOC:short=TXQ:96";
+    node.cxi(&format!(
+        "{short} service create --vni=8 --limit=txqs=96:96"
+    ))
+    .done();
+    node.cxi(&format!(
+        "{short} service create --vni=9 --limit=txqs=97:97"
+    ))
+    .refused(
+        7,
+        "error: cxi0: SVC_ALLOC: not enough TXQs: 97 requested, 96 available",
+    );
+    let unplugged = "--mock-fault=cxi1:unplug";
+    let devices = node.cxi(&format!("{unplugged} devices --json")).json();
+    assert_eq!(devices["devices"].as_array().map(Vec::len), Some(1));
+    node.cxi(&format!("{unplugged} service list -d cxi1"))
+        .failed(3, "error: cxi1: no such NIC; this node has cxi0\n");
+    node.cxi("--mock-fault=unplug devices")
+        .refused(3, "error: the mock node has no NIC: all are unplugged");
+}
+
+#[test]
 fn what_can_be_destroyed_is_destroyed() {
     let node = MockNode::new();
     node.cxi("service create --vni=8").done();
