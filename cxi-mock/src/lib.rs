@@ -112,12 +112,9 @@ pub use fault_spec::{FaultSpec, InvalidFault};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;
-pub use nic::{Access, Held, Nic, Wake};
+pub use nic::{Nic, Wake};
 pub use node::MockNode;
-pub use snapshot::{
-    Inconsistency, NicSnapshot, NodeSnapshot, RxProfileSnapshot, ServiceSnapshot, SnapshotError,
-    SnapshotHeader, TxProfileSnapshot,
-};
+pub use snapshot::{Inconsistency, NicSnapshot, NodeSnapshot, SnapshotError};
 pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,
     RgidState, RxProfileState, TxProfileState,

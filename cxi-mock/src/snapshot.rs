@@ -1,11 +1,17 @@
 //! What outlives open files: services, profiles, pools, identifiers.
+//!
+//! A snapshot consists of the driver's own types, as they are when no file is open. It may come from
+//! outside: each number, limit and reference is checked before anything is made of it, so that a
+//! restored NIC is one that a driver could have.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cxi_ioctl::Errno;
 
 use crate::data_path::Wire;
-use crate::{Access, Held, LoadError, MockNode, Nic, NicConfig};
+use crate::nic::{Group, Pools, Profile, Rx, Tx};
+use crate::{LoadError, MockNode, Nic, NicConfig};
 
 /// Format of the snapshots that this version writes and reads.
 const SNAPSHOT_VERSION: u32 = 1;
@@ -27,36 +33,20 @@ const SNAPSHOT_VERSION: u32 = 1;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NodeSnapshot {
-    /// Format.
-    pub version: u32,
+    /// Checked first, to tell another version from a damaged file.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "supported"))]
+    version: u32,
     /// The NICs in order.
     pub nics: Vec<NicSnapshot>,
 }
 
-/// The start of any snapshot, whatever its version: read it first, to tell another version from a
-/// damaged file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct SnapshotHeader {
-    /// Format.
-    pub version: u32,
-}
-
-impl SnapshotHeader {
-    /// Checks whether the rest can be read.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Version`].
-    pub fn check(self) -> Result<(), SnapshotError> {
-        if self.version == SNAPSHOT_VERSION {
-            Ok(())
-        } else {
-            Err(SnapshotError::Version {
-                found: self.version,
-            })
-        }
+#[cfg(feature = "serde")]
+fn supported<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    match serde::Deserialize::deserialize(from)? {
+        SNAPSHOT_VERSION => Ok(SNAPSHOT_VERSION),
+        found => Err(serde::de::Error::custom(format!(
+            "the snapshot has format {found}: this version reads format {SNAPSHOT_VERSION}"
+        ))),
     }
 }
 
@@ -67,105 +57,20 @@ impl SnapshotHeader {
 pub struct NicSnapshot {
     /// The NIC's configuration.
     pub config: NicConfig,
-    /// Services, oldest first.
-    pub services: Vec<ServiceSnapshot>,
-    /// Transmit profiles by id.
-    pub tx_profiles: Vec<TxProfileSnapshot>,
-    /// Receive profiles by id.
-    pub rx_profiles: Vec<RxProfileSnapshot>,
-    /// LE pools taken on each processing element, a bit each, leaked ones included.
-    pub le_pools: [u32; 4],
-    /// TLE pools taken, a bit each.
-    pub tle_pools: u32,
-}
-
-/// A service and its resource group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct ServiceSnapshot {
-    /// Id.
-    pub id: u32,
-    /// Flags and counter pool, as in the kernel's descriptor.
-    pub flags: u8,
-    /// Recorded number of VNIs.
-    pub num_vld_vnis: u8,
-    /// Recorded VNIs.
-    pub vnis: [u16; 4],
-    /// Recorded traffic classes.
-    pub tcs: [u8; 5],
-    /// Recorded members: type and id.
-    pub members: [(u32, u32); 2],
-    /// Limits: maximum and reservation by resource, in the kernel's order.
-    pub limits: [(u16, u16); 8],
-    /// Whether it is enabled.
-    pub enabled: bool,
-    /// Who may use it.
-    pub access: Vec<Access>,
-    /// How many LNIs may share an RGID.
-    pub lnis_per_rgid: u32,
-    /// Whether it is a system service.
-    pub system: bool,
-    /// Counter pool when it was made.
-    pub cntr_pool_id: u32,
-    /// LE pool on each processing element.
-    pub le_pools: Option<[u8; 4]>,
-    /// TLE pool.
-    pub tle_pool: Option<u8>,
-    /// Transmit and receive profile for each VNI, or for the range.
-    pub profiles: [(Held, Held); 4],
-}
-
-/// A transmit profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct TxProfileSnapshot {
-    /// Id.
-    pub id: u32,
-    /// VNI, or first of the range.
-    pub vni: u16,
-    /// Bits of the VNI that are ignored.
-    pub ignore: u16,
-    /// Who may use it.
-    pub access: Vec<Access>,
-    /// Whether it is enabled.
-    pub enabled: bool,
-    /// Traffic classes.
-    pub tcs: [bool; 5],
-    /// Whether every LNI gets a communication profile of its own.
-    pub exclusive_cp: bool,
-}
-
-/// A receive profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RxProfileSnapshot {
-    /// Id.
-    pub id: u32,
-    /// VNI, or first of the range.
-    pub vni: u16,
-    /// Bits of the VNI that are ignored.
-    pub ignore: u16,
-    /// Who may use it.
-    pub access: Vec<Access>,
-    /// Whether it is enabled.
-    pub enabled: bool,
-    /// Slot of the VNI table.
-    pub vni_slot: Option<u32>,
+    /// By id.
+    pub(crate) services: BTreeMap<u32, Group>,
+    /// By id.
+    pub(crate) tx_profiles: BTreeMap<u32, Profile<Tx>>,
+    /// By id.
+    pub(crate) rx_profiles: BTreeMap<u32, Profile<Rx>>,
+    /// Pools that are taken, leaked ones included.
+    pub(crate) pools: Pools,
 }
 
 /// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// It was written by another version.
-    #[error("the snapshot has format {found}: this version reads format {SNAPSHOT_VERSION}")]
-    Version {
-        /// Its format.
-        found: u32,
-    },
     /// The driver does not load with its configuration.
     #[error("the snapshot's configuration is bad: {0}")]
     Config(#[from] LoadError),
@@ -179,10 +84,10 @@ pub enum SnapshotError {
 #[non_exhaustive]
 pub enum Inconsistency {
     /// The default service is missing.
-    #[error("there is no service 1, the default one")]
+    #[error("service 1, the default service, is missing")]
     NoDefaultService,
     /// A number that is out of range, or occurs twice.
-    #[error("{what} {id} is out of range or there twice")]
+    #[error("{what} {id} is out of range or in use twice")]
     Number {
         /// What it is the number of.
         what: &'static str,
@@ -190,7 +95,7 @@ pub enum Inconsistency {
         id: u32,
     },
     /// A service keeps a profile that does not exist.
-    #[error("service {service} keeps profile {profile}, which is not there")]
+    #[error("service {service} keeps profile {profile}, which does not exist")]
     NoProfile {
         /// The service.
         service: u32,
@@ -198,7 +103,7 @@ pub enum Inconsistency {
         profile: u32,
     },
     /// Reservations exceed what there is.
-    #[error("service {service} reserves more than there is, or has limits that cannot be")]
+    #[error("service {service} reserves more than the NIC has left, or its limits are invalid")]
     Limits {
         /// The service.
         service: u32,
@@ -214,7 +119,9 @@ pub enum Inconsistency {
         errno: Errno,
     },
     /// VNIs of a profile are already taken.
-    #[error("profile {id} has VNI {vni}, which conflicts with another one's or is not a block")]
+    #[error(
+        "profile {id} has VNI {vni}, which conflicts with another profile or does not start a block"
+    )]
     Vni {
         /// The profile.
         id: u32,
@@ -237,7 +144,7 @@ impl MockNode {
     ///
     /// # Errors
     ///
-    /// The snapshot is of another version or contradicts itself.
+    /// The snapshot contradicts itself, or a configuration is bad.
     pub fn restore(snapshot: &NodeSnapshot) -> Result<Self, SnapshotError> {
         Self::restore_on(snapshot, &Arc::default())
     }
@@ -247,10 +154,6 @@ impl MockNode {
         snapshot: &NodeSnapshot,
         wire: &Arc<Wire>,
     ) -> Result<Self, SnapshotError> {
-        SnapshotHeader {
-            version: snapshot.version,
-        }
-        .check()?;
         let nics = snapshot.nics.iter().map(Nic::restore);
         Ok(Self::connected(nics.collect::<Result<_, _>>()?, wire))
     }

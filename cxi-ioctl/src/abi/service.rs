@@ -67,6 +67,7 @@ bitflags::bitflags! {
 
 abi! {
     /// What a service may have of one resource type.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     struct Limits = "cxi_limits", 4 {
         /// Most the service may have.
         max: u16 = 0,
@@ -75,6 +76,7 @@ abi! {
     }
 
     /// Limits for each resource type.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     struct RsrcLimits = "cxi_rsrc_limits", 32 {
         /// One entry for each type, order of `RSRC_*`.
         types: [Limits; RSRC_COUNT] = 0,
@@ -103,6 +105,7 @@ abi! {
     }
 
     /// One member of a service.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     struct SvcMember = "cxi_svc_desc.members", 8 {
         /// uid, gid or namespace; by `kind`.
         id: u32 = 0,
@@ -111,6 +114,7 @@ abi! {
     }
 
     /// A service.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     struct SvcDesc = "cxi_svc_desc", 68 {
         /// Flags, see [`SvcFlags`] and `cntr_pool_id` in bits 6 and 7.
         flags: u8 = 0,

@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cxi_job::durable::{self, LockError, LockGuard, Owner, open_regular};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::error::{Doing, ServeError};
 use super::input;
-use cxi_mock::{MockCluster, MockNode, NodeSnapshot, SnapshotHeader};
+use cxi_mock::{MockCluster, MockNode, NodeSnapshot};
 
 /// The file of a served node, which no other node may use in the meantime.
 #[derive(Debug)]
@@ -48,22 +48,22 @@ impl StateFile {
 
     /// Reads the node of the file, if there is such a file.
     pub(crate) fn read_node(&self) -> Result<Option<MockNode>, ServeError> {
-        self.read("a node", |value| {
-            if value.is_array() {
+        self.read("a node", |text| {
+            if is_list(text) {
                 return Err("it holds that of a cluster".to_owned());
             }
-            MockNode::restore(&snapshot(value)?).map_err(|error| error.to_string())
+            let node: NodeSnapshot = parse(text)?;
+            MockNode::restore(&node).map_err(|error| error.to_string())
         })
     }
 
     /// Reads the cluster of the file, if there is such a file.
     pub(crate) fn read_cluster(&self) -> Result<Option<MockCluster>, ServeError> {
-        self.read("a cluster", |value| {
-            let Value::Array(nodes) = value else {
+        self.read("a cluster", |text| {
+            if !is_list(text) {
                 return Err("expected a list of nodes".to_owned());
-            };
-            let nodes = nodes.into_iter().map(snapshot);
-            let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+            }
+            let nodes: Vec<NodeSnapshot> = parse(text)?;
             MockCluster::restore(&nodes).map_err(|error| error.to_string())
         })
     }
@@ -71,19 +71,25 @@ impl StateFile {
     fn read<T>(
         &self,
         what: &str,
-        restore: impl FnOnce(Value) -> Result<T, String>,
+        restore: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<Option<T>, ServeError> {
         let path = self.path.display();
         let text = match open_regular(&self.path).and_then(input::bounded) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.doing(|| format!("read {path}"))?,
         };
-        let value = serde_json::from_slice(&text).map_err(|error| error.to_string());
-        let restored = value.and_then(restore).map(Some);
-        restored.map_err(|error| {
+        restore(&text).map(Some).map_err(|error| {
             ServeError::Input(format!("{path} does not hold the state of {what}: {error}"))
         })
     }
+}
+
+fn is_list(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"[")
+}
+
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
 /// Writes the state of nodes whenever it has changed.
@@ -134,10 +140,4 @@ pub(crate) fn another_configuration(what: &str) -> ServeError {
         "the state file holds {what} of another configuration: leave out --nodes, --nics, \
          --config, --release and --set, or take another file"
     ))
-}
-
-fn snapshot(value: Value) -> Result<NodeSnapshot, String> {
-    let header = SnapshotHeader::deserialize(&value).map_err(|error| error.to_string())?;
-    header.check().map_err(|error| error.to_string())?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
 }

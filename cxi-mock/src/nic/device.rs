@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::parts::cps::Cps;
 use super::parts::domains::Domains;
 use super::parts::files::Files;
+use super::parts::group::Group;
 use super::parts::ids::Ids;
 use super::parts::kinds::{Ct, Descriptor};
 use super::parts::lnis::Lnis;
 use super::parts::objects::Objects;
+use super::parts::pid::PidTable;
 use super::parts::portals::Portals;
 use super::parts::queues::{Cqs, Eqs};
 use super::parts::registers::Registers;
@@ -16,8 +18,8 @@ use super::parts::rgid::Rgids;
 use super::parts::services::Services;
 use super::parts::vnis::Vnis;
 use crate::data_path::DataPath;
-use crate::rules::Rules;
-use crate::{Hazard, HazardKind, ModuleParameters};
+use crate::rules::{ListOrder, Rules};
+use crate::{Hazard, HazardKind, ModuleParameters, NicConfig, NicSnapshot};
 
 /// The complete state of a NIC's driver. The commands (in `command`, by family) work on it; each
 /// part keeps its own fields consistent.
@@ -56,6 +58,24 @@ impl Device {
     pub(super) fn note(&mut self, kind: Option<HazardKind>) {
         if let Some(kind) = kind {
             self.hazard(kind);
+        }
+    }
+
+    pub(super) fn snapshot(&self, config: &NicConfig) -> NicSnapshot {
+        let services = (0..).zip(self.services.listed(ListOrder::Allocation));
+        let idle = services.map(|(seq, (id, group))| {
+            let group = group.without_users();
+            (id, Group { seq, ..group })
+        });
+        NicSnapshot {
+            config: config.clone(),
+            services: idle.collect(),
+            tx_profiles: self.vnis.tx().without_users(|tx| tx.cps.clear()),
+            rx_profiles: self
+                .vnis
+                .rx()
+                .without_users(|rx| rx.pids = PidTable::default()),
+            pools: self.services.pools().clone(),
         }
     }
 }

@@ -108,7 +108,7 @@ fn group_state(id: u32, group: &Group, rules: &Rules) -> ResourceGroupState {
     ResourceGroupState {
         id,
         name,
-        enabled: group.enabled,
+        enabled: group.is_enabled(),
         refcount: rules.group_references + group.lnis,
         lnis_per_rgid: group.lnis_per_rgid,
         cntr_pool_id: group.cntr_pool_id,

@@ -5,7 +5,6 @@ mod command;
 mod device;
 mod dump;
 mod parts;
-mod persist;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +16,12 @@ use cxi_ioctl::{Errno, Mapping};
 use crate::data_path::{DataPath, NOT_RUNG, Windows};
 use crate::{
     CallerMemory, Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig,
-    NicState,
+    NicSnapshot, NicState, SnapshotError,
 };
 use device::Device;
-pub use parts::access::Access;
-pub use parts::group::Held;
+pub(crate) use parts::group::Group;
+pub(crate) use parts::pools::Pools;
+pub(crate) use parts::profile::{Profile, Rx, Tx};
 pub(crate) use parts::registers::Registers;
 
 /// A mock NIC with its driver loaded.
@@ -44,6 +44,21 @@ impl Nic {
     pub fn new(config: NicConfig) -> Result<Arc<Self>, LoadError> {
         let device = Device::load(&config)?;
         Ok(Self::with(config, device))
+    }
+
+    /// A NIC as it was, without open files.
+    ///
+    /// # Errors
+    ///
+    /// The snapshot contradicts itself, or its configuration is bad.
+    pub fn restore(snapshot: &NicSnapshot) -> Result<Arc<Self>, SnapshotError> {
+        let mut device = Device::empty(&snapshot.config)?;
+        device.vnis.restore(snapshot)?;
+        device.services.restore(snapshot, &device.vnis)?;
+        for (_, group) in device.services.iter() {
+            device.wire_pools(group);
+        }
+        Ok(Self::with(snapshot.config.clone(), device))
     }
 
     fn with(config: NicConfig, device: Device) -> Arc<Self> {
@@ -140,6 +155,12 @@ impl Nic {
     #[must_use]
     pub fn state(&self) -> NicState {
         self.device().dump()
+    }
+
+    /// What outlives open files.
+    #[must_use]
+    pub fn snapshot(&self) -> NicSnapshot {
+        self.device().snapshot(&self.config)
     }
 
     /// The events so far that a real kernel may not survive, oldest first.

@@ -36,7 +36,7 @@ impl Device {
     fn lni_alloc(&mut self, caller: &Caller<'_>, svc: u32) -> Result<u32, Errno> {
         let group = self.services.get(svc)?;
         // A disabled service answers even those with EKEYREVOKED that may not use it.
-        if !group.enabled {
+        if !group.is_enabled() {
             return Err(Errno::EKEYREVOKED);
         }
         let admitted = match self.rules.member_check {

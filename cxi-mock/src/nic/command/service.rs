@@ -2,7 +2,7 @@
 
 use cxi_ioctl::abi::service::{
     DEFAULT_SVC_ID, RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE,
-    RSRC_TXQ, RsrcLimits, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp, SvcDesc, SvcDestroyCmd,
+    RSRC_TXQ, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp, SvcDesc, SvcDestroyCmd,
     SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp,
     SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd, SvcGetVniRangeResp,
     SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp,
@@ -16,7 +16,7 @@ use super::Call;
 use crate::HazardKind;
 use crate::nic::device::Device;
 use crate::nic::parts::access::{Access, AccessList};
-use crate::nic::parts::accounting::{Reservation, Slot};
+use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::descriptor;
 use crate::nic::parts::group::{Group, Held, ProfilePair, flags};
 use crate::rules::{LeUsage, TleUsageWithoutPool, UnrestrictedMeans, VniAuthority};
@@ -173,7 +173,6 @@ impl Device {
             let enabled = pairs.try_for_each(|pair| self.vnis.enable(pair));
             enabled.inspect_err(|_| self.services.give_back(&mut reserved))?;
         }
-        self.wire_pools(&reserved, &limits);
         *info = SvcFailInfo::new_zeroed();
         let system = flags(desc).contains(SvcFlags::IS_SYSTEM_SVC);
         let shareable = self.rules.rgid_parameters && !system && id != DEFAULT_SVC_ID;
@@ -183,7 +182,6 @@ impl Device {
         let mut group = Box::new(Group {
             seq: 0,
             desc,
-            enabled: enable,
             access,
             reserved,
             lnis_per_rgid: if shareable {
@@ -197,6 +195,7 @@ impl Device {
             profiles,
         });
         group.set_enabled(enable);
+        self.wire_pools(&group);
         Ok(group)
     }
 
@@ -224,12 +223,13 @@ impl Device {
     }
 
     /// Tells the data path what a service has of list entries.
-    pub(in crate::nic) fn wire_pools(&self, reserved: &Reservation, limits: &RsrcLimits) {
-        if let Some(pools) = reserved.le_pools {
-            self.data_path.set_entry_pools(pools, limits.types[RSRC_LE]);
+    pub(in crate::nic) fn wire_pools(&self, group: &Group) {
+        let limits = group.desc.limits.types;
+        if let Some(pools) = group.reserved.le_pools {
+            self.data_path.set_entry_pools(pools, limits[RSRC_LE]);
         }
-        if let Some(pool) = reserved.tle_pool {
-            let limit = limits.types[RSRC_TLE];
+        if let Some(pool) = group.reserved.tle_pool {
+            let limit = limits[RSRC_TLE];
             self.data_path.set_triggered_pool(pool, limit);
         }
     }
@@ -471,7 +471,7 @@ impl Device {
         if group.access.beyond_netns() {
             return Err(Errno::EEXIST);
         }
-        if group.enabled {
+        if group.is_enabled() {
             return Err(Errno::EBUSY);
         }
         group.access.add(Access::Netns(netns))?;

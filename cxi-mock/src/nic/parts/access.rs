@@ -9,8 +9,7 @@ use crate::{Credentials, rules::Rules};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Access {
+pub(crate) enum Access {
     /// A user.
     Uid(u32),
     /// A group.
@@ -22,21 +21,13 @@ pub enum Access {
 }
 
 /// The access entries of a group or a profile, numbered from 1.
-///
-/// Two of them, what a descriptor can name, need no allocation: services are made and destroyed
-/// often.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AccessList {
-    few: [Option<Access>; 2],
-    more: Vec<Access>,
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct AccessList(Vec<Access>);
 
 impl AccessList {
     pub(crate) fn of(access: Access) -> Self {
-        Self {
-            few: [Some(access), None],
-            more: Vec::new(),
-        }
+        Self(vec![access])
     }
 
     /// Adds an entry: EBADR for an id of all ones, EEXIST for one that is there.
@@ -44,23 +35,29 @@ impl AccessList {
         if let Access::Uid(u32::MAX) | Access::Gid(u32::MAX) | Access::Netns(u32::MAX) = access {
             return Err(Errno::EBADR);
         }
-        if self.entries().any(|there| there == access) {
+        if self.0.contains(&access) {
             return Err(Errno::EEXIST);
         }
-        match self.few.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(access),
-            None => self.more.push(access),
-        }
+        self.0.push(access);
         Ok(())
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        self.0.clear();
+    }
+
+    /// Checks the entries of a snapshot, as [`add`](Self::add) does.
+    pub(crate) fn check(&self) -> Result<(), Errno> {
+        let mut entries = self.0.iter();
+        entries.try_fold(Self::default(), |mut list, entry| {
+            list.add(*entry).map(|()| list)
+        })?;
+        Ok(())
     }
 
     /// Whether an entry admits the caller. Capabilities and being root do not help.
     pub(crate) fn admits(&self, caller: &Credentials, rules: &Rules) -> bool {
-        self.entries().any(|access| match access {
+        self.0.iter().any(|access| match *access {
             Access::Uid(uid) => caller.uid == uid,
             Access::Gid(gid) => is_member(caller, gid, rules),
             Access::Netns(netns) => caller.netns == netns,
@@ -70,28 +67,24 @@ impl AccessList {
 
     /// Whether anything other than a namespace is admitted.
     pub(crate) fn beyond_netns(&self) -> bool {
-        self.entries()
+        self.0
+            .iter()
             .any(|access| !matches!(access, Access::Netns(_)))
     }
 
     pub(crate) fn lowest_netns(&self) -> Option<u32> {
-        self.entries()
-            .filter_map(|access| match access {
-                Access::Netns(netns) => Some(netns),
-                _ => None,
-            })
-            .min()
-    }
-
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Access> {
-        self.few.iter().flatten().chain(&self.more).copied()
+        let namespaces = self.0.iter().filter_map(|access| match access {
+            Access::Netns(netns) => Some(*netns),
+            _ => None,
+        });
+        namespaces.min()
     }
 
     pub(crate) fn states(&self) -> Vec<AccessEntryState> {
         (1..)
-            .zip(self.entries())
+            .zip(&self.0)
             .map(|(id, access)| {
-                let (kind, data) = match access {
+                let (kind, data) = match *access {
                     Access::Uid(uid) => ("UID", uid),
                     Access::Gid(gid) => ("GID", gid),
                     Access::Netns(netns) => ("NETNS", netns),

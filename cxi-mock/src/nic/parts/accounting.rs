@@ -76,29 +76,12 @@ impl Slot {
     }
 }
 
-/// Device-wide counts of one resource.
-#[derive(Clone, Copy, Debug, Default)]
-struct Total {
-    max: u32,
-    reserved: u32,
-    shared_use: u32,
-    in_use: u32,
-}
-
-/// What a resource group has of one resource.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    pub(crate) max: u32,
-    pub(crate) res: u32,
-    pub(crate) in_use: u32,
-}
-
 /// Entries of a resource group; a type without limits has none.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Entries([Option<Entry>; SLOTS]);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entries([Option<EntryState>; SLOTS]);
 
 impl Entries {
-    pub(crate) fn get(&self, slot: Slot) -> Option<&Entry> {
+    fn get(&self, slot: Slot) -> Option<&EntryState> {
         self.0[slot as usize].as_ref()
     }
 
@@ -107,23 +90,16 @@ impl Entries {
     }
 
     pub(crate) fn states(&self) -> impl Iterator<Item = (&'static str, EntryState)> {
-        Slot::ALL.into_iter().filter_map(|slot| {
-            let entry = self.get(slot)?;
-            Some((
-                slot.name(),
-                EntryState {
-                    max: entry.max,
-                    res: entry.res,
-                    in_use: entry.in_use,
-                },
-            ))
-        })
+        let slots = Slot::ALL.into_iter();
+        slots.filter_map(|slot| Some((slot.name(), *self.get(slot)?)))
     }
 }
 
 /// What a service got of the device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Reservation {
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) entries: Entries,
     pub(crate) le_pools: Option<LePools>,
     pub(crate) tle_pool: Option<u8>,
@@ -132,16 +108,20 @@ pub(crate) struct Reservation {
 /// Device-wide counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Accounting {
-    totals: [Total; SLOTS],
+    totals: [ResourceState; SLOTS],
     limits: RsrcLimits,
 }
 
 impl Accounting {
     /// Nothing reserved, nothing in use, of these totals.
     pub(crate) fn new(limits: RsrcLimits) -> Self {
-        let totals = Slot::ALL.map(|slot| Total {
-            max: u32::from(limits.types[slot.resource()].max),
-            ..Total::default()
+        let totals = Slot::ALL.map(|slot| {
+            let max = limits.types[slot.resource()].max.into();
+            ResourceState {
+                max,
+                shared: max,
+                ..ResourceState::default()
+            }
         });
         Self { totals, limits }
     }
@@ -149,11 +129,6 @@ impl Accounting {
     /// The totals, as maxima.
     pub(crate) fn totals(&self) -> RsrcLimits {
         self.limits
-    }
-
-    fn shared(&self, slot: Slot) -> u32 {
-        let total = &self.totals[slot as usize];
-        total.max.saturating_sub(total.reserved)
     }
 
     /// Whether reservations fit, and how much was there of each resource up to the first that
@@ -166,7 +141,7 @@ impl Accounting {
             if slot == Slot::Tle || (limit.max == 0 && limit.res == 0) {
                 continue;
             }
-            let shared = self.shared(slot);
+            let shared = self.totals[slot as usize].shared;
             available[resource] = u16::try_from(shared).unwrap_or(u16::MAX);
             if u32::from(limit.res) > shared {
                 return (available, Err(Errno::ENOSPC));
@@ -183,11 +158,13 @@ impl Accounting {
         limits: &RsrcLimits,
     ) -> Result<(), Errno> {
         let limit = limits.types[slot.resource()];
-        if u32::from(limit.res) > self.shared(slot) {
-            return Err(Errno::ENOSPC);
-        }
-        self.totals[slot as usize].reserved += u32::from(limit.res);
-        entries.0[slot as usize] = Some(Entry {
+        let total = &mut self.totals[slot as usize];
+        total.shared = total
+            .shared
+            .checked_sub(limit.res.into())
+            .ok_or(Errno::ENOSPC)?;
+        total.reserved += u32::from(limit.res);
+        entries.0[slot as usize] = Some(EntryState {
             max: limit.max.into(),
             res: limit.res.into(),
             in_use: 0,
@@ -200,7 +177,8 @@ impl Accounting {
         for slot in Slot::ALL {
             if let Some(entry) = entries.0[slot as usize].take() {
                 let total = &mut self.totals[slot as usize];
-                total.reserved = total.reserved.saturating_sub(entry.res);
+                total.reserved -= entry.res;
+                total.shared += entry.res;
             }
         }
     }
@@ -245,19 +223,7 @@ impl Accounting {
     }
 
     pub(crate) fn states(&self) -> impl Iterator<Item = (&'static str, ResourceState)> {
-        Slot::ALL.into_iter().map(|slot| {
-            let total = self.totals[slot as usize];
-            (
-                slot.name(),
-                ResourceState {
-                    max: total.max,
-                    reserved: total.reserved,
-                    shared: self.shared(slot),
-                    shared_use: total.shared_use,
-                    in_use: total.in_use,
-                },
-            )
-        })
+        Slot::ALL.into_iter().map(Slot::name).zip(self.totals)
     }
 }
 

@@ -3,14 +3,13 @@
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags};
 
 use super::access::AccessList;
-use super::accounting::Reservation;
+use super::accounting::{Entries, Reservation};
 
 /// A profile that a service keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Held {
+pub(crate) enum Held {
     /// None.
     #[default]
     None,
@@ -30,23 +29,32 @@ impl Held {
             Self::None | Self::Dangling | Self::GivenUp(_) => None,
         }
     }
+
+    /// What a service holds when all files are closed: nothing but the service keeps a profile then.
+    pub(crate) fn without_users(self) -> Self {
+        match self {
+            Self::GivenUp(_) => Self::Dangling,
+            held => held,
+        }
+    }
 }
 
 /// The profiles for one entry of a service's VNI list, or for its range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ProfilePair {
     pub(crate) tx: Held,
     pub(crate) rx: Held,
 }
 
 /// A resource group and its service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Group {
-    /// Place in the order of allocation.
+    /// Position in the order of allocation.
     pub(crate) seq: u64,
     /// The descriptor as SVC_GET shows it.
     pub(crate) desc: SvcDesc,
-    pub(crate) enabled: bool,
     pub(crate) access: AccessList,
     pub(crate) reserved: Reservation,
     pub(crate) lnis_per_rgid: u32,
@@ -54,6 +62,7 @@ pub(crate) struct Group {
     pub(crate) system: bool,
     pub(crate) cntr_pool_id: u32,
     /// LNIs, those that wait for their cleanup included.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) lnis: u32,
     pub(crate) profiles: [ProfilePair; SVC_MAX_VNIS],
 }
@@ -61,6 +70,10 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn flags(&self) -> SvcFlags {
         flags(&self.desc)
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.flags().contains(SvcFlags::ENABLE)
     }
 
     /// Profiles that the VNI count on record covers.
@@ -72,10 +85,19 @@ impl Group {
     }
 
     pub(crate) fn set_enabled(&mut self, enabled: bool) {
-        self.enabled = enabled;
-        let mut flags = flags(&self.desc);
-        flags.set(SvcFlags::ENABLE, enabled);
-        self.desc.flags = (self.desc.flags & !SvcFlags::all().bits()) | flags.bits();
+        let flag = SvcFlags::ENABLE.bits();
+        self.desc.flags = self.desc.flags & !flag | if enabled { flag } else { 0 };
+    }
+
+    /// The group as it is when all files are closed.
+    pub(crate) fn without_users(&self) -> Self {
+        let mut group = self.clone();
+        group.lnis = 0;
+        group.reserved.entries = Entries::default();
+        for pair in &mut group.profiles {
+            pair.rx = pair.rx.without_users();
+        }
+        group
     }
 }
 

@@ -6,7 +6,7 @@ const WORDS: usize = 8;
 pub(crate) const TABLE_PIDS: u32 = 512;
 
 /// The PIDs of one receive profile, or of one VNI.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PidTable {
     taken: [u64; WORDS],
     reserved: Vec<Reserved>,

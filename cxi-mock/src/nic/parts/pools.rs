@@ -8,7 +8,8 @@ const LE_POOLS: u32 = 16;
 const TLE_POOLS: u32 = 4;
 
 /// Which pools are taken.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Pools {
     /// A bit for each pool of an element.
     le: [u32; ELEMENTS],
@@ -84,16 +85,11 @@ impl Pools {
     }
 
     /// Marks pools as taken that a snapshot says are.
-    pub(crate) fn mark(&mut self, le: &[u32; ELEMENTS], tle: u32) {
-        for (taken, more) in self.le.iter_mut().zip(le) {
-            *taken |= more & 0xFFFF;
+    pub(crate) fn mark(&mut self, more: &Self) {
+        for (taken, more) in self.le.iter_mut().zip(more.le) {
+            *taken |= more & ((1 << LE_POOLS) - 1);
         }
-        self.tle |= tle & 0xF;
-    }
-
-    /// A bit for each LE pool taken, and for each TLE pool.
-    pub(crate) fn taken(&self) -> ([u32; ELEMENTS], u32) {
-        (self.le, self.tle)
+        self.tle |= more.tle & ((1 << TLE_POOLS) - 1);
     }
 
     pub(crate) fn le_used(&self) -> [u32; ELEMENTS] {
@@ -136,7 +132,7 @@ mod tests {
     fn pools_are_claimed_once_and_only_those_there_are() {
         let mut pools = Pools::default();
         assert!(pools.claim_le([3, 4, 5, 15]));
-        assert_eq!(pools.taken(), ([1 << 3, 1 << 4, 1 << 5, 1 << 15], 0));
+        assert_eq!(pools.le, [1 << 3, 1 << 4, 1 << 5, 1 << 15]);
         // One that is taken, or is not there, and nothing is taken.
         for refused in [[3, 1, 1, 1], [1, 1, 1, 15], [1, 16, 1, 1]] {
             assert!(!pools.claim_le(refused), "{refused:?}");
@@ -153,7 +149,8 @@ mod tests {
         let mut pools = Pools::default();
         pools.take_default_le();
         pools.take_default_tle();
-        pools.mark(&[2, 4, 0x1_0000, 0], 0x14);
-        assert_eq!(pools.taken(), ([3, 5, 1, 1], 5));
+        let (le, tle) = ([2, 4, 0x1_0000, 0], 0x14);
+        pools.mark(&Pools { le, tle });
+        assert_eq!((pools.le, pools.tle), ([3, 5, 1, 1], 5));
     }
 }

@@ -1,6 +1,6 @@
 //! Profiles: who may use a VNI or a range of VNIs, for sending (TX) and receiving (RX).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cxi_ioctl::Errno;
 
@@ -11,9 +11,14 @@ use super::table::Table;
 use super::vni_index::VniIndex;
 use crate::Credentials;
 use crate::rules::{NotAdmitted, Rules, VniExclusivity};
+use crate::snapshot::Inconsistency;
+
+/// More than a driver could make: keeps a broken snapshot from asking for the memory.
+const MOST_PROFILES: u32 = 1 << 20;
 
 /// A profile; `X` is what TX and RX profiles do not have in common.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Profile<X> {
     /// VNI, or the first of the range.
     pub(crate) vni: u16,
@@ -24,6 +29,7 @@ pub(crate) struct Profile<X> {
     /// The service that made it is still there.
     pub(crate) creator: bool,
     /// References of users.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) users: u32,
     pub(crate) extra: X,
 }
@@ -78,23 +84,27 @@ pub(crate) struct Traffic {
     pub(crate) tc_type: u32,
 }
 
-/// What a TX profile has besides.
-#[derive(Clone, Debug)]
+/// What only a TX profile has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Tx {
     /// Traffic classes that may be used.
     pub(crate) tcs: [bool; 5],
     /// Every LNI gets an entry of the CP table of its own.
     pub(crate) exclusive_cp: bool,
     /// Entries of the CP table that others may share.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) cps: BTreeMap<Traffic, u32>,
 }
 
-/// What an RX profile has besides.
-#[derive(Clone, Debug, Default)]
+/// What only an RX profile has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Rx {
     /// Slot of the VNI table while enabled.
     pub(crate) vni_slot: Option<u32>,
     /// PIDs in use and reserved.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) pids: PidTable,
 }
 
@@ -143,14 +153,46 @@ impl<X> Profiles<X> {
         Ok(id)
     }
 
-    /// Puts a profile back under its id, from a snapshot.
-    pub(crate) fn restore(&mut self, id: u32, profile: Profile<X>) {
-        self.put(id, profile);
+    /// The profiles of a snapshot, by id.
+    pub(crate) fn restore(
+        profiles: &BTreeMap<u32, Profile<X>>,
+        what: &'static str,
+        exclusivity: VniExclusivity,
+    ) -> Result<Self, Inconsistency>
+    where
+        X: Clone,
+    {
+        let mut all = Self::new();
+        for (&id, profile) in profiles {
+            if !(1..MOST_PROFILES).contains(&id) {
+                return Err(Inconsistency::Number { what, id });
+            }
+            let (vni, ignore) = (profile.vni, profile.ignore);
+            let block = (u32::from(ignore) + 1).is_power_of_two() && vni & ignore == 0;
+            if !block || all.conflicts(vni, profile.last(), exclusivity) {
+                return Err(Inconsistency::Vni { id, vni });
+            }
+            let access = profile.access.check();
+            access.map_err(|errno| Inconsistency::Access { what, id, errno })?;
+            all.put(id, profile.clone());
+        }
+        all.ids = Ids::with_taken(1, u32::MAX, &profiles.keys().copied().collect());
+        Ok(all)
     }
 
-    /// Marks ids as taken, from a snapshot.
-    pub(crate) fn take_ids(&mut self, taken: &BTreeSet<u32>) {
-        self.ids = Ids::with_taken(1, u32::MAX, taken);
+    /// What of them outlives open files: those whose services are still there, without users.
+    pub(crate) fn without_users(&self, forget_users: impl Fn(&mut X)) -> BTreeMap<u32, Profile<X>>
+    where
+        X: Clone,
+    {
+        let created = self.iter().filter(|(_, profile)| profile.creator);
+        let idle = created.map(|(id, profile)| {
+            let mut profile = profile.clone();
+            profile.users = 0;
+            forget_users(&mut profile.extra);
+            (id, profile)
+        });
+        idle.collect()
     }
 
     fn put(&mut self, id: u32, profile: Profile<X>) {

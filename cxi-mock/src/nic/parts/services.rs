@@ -1,18 +1,20 @@
 //! The services with their resource groups, and what is reserved for them.
 
-use std::collections::BTreeMap;
-
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{DEFAULT_SVC_ID, Limits, RSRC_LE, RSRC_TLE, RsrcLimits, SvcFailInfo};
 
-use super::accounting::{Accounting, Entries, Reservation, Slot};
+use super::accounting::{Accounting, Reservation, Slot};
 use super::group::Group;
 use super::ids::Ids;
-use super::pools::{ELEMENTS, LePools, Pools};
+use super::pools::Pools;
 use super::table::Table;
+use super::vnis::Vnis;
 use crate::rules::{LePoolWhen, ListOrder, Rules};
+use crate::snapshot::{Inconsistency, NicSnapshot};
 use crate::state::ResourceState;
 
+/// More than a driver could make: keeps a broken snapshot from asking for the memory.
+const MOST_SERVICES: u32 = 1 << 20;
 /// Highest id of a service.
 const LAST_ID: u32 = i32::MAX.unsigned_abs();
 
@@ -112,7 +114,7 @@ impl Services {
     /// Whether [`charge`](Self::charge) would succeed.
     pub(crate) fn may_charge(&self, svc: u32, slot: Slot) -> Result<(), Errno> {
         let group = self.get(svc)?;
-        if !group.enabled {
+        if !group.is_enabled() {
             return Err(Errno::EKEYREVOKED);
         }
         self.accounting.may_charge(&group.reserved.entries, slot)
@@ -121,7 +123,7 @@ impl Services {
     /// Charges a unit to a service.
     pub(crate) fn charge(&mut self, svc: u32, slot: Slot) -> Result<(), Errno> {
         let group = self.groups.get_mut(svc).ok_or(Errno::EINVAL)?;
-        if !group.enabled {
+        if !group.is_enabled() {
             return Err(Errno::EKEYREVOKED);
         }
         self.accounting.charge(&mut group.reserved.entries, slot)
@@ -218,61 +220,73 @@ impl Services {
         }
     }
 
-    /// Takes what a service of a snapshot had. Says which of its pools is taken by another one or
-    /// does not exist; limits that there is no room for are `None`.
-    pub(crate) fn claim(
+    /// The services of a snapshot, which keep only profiles that are there, with pools that are
+    /// leaked.
+    pub(crate) fn restore(
         &mut self,
-        limits: &RsrcLimits,
-        le_pools: Option<LePools>,
-        tle_pool: Option<u8>,
-    ) -> Result<Reservation, Option<(&'static str, u8)>> {
-        let mut entries = Entries::default();
+        snapshot: &NicSnapshot,
+        vnis: &Vnis,
+    ) -> Result<(), Inconsistency> {
+        let what = "service";
+        let mut groups: Vec<_> = snapshot.services.iter().collect();
+        groups.sort_by_key(|(_, group)| group.seq);
+        for (&id, group) in groups {
+            if !(DEFAULT_SVC_ID..MOST_SERVICES).contains(&id) {
+                return Err(Inconsistency::Number { what, id });
+            }
+            let access = group.access.check();
+            access.map_err(|errno| Inconsistency::Access { what, id, errno })?;
+            for pair in group.profiles {
+                let tx = pair.tx.id().filter(|tx| vnis.tx().get(*tx).is_none());
+                let rx = pair.rx.id().filter(|rx| vnis.rx().get(*rx).is_none());
+                if let Some(profile) = tx.or(rx) {
+                    let service = id;
+                    return Err(Inconsistency::NoProfile { service, profile });
+                }
+            }
+            let mut group = Box::new(group.without_users());
+            group.desc.svc_id = id;
+            self.claim(id, &mut group)?;
+            self.put(id, group);
+        }
+        if self.groups.get(DEFAULT_SVC_ID).is_none() {
+            return Err(Inconsistency::NoDefaultService);
+        }
+        let ids = snapshot.services.keys().copied().collect();
+        self.ids = Ids::with_taken(DEFAULT_SVC_ID, LAST_ID, &ids);
+        self.pools.mark(&snapshot.pools);
+        Ok(())
+    }
+
+    /// Takes what a service of a snapshot had, if there is that much and it is free.
+    fn claim(&mut self, service: u32, group: &mut Group) -> Result<(), Inconsistency> {
+        let (limits, reserved) = (&group.desc.limits, &mut group.reserved);
+        let refused = Inconsistency::Limits { service };
         for slot in Slot::ALL {
             let limit = limits.types[slot.resource()];
             let left_out = (limit.max == 0 && limit.res == 0)
-                || (slot.resource() == RSRC_LE && le_pools.is_none());
+                || (slot.resource() == RSRC_LE && reserved.le_pools.is_none());
             let total = self.totals().types[slot.resource()].max;
-            if limit.max < limit.res || limit.max > total {
-                return Err(None);
+            let fits = limit.res <= limit.max && limit.max <= total;
+            let fits = fits && {
+                let entries = &mut reserved.entries;
+                left_out || self.accounting.reserve(entries, slot, limits).is_ok()
+            };
+            if !fits {
+                return Err(refused);
             }
-            if !left_out {
-                let reserved = self.accounting.reserve(&mut entries, slot, limits);
-                reserved.map_err(|_| None)?;
-            }
         }
-        if tle_pool.is_some() != (limits.types[RSRC_TLE].max > 0) {
-            return Err(None);
+        if reserved.tle_pool.is_some() != (limits.types[RSRC_TLE].max > 0) {
+            return Err(refused);
         }
-        if let Some(pools) = le_pools
-            && !self.pools.claim_le(pools)
-        {
-            return Err(Some(("LE pool", pools[0])));
-        }
-        if let Some(pool) = tle_pool
-            && !self.pools.claim_tle(pool)
-        {
-            return Err(Some(("TLE pool", pool)));
-        }
-        Ok(Reservation {
-            entries,
-            le_pools,
-            tle_pool,
-        })
-    }
-
-    /// Adds the services of a snapshot, oldest first, with pools that are leaked.
-    pub(crate) fn restore(
-        &mut self,
-        groups: BTreeMap<u32, Box<Group>>,
-        leaked: ([u32; ELEMENTS], u32),
-    ) {
-        let ids = groups.keys().copied().collect();
-        self.ids = Ids::with_taken(DEFAULT_SVC_ID, LAST_ID, &ids);
-        self.pools.mark(&leaked.0, leaked.1);
-        let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(_, group)| group.seq);
-        for (id, group) in groups {
-            self.put(id, group);
+        let pool_taken = |what, pool: u8| {
+            let id = pool.into();
+            Err(Inconsistency::Number { what, id })
+        };
+        match (reserved.le_pools, reserved.tle_pool) {
+            (Some(pools), _) if !self.pools.claim_le(pools) => pool_taken("LE pool", pools[0]),
+            (_, Some(pool)) if !self.pools.claim_tle(pool) => pool_taken("TLE pool", pool),
+            _ => Ok(()),
         }
     }
 

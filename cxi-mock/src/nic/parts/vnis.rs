@@ -1,6 +1,6 @@
 //! Who may use which VNI: transmit and receive profiles, and the PIDs of each VNI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc};
@@ -13,6 +13,7 @@ use super::pid::PidTable;
 use super::profile::{Lookup, Profile, Profiles, Rx, Tx};
 use crate::Credentials;
 use crate::rules::{PrivateRxProfile, Rules, VniAuthority};
+use crate::snapshot::{Inconsistency, NicSnapshot};
 
 /// Slots of the VNI table.
 pub(crate) const VNI_SLOTS: u32 = 256;
@@ -66,14 +67,20 @@ impl Vnis {
         }
     }
 
-    /// As of a snapshot.
-    pub(crate) fn restored(tx: Profiles<Tx>, rx: Profiles<Rx>, slots: Ids, rules: &Rules) -> Self {
-        Self {
-            tx,
-            rx,
-            slots,
-            ..Self::new(rules)
+    /// The profiles of a snapshot.
+    pub(crate) fn restore(&mut self, snapshot: &NicSnapshot) -> Result<(), Inconsistency> {
+        let exclusivity = self.rules.vni_exclusivity;
+        self.tx = Profiles::restore(&snapshot.tx_profiles, "TX profile", exclusivity)?;
+        self.rx = Profiles::restore(&snapshot.rx_profiles, "RX profile", exclusivity)?;
+        let mut slots = BTreeSet::new();
+        for id in self.rx.iter().filter_map(|(_, rx)| rx.extra.vni_slot) {
+            if id >= VNI_SLOTS || !slots.insert(id) {
+                let what = "VNI table slot";
+                return Err(Inconsistency::Number { what, id });
+            }
         }
+        self.slots = Ids::with_taken(0, VNI_SLOTS, &slots);
+        Ok(())
     }
 
     pub(crate) fn tx(&self) -> &Profiles<Tx> {
