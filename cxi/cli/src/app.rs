@@ -8,6 +8,7 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
+use crate::job::cli::JobCommand;
 use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{
@@ -24,7 +25,7 @@ pub fn run() -> ExitCode {
         Err(error) => return usage(&error, &arguments),
     };
     let as_json = cli.common.json;
-    let report = cli.common.complete().and_then(|()| execute(&cli));
+    let report = cli.common.choose_log().and_then(|()| execute(&mut cli));
     match report.and_then(|report| report.print(as_json)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -35,7 +36,12 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn execute(cli: &Cli) -> Result<Report, Failure> {
+fn execute(cli: &mut Cli) -> Result<Report, Failure> {
+    // Only `job run` starts this, and has read the settings, which on a mock are not this machine's.
+    let is_become = |command: &JobCommand| matches!(command, JobCommand::Become { .. });
+    if !matches!(&cli.command, Command::Job(command) if is_become(command)) {
+        cli.common.complete()?;
+    }
     match &cli.command {
         Command::Devices(arguments) => reading(&cli.common, |node| devices::run(arguments, node)),
         Command::Service(command) => service::run(command, &cli.common),
@@ -46,9 +52,9 @@ fn execute(cli: &Cli) -> Result<Report, Failure> {
         Command::Collectives(command) => collectives::run(command, &cli.common.settings),
         Command::Metrics(arguments) => metrics::run(arguments, &cli.common),
         Command::Top(arguments) => top::run(arguments, &cli.common),
-        Command::Cdi(arguments) => reading(&cli.common, |node| cdi::run(arguments, node)),
-        Command::Config(command) => settings::run(command, &cli.common.settings),
-        Command::Integration(command) => integration::run(command),
+        Command::Cdi(arguments) => cdi::run(arguments, &cli.common),
+        Command::Config(command) => settings::run(command, &cli.common),
+        Command::Integration(command) => integration::run(command, &cli.common),
         Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),
         Command::Man { directory } => generate::man(directory),

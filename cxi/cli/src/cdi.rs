@@ -9,27 +9,25 @@ use cxi::Host;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
-use crate::node::Node;
-use crate::output::{Report, file};
+use crate::node::{Node, reading};
+use crate::options::Common;
+use crate::output::{self, Report};
 
 /// Nothing here is younger than this version, which all runtimes with CDI know.
 const VERSION: &str = "0.3.0";
 /// The kind that sites name already.
 const KIND: &str = "hpe.com/cxi";
 const EVERY_NIC: &str = "all";
+/// Where runtimes look for it.
+const FILE: &str = "/etc/cdi/hpe.com-cxi.json";
 
 #[derive(Debug, Args)]
 pub(crate) struct CdiArgs {
     /// Write a file, or /etc/cdi/hpe.com-cxi.json if none is named, instead of printing. It is
     /// replaced as a whole
-    #[arg(
-        long,
-        value_name = "FILE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "/etc/cdi/hpe.com-cxi.json"
-    )]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[allow(clippy::option_option, reason = "how clap spells an optional value")]
+    output: Option<Option<PathBuf>>,
     /// A file or directory of this machine, such as a library, that containers with a NIC also see,
     /// at the same path and read-only
     #[arg(long, value_name = "PATH", value_parser = absolute)]
@@ -129,19 +127,27 @@ struct Written<'a> {
     written: &'a Path,
 }
 
-pub(crate) fn run(arguments: &CdiArgs, node: &Node) -> Result<Report, Failure> {
+pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failure> {
+    let file = arguments.output.as_ref();
+    let file = file
+        .map(|named| common.machine_path("--output=FILE", named.as_ref(), FILE))
+        .transpose()?;
+    reading(common, |node| of_node(arguments, node, file.as_deref()))
+}
+
+fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Report, Failure> {
     let specification = describe(arguments, node);
     let text = serde_json::to_string_pretty(&specification)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot write JSON: {error}")))?
         + "\n";
-    let Some(path) = &arguments.output else {
+    let Some(path) = file else {
         return Ok(Report::verbatim(text));
     };
     if let Some(directory) = path.parent() {
         // An error shows when the file is written.
         let _ = fs::create_dir_all(directory);
     }
-    file::replace(path, &text)?;
+    output::file::replace(path, &text)?;
     let text = format!("{}\n", path.display());
     Ok(Report::new(text, &Written { written: path }))
 }

@@ -11,6 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::options::Common;
 use crate::output::Report;
 
 #[derive(Debug, Subcommand)]
@@ -21,9 +22,9 @@ pub(crate) enum IntegrationCommand {
     Install {
         /// The scheduler
         scheduler: Scheduler,
-        /// Directory for them
-        #[arg(long, value_name = "DIR", default_value = "/etc/cxi")]
-        prefix: PathBuf,
+        /// Directory for them [default: /etc/cxi]
+        #[arg(long, value_name = "DIR")]
+        prefix: Option<PathBuf>,
     },
 }
 
@@ -72,14 +73,15 @@ const PREFIX: &str = "/etc/cxi";
 const THIS: &str = "/usr/bin/cxi";
 const PROGRAMS: [&str; 3] = ["scontrol", "squeue", "flux"];
 
-pub(crate) fn run(command: &IntegrationCommand) -> Result<Report, Failure> {
+pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Report, Failure> {
     #[derive(Serialize)]
     struct Installed {
         written: Vec<PathBuf>,
         kept: Vec<PathBuf>,
     }
     let IntegrationCommand::Install { scheduler, prefix } = command;
-    let prefix = std::path::absolute(prefix).map_err(|error| cannot(prefix, &error))?;
+    let prefix = common.machine_path("--prefix", prefix.as_ref(), PREFIX)?;
+    let prefix = std::path::absolute(&prefix).map_err(|error| cannot(&prefix, &error))?;
     let this = env::current_exe().map_err(|error| {
         Failure::new(Exit::Failed, format!("this program is not found: {error}"))
     })?;

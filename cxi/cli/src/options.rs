@@ -3,14 +3,19 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum as _};
+use cxi::Host;
 use cxi_ioctl::DriverRelease;
+use cxi_job::settings::Directories;
 use cxi_mock::FaultSpec;
+use tempfile::TempDir;
 
 use crate::args::NicChoice;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output::log::{self, LogFormat};
+use crate::output::nics;
 use crate::settings::{self, Settings};
 
 /// Options of every command.
@@ -35,7 +40,7 @@ pub(crate) struct Common {
     #[arg(skip)]
     pub(crate) settings: Settings,
     /// Work as root on a mock node. A file preserves its services between calls; the environment
-    /// variable CXI_MOCK can also name it
+    /// variable CXI_MOCK can also name it. Records, lock and pool are in STATE.json.d
     #[arg(
         long,
         global = true,
@@ -45,6 +50,12 @@ pub(crate) struct Common {
     )]
     #[allow(clippy::option_option, reason = "how clap spells an optional value")]
     pub(crate) mock: Option<Option<PathBuf>>,
+    /// Whether the variable names the mock node.
+    #[arg(skip)]
+    pub(crate) mock_by_variable: bool,
+    /// What a mock node without a file records.
+    #[arg(skip)]
+    scratch: Option<Arc<TempDir>>,
     /// Number of NICs of a new mock node [default: 2]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) mock_nics: Option<u8>,
@@ -60,11 +71,8 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Takes what the command line leaves out from environment variables, which scripts that call
-    /// `cxi` inherit, and from the settings of this machine. An empty variable counts as unset, and
-    /// faults are ignored unless the node is a mock.
-    pub(crate) fn complete(&mut self) -> Result<(), Failure> {
-        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    /// Chooses the form of messages.
+    pub(crate) fn choose_log(&self) -> Result<(), Failure> {
         let format = match (self.log_format, variable(LOG_FORMAT)) {
             (None, Some(word)) => Some(parse_format(&word)?),
             (option, _) => option,
@@ -72,10 +80,35 @@ impl Common {
         if let Some(format) = format {
             log::choose(format);
         }
-        self.settings = settings::load(self.config.as_deref())?;
+        Ok(())
+    }
+
+    /// Takes what the command line leaves out from environment variables, which scripts that call
+    /// `cxi` inherit, and from the settings of this machine. An empty variable counts as unset, and
+    /// faults are ignored unless the node is a mock.
+    pub(crate) fn complete(&mut self) -> Result<(), Failure> {
         if self.mock.is_none() {
-            self.mock = variable("CXI_MOCK").map(|file| Some(file.into()));
+            self.mock = variable(MOCK).map(|file| Some(file.into()));
+            self.mock_by_variable = self.mock.is_some();
         }
+        let directories = match &self.mock {
+            None => None,
+            Some(Some(state)) => Some(Directories::of_mock(state)),
+            Some(None) => {
+                let scratch = tempfile::Builder::new().prefix("cxi-mock-").tempdir();
+                let scratch = scratch.map_err(|error| {
+                    Failure::new(
+                        Exit::Failed,
+                        format!("no directory for the mock node's records: {error}"),
+                    )
+                })?;
+                let path = scratch.path().to_owned();
+                self.scratch = Some(Arc::new(scratch));
+                Some(Directories::Mock(path))
+            }
+        };
+        self.settings = settings::load(self.config.as_deref(), directories)?;
+        self.warn_of_forgotten_mock();
         if self.mock.is_some()
             && self.mock_fault.is_empty()
             && let Some(faults) = variable(FAULTS)
@@ -84,8 +117,49 @@ impl Common {
         }
         Ok(())
     }
+
+    /// A variable that was set for a test and forgotten would make every command succeed and do
+    /// nothing to this machine's NICs.
+    fn warn_of_forgotten_mock(&self) {
+        let (true, Some(Some(state))) = (self.mock_by_variable, &self.mock) else {
+            return;
+        };
+        let ids = Host::system().device_ids().unwrap_or_default();
+        if !ids.is_empty() {
+            let warning = format!(
+                "{MOCK} names the mock node {}: this machine's {} is not used",
+                state.display(),
+                nics::name(&ids)
+            );
+            log::print_warnings(&[warning], self.json);
+        }
+    }
+
+    /// The file or directory of this machine that an option names, or else the usual one. A command
+    /// for a mock node has to name it.
+    pub(crate) fn machine_path(
+        &self,
+        option: &'static str,
+        named: Option<&PathBuf>,
+        usual: &'static str,
+    ) -> Result<PathBuf, Failure> {
+        match named {
+            Some(path) => Ok(path.clone()),
+            None if self.mock.is_none() => Ok(usual.into()),
+            None => Err(Failure::bad_input(format!(
+                "{usual} belongs to this machine, and the command is for a mock node: name \
+                 another path with {option}"
+            ))),
+        }
+    }
 }
 
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The variable that names a mock node.
+pub(crate) const MOCK: &str = "CXI_MOCK";
 const LOG_FORMAT: &str = "CXI_LOG_FORMAT";
 
 fn parse_format(word: &OsString) -> Result<LogFormat, Failure> {

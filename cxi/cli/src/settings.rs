@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use cxi_job::settings::{FILE, SettingsError, Source};
+use cxi_job::settings::{Directories, FILE, SettingsError, Source};
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::options::{Common, MOCK};
 use crate::output::Report;
 use crate::output::table::Columns;
 
@@ -20,9 +21,13 @@ pub(crate) enum ConfigCommand {
     Check,
 }
 
-/// Reads the named file, or that of this machine, which need not exist.
-pub(crate) fn load(named: Option<&Path>) -> Result<Settings, Failure> {
-    let settings = Settings::load(named)?;
+/// Reads the named file, or that of this machine, which need not exist. A mock node has directories
+/// of its own, and what this machine's file says does not concern it.
+pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Settings, Failure> {
+    let settings = match mock {
+        Some(directories) => Settings::load_for_mock(named, directories)?,
+        None => Settings::load(named)?,
+    };
     settings.check(ALL)?;
     Ok(settings)
 }
@@ -41,7 +46,18 @@ impl From<SettingsError> for Failure {
 #[derive(Serialize)]
 struct Checked<'a> {
     file: Option<&'a Path>,
+    /// The mock node that commands work on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mock: Option<Mock<'a>>,
     settings: Vec<Setting>,
+}
+
+#[derive(Serialize)]
+struct Mock<'a> {
+    /// Its state; null if it ends with the command.
+    file: Option<&'a Path>,
+    /// Whether the variable `CXI_MOCK` names it, and not an option.
+    by_variable: bool,
 }
 
 #[derive(Serialize)]
@@ -53,10 +69,15 @@ struct Setting {
     variable: &'static str,
 }
 
-pub(crate) fn run(command: &ConfigCommand, settings: &Settings) -> Result<Report, Failure> {
+pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Failure> {
     let ConfigCommand::Check = command;
+    let settings = &common.settings;
     let mut json = Checked {
         file: settings.file(),
+        mock: common.mock.as_ref().map(|state| Mock {
+            file: state.as_deref(),
+            by_variable: common.mock_by_variable,
+        }),
         settings: Vec::new(),
     };
     let mut table = Columns::new(&["SETTING", "VALUE", "FROM"]);
@@ -77,9 +98,17 @@ pub(crate) fn run(command: &ConfigCommand, settings: &Settings) -> Result<Report
             variable: key.variable(),
         });
     }
-    let file = match settings.file() {
-        Some(file) => format!("Settings from {}\n", file.display()),
-        None => format!("No settings file: there is no {FILE}\n"),
+    let mut text = match (settings.file(), &json.mock) {
+        (Some(file), _) => format!("Settings from {}\n", file.display()),
+        (None, Some(_)) => "No settings file: none is named for the mock node\n".to_owned(),
+        (None, None) => format!("No settings file: there is no {FILE}\n"),
     };
-    Ok(Report::new(file + &table.render(0), &json))
+    if let Some(Mock { file, by_variable }) = &json.mock {
+        let by = if *by_variable { MOCK } else { "--mock" };
+        text += &match file {
+            Some(state) => format!("Mock node {}, named by {by}\n", state.display()),
+            None => format!("Temporary mock node, because of {by}\n"),
+        };
+    }
+    Ok(Report::new(text + &table.render(0), &json))
 }

@@ -74,7 +74,7 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
 }
 
 /// Prints warnings as failures are printed.
-pub(super) fn print_warnings(warnings: &[String], as_json: bool) {
+pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
     for message in warnings {
         print(
             &Message::Warning { message },
