@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::durable::{LockGuard, Owner};
+use cxi_job::durable::{LockGuard, Owner, directory_of};
 use cxi_job::site::store::{self, Format, RecordError};
 use cxi_job::{FileLock, Grant};
 use nix::unistd::geteuid;
@@ -116,6 +116,18 @@ impl Records {
     /// Opens the directory, which is made if it is missing. What others could write there is not
     /// believed.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
+        // Before anything is made: root would make it where the owner of the link wants.
+        if let Some(link) = link_of_another(directory, 0) {
+            return Err(Error::new(
+                Code::Io,
+                format!(
+                    "{}: leads through the symbolic link {} of another user: expected links of this \
+                     user or of root",
+                    directory.display(),
+                    link.display()
+                ),
+            ));
+        }
         let create = |directory, mode| {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(mode).create(directory)
@@ -205,6 +217,29 @@ impl Records {
     fn path(&self, attachment: &Attachment) -> PathBuf {
         self.directory.join(attachment.file_name())
     }
+}
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// A symbolic link on a path, followed `links` links already, whose owner could make it lead
+/// elsewhere at any time.
+fn link_of_another(path: &Path, links: usize) -> Option<PathBuf> {
+    let mut places: Vec<_> = path.ancestors().collect();
+    places.reverse();
+    places.into_iter().find_map(|place| {
+        // What does not exist yet is made by this user.
+        let metadata = fs::symlink_metadata(place).ok()?;
+        if !metadata.is_symlink() {
+            return None;
+        }
+        let trusted = [0, geteuid().as_raw()].contains(&metadata.uid());
+        if !trusted || links >= MOST_LINKS {
+            return Some(place.to_owned());
+        }
+        let target = directory_of(place).join(fs::read_link(place).ok()?);
+        link_of_another(&target, links + 1)
+    })
 }
 
 fn io_error(path: &Path, what: &'static str, source: io::Error) -> Error {

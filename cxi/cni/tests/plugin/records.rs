@@ -1,7 +1,7 @@
 //! Records that nobody should believe, or wait for.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use cxi_cni::Code;
 use serde_json::{Value, json};
 
 use crate::pod;
-use crate::support::{Site, refused};
+use crate::support::{Site, refused, skip};
 
 fn pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status();
@@ -66,6 +66,33 @@ fn a_pipe_in_place_of_a_pods_vnis_is_not_waited_for() {
     pipe(&path);
     let source = json!({"source": "file", "path": path});
     refused(site.set_cxi("vnis", source).add("one", &pod), Code::Io);
+}
+
+#[test]
+fn a_state_directory_behind_a_link_of_another_user_is_refused() {
+    let site = Site::new();
+    let path = |name| site.directory.path().join(name);
+    let (own, elsewhere) = (path("run"), path("elsewhere"));
+    symlink("second", &own).unwrap();
+    symlink(&elsewhere, path("second")).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
+    site.del("one").unwrap();
+    for link in ["run", "second"] {
+        if let Err(error) = lchown(path(link), Some(4711), None) {
+            skip(&format!("a link cannot be given away: {error}"));
+            return;
+        }
+        fs::remove_dir_all(elsewhere.join("cni")).ok();
+        let said = refused(site.del("one"), Code::Io);
+        let named = format!("symbolic link {} of another user", path(link).display());
+        assert!(said.contains(&named), "{said}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        lchown(path(link), Some(0), None).unwrap();
+    }
+    // Links that lead in a circle end.
+    fs::remove_file(path("second")).unwrap();
+    symlink("run", path("second")).unwrap();
+    refused(site.del("one"), Code::Io);
 }
 
 #[test]

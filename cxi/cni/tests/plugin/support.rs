@@ -32,12 +32,7 @@ impl Pod {
         };
         let ways = [&["--net"][..], &["--user", "--net"]];
         let Some(way) = ways.into_iter().find(|way| possible(way)) else {
-            let thread = std::thread::current();
-            let name = thread.name().unwrap_or("a test").to_owned();
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED {name}: no network namespace can be made here"
-            );
+            skip("no network namespace can be made here");
             return None;
         };
         let child = unshare(&[way, &["sleep", "600"]].concat()).spawn();
@@ -65,6 +60,13 @@ impl Drop for Pod {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Says past the test harness that a test cannot be done here.
+pub(crate) fn skip(why: &str) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
 }
 
 /// Leaves a test if no network namespace can be made.
