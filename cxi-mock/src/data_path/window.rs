@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::{Errno, Mapping};
-use rustix::fs::FallocateFlags;
+use nix::fcntl::{FallocateFlags, fallocate};
 
 use super::pages::arm;
 use super::window_memory::WindowMemory;
@@ -190,8 +190,9 @@ impl Windows {
         }
         self.unmapped.remove(&window.offset);
         if let Some(memory) = &self.memory {
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            if rustix::fs::fallocate(memory.file(), flags, window.offset, size).is_err() {
+            let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+            let (offset, len) = (window.offset.cast_signed(), size.cast_signed());
+            if fallocate(memory.file(), flags, offset, len).is_err() {
                 // Never hand out what another client wrote.
                 return;
             }

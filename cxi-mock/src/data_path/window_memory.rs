@@ -5,8 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cxi_ioctl::{Errno, Mapping};
-use rustix::fs::MemfdFlags;
-use rustix::pipe::{PipeFlags, SpliceFlags};
+use nix::fcntl::{OFlag, SpliceFFlags, splice};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::uio::pwrite;
+use nix::unistd::{ftruncate, pipe2, read};
 
 use super::pages::{NOT_RUNG, take};
 use super::window::{PAGE, PAGE_BYTES};
@@ -44,18 +46,16 @@ impl Open {
     /// of them are in there.
     fn keep(&self, file: &OwnedFd) -> bool {
         (0..self.count() as u64).all(|page| {
-            let mut at = self.offset + page * PAGE;
-            let flags = SpliceFlags::NONBLOCK;
-            let kept = rustix::pipe::splice(file, Some(&mut at), &self.pipe.1, None, WORD, flags);
-            kept == Ok(WORD)
+            let mut at = (self.offset + page * PAGE).cast_signed();
+            let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
+            splice(file, Some(&mut at), &self.pipe.1, None, WORD, flags) == Ok(WORD)
         })
     }
 
     /// The word of the next page in the pipe.
     fn kept(&self) -> Option<u64> {
         let mut word = [0; WORD];
-        let len = rustix::io::read(&self.pipe.0, &mut word);
-        (len == Ok(WORD)).then(|| u64::from_ne_bytes(word))
+        (read(&self.pipe.0, &mut word) == Ok(WORD)).then(|| u64::from_ne_bytes(word))
     }
 }
 
@@ -64,8 +64,8 @@ const WORD: usize = size_of::<u64>();
 impl WindowMemory {
     /// An empty memory with room for windows up to an offset.
     pub(crate) fn new(end: u64) -> Result<Self, Errno> {
-        let file = rustix::fs::memfd_create("cxi-windows", MemfdFlags::CLOEXEC).map_err(errno)?;
-        rustix::fs::ftruncate(&file, end).map_err(errno)?;
+        let file = memfd_create("cxi-windows", MFdFlags::MFD_CLOEXEC).map_err(errno)?;
+        ftruncate(&file, end.cast_signed()).map_err(errno)?;
         Ok(Self {
             file: Arc::new(file),
             extent: Mutex::new(Extent { end, open: None }),
@@ -81,7 +81,7 @@ impl WindowMemory {
     pub(crate) fn grow(&self, end: u64) -> Result<(), Errno> {
         let mut extent = self.extent();
         if extent.open.is_none() {
-            rustix::fs::ftruncate(&self.file, end).map_err(errno)?;
+            ftruncate(&self.file, end.cast_signed()).map_err(errno)?;
         }
         extent.end = end;
         Ok(())
@@ -91,16 +91,15 @@ impl WindowMemory {
     /// been rung before anybody can store to them.
     pub(crate) fn open(&self, offset: u64, count: usize) -> Result<(), Errno> {
         let mut extent = self.extent();
-        let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
-        let pipe = pipe.map_err(errno)?;
+        let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(errno)?;
         let end = extent.end;
         let undo = |error| {
-            let _ = rustix::fs::ftruncate(&self.file, end);
+            let _ = ftruncate(&self.file, end.cast_signed());
             error
         };
         for page in 0..count as u64 {
-            let written =
-                rustix::io::pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), offset + page * PAGE);
+            let at = (offset + page * PAGE).cast_signed();
+            let written = pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), at);
             written.map_err(errno).map_err(undo)?;
         }
         let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
@@ -130,7 +129,7 @@ impl WindowMemory {
         let Some(open) = &extent.open else {
             return Some(Vec::new());
         };
-        if !open.keep(&self.file) || rustix::fs::ftruncate(&self.file, extent.end).is_err() {
+        if !open.keep(&self.file) || ftruncate(&self.file, extent.end.cast_signed()).is_err() {
             while open.kept().is_some() {}
             return None;
         }
@@ -145,6 +144,6 @@ impl WindowMemory {
     }
 }
 
-fn errno(errno: rustix::io::Errno) -> Errno {
-    Errno::from_raw(errno.raw_os_error())
+fn errno(errno: nix::errno::Errno) -> Errno {
+    Errno::from_raw(errno as i32)
 }
