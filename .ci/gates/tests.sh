@@ -22,7 +22,7 @@ tests_as() {
 }
 
 # The command of the README that a new user runs first, as the tests have built it.
-main_job() { counted sh -c '"${CARGO_TARGET_DIR:-target}/debug/cxi" demo'; }
+main_job() { counted sh -c '"${CARGO_TARGET_DIR:-target}/debug/cxi-demo"'; }
 
 # A response that the kernel side writes during write(2) must be seen by optimised code too.
 release_response() { cargo test --release --package cxi-tests --test response; }

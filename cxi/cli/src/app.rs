@@ -12,7 +12,7 @@ use crate::job::cli::JobCommand;
 use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{
-    audit, cdi, collectives, demo, devices, explain, generate, integration, job, metrics, service,
+    audit, cdi, collectives, devices, explain, generate, integration, job, metrics, service,
     settings, top, vni,
 };
 
@@ -55,7 +55,6 @@ fn execute(cli: &mut Cli) -> Result<Report, Failure> {
         Command::Cdi(arguments) => cdi::run(arguments, &cli.common),
         Command::Config(command) => settings::run(command, &cli.common),
         Command::Integration(command) => integration::run(command, &cli.common),
-        Command::Demo => demo::run(&cli.common),
         Command::Completions { shell } => Ok(generate::completions(*shell)),
         Command::Man { directory } => generate::man(directory),
     }

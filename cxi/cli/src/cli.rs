@@ -71,8 +71,6 @@ pub(crate) enum Command {
     /// Scripts for schedulers
     #[command(subcommand)]
     Integration(IntegrationCommand),
-    /// Walk through an allocation for a job on a temporary mock node
-    Demo,
     /// Print a completion script
     Completions {
         /// The shell

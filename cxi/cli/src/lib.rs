@@ -14,7 +14,6 @@ mod audit;
 mod cdi;
 mod cli;
 mod collectives;
-mod demo;
 mod devices;
 mod exit;
 mod explain;

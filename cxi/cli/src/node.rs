@@ -136,29 +136,6 @@ impl Node {
         }
     }
 
-    /// A mock node that ends with the command, regardless of --mock.
-    pub(crate) fn throwaway(common: &Common) -> Result<Self, Failure> {
-        let node = new_node(common)?;
-        let devices = (0..)
-            .zip(node.nics())
-            .map(|(number, nic)| open_mock(DeviceId::new(number), nic))
-            .collect::<Result<_, _>>()?;
-        let mock = Mock {
-            node,
-            save_to: None,
-        };
-        Ok(Self {
-            devices,
-            unusable: Vec::new(),
-            mock: Some(mock),
-        })
-    }
-
-    /// The NICs of a mock node.
-    pub(crate) fn mock_nics(&self) -> &[Arc<Nic>] {
-        self.mock.as_ref().map_or(&[], |mock| mock.node.nics())
-    }
-
     /// The NICs, by number.
     pub(crate) fn devices(&self) -> &[Device] {
         &self.devices

@@ -168,11 +168,6 @@ fn errors_are_json_on_request() {
 #[test]
 fn options_of_a_mock_need_one() {
     cxi("--mock-nics=3 devices").refused(2, "error: --mock-nics describes a mock node: add --mock");
-    cxi("demo -d cxi0").refused(
-        2,
-        "error: demo works on all NICs of a temporary mock node: leave out --device and the state \
-         file",
-    );
 }
 
 #[test]

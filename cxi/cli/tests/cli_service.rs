@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MockNode, assert_contains, cxi};
+use common::{MockNode, assert_contains};
 use serde_json::json;
 
 const JOB: &str = "service create --device=all --uid=1000 --vni=1024,1025 \
@@ -179,26 +179,6 @@ fn every_release_has_services() {
         let list = node.cxi("service list --json").json();
         assert_eq!(list["services"][1]["vnis"], json!([77]), "{release}");
     }
-}
-
-#[test]
-fn the_demo_tells_the_whole_story() {
-    let text = cxi("demo").done();
-    for part in [
-        "A mock node with cxi0-1",
-        "Created service 2 on cxi0-1: for uid 1000, VNI 1024, enabled",
-        "user 1000: has LNI 1 on cxi0, LNI 1 on cxi1",
-        "not enough TXQs: 1020 requested, 1008 available",
-        "TXQs          20        16   128  #####...........................",
-        "CTs            4         8    64  ##==............................",
-        "service 2 is still in use",
-        "Destroyed service 2 on cxi0-1",
-    ] {
-        assert!(text.contains(part), "{part} is missing in\n{text}");
-    }
-    assert!(text.lines().count() < 60, "too long for two screens");
-    let json = cxi("demo --json").json();
-    assert_eq!(json["mock"], true);
 }
 
 #[test]

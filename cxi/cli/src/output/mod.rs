@@ -104,11 +104,6 @@ impl Report {
         self
     }
 
-    /// The text for people.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// The failures.
     pub(crate) fn failures(&self) -> &[Failure] {
         &self.failures
