@@ -250,8 +250,8 @@ fn half_full_pool() -> Act {
     }
     let new = JobId::new("new").expect("a job id");
     warm(move || {
-        black_box(pool.reserve(&new, &one, now(0)).expect("a VNI").vnis);
-        pool.release(&new, &nodes, now(1)).expect("released");
+        black_box(pool.reserve(&new, &one, now(0)).expect("a VNI").result);
+        let _ = pool.release(&new, &nodes, now(1)).expect("released");
         let _ = pool.confirm(&new, &node, now(2)).expect("confirmed");
     })
 }

@@ -45,11 +45,10 @@ fn filled(used: u32) -> VniPool {
 fn end(pool: &mut VniPool, job: &JobId, log: Option<&mut Vec<Event>>) {
     let node = NodeName::new("node1").expect("a node name");
     let released = pool.release(job, std::slice::from_ref(&node), now(1));
-    let confirmed = pool.confirm(job, &node, now(2)).expect("confirmed");
-    let released = released.expect("released");
+    let released = released.expect("released").event;
+    let confirmed = pool.confirm(job, &node, now(2)).expect("confirmed").event;
     if let Some(log) = log {
-        log.extend(released);
-        log.push(confirmed);
+        log.extend(released.into_iter().chain(confirmed));
     }
 }
 
@@ -62,7 +61,7 @@ fn cycle(c: &mut Criterion) {
             group.bench_function(BenchmarkId::new(kind, used), |b| {
                 b.iter(|| {
                     let reserved = pool.reserve(&new, &request, now(0));
-                    black_box(reserved.expect("VNIs").vnis);
+                    black_box(reserved.expect("VNIs").result);
                     end(&mut pool, &new, None);
                 });
             });

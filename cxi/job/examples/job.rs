@@ -24,7 +24,7 @@ impl Agent {
     /// Reserves a VNI and makes a service on each NIC; if that fails, gives back both.
     fn prolog(&mut self, job: &JobId) -> Result<Grant, Box<dyn std::error::Error>> {
         let request = VniRequest::vnis(1);
-        let vnis = self.pool.reserve(job, &request, Timestamp::now())?.result;
+        let vnis = self.pool.reserve(job, &request, Timestamp::now())?;
         let limits = Limits::none().with(Resource::Txqs, Limit::exactly(128));
         let granted = JobRequest::builder()
             .uid(UID)

@@ -17,8 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let node = NodeName::new("node1")?;
     let (first, second) = (JobId::new("1001")?, JobId::new("1002")?);
     let one = VniRequest::vnis(1);
-    println!("{first}: {}", pool.reserve(&first, &one, at(0))?.result);
-    println!("{second}: {}", pool.reserve(&second, &one, at(10))?.result);
+    println!("{first}: {}", pool.reserve(&first, &one, at(0))?);
+    println!("{second}: {}", pool.reserve(&second, &one, at(10))?);
 
     let third = JobId::new("1003")?;
     pool.release(&first, slice::from_ref(&node), at(60_000))?;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{third}: {refused}");
     pool.confirm(&first, &node, at(60_020))?;
     let rested = at(600_000);
-    println!("{third}: {}", pool.reserve(&third, &one, rested)?.result);
+    println!("{third}: {}", pool.reserve(&third, &one, rested)?);
     Ok(())
 }
 

@@ -41,7 +41,7 @@
 //! let config = PoolConfig::new("1024-65535".parse()?);
 //! let mut pool = SharedPool::open(FileLog::new(&path), config, "controller", 0, now)?;
 //! let job = JobId::new("4711")?;
-//! let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.result;
+//! let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?;
 //! // The prolog; on a real node: Node::discover(&Host::system())?.with_lock(…)
 //! let grant = node.allocate(&JobRequest::builder().uid(1000).vnis(vnis.iter()).build()?)?;
 //! // The step.

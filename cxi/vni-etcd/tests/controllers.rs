@@ -65,7 +65,7 @@ fn controller() {
     for number in first.parse().unwrap().. {
         let job = job(number);
         let reserve = |()| match pool.reserve(&job, &VniRequest::vnis(1), at(epoch)) {
-            Ok(reserved) => Some(format!("{number} {}", reserved.result)),
+            Ok(vnis) => Some(format!("{number} {vnis}")),
             Err(error) if error.is_deposed() => Some(DEPOSED.to_owned()),
             Err(ChangeError::Refused(error)) => panic!("{error}"),
             Err(_) => None,

@@ -144,16 +144,20 @@ fn pool(add: &mut impl FnMut(u8, String)) {
             note(
                 pool.release(&job, std::slice::from_ref(&node), now)
                     .ok()
-                    .flatten(),
+                    .and_then(|released| released.event),
             );
             if name == "2" {
-                note(pool.confirm(&job, &node, now).ok());
+                note(
+                    pool.confirm(&job, &node, now)
+                        .ok()
+                        .and_then(|confirmed| confirmed.event),
+                );
             }
         }
     }
     add(4, log);
     add(8, json(&pool.snapshot()));
     if let (Ok(saved), Ok(config)) = (pool.save(now), pool.record_config(now)) {
-        add(5, format!("{}\n{}\n", json(&saved), json(&config)));
+        add(5, format!("{}\n{}\n", json(&saved.event), json(&config.event)));
     }
 }

@@ -166,7 +166,7 @@ fn used(pool: &mut VniPool) {
             let _ = pool.cancel(&job, now);
         }
         if let Ok(reserved) = pool.reserve(&job, &request, now) {
-            assert!(!reserved.vnis.is_empty(), "a job got VNIs");
+            assert!(!reserved.result.is_empty(), "a job got VNIs");
         }
         let _ = pool.release(&job, std::slice::from_ref(&node), now);
         let _ = pool.confirm(&job, &node, now);

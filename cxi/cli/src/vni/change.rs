@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use cxi::Vni;
-use cxi_job::pool::{Allotment, Event, PoolConfig, Timestamp, VniPool, VniRequest};
+use cxi_job::pool::{Allotment, Changed, Event, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
 
@@ -18,11 +18,11 @@ use crate::output::Report;
 /// The result of a change, for programs; without an event there was nothing to do.
 fn changed(text: String, event: Option<&Event>) -> Report {
     #[derive(Serialize)]
-    struct Changed<'a> {
+    struct Logged<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         event: Option<&'a Event>,
     }
-    let report = Report::new(text, &Changed { event });
+    let report = Report::new(text, &Logged { event });
     if event.is_none() {
         report.nothing_to_do()
     } else {
@@ -38,12 +38,10 @@ pub(super) fn configure(file: &PoolFile, config: &ConfigArgs) -> Result<Report, 
     let (mut pool, made) = file.open_or_new(config.clone(), at)?;
     let event = if made {
         new.record_config(at)
-            .map(Some)
             .map_err(|error| of_pool(&error))?
+            .event
     } else {
-        let changed = pool.change(at, |pool, at| {
-            Ok(((), pool.reconfigure(config.clone(), at)?))
-        });
+        let changed = pool.change(at, |pool, at| pool.reconfigure(config.clone(), at));
         changed.map_err(|error| of_change(error, of_pool))?.event
     };
     let metrics = pool.pool().metrics(at);
@@ -109,11 +107,11 @@ pub(super) fn reserve(
         again: bool,
     }
     let mut pool = file.open()?;
-    let reserved = match step {
-        Some(step) => pool.share(job, step, request, Timestamp::now()),
-        None => pool.reserve(job, request, Timestamp::now()),
-    }
-    .map_err(|error| of_change(error, of_reserve))?;
+    let reserved = pool.change(Timestamp::now(), |pool, now| match step {
+        Some(step) => pool.share(job, step, request, now),
+        None => pool.reserve(job, request, now),
+    });
+    let reserved = reserved.map_err(|error| of_change(error, of_reserve))?;
     let vnis: Vec<Vni> = reserved.result.iter().collect();
     let text = match &reserved.result {
         Allotment::Set(vnis) => vnis.to_string(),
@@ -133,7 +131,8 @@ pub(super) fn reserve(
 }
 
 pub(super) fn cancel(file: &PoolFile, job: &JobId) -> Result<Report, Failure> {
-    let cancelled = file.open()?.cancel(job, Timestamp::now());
+    let mut pool = file.open()?;
+    let cancelled = pool.change(Timestamp::now(), |pool, now| pool.cancel(job, now));
     let cancelled = cancelled.map_err(|error| of_change(error, of_pool))?;
     let text = format!("Job {job} has no VNIs any more: they may be used again\n");
     Ok(changed(text, cancelled.event.as_ref()))
@@ -146,11 +145,11 @@ pub(super) fn release(
     step: Option<&StepId>,
 ) -> Result<Report, Failure> {
     let mut pool = file.open()?;
-    let released = match step {
-        Some(step) => pool.leave(job, step, nodes, Timestamp::now()),
-        None => pool.release(job, nodes, Timestamp::now()),
-    }
-    .map_err(|error| of_change(error, of_pool))?;
+    let released = pool.change(Timestamp::now(), |pool, now| match step {
+        Some(step) => pool.leave(job, step, nodes, now),
+        None => pool.release(job, nodes, now),
+    });
+    let released = released.map_err(|error| of_change(error, of_pool))?;
     let text = state_of(pool.pool(), job);
     Ok(changed(text, released.event.as_ref()))
 }
@@ -163,16 +162,13 @@ pub(super) fn confirm(
     operator: bool,
 ) -> Result<Report, Failure> {
     let mut pool = file.open()?;
-    let confirmed = pool.change(Timestamp::now(), |pool, now| {
-        let event = match (job, node, stray) {
-            (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
-            (Some(job), Some(node), None) => pool.confirm(job, node, now),
-            (Some(job), None, None) if operator => pool.operator_release(job, now),
-            (Some(job), None, None) => pool.confirm_all(job, now),
-            // The command line wants a job or a VNI.
-            (None, _, None) => return Ok(((), None)),
-        };
-        Ok(((), Some(event?)))
+    let confirmed = pool.change(Timestamp::now(), |pool, now| match (job, node, stray) {
+        (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
+        (Some(job), Some(node), None) => pool.confirm(job, node, now),
+        (Some(job), None, None) if operator => pool.operator_release(job, now),
+        (Some(job), None, None) => pool.confirm_all(job, now),
+        // The command line wants a job or a VNI.
+        (None, _, None) => Ok(Changed::nothing()),
     });
     let confirmed = confirmed.map_err(|error| of_change(error, of_pool))?;
     let pool = pool.pool();
@@ -242,10 +238,9 @@ fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Fai
         unseen: &'a [JobId],
         outside: &'a IdSet,
     }
-    let compared = file.open()?.change(Timestamp::now(), |pool, now| {
-        let mut result = pool.reconcile(node, seen, now);
-        let event = result.event.take();
-        Ok((result, event))
+    let mut pool = file.open()?;
+    let compared = pool.change(Timestamp::now(), |pool, now| {
+        Ok(pool.reconcile(node, seen, now))
     });
     let result = compared.map_err(|error| of_change(error, of_pool))?.result;
     let mut text = String::new();

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use cxi_job::VniPool;
 use cxi_job::durable::LockError;
-use cxi_job::pool::log::{AppendError, ChangeError, FileLog, OpenError, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp};
+use cxi_job::pool::log::{AppendError, ChangeError, FileLog, SharedPool};
+use cxi_job::pool::{PoolConfig, PoolError, Timestamp};
 
 use crate::exit::{Exit, Failure};
 
@@ -80,11 +80,11 @@ impl PoolFile {
             .hint("--pool FILE or CXI_VNI_POOL names another file.")
     }
 
-    fn unopened(&self, error: OpenError) -> Failure {
+    fn unopened(&self, error: ChangeError<PoolError>) -> Failure {
         match error {
-            OpenError::Load(error) => Failure::bad_input(error.0.to_string())
+            ChangeError::Load(error) => Failure::bad_input(error.0.to_string())
                 .hint("The file was left as it is. --pool FILE or CXI_VNI_POOL names another one."),
-            OpenError::Append(error) => unwritten(error),
+            ChangeError::Append(error) => unwritten(error),
             error => Failure::bad_input(format!("{}: {error}", self.path.display())),
         }
     }

@@ -94,6 +94,8 @@ pub enum Code {
     NoMembers,
     /// An enabled service lists no VNIs.
     NoVnis,
+    /// Enabled services of different users have the same VNI.
+    SharedVni,
     /// A service was abandoned before it had a VNI.
     Unfinished,
     /// A member is a user that the node does not know.
@@ -273,6 +275,7 @@ impl Node {
         }
         for nic in &seen {
             findings.extend(services::check(nic, options));
+            findings.extend(services::shared_vnis(nic));
             findings.extend(ranges::check(nic, options));
             findings.extend(room::check(nic, options));
         }

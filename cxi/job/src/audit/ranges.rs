@@ -50,8 +50,7 @@ fn outside(service: &Service, ranges: &[(Member, IdSet)]) -> Option<String> {
     let allowed = own
         .clone()
         .fold(IdSet::new(), |all, (_, range)| all.union(range));
-    let vnis: IdSet = service.vnis().iter().map(cxi::Vni::get).collect();
-    let outside = vnis.difference(&allowed);
+    let outside = super::services::vnis(service).difference(&allowed);
     (!outside.is_empty()).then(|| {
         format!(
             "{} has VNIs outside the range of {owner}: {outside}; expected {allowed}",

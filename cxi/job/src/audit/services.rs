@@ -25,6 +25,41 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// Services of different users that can exchange packets, because they have a VNI in common.
+pub(super) fn shared_vnis(nic: &Seen) -> Vec<Finding> {
+    // The default service and one that is open to everyone are reported as such.
+    let services = nic.view.services.iter();
+    let enabled: Vec<&Service> = services
+        .filter(|service| service.is_enabled() && service.members().is_some())
+        .collect();
+    let pairs = enabled.iter().enumerate().flat_map(|(at, one)| {
+        let others = enabled.iter().skip(at + 1);
+        others.filter_map(move |other| {
+            let shared = vnis(one).intersection(&vnis(other));
+            let reports = one.members() != other.members() && !shared.is_empty();
+            reports.then_some((one, other, shared))
+        })
+    });
+    pairs
+        .map(|(one, other, shared)| Finding {
+            severity: Severity::Error,
+            code: Code::SharedVni,
+            device: nic.device,
+            service: Some(other.id()),
+            text: format!(
+                "{} and {} share VNI {shared}: their processes can communicate with each other; \
+                 give each job VNIs of its own",
+                describe::service(other),
+                describe::service(one)
+            ),
+        })
+        .collect()
+}
+
+pub(super) fn vnis(service: &Service) -> IdSet {
+    service.vnis().iter().map(cxi::Vni::get).collect()
+}
+
 type Found = (Severity, Code, String);
 
 fn default_service(service: &Service) -> Option<Found> {
@@ -81,12 +116,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
     if let Some(pool) = &options.pool
         && !service.is_system()
     {
-        let named = service.vnis();
-        let outside = named
-            .iter()
-            .map(cxi::Vni::get)
-            .filter(|vni| !pool.contains(*vni))
-            .collect::<IdSet>();
+        let outside = vnis(service).difference(pool);
         if !outside.is_empty() {
             let text = format!(
                 "{name} has VNIs outside the scheduler's pool: {outside}; another scheduler or an \

@@ -64,11 +64,11 @@ impl VniRequest {
     /// let request = VniRequest::for_steps(8.try_into()?);
     /// let job = cluster.reserve(&JobId::new("17")?, &request, now)?;
     ///
-    /// let mut steps = VniPool::new(PoolConfig::new(job.vnis.to_set()))?;
+    /// let mut steps = VniPool::new(PoolConfig::new(job.result.to_set()))?;
     /// let first = steps.reserve(&JobId::new("17.0")?, &VniRequest::vnis(1), now)?;
     /// let second = steps.reserve(&JobId::new("17.1")?, &VniRequest::vnis(1), now)?;
     /// assert_eq!(
-    ///     (first.vnis.to_string(), second.vnis.to_string()),
+    ///     (first.result.to_string(), second.result.to_string()),
     ///     ("VNI 1024".into(), "VNI 1025".into())
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -160,11 +160,7 @@ impl Allotment {
     /// The VNIs as a set, such as for the [configuration](super::PoolConfig) of a pool of steps.
     #[must_use]
     pub fn to_set(&self) -> IdSet {
-        self.ids().collect()
-    }
-
-    pub(super) fn ids(&self) -> impl Iterator<Item = u16> + '_ {
-        self.iter().map(Vni::get)
+        self.iter().map(Vni::get).collect()
     }
 
     pub(super) fn answers(&self, shape: Shape) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::state::{Owner, State};
+use super::state::{Owner, State, vnis};
 use super::{
     Allotment, Change, Event, Holder, Holding, MAX_VNIS_PER_JOB, Phase, PoolError, Stray, Timestamp,
 };
@@ -33,8 +33,10 @@ impl State {
                     },
                 };
                 self.give(job, holding);
-                if let Some(last) = vnis.ids().last() {
-                    self.passed(last);
+                if let Some(last) = vnis.iter().last()
+                    && let Some(partition) = self.home(last)
+                {
+                    partition.next = last.get().wrapping_add(1);
                 }
             }
             Change::Shared { job, step } => self.join(job, step.as_ref())?,
@@ -50,7 +52,7 @@ impl State {
                 self.finish(job, at);
             }
             Change::StrayReleased { vni } => {
-                if !self.strays.contains_key(&vni.get()) {
+                if !self.strays.contains_key(vni) {
                     return Err(PoolError::NotStray { vni: *vni });
                 }
                 self.end_stray(*vni, at);
@@ -111,7 +113,7 @@ impl State {
     }
 
     fn check_unowned(&self, vni: Vni) -> Result<(), PoolError> {
-        match self.owners.get(&vni.get()) {
+        match self.owners.get(&vni) {
             None | Some(Owner::Resting(_)) => Ok(()),
             Some(Owner::Stray) => Err(PoolError::NotConfirmed {
                 vni,
@@ -197,10 +199,10 @@ impl State {
     /// A node shows VNIs: those without a live job cannot be assigned until it no longer shows
     /// them.
     fn observe(&mut self, node: &NodeName, seen: &IdSet, at: Timestamp) {
-        for vni in seen.iter().filter_map(|id| Vni::new(id).ok()) {
-            match self.owners.get(&vni.get()) {
+        for vni in vnis(seen) {
+            match self.owners.get(&vni) {
                 Some(Owner::Stray) => {
-                    if let Some(stray) = self.strays.get_mut(&vni.get()) {
+                    if let Some(stray) = self.strays.get_mut(&vni) {
                         stray.nodes.insert(node.clone());
                     }
                 }
@@ -210,15 +212,15 @@ impl State {
                         waiting.insert(node.clone());
                     }
                 }
-                None | Some(Owner::Resting(_)) if self.home(vni.get()).is_some() => {
+                None | Some(Owner::Resting(_)) if self.assigns(vni) => {
                     let nodes = BTreeSet::from([node.clone()]);
                     self.add_stray(vni, Stray { since: at, nodes });
                 }
                 None | Some(Owner::Resting(_)) => {}
             }
         }
-        for id in self.gone_from(node, seen) {
-            if let (Some(stray), Ok(vni)) = (self.strays.get_mut(&id), Vni::new(id)) {
+        for vni in self.gone_from(node, seen) {
+            if let Some(stray) = self.strays.get_mut(&vni) {
                 stray.nodes.remove(node);
                 if stray.nodes.is_empty() {
                     self.end_stray(vni, at);
@@ -228,22 +230,11 @@ impl State {
     }
 
     /// The stray VNIs that a node showed before and no longer shows.
-    pub(super) fn gone_from(&self, node: &NodeName, seen: &IdSet) -> Vec<u16> {
-        self.strays
-            .iter()
-            .filter(|(id, stray)| stray.nodes.contains(node) && !seen.contains(**id))
-            .map(|(id, _)| *id)
-            .collect()
-    }
-
-    fn passed(&mut self, id: u16) {
-        if let Some(partition) = self
-            .partitions
-            .iter_mut()
-            .find(|partition| partition.vnis.contains(id))
-        {
-            partition.passed(id);
-        }
+    pub(super) fn gone_from(&self, node: &NodeName, seen: &IdSet) -> Vec<Vni> {
+        let gone =
+            |vni: &Vni, stray: &Stray| stray.nodes.contains(node) && !seen.contains(vni.get());
+        let strays = self.strays.iter().filter(|(vni, stray)| gone(vni, stray));
+        strays.map(|(vni, _)| *vni).collect()
     }
 }
 
@@ -252,7 +243,7 @@ pub(super) fn well_formed(vnis: &Allotment) -> bool {
         Allotment::Block(_) => true,
         Allotment::Set(vnis) => !vnis.is_empty() && !vnis.contains(0),
         Allotment::List(list) => {
-            let different: BTreeSet<_> = list.iter().map(|vni| vni.get()).collect();
+            let different: BTreeSet<_> = list.iter().collect();
             different.len() == list.len()
                 && (1..=usize::from(MAX_VNIS_PER_JOB)).contains(&list.len())
         }

@@ -58,7 +58,7 @@ impl std::ops::Add<Duration> for Timestamp {
 
 /// One change of a pool's state, to be kept in a log.
 ///
-/// Every method of [`VniPool`](super::VniPool) that changes something returns one; the same events
+/// Every method of [`VniPool`](super::VniPool) that changes something returns one in a [`Changed`](super::Changed); the same events
 /// in the same order make the same pool. They are numbered from 1 without gaps, so that a missing
 /// or duplicated event is noticed. Only [`Change::Saved`] needs none before it.
 #[derive(Debug, Clone, PartialEq, Eq)]

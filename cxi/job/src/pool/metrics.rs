@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::partition::Partition;
-use super::{Holder, Timestamp, VniPool};
+use super::state::{Owner, Partition};
+use super::{Holder, Phase, Timestamp, VniPool};
 use crate::TenantName;
+use cxi::Vni;
 
 /// Counts of VNIs in a pool or in one share of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
     /// VNIs that can be assigned at all.
@@ -28,20 +29,15 @@ pub struct Metrics {
 }
 
 impl VniPool {
-    /// Counts over the whole pool at `now`.
+    /// Counts over the whole pool at `now`, in time linear in the number of VNIs that are not free.
     #[must_use]
     pub fn metrics(&self, now: Timestamp) -> Metrics {
-        let parts = self.state.partitions.iter();
         let mut sum = Metrics {
-            total: 0,
-            free: 0,
-            reserved: 0,
-            draining: 0,
-            resting: 0,
-            outside: 0,
-            oldest_draining: self.state.oldest_drain(None, now),
+            oldest_draining: self.oldest_draining(None, now),
+            ..Metrics::default()
         };
-        for part in parts.map(|partition| self.counts(partition, now)) {
+        for partition in &self.state.partitions {
+            let part = self.counts(partition, now);
             sum.total += part.total;
             sum.free += part.free;
             sum.reserved += part.reserved;
@@ -58,19 +54,56 @@ impl VniPool {
     #[must_use]
     pub fn part_metrics(&self, tenant: Option<&TenantName>, now: Timestamp) -> Option<Metrics> {
         let partition = self.state.partition(tenant)?;
-        Some(self.counts(partition, now))
+        Some(Metrics {
+            oldest_draining: self.oldest_draining(Some(partition), now),
+            ..self.counts(partition, now)
+        })
     }
 
     fn counts(&self, partition: &Partition, now: Timestamp) -> Metrics {
-        let (ready, resting) = self.state.resting_in(partition, now);
-        Metrics {
+        let mut counts = Metrics {
             total: partition.vnis.len(),
-            free: partition.free.len() + ready,
-            reserved: partition.reserved,
-            draining: partition.draining,
-            resting,
-            outside: 0,
-            oldest_draining: self.state.oldest_drain(Some(partition), now),
+            free: self.state.free_at(partition, now).len(),
+            ..Metrics::default()
+        };
+        for (vni, owner) in &self.state.owners {
+            if !partition.vnis.contains(vni.get()) {
+                continue;
+            }
+            match owner {
+                Owner::Job(job) => match self.state.jobs.get(job).map(|held| &held.phase) {
+                    Some(Phase::Reserved { .. }) => counts.reserved += 1,
+                    _ => counts.draining += 1,
+                },
+                Owner::Stray => counts.draining += 1,
+                Owner::Resting(_) => counts.resting += 1,
+            }
         }
+        // Those that have rested long enough are counted as free.
+        counts.resting -= counts.free - partition.free.len();
+        counts
+    }
+
+    fn oldest_draining(
+        &self,
+        partition: Option<&Partition>,
+        now: Timestamp,
+    ) -> Option<(Holder, Duration)> {
+        let is_here =
+            |vni: Vni| partition.is_none_or(|partition| partition.vnis.contains(vni.get()));
+        let jobs = self
+            .state
+            .jobs
+            .iter()
+            .filter_map(|(job, held)| match held.phase {
+                Phase::Draining { since, .. } if held.vnis.iter().any(is_here) => {
+                    Some((since, Holder::Job(job.clone())))
+                }
+                _ => None,
+            });
+        let strays = self.state.strays.iter().filter(|(vni, _)| is_here(**vni));
+        let strays = strays.map(|(vni, stray)| (stray.since, Holder::Stray(*vni)));
+        let (since, holder) = jobs.chain(strays).min()?;
+        Some((holder, now.since(since)))
     }
 }

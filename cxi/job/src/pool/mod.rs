@@ -13,9 +13,9 @@
 //!
 //! A controller uses a [`SharedPool`](log::SharedPool), which logs each change before it returns the
 //! result. [`VniPool`] is the pool below it: it does no I/O and has no clock. The caller passes in the
-//! time, and every change is returned as an [`Event`] to be logged before acting on it. A pool is rebuilt from that log
-//! ([`VniPool::replay`]) or from a [`Snapshot`], and compared with what the NICs show by
-//! [`VniPool::reconcile`].
+//! time, and every change returns a [`Changed`], whose [`Event`] must be logged before its result is
+//! used. A pool is rebuilt from that log ([`VniPool::replay`]) or from a [`Snapshot`], and compared
+//! with what the NICs show by [`VniPool::reconcile`].
 //!
 //! ```
 //! use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
@@ -29,19 +29,19 @@
 //! // The job starts.
 //! let job = JobId::new("ƒ3WqKLhmP")?;
 //! let reserved = pool.reserve(&job, &VniRequest::vnis(1), at(0))?;
-//! assert_eq!(reserved.vnis.to_string(), "VNI 1024");
+//! assert_eq!(reserved.result.to_string(), "VNI 1024");
 //! log.extend(reserved.event);
 //!
 //! // The job ends; its nodes destroy the services.
 //! let nodes = [NodeName::new("node1")?, NodeName::new("node2")?];
-//! log.extend(pool.release(&job, &nodes, at(60_000))?);
-//! log.push(pool.confirm(&job, &nodes[0], at(60_020))?);
+//! log.extend(pool.release(&job, &nodes, at(60_000))?.event);
+//! log.extend(pool.confirm(&job, &nodes[0], at(60_020))?.event);
 //! assert_eq!(pool.metrics(at(60_020)).draining, 1);
 //!
 //! // The scheduler restarts: the same pool again.
 //! let mut again = VniPool::replay(config, &log)?;
 //! assert_eq!(again, pool);
-//! log.push(again.confirm(&job, &nodes[1], at(61_000))?);
+//! log.extend(again.confirm(&job, &nodes[1], at(61_000))?.event);
 //! assert_eq!(again.metrics(at(61_000)).draining, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -53,7 +53,6 @@ mod error;
 mod event;
 pub mod log;
 mod metrics;
-mod partition;
 mod reconcile;
 mod reserve;
 mod snapshot;
@@ -65,13 +64,12 @@ pub use error::{PoolError, PoolShortage, ReplayError, ReserveError, SnapshotErro
 pub use event::{Change, Event, Timestamp};
 pub use metrics::Metrics;
 pub use reconcile::Reconciled;
-pub use reserve::VniReservation;
 pub use snapshot::{Cursor, Snapshot};
 pub use state::{Holder, Holding, Phase, Stray};
 
 use state::State;
 
-use super::{JobId, NodeName, StepId};
+use crate::{JobId, NodeName, StepId};
 use cxi::Vni;
 
 /// The VNIs of a cluster: see the [module](self).
@@ -84,6 +82,30 @@ pub struct VniPool {
     state: State,
     /// How many events have been applied.
     sequence: u64,
+}
+
+/// The result of a change of a pool, and the event that records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a change that is not logged before it is acted on is lost in a crash"]
+#[allow(
+    clippy::exhaustive_structs,
+    reason = "callers make it for SharedPool::change"
+)]
+pub struct Changed<T = ()> {
+    /// What came of it.
+    pub result: T,
+    /// The event to log; `None` if nothing has changed.
+    pub event: Option<Event>,
+}
+
+impl Changed {
+    /// Nothing had to be changed.
+    pub const fn nothing() -> Self {
+        Self {
+            result: (),
+            event: None,
+        }
+    }
 }
 
 impl VniPool {
@@ -129,7 +151,7 @@ impl VniPool {
 
     /// Applies those events of a log that are newer than the pool; returns how many there were.
     ///
-    /// A pool that is stored beside its log is one event behind if the process was killed between
+    /// A pool that is stored in addition to its log is one event behind if the process was killed between
     /// the two writes.
     ///
     /// # Errors
@@ -201,8 +223,7 @@ impl VniPool {
 
     /// The VNIs that nodes show although no job has them.
     pub fn strays(&self) -> impl Iterator<Item = (Vni, &Stray)> {
-        let strays = self.state.strays.iter();
-        strays.filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray)))
+        self.state.strays.iter().map(|(vni, stray)| (*vni, stray))
     }
 
     /// Takes back a job's reservation, including its steps' use: its VNIs are free at once, without
@@ -211,7 +232,7 @@ impl VniPool {
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, released, or a step has left that ran on nodes.
-    pub fn cancel(&mut self, job: &JobId, now: Timestamp) -> Result<Event, PoolError> {
+    pub fn cancel(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
         self.commit(Change::Cancelled { job: job.clone() }, now)
     }
 
@@ -227,12 +248,12 @@ impl VniPool {
         job: &JobId,
         nodes: &[NodeName],
         now: Timestamp,
-    ) -> Result<Option<Event>, PoolError> {
+    ) -> Result<Changed, PoolError> {
         if let Phase::Draining { .. } = self.state.holding(job)?.phase {
-            return Ok(None);
+            return Ok(Changed::nothing());
         }
         let (job, nodes) = (job.clone(), nodes.to_vec());
-        self.commit(Change::Released { job, nodes }, now).map(Some)
+        self.commit(Change::Released { job, nodes }, now)
     }
 
     /// Ends a step's use of the job's VNIs; `nodes` are those it ran on.
@@ -245,7 +266,7 @@ impl VniPool {
         step: &StepId,
         nodes: &[NodeName],
         now: Timestamp,
-    ) -> Result<Event, PoolError> {
+    ) -> Result<Changed, PoolError> {
         let (job, step, nodes) = (job.clone(), step.clone(), nodes.to_vec());
         self.commit(Change::Left { job, step, nodes }, now)
     }
@@ -260,7 +281,7 @@ impl VniPool {
         job: &JobId,
         node: &NodeName,
         now: Timestamp,
-    ) -> Result<Event, PoolError> {
+    ) -> Result<Changed, PoolError> {
         let (job, node) = (job.clone(), node.clone());
         self.commit(Change::Confirmed { job, node }, now)
     }
@@ -269,7 +290,7 @@ impl VniPool {
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, or not released.
-    pub fn confirm_all(&mut self, job: &JobId, now: Timestamp) -> Result<Event, PoolError> {
+    pub fn confirm_all(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
         self.commit(Change::ConfirmedAll { job: job.clone() }, now)
     }
 
@@ -278,7 +299,7 @@ impl VniPool {
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, or not released.
-    pub fn operator_release(&mut self, job: &JobId, now: Timestamp) -> Result<Event, PoolError> {
+    pub fn operator_release(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
         self.commit(Change::OperatorReleased { job: job.clone() }, now)
     }
 
@@ -286,7 +307,11 @@ impl VniPool {
     ///
     /// # Errors
     /// [`PoolError::NotStray`].
-    pub fn operator_release_stray(&mut self, vni: Vni, now: Timestamp) -> Result<Event, PoolError> {
+    pub fn operator_release_stray(
+        &mut self,
+        vni: Vni,
+        now: Timestamp,
+    ) -> Result<Changed, PoolError> {
         self.commit(Change::StrayReleased { vni }, now)
     }
 
@@ -299,18 +324,18 @@ impl VniPool {
         &mut self,
         config: PoolConfig,
         now: Timestamp,
-    ) -> Result<Option<Event>, PoolError> {
+    ) -> Result<Changed, PoolError> {
         if config == self.state.config {
-            return Ok(None);
+            return Ok(Changed::nothing());
         }
-        self.commit(Change::Reconfigured { config }, now).map(Some)
+        self.commit(Change::Reconfigured { config }, now)
     }
 
     /// Returns the current configuration as an event, with which the log of a new pool begins.
     ///
     /// # Errors
     /// None for a pool made by this library.
-    pub fn record_config(&mut self, now: Timestamp) -> Result<Event, PoolError> {
+    pub fn record_config(&mut self, now: Timestamp) -> Result<Changed, PoolError> {
         let config = self.state.config.clone();
         self.commit(Change::Reconfigured { config }, now)
     }
@@ -319,14 +344,17 @@ impl VniPool {
     ///
     /// # Errors
     /// None for a pool made by this library.
-    pub fn save(&mut self, now: Timestamp) -> Result<Event, PoolError> {
+    pub fn save(&mut self, now: Timestamp) -> Result<Changed, PoolError> {
         let pool = Box::new(self.snapshot());
         self.commit(Change::Saved { pool }, now)
     }
 
-    fn commit(&mut self, change: Change, at: Timestamp) -> Result<Event, PoolError> {
+    fn commit(&mut self, change: Change, at: Timestamp) -> Result<Changed, PoolError> {
         let event = Event::new(self.sequence.saturating_add(1), at, change);
         self.apply(&event)?;
-        Ok(event)
+        Ok(Changed {
+            result: (),
+            event: Some(event),
+        })
     }
 }

@@ -1,16 +1,13 @@
 //! Comparing a pool with what the NICs show.
 
-use super::state::Owner;
-use super::{Change, Event, Phase, Timestamp, VniPool};
+use super::state::{Owner, vnis};
+use super::{Change, Changed, Phase, Timestamp, VniPool};
 use crate::{IdSet, JobId, NodeName};
 
 /// The result of comparing a pool with a node's NICs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// The event to log; `None` if the node showed nothing new.
-    pub event: Option<Event>,
     /// VNIs that the pool considered free or resting: no job has them, but the node shows them.
     /// They are draining now.
     pub strays: IdSet,
@@ -38,7 +35,7 @@ impl VniPool {
     /// let mut pool = VniPool::new(PoolConfig::new("1024-1027".parse()?))?;
     /// let node = NodeName::new("node1")?;
     /// let seen = pool.reconcile(&node, &"10,1025".parse()?, Timestamp::from_millis(0));
-    /// assert_eq!(seen.strays.to_string(), "1025");
+    /// assert_eq!(seen.result.strays.to_string(), "1025");
     /// assert_eq!(pool.metrics(Timestamp::from_millis(0)).free, 3);
     ///
     /// let later = pool.reconcile(&node, &IdSet::new(), Timestamp::from_millis(5));
@@ -46,62 +43,62 @@ impl VniPool {
     /// assert_eq!(pool.metrics(Timestamp::from_millis(5)).free, 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn reconcile(&mut self, node: &NodeName, seen: &IdSet, now: Timestamp) -> Reconciled {
+    pub fn reconcile(
+        &mut self,
+        node: &NodeName,
+        seen: &IdSet,
+        now: Timestamp,
+    ) -> Changed<Reconciled> {
         let excluded = self.config().excluded();
         let mut result = Reconciled {
-            event: None,
-            strays: IdSet::new(),
-            waiting_again: Vec::new(),
             unseen: self.unseen(node, seen),
-            outside: IdSet::new(),
+            ..Reconciled::default()
         };
         let mut concerned = IdSet::new();
         let mut changed = !self.state.gone_from(node, seen).is_empty();
-        for id in seen {
-            match self.state.owners.get(&id) {
+        for vni in vnis(seen) {
+            match self.state.owners.get(&vni) {
                 Some(Owner::Stray) => {
-                    concerned.insert(id);
-                    let stray = self.state.strays.get(&id);
+                    concerned.insert(vni.get());
+                    let stray = self.state.strays.get(&vni);
                     changed |= stray.is_some_and(|stray| !stray.nodes.contains(node));
                 }
                 Some(Owner::Job(job)) => {
                     let phase = self.state.jobs.get(job).map(|held| &held.phase);
                     if let Some(Phase::Draining { waiting, .. }) = phase {
-                        concerned.insert(id);
+                        concerned.insert(vni.get());
                         if !waiting.contains(node) && !result.waiting_again.contains(job) {
                             changed = true;
                             result.waiting_again.push(job.clone());
                         }
                     }
                 }
-                None | Some(Owner::Resting(_)) if self.state.home(id).is_some() => {
-                    concerned.insert(id);
+                None | Some(Owner::Resting(_)) if self.state.assigns(vni) => {
+                    concerned.insert(vni.get());
                     changed = true;
-                    result.strays.insert(id);
+                    result.strays.insert(vni.get());
                 }
                 None | Some(Owner::Resting(_)) => {
-                    if !excluded.contains(id) {
-                        result.outside.insert(id);
+                    if !excluded.contains(vni.get()) {
+                        result.outside.insert(vni.get());
                     }
                 }
             }
         }
-        if changed {
-            let change = Change::Observed {
-                node: node.clone(),
-                vnis: concerned,
-            };
-            // An observation is a fact: the pool accepts any.
-            result.event = self.commit(change, now).ok();
-        }
-        result
+        let change = changed.then(|| Change::Observed {
+            node: node.clone(),
+            vnis: concerned,
+        });
+        // An observation is a fact: the pool accepts any.
+        let event = change.and_then(|change| self.commit(change, now).ok()?.event);
+        Changed { result, event }
     }
 
     fn unseen(&self, node: &NodeName, seen: &IdSet) -> Vec<JobId> {
         let unseen = self.state.jobs.iter().filter(|(_, held)| {
             let waits =
                 matches!(&held.phase, Phase::Draining { waiting, .. } if waiting.contains(node));
-            waits && !held.vnis.ids().any(|id| seen.contains(id))
+            waits && !held.vnis.iter().any(|vni| seen.contains(vni.get()))
         });
         let mut unseen: Vec<JobId> = unseen.map(|(job, _)| job.clone()).collect();
         unseen.sort();

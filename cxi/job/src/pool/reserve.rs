@@ -2,22 +2,11 @@
 
 use super::allotment::Shape;
 use super::{
-    Allotment, Change, Event, Holding, Metrics, Phase, PoolShortage, ReserveError, Timestamp,
-    VniPool, VniRequest,
+    Allotment, Change, Changed, Holding, Phase, PoolShortage, ReserveError, Timestamp, VniPool,
+    VniRequest,
 };
 use crate::{JobId, StepId, TenantName};
 use cxi::{Vni, VniRange};
-
-/// What a job got, and the event to log if anything changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-#[non_exhaustive]
-pub struct VniReservation {
-    /// The job's VNIs.
-    pub vnis: Allotment,
-    /// The event to log; `None` if the job already had these.
-    pub event: Option<Event>,
-}
 
 impl VniPool {
     /// Reserves VNIs for a job. Repeating the request returns what the job has.
@@ -30,7 +19,7 @@ impl VniPool {
         job: &JobId,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<VniReservation, ReserveError> {
+    ) -> Result<Changed<Allotment>, ReserveError> {
         self.reserve_for(job, None, request, now)
     }
 
@@ -46,7 +35,7 @@ impl VniPool {
         step: &StepId,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<VniReservation, ReserveError> {
+    ) -> Result<Changed<Allotment>, ReserveError> {
         self.reserve_for(job, Some(step), request, now)
     }
 
@@ -56,20 +45,19 @@ impl VniPool {
         step: Option<&StepId>,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<VniReservation, ReserveError> {
+    ) -> Result<Changed<Allotment>, ReserveError> {
         request.check()?;
         if let Some(held) = self.state.jobs.get(job) {
-            let vnis = held.vnis.clone();
-            let change = rejoin(job, step, request, held)?;
-            let event = change.map(|change| self.commit(change, now)).transpose()?;
-            return Ok(VniReservation { vnis, event });
+            let result = held.vnis.clone();
+            let event = match rejoin(job, step, request, held)? {
+                Some(change) => self.commit(change, now)?.event,
+                None => None,
+            };
+            return Ok(Changed { result, event });
         }
         self.check_tenant(request.tenant.as_ref())?;
-        let settled = self.state.settle(now);
-        let Some(vnis) = self.pick(request) else {
-            let shortage = self.shortage(request, now);
-            self.state.unsettle(settled);
-            return Err(ReserveError::Short(shortage));
+        let Some(vnis) = self.pick(request, now) else {
+            return Err(ReserveError::Short(self.shortage(request, now)));
         };
         let change = Change::Reserved {
             job: job.clone(),
@@ -77,10 +65,9 @@ impl VniPool {
             tenant: request.tenant.clone(),
             vnis: vnis.clone(),
         };
-        let event = self.commit(change, now)?;
-        Ok(VniReservation {
-            vnis,
-            event: Some(event),
+        Ok(Changed {
+            result: vnis,
+            event: self.commit(change, now)?.event,
         })
     }
 
@@ -96,20 +83,21 @@ impl VniPool {
         }
     }
 
-    fn pick(&self, request: &VniRequest) -> Option<Allotment> {
+    fn pick(&self, request: &VniRequest, now: Timestamp) -> Option<Allotment> {
         let partition = self.state.partition(request.tenant.as_ref())?;
+        let free = self.state.free_at(partition, now);
         match request.shape {
             Shape::List(count) => {
-                let ids = partition.pick(count.into())?;
+                let ids = partition.pick(&free, count.into())?;
                 let vnis = ids.into_iter().map(|id| Vni::new(id).ok());
                 vnis.collect::<Option<_>>().map(Allotment::List)
             }
             Shape::Block(size) => {
-                let first = Vni::new(partition.pick_block(size)?).ok()?;
+                let first = Vni::new(partition.pick_block(&free, size)?).ok()?;
                 VniRange::new(first, size).ok().map(Allotment::Block)
             }
             Shape::Set(count) => {
-                let ids = partition.pick(count.get())?;
+                let ids = partition.pick(&free, count.get())?;
                 Some(Allotment::Set(ids.into_iter().collect()))
             }
         }
@@ -117,14 +105,14 @@ impl VniPool {
 
     fn shortage(&self, request: &VniRequest, now: Timestamp) -> PoolShortage {
         let part = self.part_metrics(request.tenant.as_ref(), now);
-        let count = |of: fn(&Metrics) -> usize| part.as_ref().map_or(0, of);
+        let part = part.unwrap_or_default();
         PoolShortage {
             asked: request.clone(),
-            available: count(|part| part.free),
-            reserved: count(|part| part.reserved),
-            draining: count(|part| part.draining),
-            resting: count(|part| part.resting),
-            oldest: part.and_then(|part| part.oldest_draining),
+            available: part.free,
+            reserved: part.reserved,
+            draining: part.draining,
+            resting: part.resting,
+            oldest: part.oldest_draining,
         }
     }
 }

@@ -72,18 +72,9 @@ impl VniPool {
                     next: partition.next,
                 })
                 .collect(),
-            jobs: jobs
-                .iter()
-                .map(|(job, held)| (job.clone(), held.clone()))
-                .collect(),
-            strays: strays
-                .iter()
-                .filter_map(|(id, stray)| Some((Vni::new(*id).ok()?, stray.clone())))
-                .collect(),
-            resting: resting
-                .iter()
-                .filter_map(|(since, id)| Some((Vni::new(*id).ok()?, *since)))
-                .collect(),
+            jobs: jobs.clone().into_iter().collect(),
+            strays: strays.clone().into_iter().collect(),
+            resting: resting.iter().map(|(since, vni)| (*vni, *since)).collect(),
         }
     }
 
@@ -118,7 +109,7 @@ impl State {
                 partition.next = cursor.next;
             }
         }
-        let vacant = |state: &Self, vni: Vni| match state.owners.get(&vni.get()) {
+        let vacant = |state: &Self, vni: Vni| match state.owners.get(&vni) {
             None => Ok(()),
             Some(_) => Err(SnapshotError::Repeated { vni }),
         };
@@ -139,7 +130,7 @@ impl State {
         }
         for (vni, since) in snapshot.resting {
             vacant(&state, vni)?;
-            state.set_resting(vni.get(), since);
+            state.set_resting(vni, since);
         }
         Ok(state)
     }

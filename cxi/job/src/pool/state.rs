@@ -1,13 +1,11 @@
-//! The state of a pool: who has which VNI, indexed so that no question needs a search over all of
-//! them.
+//! The state of a pool: who has which VNI.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::time::Duration;
 
-use super::partition::Partition;
 use super::{Allotment, PoolConfig, PoolConfigError, Timestamp};
-use crate::{JobId, NodeName, StepId, TenantName};
+use crate::{IdSet, JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
 /// What a job has in a pool.
@@ -90,25 +88,55 @@ pub(super) enum Owner {
     Resting(Timestamp),
 }
 
+/// One share of a pool: what is free in it, and where to look next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Partition {
+    /// `None` for the share of requests without a tenant.
+    pub(super) tenant: Option<TenantName>,
+    pub(super) vnis: IdSet,
+    pub(super) free: IdSet,
+    pub(super) next: u16,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) config: PoolConfig,
+    /// The common share first.
     pub(super) partitions: Vec<Partition>,
-    /// Which share a VNI belongs to.
-    home: BTreeMap<u16, (u16, usize)>,
-    pub(super) owners: HashMap<u16, Owner>,
+    pub(super) owners: HashMap<Vni, Owner>,
     pub(super) jobs: HashMap<JobId, Holding>,
-    pub(super) strays: BTreeMap<u16, Stray>,
+    pub(super) strays: BTreeMap<Vni, Stray>,
     /// In the order in which they become free.
-    pub(super) resting: BTreeSet<(Timestamp, u16)>,
-    /// In the order in which they began to drain.
-    pub(super) drains: BTreeSet<(Timestamp, Holder)>,
+    pub(super) resting: BTreeSet<(Timestamp, Vni)>,
 }
 
-#[derive(Clone, Copy)]
-enum Count {
-    Reserved,
-    Draining,
+/// The VNIs in a set of ids. 0 is not one.
+pub(super) fn vnis(ids: &IdSet) -> impl Iterator<Item = Vni> + '_ {
+    ids.iter().filter_map(|id| Vni::new(id).ok())
+}
+
+impl Partition {
+    /// The next of these free VNIs, round robin; `None` if there are fewer.
+    pub(super) fn pick(&self, free: &IdSet, count: u16) -> Option<Vec<u16>> {
+        let count = usize::from(count);
+        if free.len() < count {
+            return None;
+        }
+        let mut from = self.next;
+        let mut picked = Vec::with_capacity(count);
+        while picked.len() < count {
+            let id = free.next_from(from).or_else(|| free.first())?;
+            picked.push(id);
+            from = id.wrapping_add(1);
+        }
+        Some(picked)
+    }
+
+    /// The first VNI of the next free aligned block, round robin.
+    pub(super) fn pick_block(&self, free: &IdSet, size: u16) -> Option<u16> {
+        let after = free.next_block_from(self.next, size);
+        after.or_else(|| free.next_block_from(0, size))
+    }
 }
 
 impl State {
@@ -116,12 +144,10 @@ impl State {
         let mut state = Self {
             config: config.clone(),
             partitions: Vec::new(),
-            home: BTreeMap::new(),
             owners: HashMap::new(),
             jobs: HashMap::new(),
             strays: BTreeMap::new(),
             resting: BTreeSet::new(),
-            drains: BTreeSet::new(),
         };
         state.configure(config)?;
         Ok(state)
@@ -129,243 +155,143 @@ impl State {
 
     /// Applies a configuration; what is in use stays in use, wherever it belongs.
     pub(super) fn configure(&mut self, config: PoolConfig) -> Result<(), PoolConfigError> {
-        let parts = config.partitions()?;
-        let owned = self.owners.keys().copied().collect();
-        let before = std::mem::take(&mut self.partitions);
-        self.home.clear();
-        for (index, (tenant, vnis)) in parts.into_iter().enumerate() {
-            for range in vnis.ranges() {
-                self.home.insert(*range.start(), (*range.end(), index));
+        let owned = self.owners.keys().map(|vni| vni.get()).collect();
+        let share = |(tenant, vnis): (Option<TenantName>, IdSet)| {
+            let before = self.partition(tenant.as_ref());
+            Partition {
+                // A share that is new has the tenant of none before.
+                next: before.map_or(0, |before| before.next),
+                free: vnis.difference(&owned),
+                tenant,
+                vnis,
             }
-            let free = vnis.difference(&owned);
-            let mut partition = Partition::new(tenant, vnis, free);
-            if let Some(old) = before.iter().find(|old| old.tenant == partition.tenant) {
-                partition.next = old.next;
-            }
-            self.partitions.push(partition);
-        }
+        };
+        self.partitions = config.partitions()?.into_iter().map(share).collect();
         self.config = config;
-        self.count_again();
         Ok(())
     }
 
-    fn count_again(&mut self) {
-        let owned: Vec<(u16, Count)> = self
-            .owners
-            .iter()
-            .filter_map(|(id, owner)| Some((*id, self.kind(owner)?)))
-            .collect();
-        for (id, kind) in owned {
-            self.count(id, kind, 1);
-        }
+    /// Whether a VNI belongs to the pool.
+    pub(super) fn assigns(&self, vni: Vni) -> bool {
+        let mut partitions = self.partitions.iter();
+        partitions.any(|partition| partition.vnis.contains(vni.get()))
     }
 
-    fn kind(&self, owner: &Owner) -> Option<Count> {
-        match owner {
-            Owner::Stray => Some(Count::Draining),
-            Owner::Resting(_) => None,
-            Owner::Job(job) => Some(match self.jobs.get(job)?.phase {
-                Phase::Reserved { .. } => Count::Reserved,
-                Phase::Draining { .. } => Count::Draining,
-            }),
-        }
-    }
-
-    fn count(&mut self, id: u16, kind: Count, change: isize) {
-        if let Some(partition) = self.home_mut(id) {
-            let counter = match kind {
-                Count::Reserved => &mut partition.reserved,
-                Count::Draining => &mut partition.draining,
-            };
-            *counter = counter.saturating_add_signed(change);
-        }
-    }
-
-    pub(super) fn home(&self, id: u16) -> Option<&Partition> {
-        self.partitions.get(self.home_index(id)?)
-    }
-
-    fn home_mut(&mut self, id: u16) -> Option<&mut Partition> {
-        let index = self.home_index(id)?;
-        self.partitions.get_mut(index)
-    }
-
-    fn home_index(&self, id: u16) -> Option<usize> {
-        let (_, (last, index)) = self.home.range(..=id).next_back()?;
-        (id <= *last).then_some(*index)
+    /// The share that a VNI belongs to.
+    pub(super) fn home(&mut self, vni: Vni) -> Option<&mut Partition> {
+        let mut partitions = self.partitions.iter_mut();
+        partitions.find(|partition| partition.vnis.contains(vni.get()))
     }
 
     pub(super) fn partition(&self, tenant: Option<&TenantName>) -> Option<&Partition> {
-        match tenant {
-            None => self.partitions.first(),
-            Some(_) => self
-                .partitions
-                .iter()
-                .find(|partition| partition.tenant.as_ref() == tenant),
-        }
+        let mut partitions = self.partitions.iter();
+        partitions.find(|partition| partition.tenant.as_ref() == tenant)
     }
 
-    /// How many VNIs of a share have rested long enough, and how many have not, at `now`.
-    pub(super) fn resting_in(&self, partition: &Partition, now: Timestamp) -> (usize, usize) {
-        let (mut ready, mut resting) = (0, 0);
-        for (since, id) in &self.resting {
-            if partition.vnis.contains(*id) {
-                if now.since(*since) >= self.config.rest_time() {
-                    ready += 1;
-                } else {
-                    resting += 1;
-                }
-            }
-        }
-        (ready, resting)
-    }
-
-    pub(super) fn oldest_drain(
-        &self,
-        partition: Option<&Partition>,
-        now: Timestamp,
-    ) -> Option<(Holder, Duration)> {
-        let concerns = |holder: &Holder| {
-            partition.is_none_or(|partition| match holder {
-                Holder::Stray(vni) => partition.vnis.contains(vni.get()),
-                Holder::Job(job) => self
-                    .jobs
-                    .get(job)
-                    .is_some_and(|held| held.vnis.ids().any(|id| partition.vnis.contains(id))),
-            })
-        };
-        self.drains
-            .iter()
-            .find(|(_, holder)| concerns(holder))
-            .map(|(since, holder)| (holder.clone(), now.since(*since)))
-    }
-
-    /// Frees what has rested long enough; returns it, so that this can be undone.
-    pub(super) fn settle(&mut self, now: Timestamp) -> Vec<(Timestamp, u16)> {
+    /// What has rested long enough at `now`.
+    fn rested(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, Vni)> + '_ {
         let rest = self.config.rest_time();
-        let mut settled = Vec::new();
-        while let Some((since, id)) = self.resting.first().copied() {
-            if now.since(since) < rest {
-                break;
+        let resting = self.resting.iter().copied();
+        resting.take_while(move |(since, _)| now.since(*since) >= rest)
+    }
+
+    /// What of a share can be assigned at `now`.
+    pub(super) fn free_at<'a>(&self, partition: &'a Partition, now: Timestamp) -> Cow<'a, IdSet> {
+        let mut free = Cow::Borrowed(&partition.free);
+        for (_, vni) in self.rested(now) {
+            if partition.vnis.contains(vni.get()) {
+                free.to_mut().insert(vni.get());
             }
-            self.resting.remove(&(since, id));
-            self.owners.remove(&id);
-            self.set_free(id);
-            settled.push((since, id));
         }
-        settled
+        free
     }
 
-    pub(super) fn unsettle(&mut self, settled: Vec<(Timestamp, u16)>) {
-        for (since, id) in settled {
-            self.set_resting(id, since);
-        }
-    }
-
-    fn set_free(&mut self, id: u16) {
-        if let Some(partition) = self.home_mut(id) {
-            partition.free.insert(id);
+    /// Frees what has rested long enough.
+    pub(super) fn settle(&mut self, now: Timestamp) {
+        let rested: Vec<_> = self.rested(now).collect();
+        for (since, vni) in rested {
+            self.resting.remove(&(since, vni));
+            self.set_free(vni);
         }
     }
 
-    pub(super) fn set_resting(&mut self, id: u16, since: Timestamp) {
-        self.own(id, Owner::Resting(since));
-        self.resting.insert((since, id));
+    fn set_free(&mut self, vni: Vni) {
+        self.owners.remove(&vni);
+        if let Some(partition) = self.home(vni) {
+            partition.free.insert(vni.get());
+        }
+    }
+
+    pub(super) fn set_resting(&mut self, vni: Vni, since: Timestamp) {
+        self.own(vni, Owner::Resting(since));
+        self.resting.insert((since, vni));
     }
 
     /// Records an owner for a VNI that has none or is resting.
-    pub(super) fn own(&mut self, id: u16, owner: Owner) {
-        if let Some(Owner::Resting(since)) = self.owners.get(&id) {
-            self.resting.remove(&(*since, id));
+    fn own(&mut self, vni: Vni, owner: Owner) {
+        if let Some(Owner::Resting(since)) = self.owners.insert(vni, owner) {
+            self.resting.remove(&(since, vni));
         }
-        if let Some(partition) = self.home_mut(id) {
-            partition.free.remove(id);
+        if let Some(partition) = self.home(vni) {
+            partition.free.remove(vni.get());
         }
-        if let Some(kind) = self.kind(&owner) {
-            self.count(id, kind, 1);
-        }
-        self.owners.insert(id, owner);
     }
 
     /// Ends the ownership of a draining VNI.
-    pub(super) fn confirmed_free(&mut self, id: u16, at: Timestamp) {
-        self.owners.remove(&id);
-        self.count(id, Count::Draining, -1);
+    fn confirmed_free(&mut self, vni: Vni, at: Timestamp) {
         if self.config.rest_time().is_zero() {
-            self.set_free(id);
+            self.set_free(vni);
         } else {
-            self.set_resting(id, at);
+            self.set_resting(vni, at);
         }
     }
 
     /// Assigns VNIs to a job; the caller has checked that they are available.
     pub(super) fn give(&mut self, job: &JobId, holding: Holding) {
-        let ids: Vec<u16> = holding.vnis.ids().collect();
-        if let Phase::Draining { since, .. } = holding.phase {
-            self.drains.insert((since, Holder::Job(job.clone())));
+        for vni in holding.vnis.iter() {
+            self.own(vni, Owner::Job(job.clone()));
         }
         self.jobs.insert(job.clone(), holding);
-        for id in ids {
-            self.own(id, Owner::Job(job.clone()));
-        }
     }
 
     /// Removes a reserved job that no node has learnt of.
     pub(super) fn take_back(&mut self, job: &JobId) {
-        for id in self
-            .jobs
-            .remove(job)
-            .iter()
-            .flat_map(|held| held.vnis.ids())
-        {
-            self.owners.remove(&id);
-            self.count(id, Count::Reserved, -1);
-            self.set_free(id);
+        if let Some(held) = self.jobs.remove(job) {
+            for vni in held.vnis.iter() {
+                self.set_free(vni);
+            }
         }
     }
 
     /// Moves a job from reserved to draining.
     pub(super) fn drain(&mut self, job: &JobId, nodes: &[NodeName], at: Timestamp) {
-        let Some(held) = self.jobs.get_mut(job) else {
-            return;
-        };
-        held.nodes.extend(nodes.iter().cloned());
-        held.phase = Phase::Draining {
-            since: at,
-            waiting: held.nodes.clone(),
-            nodes_known: !held.nodes.is_empty(),
-        };
-        let ids: Vec<u16> = held.vnis.ids().collect();
-        self.drains.insert((at, Holder::Job(job.clone())));
-        for id in ids {
-            self.count(id, Count::Reserved, -1);
-            self.count(id, Count::Draining, 1);
+        if let Some(held) = self.jobs.get_mut(job) {
+            held.nodes.extend(nodes.iter().cloned());
+            held.phase = Phase::Draining {
+                since: at,
+                waiting: held.nodes.clone(),
+                nodes_known: !held.nodes.is_empty(),
+            };
         }
     }
 
     /// Removes a draining job.
     pub(super) fn finish(&mut self, job: &JobId, at: Timestamp) {
-        let Some(held) = self.jobs.remove(job) else {
-            return;
-        };
-        if let Phase::Draining { since, .. } = held.phase {
-            self.drains.remove(&(since, Holder::Job(job.clone())));
-        }
-        for id in held.vnis.ids() {
-            self.confirmed_free(id, at);
+        if let Some(held) = self.jobs.remove(job) {
+            for vni in held.vnis.iter() {
+                self.confirmed_free(vni, at);
+            }
         }
     }
 
     pub(super) fn add_stray(&mut self, vni: Vni, stray: Stray) {
-        self.drains.insert((stray.since, Holder::Stray(vni)));
-        self.own(vni.get(), Owner::Stray);
-        self.strays.insert(vni.get(), stray);
+        self.own(vni, Owner::Stray);
+        self.strays.insert(vni, stray);
     }
 
     pub(super) fn end_stray(&mut self, vni: Vni, at: Timestamp) {
-        if let Some(stray) = self.strays.remove(&vni.get()) {
-            self.drains.remove(&(stray.since, Holder::Stray(vni)));
-            self.confirmed_free(vni.get(), at);
+        if self.strays.remove(&vni).is_some() {
+            self.confirmed_free(vni, at);
         }
     }
 }

@@ -7,14 +7,13 @@ use cxi::Vni;
 
 use super::SiteError;
 use crate::pool::log::{ChangeError, EventLog, SharedPool};
-use crate::pool::{Event, Timestamp, VniPool, VniRequest};
+use crate::pool::{Changed, Timestamp, VniPool, VniRequest};
 use crate::{JobId, StepId};
 
 /// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, or a store of one's own.
 pub trait PoolStore: fmt::Debug {
-    /// Makes a change: `act` gets the pool as it is, and the time, and returns the event, if anything
-    /// changed. When this returns, the event is durable. `act` may be called again if another process
-    /// was faster.
+    /// Makes a change: `act` gets the pool as it is, and the time, and changes it. When this returns,
+    /// the event is durable. `act` may be called again if another process was faster.
     ///
     /// # Errors
     ///
@@ -24,12 +23,12 @@ pub trait PoolStore: fmt::Debug {
 }
 
 /// A change of a pool.
-pub type Act<'a> = dyn FnMut(&mut VniPool, Timestamp) -> Result<Option<Event>, SiteError> + 'a;
+pub type Act<'a> = dyn FnMut(&mut VniPool, Timestamp) -> Result<Changed, SiteError> + 'a;
 
 impl<L: EventLog + fmt::Debug> PoolStore for Mutex<SharedPool<L>> {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = pool.change(Timestamp::now(), |pool, now| Ok(((), act(pool, now)?)));
+        let changed = pool.change(Timestamp::now(), |pool, now| act(pool, now));
         changed.map(drop).map_err(|error| match error {
             ChangeError::Refused(error) => error,
             error => SiteError::PoolStore(Box::new(error)),
@@ -52,22 +51,22 @@ pub(super) fn share(
 ) -> Result<Vec<Vni>, SiteError> {
     let mut vnis = Vec::new();
     store.change(&mut |pool, now| {
-        let reserved = pool.share(job, component, request, now)?;
-        vnis = reserved.vnis.iter().collect();
-        Ok(reserved.event)
+        let Changed { result, event } = pool.share(job, component, request, now)?;
+        vnis = result.iter().collect();
+        Ok(Changed { result: (), event })
     })?;
     Ok(vnis)
 }
 
 /// Frees the VNIs of a job that did not start.
 pub(super) fn cancel(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
-    store.change(&mut |pool, now| Ok(Some(pool.cancel(job, now)?)))
+    store.change(&mut |pool, now| Ok(pool.cancel(job, now)?))
 }
 
 /// Ends a job's use of its VNIs, if it still has them.
 pub(super) fn drain(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
     store.change(&mut |pool, now| match pool.job(job) {
-        None => Ok(None),
+        None => Ok(Changed::nothing()),
         Some(_) => Ok(pool.release(job, &[], now)?),
     })
 }
@@ -77,7 +76,7 @@ pub(super) fn drain(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError>
 pub(super) fn free(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
     drain(store, job)?;
     store.change(&mut |pool, now| match pool.job(job) {
-        None => Ok(None),
-        Some(_) => Ok(Some(pool.confirm_all(job, now)?)),
+        None => Ok(Changed::nothing()),
+        Some(_) => Ok(pool.confirm_all(job, now)?),
     })
 }

@@ -45,10 +45,10 @@ fn the_same_block_again_is_the_same_and_another_is_refused() {
     let mut pool = pool("1024-1055");
     let job = JobId::new("a").unwrap();
     let first = pool.reserve(&job, &VniRequest::block(8), NOW).unwrap();
-    assert!(first.event.is_some() && !first.vnis.is_empty());
+    assert!(first.event.is_some() && !first.result.is_empty());
     let again = pool.reserve(&job, &VniRequest::block(8), NOW).unwrap();
     assert!(again.event.is_none());
-    assert_eq!(again.vnis, first.vnis);
+    assert_eq!(again.result, first.result);
     for (other, what) in [
         (VniRequest::block(4), "a block of 4 VNIs"),
         (VniRequest::vnis(4), "4 VNIs"),

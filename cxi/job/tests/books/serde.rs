@@ -42,19 +42,16 @@ fn history() -> (VniPool, Vec<Event>) {
     let (one, shared) = (VniRequest::vnis(1), job("ƒ4"));
     log.extend(pool.share(&shared, &step, &one, at(4)).unwrap().event);
     log.extend(pool.reserve(&shared, &one, at(4)).unwrap().event);
-    log.push(
-        pool.leave(&shared, &step, std::slice::from_ref(&n1), at(5))
-            .unwrap(),
-    );
-    log.extend(pool.release(&job("ƒ1"), &[n1.clone(), n2], at(6)).unwrap());
-    log.push(pool.confirm(&job("ƒ1"), &n1, at(7)).unwrap());
-    log.extend(pool.release(&job("ƒ3"), &[], at(8)).unwrap());
-    log.push(pool.confirm_all(&job("ƒ3"), at(9)).unwrap());
+    let left = pool.leave(&shared, &step, std::slice::from_ref(&n1), at(5));
+    log.extend(left.unwrap().event);
+    let released = pool.release(&job("ƒ1"), &[n1.clone(), n2], at(6));
+    log.extend(released.unwrap().event);
+    log.extend(pool.confirm(&job("ƒ1"), &n1, at(7)).unwrap().event);
+    log.extend(pool.release(&job("ƒ3"), &[], at(8)).unwrap().event);
+    log.extend(pool.confirm_all(&job("ƒ3"), at(9)).unwrap().event);
     log.extend(pool.reconcile(&n1, &ids("1024,1060"), at(10)).event);
-    log.extend(
-        pool.reconfigure(config().exclude(&ids("1050")), at(11))
-            .unwrap(),
-    );
+    let changed = pool.reconfigure(config().exclude(&ids("1050")), at(11));
+    log.extend(changed.unwrap().event);
     (pool, log)
 }
 

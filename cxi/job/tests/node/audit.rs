@@ -83,6 +83,39 @@ fn services_that_are_not_as_they_should_be() {
 }
 
 #[test]
+fn jobs_of_different_users_share_no_vni() {
+    let mock = mock(2);
+    let services = devices(&mock)[0].services();
+    let create = |uid, numbers: [u16; 2], enabled| {
+        let spec = ServiceSpec::builder().member(Member::Uid(uid));
+        let spec = spec.vnis(numbers.map(vni)).limits(Limits::default());
+        let service = services.create(&spec.build().unwrap()).unwrap();
+        services.set_enabled(service, enabled).unwrap();
+    };
+    create(1000, [1024, 1025], true);
+    create(1001, [1025, 1026], true);
+    // Two jobs of one user, one that cannot be used, and one on another NIC.
+    create(1000, [1024, 1027], true);
+    create(1002, [1024, 1028], false);
+    let other = job(1003, 1024).nics(NicPolicy::Listed([cxi(1)].into()));
+    allocate(&node(&mock), other);
+    let audit = node(&mock).audit(&AuditOptions::new());
+    let shared = audit.findings.iter();
+    let shared: Vec<String> = shared
+        .filter(|finding| finding.code == Code::SharedVni)
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        shared,
+        [
+            "error: cxi0: service 3 (uid 1001, VNIs 1025,1026) and service 2 (uid 1000, VNIs \
+          1024,1025) share VNI 1025: their processes can communicate with each other; give each \
+          job VNIs of its own"
+        ]
+    );
+}
+
+#[test]
 fn owners_stay_within_their_ranges_and_ranges_do_not_overlap() {
     let mock = mock(1);
     let node = node(&mock);

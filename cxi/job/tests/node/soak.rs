@@ -102,7 +102,7 @@ impl Scene {
         let vni = self.change(|books| {
             let reserved = books.pool.reserve(&job, &VniRequest::vnis(1), AT).ok()?;
             books.log.extend(reserved.event);
-            let vni = reserved.vnis.iter().next()?;
+            let vni = reserved.result.iter().next()?;
             assert!(books.records.insert(vni.get()), "VNI {vni} is a live job's");
             Some(vni)
         });
@@ -134,11 +134,13 @@ impl Scene {
         let options = ReleaseOptions::until(Duration::from_millis(2));
         let ended = self.process(dice).release(&filter, &options).status();
         self.change(|books| {
-            books.log.extend(books.pool.release(&job, &[], AT).unwrap());
+            let released = books.pool.release(&job, &[], AT).unwrap();
+            books.log.extend(released.event);
             books.records.remove(vni.get());
             // An epilog that asked all NICs knows; else a clean-up finds what is left.
             if matches!(ended, ReleaseStatus::Done | ReleaseStatus::NothingToDo) {
-                books.log.push(books.pool.confirm_all(&job, AT).unwrap());
+                let confirmed = books.pool.confirm_all(&job, AT).unwrap();
+                books.log.extend(confirmed.event);
             }
         });
     }
@@ -183,7 +185,8 @@ impl Scene {
             let jobs = books.pool.jobs().filter(|(_, held)| gone(held));
             let jobs: Vec<JobId> = jobs.map(|(job, _)| job.clone()).collect();
             for job in jobs {
-                books.log.push(books.pool.confirm_all(&job, AT).unwrap());
+                let confirmed = books.pool.confirm_all(&job, AT).unwrap();
+                books.log.extend(confirmed.event);
             }
         });
     }

@@ -104,7 +104,7 @@ fn reserve<L: EventLog>(
     now: Timestamp,
 ) -> Result<Vec<Vni>, BoxError> {
     let job = JobId::new(job)?;
-    let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?.result;
+    let vnis = pool.reserve(&job, &VniRequest::vnis(1), now)?;
     Ok(vnis.iter().collect())
 }
 

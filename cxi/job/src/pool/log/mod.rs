@@ -25,7 +25,7 @@ pub use conformance::check;
 #[cfg(feature = "file-log")]
 pub use file::FileLog;
 pub use memory::MemoryLog;
-pub use shared::{ChangeError, Changed, OpenError, SharedPool};
+pub use shared::{ChangeError, SharedPool};
 
 use super::{Change, Event};
 

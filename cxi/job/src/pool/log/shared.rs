@@ -2,14 +2,14 @@
 
 use super::{AppendError, EventLog, LogError, Record};
 use crate::pool::{
-    Allotment, Event, PoolConfig, PoolError, ReplayError, ReserveError, Timestamp, VniPool,
+    Allotment, Changed, PoolConfig, PoolError, ReplayError, ReserveError, Timestamp, VniPool,
     VniRequest,
 };
-use crate::{JobId, NodeName, StepId};
+use crate::{JobId, NodeName};
 
 /// How often a change is tried while others are faster.
 const ATTEMPTS: u32 = 100;
-/// Each so many changes the pool is saved, so that nobody has to read many more.
+/// After so many changes the pool is saved, so that no reader needs many more.
 const SAVE_EACH: u64 = 5_000;
 
 /// A pool that follows a log: a change is in the log before its result is returned.
@@ -24,7 +24,7 @@ const SAVE_EACH: u64 = 5_000;
 /// let now = Timestamp::from_millis(0);
 /// let mut first = SharedPool::open(log.clone(), config.clone(), "one/1", 1, now)?;
 /// let job = JobId::new("17")?;
-/// let vnis = first.reserve(&job, &VniRequest::vnis(1), now)?.result;
+/// let vnis = first.reserve(&job, &VniRequest::vnis(1), now)?;
 ///
 /// // The standby takes over. It has what the first one gave away.
 /// let mut second = SharedPool::open(log, config, "two/1", 2, now)?;
@@ -44,38 +44,7 @@ pub struct SharedPool<L> {
     seen: (u64, Timestamp),
 }
 
-/// The result of a change of a [`SharedPool`], which is in its log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Changed<T = ()> {
-    /// What came of it.
-    pub result: T,
-    /// The event in the log; `None` if there was nothing to do.
-    pub event: Option<Event>,
-}
-
-/// Why a pool was not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The log cannot be read.
-    #[error(transparent)]
-    Load(#[from] LogError),
-    /// The log contradicts itself, or the configuration is unusable.
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    /// The leadership could not be logged.
-    #[error(transparent)]
-    Append(AppendError),
-    /// The configuration could not be logged.
-    #[error(transparent)]
-    Pool(PoolError),
-    /// Others were faster every time.
-    #[error("the log of the pool has changed at each of {ATTEMPTS} attempts")]
-    Contended,
-}
-
-/// Why a change was not made.
+/// Why a pool was not opened, or a change was not made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError<E> {
@@ -105,21 +74,6 @@ impl<E> ChangeError<E> {
     }
 }
 
-impl<E> From<ChangeError<E>> for OpenError
-where
-    PoolError: From<E>,
-{
-    fn from(error: ChangeError<E>) -> Self {
-        match error {
-            ChangeError::Refused(error) => Self::Pool(error.into()),
-            ChangeError::Load(error) => Self::Load(error),
-            ChangeError::Replay(error) => Self::Replay(error),
-            ChangeError::Append(error) => Self::Append(error),
-            ChangeError::Contended => Self::Contended,
-        }
-    }
-}
-
 impl<L: EventLog> SharedPool<L> {
     /// Opens the pool of a log, or begins one with `config` if the log is empty.
     ///
@@ -129,22 +83,23 @@ impl<L: EventLog> SharedPool<L> {
     /// write.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// [`ChangeError`]; [`ChangeError::Replay`] also if the configuration is unusable.
     pub fn open(
         mut log: L,
         config: PoolConfig,
         writer: impl Into<String>,
         epoch: u64,
         now: Timestamp,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, ChangeError<PoolError>> {
         let records = log.load(0)?;
         let first = records.first().and_then(|it| it.event.change.config());
         let config = first.cloned().unwrap_or(config);
         let mut shared = Self::follow(log, &records, config, writer.into(), epoch)?;
-        shared.change(now, |pool, now| {
-            let leads = pool.sequence() > 0 && epoch == 0;
-            let event = (!leads).then(|| pool.record_config(now)).transpose()?;
-            Ok::<_, PoolError>(((), event))
+        let _ = shared.change(now, |pool, now| {
+            if pool.sequence() > 0 && epoch == 0 {
+                return Ok(Changed::nothing());
+            }
+            pool.record_config(now)
         })?;
         Ok(shared)
     }
@@ -152,8 +107,11 @@ impl<L: EventLog> SharedPool<L> {
     /// Opens the pool of a log that has one; `None` if the log is empty. There are no leaders.
     ///
     /// # Errors
-    /// [`OpenError::Load`] or [`OpenError::Replay`].
-    pub fn open_existing(mut log: L, writer: impl Into<String>) -> Result<Option<Self>, OpenError> {
+    /// [`ChangeError::Load`] or [`ChangeError::Replay`].
+    pub fn open_existing(
+        mut log: L,
+        writer: impl Into<String>,
+    ) -> Result<Option<Self>, ChangeError<PoolError>> {
         let records = log.load(0)?;
         let Some(first) = records.first() else {
             return Ok(None);
@@ -172,7 +130,7 @@ impl<L: EventLog> SharedPool<L> {
         config: PoolConfig,
         writer: String,
         epoch: u64,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, ChangeError<PoolError>> {
         let mut shared = Self {
             log,
             pool: VniPool::replay(config, &[])?,
@@ -205,8 +163,8 @@ impl<L: EventLog> SharedPool<L> {
         Ok(self.take_over(&records)?)
     }
 
-    /// Makes a change: `act` gets the pool as it is, and the time, and returns what it makes of it
-    /// with the event, if anything changed. It is called again if others were faster.
+    /// Makes a change: `act` gets the pool as it is, and the time, and changes it. It is called again
+    /// if others were faster. The event of what this returns is in the log.
     ///
     /// The time never goes back behind that of an event in the log, whatever the clock of this
     /// machine says: what rests does not rest shorter.
@@ -216,7 +174,7 @@ impl<L: EventLog> SharedPool<L> {
     pub fn change<T, E>(
         &mut self,
         now: Timestamp,
-        mut act: impl FnMut(&mut VniPool, Timestamp) -> Result<(T, Option<Event>), E>,
+        mut act: impl FnMut(&mut VniPool, Timestamp) -> Result<Changed<T>, E>,
     ) -> Result<Changed<T>, ChangeError<E>> {
         for _ in 0..ATTEMPTS {
             self.catch_up()?;
@@ -225,7 +183,7 @@ impl<L: EventLog> SharedPool<L> {
                 return Err(ChangeError::Append(AppendError::Deposed { epoch }));
             }
             let mut next = self.pool.clone();
-            let (result, event) =
+            let Changed { result, event } =
                 act(&mut next, now.max(self.seen.1)).map_err(ChangeError::Refused)?;
             let Some(event) = event else {
                 return Ok(Changed { result, event });
@@ -263,40 +221,18 @@ impl<L: EventLog> SharedPool<L> {
         job: &JobId,
         request: &VniRequest,
         now: Timestamp,
-    ) -> Result<Changed<Allotment>, ChangeError<ReserveError>> {
-        self.change(now, |pool, now| {
-            let reserved = pool.reserve(job, request, now)?;
-            Ok((reserved.vnis, reserved.event))
-        })
-    }
-
-    /// Reserves VNIs that the steps of a job share; see [`VniPool::share`].
-    ///
-    /// # Errors
-    /// [`ChangeError`].
-    pub fn share(
-        &mut self,
-        job: &JobId,
-        step: &StepId,
-        request: &VniRequest,
-        now: Timestamp,
-    ) -> Result<Changed<Allotment>, ChangeError<ReserveError>> {
-        self.change(now, |pool, now| {
-            let reserved = pool.share(job, step, request, now)?;
-            Ok((reserved.vnis, reserved.event))
-        })
+    ) -> Result<Allotment, ChangeError<ReserveError>> {
+        let reserved = self.change(now, |pool, now| pool.reserve(job, request, now))?;
+        Ok(reserved.result)
     }
 
     /// Frees the VNIs of a job that did not start; see [`VniPool::cancel`].
     ///
     /// # Errors
     /// [`ChangeError`].
-    pub fn cancel(
-        &mut self,
-        job: &JobId,
-        now: Timestamp,
-    ) -> Result<Changed, ChangeError<PoolError>> {
-        self.change(now, |pool, now| Ok(((), Some(pool.cancel(job, now)?))))
+    pub fn cancel(&mut self, job: &JobId, now: Timestamp) -> Result<(), ChangeError<PoolError>> {
+        self.change(now, |pool, now| pool.cancel(job, now))
+            .map(drop)
     }
 
     /// Ends a job's use of its VNIs; see [`VniPool::release`].
@@ -308,24 +244,9 @@ impl<L: EventLog> SharedPool<L> {
         job: &JobId,
         nodes: &[NodeName],
         now: Timestamp,
-    ) -> Result<Changed, ChangeError<PoolError>> {
-        self.change(now, |pool, now| Ok(((), pool.release(job, nodes, now)?)))
-    }
-
-    /// Ends a step's use of the job's VNIs; see [`VniPool::leave`].
-    ///
-    /// # Errors
-    /// [`ChangeError`].
-    pub fn leave(
-        &mut self,
-        job: &JobId,
-        step: &StepId,
-        nodes: &[NodeName],
-        now: Timestamp,
-    ) -> Result<Changed, ChangeError<PoolError>> {
-        self.change(now, |pool, now| {
-            Ok(((), Some(pool.leave(job, step, nodes, now)?)))
-        })
+    ) -> Result<(), ChangeError<PoolError>> {
+        let released = self.change(now, |pool, now| pool.release(job, nodes, now));
+        released.map(drop)
     }
 
     /// Records that a node has destroyed all of the job's services; see [`VniPool::confirm`].
@@ -337,23 +258,22 @@ impl<L: EventLog> SharedPool<L> {
         job: &JobId,
         node: &NodeName,
         now: Timestamp,
-    ) -> Result<Changed, ChangeError<PoolError>> {
-        self.change(now, |pool, now| {
-            Ok(((), Some(pool.confirm(job, node, now)?)))
-        })
+    ) -> Result<(), ChangeError<PoolError>> {
+        let confirmed = self.change(now, |pool, now| pool.confirm(job, node, now));
+        confirmed.map(drop)
     }
 
     /// Lets the log begin with the pool as it is. Every 5,000 changes this happens by itself.
     ///
     /// # Errors
     /// As [`SharedPool::change`]; with [`AppendError::Failed`], the pool may be too large for the store.
-    pub fn save(&mut self, now: Timestamp) -> Result<Changed, ChangeError<PoolError>> {
-        self.change(now, |pool, now| Ok(((), Some(pool.save(now)?))))
+    pub fn save(&mut self, now: Timestamp) -> Result<(), ChangeError<PoolError>> {
+        self.change(now, VniPool::save).map(drop)
     }
 
     /// Appends a record. If the answer is lost, the log tells: the record stands there, another one
     /// does, or none, and then it is sent again, as the log takes only one of its number. If the log
-    /// begins behind it by now, nobody can tell.
+    /// begins after it by now, the outcome cannot be known.
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         let mut outcome = self.log.append(record);
         let mut unknown = false;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::pool::{Phase, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
+use cxi_job::pool::{Changed, Phase, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
 use cxi_job::{IdSet, StepId};
 
 use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
@@ -17,7 +17,7 @@ fn every_node_must_confirm() {
         pool.confirm(&job("a"), &all[0], seconds(1)).unwrap_err(),
         PoolError::NotReleased { job: job("a") }
     );
-    pool.release(&job("a"), &all, seconds(1)).unwrap();
+    let _ = pool.release(&job("a"), &all, seconds(1)).unwrap();
     for node in &all[..2] {
         let _ = pool.confirm(&job("a"), node, seconds(2)).unwrap();
         assert!(
@@ -47,7 +47,7 @@ fn without_known_nodes_only_a_word_for_all_frees() {
     let [n1] = nodes(["n1"]);
     for name in ["a", "b"] {
         reserve(&mut pool, name, &VniRequest::vnis(1), seconds(0));
-        pool.release(&job(name), &[], seconds(1)).unwrap();
+        let _ = pool.release(&job(name), &[], seconds(1)).unwrap();
     }
     assert_eq!(
         pool.confirm(&job("a"), &n1, seconds(1))
@@ -70,7 +70,7 @@ fn a_cancelled_reservation_is_free_at_once() {
         let reserved = pool.reserve(&job(name), &VniRequest::vnis(1), seconds(0));
         log.extend(reserved.unwrap().event);
     }
-    log.push(pool.cancel(&job("a"), seconds(0)).unwrap());
+    log.extend(pool.cancel(&job("a"), seconds(0)).unwrap().event);
     assert_eq!(
         (pool.metrics(seconds(0)).free, pool.job(&job("a"))),
         (1, None)
@@ -82,7 +82,7 @@ fn a_cancelled_reservation_is_free_at_once() {
     let shared = pool.share(&job("b"), &step, &VniRequest::vnis(1), seconds(1));
     assert!(shared.is_ok());
     let _ = pool.leave(&job("b"), &step, &[n1], seconds(2)).unwrap();
-    pool.release(&job("c"), &[], seconds(2)).unwrap();
+    let _ = pool.release(&job("c"), &[], seconds(2)).unwrap();
     let before = pool.clone();
     for (name, refusal) in [
         ("a", "job a has no VNIs in the pool"),
@@ -118,7 +118,7 @@ fn confirmed_vnis_rest() {
     let config = PoolConfig::new(ids("1024-1025")).rest(Duration::from_secs(30));
     let mut pool = VniPool::new(config).unwrap();
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
-    pool.release(&job("a"), &[], seconds(10)).unwrap();
+    let _ = pool.release(&job("a"), &[], seconds(10)).unwrap();
     let _ = pool.confirm_all(&job("a"), seconds(20)).unwrap();
     refused(
         &mut pool,
@@ -140,7 +140,7 @@ fn steps_share_the_vnis_of_their_job() {
     let [n1, n2] = nodes(["n1", "n2"]);
     let first = pool.share(&a, &step("0"), &one, seconds(0)).unwrap();
     let second = pool.share(&a, &step("1"), &one, seconds(1)).unwrap();
-    assert_eq!(first.vnis, second.vnis);
+    assert_eq!(first.result, second.result);
     assert!(second.event.is_some());
     assert_eq!(
         pool.share(&a, &step("1"), &one, seconds(1)).unwrap().event,
@@ -183,7 +183,7 @@ fn vnis_of_the_job_itself_outlast_its_steps() {
     let _ = pool.reserve(&a, &one, seconds(0)).unwrap().event.unwrap();
     let _ = pool.leave(&a, &step, &[], seconds(1)).unwrap();
     assert_eq!(pool.metrics(seconds(1)).reserved, 1);
-    pool.release(&a, &[], seconds(2)).unwrap();
+    let _ = pool.release(&a, &[], seconds(2)).unwrap();
     assert_eq!(pool.metrics(seconds(2)).draining, 1);
 }
 
@@ -192,14 +192,15 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     let mut pool = pool("1024-1027");
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
-    pool.release(&job("b"), &[], seconds(1)).unwrap();
-    pool.reconfigure(PoolConfig::new(ids("1025-1026,2000")), seconds(2))
+    let _ = pool.release(&job("b"), &[], seconds(1)).unwrap();
+    let _ = pool
+        .reconfigure(PoolConfig::new(ids("1025-1026,2000")), seconds(2))
         .unwrap();
     let metrics = pool.metrics(seconds(2));
     assert_eq!((metrics.total, metrics.free, metrics.reserved), (3, 1, 1));
     assert_eq!((metrics.draining, metrics.outside), (1, 1));
 
-    pool.release(&job("a"), &[], seconds(3)).unwrap();
+    let _ = pool.release(&job("a"), &[], seconds(3)).unwrap();
     let _ = pool.confirm_all(&job("a"), seconds(3)).unwrap();
     let _ = pool.confirm_all(&job("b"), seconds(3)).unwrap();
     gets(
@@ -223,7 +224,10 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     ));
     assert_eq!(pool, before);
     let same = before.config().clone();
-    assert_eq!(pool.reconfigure(same, seconds(5)).unwrap(), None);
+    assert_eq!(
+        pool.reconfigure(same, seconds(5)).unwrap(),
+        Changed::nothing()
+    );
 }
 
 #[test]
@@ -232,18 +236,25 @@ fn what_a_node_still_shows_is_not_handed_out() {
     let [n1, n2] = nodes(["n1", "n2"]);
     reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
-    pool.release(&job("a"), std::slice::from_ref(&n1), seconds(1))
+    let _ = pool
+        .release(&job("a"), std::slice::from_ref(&n1), seconds(1))
         .unwrap();
     let _ = pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
 
     let seen = pool.reconcile(&n1, &ids("10,1024-1025,3000"), seconds(3));
     assert_eq!(
-        (seen.strays.to_string(), seen.outside.to_string()),
+        (
+            seen.result.strays.to_string(),
+            seen.result.outside.to_string()
+        ),
         ("1024".into(), "3000".into())
     );
     assert!(seen.event.is_some());
     assert_eq!(
-        pool.reconcile(&n2, &ids("1024"), seconds(4)).strays.len(),
+        pool.reconcile(&n2, &ids("1024"), seconds(4))
+            .result
+            .strays
+            .len(),
         0
     );
     refused(
@@ -277,13 +288,14 @@ fn a_released_job_that_is_seen_again_waits_for_that_node() {
     let [n1, n2, n3] = nodes(["n1", "n2", "n3"]);
     let a = job("a");
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
-    pool.release(&a, &[n1.clone(), n2.clone()], seconds(1))
+    let _ = pool
+        .release(&a, &[n1.clone(), n2.clone()], seconds(1))
         .unwrap();
     let _ = pool.confirm(&a, &n1, seconds(2)).unwrap();
     let seen = pool.reconcile(&n3, &ids("1025"), seconds(3));
-    assert_eq!(seen.waiting_again, std::slice::from_ref(&a));
+    assert_eq!(seen.result.waiting_again, std::slice::from_ref(&a));
     let seen = pool.reconcile(&n2, &ids(""), seconds(3));
-    assert_eq!((seen.event, seen.unseen), (None, vec![a.clone()]));
+    assert_eq!((seen.event, seen.result.unseen), (None, vec![a.clone()]));
     let _ = pool.confirm(&a, &n2, seconds(4)).unwrap();
     assert_eq!(pool.metrics(seconds(4)).draining, 2);
     let _ = pool.confirm(&a, &n3, seconds(5)).unwrap();

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cxi_job::pool::{
-    Allotment, Change, Event, PoolError, ReserveError, Snapshot, Timestamp, VniPool, VniRequest,
+    Allotment, Change, Changed, Event, PoolError, ReserveError, Snapshot, Timestamp, VniPool,
+    VniRequest,
 };
 use cxi_job::{IdSet, JobId, NodeName};
 use proptest::prelude::*;
@@ -99,10 +100,10 @@ impl World {
         match answer {
             Ok(reserved) => {
                 if let Some(known) = known {
-                    assert_eq!(reserved.vnis, known, "a re-run got other VNIs");
+                    assert_eq!(reserved.result, known, "a re-run got other VNIs");
                 } else {
                     let usable = self.usable();
-                    self.started(number, &asked, &reserved.vnis, &usable);
+                    self.started(number, &asked, &reserved.result, &usable);
                 }
                 self.log.extend(reserved.event);
             }
@@ -127,11 +128,11 @@ impl World {
                 job: number,
                 step: of,
             } => {
-                if let Ok(event) = self
+                if let Ok(left) = self
                     .pool
                     .leave(&job(number), &step(of), &nodes(number), now)
                 {
-                    self.log.push(event);
+                    self.log.extend(left.event);
                     let name = job(number);
                     let phase = &self.pool.job(&name).unwrap().phase;
                     if matches!(phase, cxi_job::pool::Phase::Draining { .. }) {
@@ -141,16 +142,16 @@ impl World {
             }
             Action::Cancel(number) => {
                 let name = job(number);
-                if let Ok(event) = self.pool.cancel(&name, now) {
-                    self.log.push(event);
+                if let Ok(cancelled) = self.pool.cancel(&name, now) {
+                    self.log.extend(cancelled.event);
                     self.services
                         .retain(|(.., owner)| owner.as_ref() != Some(&name));
                     self.ended(number);
                 }
             }
             Action::Release(number) => {
-                if let Ok(event) = self.pool.release(&job(number), &nodes(number), now) {
-                    self.log.extend(event);
+                if let Ok(released) = self.pool.release(&job(number), &nodes(number), now) {
+                    self.log.extend(released.event);
                     self.ended(number);
                 }
             }
@@ -174,12 +175,11 @@ impl World {
                 .retain(|(_, at, owner)| owner.is_some() || *at != node(on)),
             Action::Look(on) => self.look(&node(on)),
             Action::Reconfigure(which) => {
-                let event = self.pool.reconfigure(config(which), now).unwrap();
-                self.log.extend(event);
+                let changed = self.pool.reconfigure(config(which), now).unwrap();
+                self.log.extend(changed.event);
             }
             Action::Save => {
-                let event = self.pool.save(now).unwrap();
-                self.log.push(event);
+                self.log.extend(self.pool.save(now).unwrap().event);
             }
             Action::Wait(millis) => self.now = now + Duration::from_millis(millis.into()),
         }
@@ -189,20 +189,20 @@ impl World {
         &mut self,
         number: u8,
         on: Option<&NodeName>,
-        confirm: impl Fn(&mut VniPool, &JobId) -> Result<Event, PoolError>,
+        confirm: impl Fn(&mut VniPool, &JobId) -> Result<Changed, PoolError>,
     ) {
         let name = job(number);
         let vnis = self.pool.job(&name).map(|held| held.vnis.clone());
-        if let Ok(event) = confirm(&mut self.pool, &name) {
+        if let Ok(confirmed) = confirm(&mut self.pool, &name) {
             self.destroyed(&vnis.unwrap(), on);
-            self.log.push(event);
+            self.log.extend(confirmed.event);
         }
     }
 
     fn look(&mut self, on: &NodeName) {
         let there = self.services.iter().filter(|(_, node, _)| node == on);
         let seen: IdSet = there.map(|(vni, ..)| *vni).collect();
-        let result = self.pool.reconcile(on, &seen, self.now);
+        let compared = self.pool.reconcile(on, &seen, self.now);
         for (vni, node, owner) in &self.services {
             // A leak inside a live job's VNI cannot be distinguished from the job's own service.
             if node == on && owner.is_none() && !self.living.contains_key(vni) {
@@ -218,8 +218,8 @@ impl World {
                 self.shown.remove(&(vni, at));
             }
         }
-        assert!(result.outside.is_disjoint(&usable));
-        self.log.extend(result.event);
+        assert!(compared.result.outside.is_disjoint(&usable));
+        self.log.extend(compared.event);
     }
 
     /// Every VNI is in exactly one state, and the numbers agree with the lists.

@@ -110,7 +110,7 @@ fn a_log_may_be_older_than_the_range() {
     let log = log([reserved("a", &[500]), reserved("b", &[1024])]);
     let mut pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
     assert_eq!(pool.metrics(seconds(1)).outside, 1);
-    pool.release(&job("a"), &[], seconds(1)).unwrap();
+    let _ = pool.release(&job("a"), &[], seconds(1)).unwrap();
     let _ = pool.confirm_all(&job("a"), seconds(2)).unwrap();
     gets(&mut pool, "c", &VniRequest::vnis(1), 3, "VNI 1025");
     assert!(
@@ -137,20 +137,20 @@ fn each_job_that_waits_for_a_node_is_named_once() {
     for name in ["a", "b"] {
         reserve(&mut pool, name, &VniRequest::vnis(2), seconds(0));
     }
-    pool.release(&job("a"), &[node("n1")], seconds(1)).unwrap();
+    let _ = pool.release(&job("a"), &[node("n1")], seconds(1)).unwrap();
     // Job b lives: nothing is expected of it. Job a has a service on another node still.
     let seen = pool.reconcile(&node("n2"), &ids("1024,1025,1026"), seconds(2));
-    assert_eq!(seen.waiting_again, [job("a")]);
-    assert!(seen.event.is_some() && seen.unseen.is_empty());
+    assert_eq!(seen.result.waiting_again, [job("a")]);
+    assert!(seen.event.is_some() && seen.result.unseen.is_empty());
     let again = pool.reconcile(&node("n2"), &ids("1024,1025"), seconds(3));
-    assert!(again.event.is_none() && again.waiting_again.is_empty());
+    assert!(again.event.is_none() && again.result.waiting_again.is_empty());
     // One of its VNIs is enough to be seen; a node that it does not wait for proves nothing.
     for (name, shown, unseen) in [
         ("n1", "1025", vec![]),
         ("n1", "1026", vec![job("a")]),
         ("n3", "", vec![]),
     ] {
-        let result = pool.reconcile(&node(name), &ids(shown), seconds(4));
+        let result = pool.reconcile(&node(name), &ids(shown), seconds(4)).result;
         assert_eq!(result.unseen, unseen, "{name} shows {shown:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! What is handed out, and refusals in words: blocks, tenants, names.
 
-use cxi_job::pool::{Allotment, PoolConfig, VniPool, VniRequest};
+use cxi_job::pool::{Allotment, Changed, PoolConfig, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName, TenantName};
 
 use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
@@ -12,7 +12,7 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
     let mut given = Vec::new();
     for name in ["a", "b", "c"] {
         given.push(reserve(&mut pool, name, &one, seconds(0)));
-        pool.release(&job(name), &[], seconds(1)).unwrap();
+        let _ = pool.release(&job(name), &[], seconds(1)).unwrap();
         let _ = pool.confirm_all(&job(name), seconds(2)).unwrap();
     }
     assert_eq!(given, ["VNI 2", "VNI 3", "VNI 4"]);
@@ -34,7 +34,8 @@ fn a_shortage_says_numbers() {
         10,
         "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs",
     );
-    pool.release(&job("ƒ123"), &nodes(["n1"]), seconds(10))
+    let _ = pool
+        .release(&job("ƒ123"), &nodes(["n1"]), seconds(10))
         .unwrap();
     refused(
         &mut pool,
@@ -93,7 +94,7 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
         .reserve(&job("a"), &VniRequest::vnis(2), seconds(9))
         .unwrap();
     assert!(first.event.is_some());
-    assert_eq!((again.vnis, again.event), (first.vnis, None));
+    assert_eq!((again.result, again.event), (first.result, None));
     refused(
         &mut pool,
         "a",
@@ -105,9 +106,11 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
     assert!(
         pool.release(&job("a"), std::slice::from_ref(&n1), seconds(10))
             .unwrap()
+            .event
             .is_some()
     );
-    assert_eq!(pool.release(&job("a"), &[n1], seconds(11)).unwrap(), None);
+    let again = pool.release(&job("a"), &[n1], seconds(11)).unwrap();
+    assert_eq!(again, Changed::nothing());
     refused(
         &mut pool,
         "a",

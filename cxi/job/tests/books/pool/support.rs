@@ -31,7 +31,7 @@ pub(crate) fn reserve(
 ) -> String {
     pool.reserve(&job(name), request, at)
         .unwrap_or_else(|error| panic!("{name}: {error}"))
-        .vnis
+        .result
         .to_string()
 }
 

@@ -14,7 +14,7 @@ use cxi_fabric_manager::Forget;
 use cxi_job::collectives::Reservation;
 use cxi_job::fabric::{FabricManager, Offload, OnFailure};
 use cxi_job::pool::log::{MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, ReserveError, Timestamp, VniPool, VniRequest};
+use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus, StepId};
 use cxi_mock::{MockCluster, NicConfig};
 
@@ -131,7 +131,7 @@ impl Scene {
         let reserved = self.controller.reserve(&job, &VniRequest::vnis(1), now);
         // All VNIs may be taken.
         let Ok(reserved) = reserved else { return };
-        let vni = reserved.result.iter().next().unwrap();
+        let vni = reserved.iter().next().unwrap();
         for at in 0..NODES {
             assert!(!self.shown(at).contains(&vni), "VNI {vni} is used twice");
         }
@@ -239,10 +239,7 @@ impl Scene {
             old.pool().jobs().count()
         );
         let job = JobId::new("late").unwrap();
-        let late = old.change(now, |pool, now| {
-            let reserved = pool.reserve(&job, &VniRequest::vnis(1), now)?;
-            Ok::<_, ReserveError>(((), reserved.event))
-        });
+        let late = old.reserve(&job, &VniRequest::vnis(1), now);
         assert!(late.unwrap_err().is_deposed());
         self.recover();
     }
