@@ -1,6 +1,6 @@
 //! Addresses on the fabric, and who sends.
 
-use crate::layout::Value;
+use crate::layout::newtypes;
 use crate::{PtlteState, StateReason};
 
 /// Bits of a NIC address.
@@ -131,20 +131,4 @@ impl StateChange {
     }
 }
 
-macro_rules! words {
-    ($($word:ty)*) => {$(
-        impl Value for $word {
-            // Such fields are 32 bits wide.
-            #[allow(clippy::cast_possible_truncation)]
-            fn from_bits(bits: u64) -> Self {
-                Self(bits as u32)
-            }
-
-            fn to_bits(self) -> u64 {
-                self.0.into()
-            }
-        }
-    )*};
-}
-
-words!(FabricAddress MatchId);
+newtypes!(FabricAddress MatchId);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::layout::Value;
+use crate::layout::newtypes;
 
 /// Newtypes of a byte; numbers without a name are values too.
 macro_rules! codes {
@@ -45,17 +45,7 @@ macro_rules! codes {
             }
         }
 
-        impl Value for $name {
-            // Such fields are no wider than a byte.
-            #[allow(clippy::cast_possible_truncation)]
-            fn from_bits(bits: u64) -> Self {
-                Self(bits as u8)
-            }
-
-            fn to_bits(self) -> u64 {
-                self.0.into()
-            }
-        }
+        newtypes!($name);
     )*};
 }
 

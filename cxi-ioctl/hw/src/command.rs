@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 use crate::Class;
-use crate::layout::Value;
+use crate::layout::{Value, newtypes};
 
 /// Bytes of a slot; commands have one, two, four or eight, on a boundary of their own size.
 pub const SLOT_BYTES: usize = 32;
@@ -44,17 +44,7 @@ impl CommandByte {
     }
 }
 
-impl Value for CommandByte {
-    // The field is a byte.
-    #[allow(clippy::cast_possible_truncation)]
-    fn from_bits(bits: u64) -> Self {
-        Self(bits as u8)
-    }
-
-    fn to_bits(self) -> u64 {
-        self.0.into()
-    }
-}
+newtypes!(CommandByte);
 
 bitflags! {
     /// What transmit commands have in common.
@@ -123,10 +113,8 @@ bitflags! {
 macro_rules! flags {
     ($($flags:ty)*) => {$(
         impl Value for $flags {
-            // Such fields are no wider than the type.
-            #[allow(clippy::cast_possible_truncation)]
             fn from_bits(bits: u64) -> Self {
-                Self::from_bits_truncate(bits as u16)
+                Self::from_bits_truncate(Value::from_bits(bits))
             }
 
             fn to_bits(self) -> u64 {

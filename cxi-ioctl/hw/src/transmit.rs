@@ -1,8 +1,6 @@
 //! Commands of transmit queues.
 
-use crate::{
-    AtomicOp, AtomicType, CommandByte, CompareOp, DmaFlags, FabricAddress, MatchId, layouts,
-};
+use crate::{AtomicOp, AtomicType, CommandByte, CompareOp, DmaFlags, MatchId, layouts};
 
 layouts! {
     /// What the immediate commands after it have in common.
@@ -19,28 +17,19 @@ layouts! {
     }
 
     /// Head of an immediate put or small atomic; the payload follows.
-    struct IdcHeader: 16 = "c_idc_hdr" {
-        command: CommandByte [0; 8] "class, size class and operation",
-        length: u8 [8; 8] "bytes of the command that count",
-        dfa: FabricAddress [32; 32] "destination",
+    struct IdcHeader: 16 = "c_idc_hdr", idc {
         remote_offset: u64 [64; 56] "offset at the target",
     }
 
     /// Head of an immediate message; the payload follows.
-    struct IdcMessage: 32 = "c_idc_msg_hdr" {
-        command: CommandByte [0; 8] "class, size class and operation",
-        length: u8 [8; 8] "bytes of the command that count",
-        dfa: FabricAddress [32; 32] "destination",
+    struct IdcMessage: 32 = "c_idc_msg_hdr", idc {
         match_bits: u64 [64; 64] "match bits",
         header_data: u64 [128; 64] "passed on to the target",
         user_ptr: u64 [192; 64] "given back in the events of the initiator",
     }
 
     /// Immediate atomic with room for two operands.
-    struct IdcAtomic: 64 = "c_idc_amo_cmd" {
-        command: CommandByte [0; 8] "class, size class and operation",
-        length: u8 [8; 8] "bytes of the command that count",
-        dfa: FabricAddress [32; 32] "destination",
+    struct IdcAtomic: 64 = "c_idc_amo_cmd", idc {
         remote_offset: u64 [64; 56] "offset at the target",
         local_addr: u64 [128; 57] "local I/O virtual address",
         atomic_op: AtomicOp [192; 4] "operation",
@@ -60,55 +49,20 @@ layouts! {
     }
 
     /// Put or get without match bits.
-    struct NomatchDma: 32 = "c_nomatch_dma_cmd" {
-        command: CommandByte [0; 8] "class, size class and operation",
-        index_ext: u8 [8; 5] "low five bits of the portal index",
-        lac: u8 [16; 3] "address context of the local buffer",
-        flags: DmaFlags [19; 11] "events, counting and kind of packet",
-        dfa: FabricAddress [32; 32] "destination",
-        remote_offset: u64 [64; 56] "offset at the target",
+    struct NomatchDma: 32 = "c_nomatch_dma_cmd", dma {
         local_addr: u64 [128; 57] "local I/O virtual address",
-        request_len: u32 [192; 32] "bytes asked for",
-        ct: u16 [224; 11] "counter, 0 for none",
-        eq: u16 [240; 11] "event queue, 0 for none",
     }
 
     /// Put, get or rendezvous put.
-    struct FullDma: 64 = "c_full_dma_cmd" {
-        command: CommandByte [0; 8] "class, size class and operation",
-        index_ext: u8 [8; 5] "low five bits of the portal index",
-        lac: u8 [16; 3] "address context of the local buffer",
-        flags: DmaFlags [19; 11] "events, counting and kind of packet",
-        dfa: FabricAddress [32; 32] "destination",
-        remote_offset: u64 [64; 56] "offset at the target",
+    struct FullDma: 64 = "c_full_dma_cmd", matching_dma {
         local_addr: u64 [128; 57] "local I/O virtual address",
-        request_len: u32 [192; 32] "bytes asked for",
-        ct: u16 [224; 11] "counter, 0 for none",
-        eq: u16 [240; 11] "event queue, 0 for none",
         eager_length: u32 [256; 20] "bytes that a rendezvous put carries",
         rendezvous_id: u8 [280; 8] "rendezvous ID",
-        initiator: MatchId [288; 32] "match ID of the initiator",
-        match_bits: u64 [320; 64] "match bits",
-        header_data: u64 [384; 64] "passed on to the target",
-        user_ptr: u64 [448; 64] "given back in the events of the initiator",
     }
 
     /// Atomic with operands from memory.
-    struct DmaAtomic: 96 = "c_dma_amo_cmd" {
-        command: CommandByte [0; 8] "class, size class and operation",
-        index_ext: u8 [8; 5] "low five bits of the portal index",
-        lac: u8 [16; 3] "address context of the local buffer",
-        flags: DmaFlags [19; 11] "events, counting and kind of packet",
-        dfa: FabricAddress [32; 32] "destination",
-        remote_offset: u64 [64; 56] "offset at the target",
+    struct DmaAtomic: 96 = "c_dma_amo_cmd", matching_dma {
         local_read_addr: u64 [128; 57] "where the first operand is",
-        request_len: u32 [192; 32] "bytes asked for",
-        ct: u16 [224; 11] "counter, 0 for none",
-        eq: u16 [240; 11] "event queue, 0 for none",
-        initiator: MatchId [288; 32] "match ID of the initiator",
-        match_bits: u64 [320; 64] "match bits",
-        header_data: u64 [384; 64] "passed on to the target",
-        user_ptr: u64 [448; 64] "given back in the events of the initiator",
         local_write_addr: u64 [512; 57] "where a fetched value goes",
         atomic_op: AtomicOp [576; 4] "operation",
         atomic_type: AtomicType [584; 4] "operand type",

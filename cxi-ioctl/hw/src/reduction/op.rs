@@ -6,51 +6,39 @@ use super::{ReductionPacket, ResultCode};
 /// than to the nearest, it lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(u8)]
 pub enum ReduceOp {
     /// The count alone.
-    Barrier,
+    Barrier = 0x00,
     /// Bitwise and.
-    And,
+    And = 0x01,
     /// Bitwise or.
-    Or,
+    Or = 0x02,
     /// Bitwise exclusive or.
-    Xor,
+    Xor = 0x03,
     /// Least of signed integers.
-    Min,
+    Min = 0x10,
     /// Greatest of signed integers.
-    Max,
+    Max = 0x11,
     /// Least and greatest of signed integers, and where: value, place, value, place.
-    MinMaxLoc,
+    MinMaxLoc = 0x12,
     /// Sum of signed integers.
-    Sum,
+    Sum = 0x14,
     /// Least of floating point numbers.
-    FloatMin,
+    FloatMin = 0x24,
     /// Greatest of floating point numbers.
-    FloatMax,
+    FloatMax = 0x25,
     /// Least and greatest of floating point numbers, and where.
-    FloatMinMaxLoc,
+    FloatMinMaxLoc = 0x26,
     /// Sum of floating point numbers, rounded to the nearest.
-    FloatSum,
+    FloatSum = 0x28,
 }
 
 impl ReduceOp {
     /// Its number in packets.
     #[must_use]
     pub const fn number(self) -> u8 {
-        match self {
-            Self::Barrier => 0x00,
-            Self::And => 0x01,
-            Self::Or => 0x02,
-            Self::Xor => 0x03,
-            Self::Min => 0x10,
-            Self::Max => 0x11,
-            Self::MinMaxLoc => 0x12,
-            Self::Sum => 0x14,
-            Self::FloatMin => 0x24,
-            Self::FloatMax => 0x25,
-            Self::FloatMinMaxLoc => 0x26,
-            Self::FloatSum => 0x28,
-        }
+        self as u8
     }
 
     /// The operation with this number, if engines merge it.

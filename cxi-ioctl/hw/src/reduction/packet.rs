@@ -96,21 +96,27 @@ impl ReductionPacket {
     /// The bytes.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::BYTES] {
-        let mut header = Bits::default();
-        header.push(self.sequence.0.into(), 10);
-        header.push(self.arm.into(), 1);
-        header.push(self.op.into(), 6);
-        header.push(self.count.into(), 20);
-        header.push(self.answered.0.into(), 10);
-        header.push(self.code.0.into(), 4);
-        header.push(self.repsum_m.into(), 8);
-        header.push(self.repsum_overflow.into(), 2);
-        header.push(self.retry.into(), 1);
-        header.push(0, 2);
-        header.push(self.cookie.into(), 32);
+        let values = [
+            self.sequence.0.into(),
+            self.arm.into(),
+            self.op.into(),
+            self.count,
+            self.answered.0.into(),
+            self.code.0.into(),
+            self.repsum_m.into(),
+            self.repsum_overflow.into(),
+            self.retry.into(),
+            0,
+            self.cookie,
+        ];
+        let (mut header, mut at) = (0, 0);
+        for (value, width) in values.into_iter().zip(HEADER) {
+            header |= (u128::from(value) & mask(width)) << at;
+            at += width;
+        }
         let mut bytes = [0; Self::BYTES];
         bytes[1..5].copy_from_slice(&self.sender.to_le_bytes());
-        bytes[5..17].copy_from_slice(&header.bits.to_be_bytes()[4..]);
+        bytes[5..17].copy_from_slice(&header.to_be_bytes()[4..]);
         for (chunk, word) in bytes[17..].chunks_exact_mut(8).zip(self.payload) {
             chunk.copy_from_slice(&word.to_be_bytes());
         }
@@ -119,62 +125,53 @@ impl ReductionPacket {
 
     /// Reads the bytes; None unless there are 49.
     #[must_use]
+    // A value is no wider than its field.
+    #[allow(clippy::cast_possible_truncation)]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let mut header = [0; 16];
         header[4..].copy_from_slice(&bytes[5..17]);
-        let mut header = Bits {
-            bits: u128::from_be_bytes(header),
-            at: 0,
-        };
+        let mut rest = u128::from_be_bytes(header);
+        let [
+            sequence,
+            arm,
+            op,
+            count,
+            answered,
+            code,
+            m,
+            overflow,
+            retry,
+            _,
+            cookie,
+        ] = HEADER.map(|width| {
+            let value = rest & mask(width);
+            rest >>= width;
+            value as u32
+        });
         let mut packet = Self {
             sender: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
-            ..Self::default()
+            sequence: Sequence(sequence as u16),
+            arm: arm != 0,
+            op: op as u8,
+            count,
+            answered: Sequence(answered as u16),
+            code: ResultCode(code as u8),
+            repsum_m: m as u8,
+            repsum_overflow: overflow as u8,
+            retry: retry != 0,
+            cookie,
+            payload: [0; 4],
         };
-        packet.sequence = Sequence(header.take(10));
-        packet.arm = header.take::<u8>(1) != 0;
-        packet.op = header.take(6);
-        packet.count = header.take(20);
-        packet.answered = Sequence(header.take(10));
-        packet.code = ResultCode(header.take(4));
-        packet.repsum_m = header.take(8);
-        packet.repsum_overflow = header.take(2);
-        packet.retry = header.take::<u8>(1) != 0;
-        header.skip(2);
-        packet.cookie = header.take(32);
-        for (word, chunk) in packet.payload.iter_mut().zip(bytes[17..].chunks_exact(8)) {
-            *word = chunk
-                .iter()
-                .fold(0, |word, byte| word << 8 | u64::from(*byte));
+        for (word, chunk) in packet.payload.iter_mut().zip(bytes[17..].as_chunks().0) {
+            *word = u64::from_be_bytes(*chunk);
         }
         Some(packet)
     }
 }
 
-/// The header: one number of 96 bits, from the lowest.
-#[derive(Default)]
-struct Bits {
-    bits: u128,
-    at: u32,
-}
-
-impl Bits {
-    /// Bits that do not fit are cut off.
-    fn push(&mut self, value: u64, width: u32) {
-        self.bits |= (u128::from(value) & mask(width)) << self.at;
-        self.at += width;
-    }
-
-    fn take<T: TryFrom<u128> + Default>(&mut self, width: u32) -> T {
-        let value = self.bits >> self.at & mask(width);
-        self.skip(width);
-        T::try_from(value).unwrap_or_default()
-    }
-
-    fn skip(&mut self, width: u32) {
-        self.at += width;
-    }
-}
+/// Bits of the fields of the header, a number of 96 bits, from the lowest.
+const HEADER: [u32; 11] = [10, 1, 6, 20, 10, 4, 8, 2, 1, 2, 32];
 
 const fn mask(width: u32) -> u128 {
     (1 << width) - 1
