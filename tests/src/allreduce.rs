@@ -1,16 +1,15 @@
 //! Processes of several nodes add numbers up in the fabric, as in the example of `cxi-data`.
 
-#[path = "../../cxi/data/examples/common/mod.rs"]
-mod common;
 #[path = "../../cxi/data/examples/allreduce/participant.rs"]
 mod participant;
 
 use std::io::Write;
 
-use cxi::{Device, ServiceId};
-
-use common::{Problem, Process};
+use cxi::{Device, ServiceId, Vni};
 use participant::Participant;
+
+use crate::process as common;
+use common::{Problem, Process};
 
 /// A VNI of the default service.
 const VNI: u16 = 10;
@@ -27,7 +26,7 @@ pub fn allreduce(
     (rank, size): (u32, u32),
     rounds: u64,
 ) -> Result<String, Problem> {
-    let process = Process::new(device, ServiceId::DEFAULT, VNI)?;
+    let process = Process::new(device, ServiceId::DEFAULT, Vni::new(VNI)?, None)?;
     let mut participant = Participant::new(process, tree, rank)?;
     writeln!(std::io::stdout(), "ready")?;
     participant.run(size, rounds)?;

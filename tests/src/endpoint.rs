@@ -1,52 +1,33 @@
-//! A program that sends and receives: queues, a PtlTE and memory, on any device.
+//! A process that sends commands with any address in them.
 
 use std::sync::Arc;
 
-use cxi::lni::{
-    CommunicationProfile, Domain, EventQueue, EventQueueOptions, MapOptions, Md, Pid, PtOptions,
-    Pte, PteMapping, Tgq, TgqOptions, Txq, TxqOptions,
-};
-use cxi::{Device, DeviceMemory, Lni, ServiceId, TrafficClass, Vni};
+use cxi::lni::{LeList, MapOptions, Md, Pid, Txq, TxqOptions};
+use cxi::{Device, DeviceMemory, ServiceId, TrafficClass, Vni};
+use cxi_data::{Append, Buffer, Event, SetState, TargetFlags};
 use cxi_hw::{
-    Class, CommandByte, CqStatus, DmaFlags, DmaOp, EqState, EventSize, EventType, FabricAddress,
-    FullDma, InitiatorShort, List, MatchId, PtlteState, ReturnCode, SetState, TargetCommand,
-    TargetFlags, TargetOp, command_ring, event_ring, launch_page,
+    Class, CommandByte, CqStatus, DmaFlags, DmaOp, EventType, FabricAddress, FullDma, MatchId,
+    ReturnCode, command_ring, launch_page,
 };
-use cxi_ioctl::Mapping;
 
-/// What went wrong.
-pub type Problem = Box<dyn std::error::Error>;
+use crate::process::{Problem, Process};
 
 /// Bytes of the buffer that others reach.
 pub const BUFFER_BYTES: usize = 1 << 16;
-const PID_BITS: u32 = 9;
-const SLOTS: u32 = 64;
-const EVENT_BYTES: usize = 1 << 16;
-/// The handle of the list entry.
-const BUFFER_ID: u16 = 7;
+const UNITS: u32 = 64;
 
-/// One end of a connection.
+/// A process with a queue of its own for commands that [`cxi_data`] does not make.
 #[derive(Debug)]
 pub struct Endpoint {
+    /// Its events and its address.
+    pub process: Process,
     /// What others reach, from offset 0.
-    pub buffer: Arc<DeviceMemory>,
+    pub buffer: Buffer,
     /// Where its messages come from.
     pub local: Arc<DeviceMemory>,
-    nid: u32,
-    pid: u32,
-    md: Md,
     local_md: Md,
-    transmit: Txq,
-    transmit_slot: u32,
-    target: Tgq,
-    target_slot: u32,
-    pte: Pte,
-    events: EventQueue,
-    read: u32,
-    _mapping: PteMapping,
-    _domain: Domain,
-    _profile: CommunicationProfile,
-    _lni: Lni,
+    queue: Txq,
+    slot: u32,
 }
 
 /// Where an operation goes and what it moves.
@@ -65,94 +46,46 @@ pub struct Operation {
 }
 
 impl Endpoint {
-    /// An endpoint of a service on a VNI, with its buffer ready.
+    /// An endpoint of a service on a VNI. Its buffer is ready when the NIC has run.
     ///
     /// # Errors
     ///
     /// Something could not be allocated.
-    pub fn new(
-        device: &Device,
-        service: ServiceId,
-        vni: Vni,
-        nid: u32,
-        pid: u32,
-    ) -> Result<Self, Problem> {
-        let lni = device.alloc_lni(service)?;
+    pub fn new(device: &Device, service: ServiceId, vni: Vni, pid: u32) -> Result<Self, Problem> {
+        let mut process = Process::new(device, service, vni, Some(Pid::new(pid)?))?;
+        let lni = &process.lni;
         let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
-        let events = lni.alloc_eq(&EventQueueOptions::new(EVENT_BYTES))?;
-        let transmit = lni.alloc_txq(&profile, &TxqOptions::new(SLOTS).event_queue(&events))?;
-        let target = lni.alloc_tgq(&TgqOptions::new(SLOTS).event_queue(&events))?;
-        let pte = lni.alloc_pte(PtOptions::empty(), Some(&events))?;
-        let domain = lni.alloc_domain(vni, Some(Pid::new(pid)?))?;
-        let mapping = pte.map(&domain, 0)?;
-        let memory = || DeviceMemory::new(BUFFER_BYTES).map(Arc::new);
-        let (buffer, local) = (memory()?, memory()?);
-        let md = lni.map_memory(&buffer, &MapOptions::new())?;
-        let local_md = lni.map_memory(&local, &MapOptions::new())?;
+        let options = TxqOptions::new(UNITS).event_queue(process.events.queue());
+        let queue = lni.alloc_txq(&profile, &options)?;
         let status = CqStatus {
             rd_ptr: 4,
             return_code: ReturnCode::OK,
             ..CqStatus::default()
         };
-        let status = u64::from_le_bytes(status.encode());
-        for ring in [transmit.commands()?, target.commands()?] {
-            ring.write_u64(0, status)?;
-        }
-        let mut endpoint = Self {
+        let commands = queue.commands()?;
+        commands.write_u64(0, u64::from_le_bytes(status.encode()))?;
+        let local = Arc::new(DeviceMemory::new(BUFFER_BYTES)?);
+        let local_md = lni.map_memory(&local, &MapOptions::new())?;
+        let buffer = Buffer::new(lni, BUFFER_BYTES)?;
+        let entry = Append::new(&process.pte, LeList::Priority, buffer.whole());
+        let entry = entry.flags(TargetFlags::OP_PUT | TargetFlags::OP_GET);
+        process.target.post(&SetState::enable(&process.pte))?;
+        process.target.post(&entry)?;
+        Ok(Self {
+            process,
             buffer,
             local,
-            nid,
-            pid,
-            md,
             local_md,
-            transmit,
-            transmit_slot: command_ring::FIRST_SLOT,
-            target,
-            target_slot: command_ring::FIRST_SLOT,
-            pte,
-            events,
-            read: event_ring::FIRST_BLOCK,
-            _mapping: mapping,
-            _domain: domain,
-            _profile: profile,
-            _lni: lni,
-        };
-        endpoint.expose()?;
-        Ok(endpoint)
+            queue,
+            slot: command_ring::FIRST_SLOT,
+        })
     }
 
-    /// Enables the PtlTE and appends the buffer, for puts and gets of everybody.
-    fn expose(&mut self) -> Result<(), Problem> {
-        let index = u16::try_from(self.pte.id())?;
-        let state = SetState {
-            command: CommandByte::new(Class::CQ, 1, TargetOp::SETSTATE.0),
-            ptlte_state: PtlteState::ENABLED,
-            ptlte_index: index,
-            drop_count: 0xff_ffff,
-            ..SetState::default()
-        };
-        let mut command = [0; 64];
-        command[..SetState::BYTES].copy_from_slice(&state.encode());
-        self.target(&command)?;
-        let append = TargetCommand {
-            command: CommandByte::new(Class::CQ, 1, TargetOp::APPEND.0),
-            ptl_list: List::PRIORITY,
-            ptlte_index: index,
-            flags: TargetFlags::OP_PUT | TargetFlags::OP_GET,
-            buffer_id: BUFFER_ID,
-            lac: self.md.lac(),
-            start: self.md.iova(),
-            length: BUFFER_BYTES as u64,
-            match_id: MatchId::ANY,
-            ..TargetCommand::default()
-        };
-        self.target(&append.encode())
-    }
-
-    /// Who it is for others.
+    /// Its address on the fabric.
     #[must_use]
-    pub const fn address(&self) -> (u32, u32) {
-        (self.nid, self.pid)
+    pub fn address(&self) -> (u32, u32) {
+        let address = self.process.address;
+        (address.nid, address.pid.into())
     }
 
     /// The address of `local` for the NIC.
@@ -161,47 +94,16 @@ impl Endpoint {
         self.local_md.iova()
     }
 
-    fn target(&mut self, command: &[u8; 64]) -> Result<(), Problem> {
-        let (ring, page) = (self.target.commands()?, self.target.write_pointer()?);
-        submit(
-            ring,
-            page,
-            &mut self.target_slot,
-            self.target.slots(),
-            command,
-        )
-    }
-
-    /// Rings the target queue for a command without effect and without an event.
-    ///
-    /// # Errors
-    ///
-    /// Windows cannot be mapped.
-    pub fn ring_target(&mut self) -> Result<(), Problem> {
-        let mut command = [0; 64];
-        command[0] = CommandByte::new(Class::CQ, 1, 0).0;
-        self.target(&command)
-    }
-
-    /// Whether the NIC has executed all commands of the target queue.
-    ///
-    /// # Errors
-    ///
-    /// Windows cannot be mapped.
-    pub fn target_is_idle(&self) -> Result<bool, Problem> {
-        let status = self.target.commands()?.read_u64(0)?.to_le_bytes();
-        let unit = CqStatus::decode(&status).rd_ptr;
-        Ok(u32::from(unit) * command_ring::UNIT_SLOTS == self.target_slot)
-    }
-
     /// Sends an operation.
     ///
     /// # Errors
     ///
     /// Windows cannot be mapped.
     pub fn send(&mut self, operation: &Operation) -> Result<(), Problem> {
-        let (nid, pid) = operation.to;
-        let (dfa, index_ext) = FabricAddress::unicast(nid, pid, 0, PID_BITS);
+        let process = &self.process;
+        let ((nid, pid), (own_nid, own_pid)) = (operation.to, self.address());
+        let pid_bits = process.info.pid_bits;
+        let (dfa, index_ext) = FabricAddress::unicast(nid, pid, 0, pid_bits);
         let command = FullDma {
             command: CommandByte::new(Class::DMA, 1, operation.op.0),
             index_ext,
@@ -211,20 +113,20 @@ impl Endpoint {
             remote_offset: operation.offset,
             local_addr: operation.local,
             request_len: operation.len,
-            eq: u16::try_from(self.events.id())?,
-            initiator: MatchId::new(self.pid, self.nid, PID_BITS),
+            eq: u16::try_from(process.events.queue().id())?,
+            initiator: MatchId::new(own_pid, own_nid, pid_bits),
             user_ptr: 0xfeed,
             ..FullDma::default()
         };
-        let (ring, page) = (self.transmit.commands()?, self.transmit.write_pointer()?);
-        let slots = self.transmit.slots();
-        submit(
-            ring,
-            page,
-            &mut self.transmit_slot,
-            slots,
-            &command.encode(),
-        )
+        let commands = self.queue.commands()?;
+        commands.write_slot(self.slot as usize * 32, &command.encode())?;
+        self.slot += command_ring::UNIT_SLOTS;
+        if self.slot >= self.queue.slots() * command_ring::UNIT_SLOTS {
+            self.slot = command_ring::FIRST_SLOT;
+        }
+        let unit = self.slot / command_ring::UNIT_SLOTS;
+        let page = self.queue.write_pointer()?;
+        Ok(page.ring(launch_page::WRITE_POINTER, unit.into())?)
     }
 
     /// The next event, if there is one: what it reports and its result.
@@ -233,50 +135,19 @@ impl Endpoint {
     ///
     /// The event queue cannot be read.
     pub fn event(&mut self) -> Result<Option<(EventType, ReturnCode)>, Problem> {
-        let memory = self.events.memory();
-        let at = self.read as usize * 64;
-        let mut block = [0; 64];
-        memory.copy_out(at, &mut block)?;
-        let short = InitiatorShort::decode(block.first_chunk().ok_or("no block")?);
-        let len = match short.event_size {
-            EventSize::BYTES_16 => 16,
-            EventSize::BYTES_32 => 32,
-            EventSize::BYTES_64 => 64,
-            _ => return Ok(None),
-        };
-        // The last byte comes last.
-        let code = ReturnCode(block[len - 1] & 0x3f);
-        if code == ReturnCode::default() {
+        let Some(event) = self.process.events.drain().next() else {
             return Ok(None);
-        }
-        memory.copy_in(at, &[0; 64])?;
-        self.read += 1;
-        if self.read as usize * 64 == EVENT_BYTES {
-            self.read = event_ring::FIRST_BLOCK;
-        }
-        let state = EqState {
-            rd_ptr: self.read,
-            ..EqState::default()
         };
-        let state = u64::from_le_bytes(state.encode());
-        self.events.registers()?.ring(0, state)?;
-        Ok(Some((short.event_type, code)))
+        let (kind, result) = match event? {
+            Event::Completion(it) => (it.kind, it.result),
+            Event::Arrival(it) => (it.kind, it.result),
+            Event::Entry(it) => (it.kind, it.result),
+            Event::State(it) => (EventType::STATE_CHANGE, it.result),
+            other => return Err(format!("{other:?} came").into()),
+        };
+        Ok(Some((
+            kind,
+            result.map_or_else(|it| it.0, |()| ReturnCode::OK),
+        )))
     }
-}
-
-/// Writes a command of 64 bytes and rings.
-fn submit(
-    ring: &Mapping,
-    page: &Mapping,
-    slot: &mut u32,
-    slots: u32,
-    command: &[u8; 64],
-) -> Result<(), Problem> {
-    ring.write_slot(*slot as usize * 32, command)?;
-    *slot += command_ring::UNIT_SLOTS;
-    if *slot >= slots * command_ring::UNIT_SLOTS {
-        *slot = command_ring::FIRST_SLOT;
-    }
-    let unit = *slot / command_ring::UNIT_SLOTS;
-    Ok(page.ring(launch_page::WRITE_POINTER, unit.into())?)
 }

@@ -11,7 +11,6 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-pub mod actor;
 pub mod allreduce;
 pub mod archive;
 pub mod client;
@@ -25,7 +24,9 @@ pub mod endpoint;
 pub mod fuse_file;
 pub mod library;
 pub mod mock;
+pub mod actor;
 pub mod packets;
+#[path = "../../cxi/data/examples/common/mod.rs"]
 pub mod process;
 pub mod report;
 pub mod roam;

@@ -5,10 +5,11 @@ use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
 use cxi::lni::EventQueueOptions;
-use cxi::{Device, DeviceMemory, ServiceId, Vni};
+use cxi::{Device, ServiceId, Vni};
 use cxi_hw::{DmaOp, EventType, ReturnCode};
 
-use crate::endpoint::{BUFFER_BYTES, Endpoint, Operation, Problem};
+use crate::endpoint::{BUFFER_BYTES, Endpoint, Operation};
+use crate::process::Problem;
 
 /// A VNI of the default service.
 const VNI: u16 = 10;
@@ -25,8 +26,7 @@ const SILENCE: Duration = Duration::from_millis(200);
 const START: Duration = Duration::from_secs(60);
 
 fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
-    let nid = device.info()?.nid;
-    Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, nid, pid)
+    Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, pid)
 }
 
 /// What [`exchange`] prints to the standard error when the first message has come.
@@ -154,14 +154,17 @@ impl Exchange {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        for at in (0..self.bytes).step_by(8) {
-            let word = self.end.buffer.read_u64(at)?;
-            if word != self.received {
-                let round = self.received;
-                return Err(format!("message {round} has {word} at {at}").into());
-            }
+        let round = self.received;
+        let mut message = vec![0; self.bytes];
+        self.end.buffer.read(0, &mut message)?;
+        let words = message.chunks_exact(8);
+        match words
+            .zip(0..)
+            .find(|(word, _)| *word != round.to_le_bytes())
+        {
+            Some((word, at)) => Err(format!("message {round} has {word:?} in word {at}").into()),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -176,17 +179,12 @@ pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
     writeln!(out, "ready")?;
     out.flush()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    untouched(&end.buffer)?;
-    Ok("untouched".to_owned())
-}
-
-fn untouched(memory: &DeviceMemory) -> Result<(), Problem> {
-    for at in (0..BUFFER_BYTES).step_by(8) {
-        if memory.read_u64(at)? != 0 {
-            return Err(format!("somebody wrote at {at}").into());
-        }
+    let mut bytes = vec![0; BUFFER_BYTES];
+    end.buffer.read(0, &mut bytes)?;
+    match bytes.iter().position(|byte| *byte != 0) {
+        Some(at) => Err(format!("byte {at} was written").into()),
+        None => Ok("untouched".to_owned()),
     }
-    Ok(())
 }
 
 /// Aims at the memory of a victim, and of nobody, in each way that a command has. Says how each

@@ -154,7 +154,7 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
     let script = "cd /sys/class/cxi/cxi0/device/telemetry
         cut -d@ -f1 lpe_err_op_violation rmu_ptl_no_ptlte_cntr lpe_net_match_requests_0";
     let counted = printed(&node.enter(&["sh", "-c", script]));
-    assert_eq!(counted, "4\n2\n0");
+    assert_eq!(counted, "4\n2\n4");
     assert!(is_clean(&node), "{:?}", node.state());
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use common::{Node, PATIENCE, Problem, Process};
-use cxi_data::{Address, Arrival, Buffer, Event, EventType, ImmediatePut};
+use cxi_data::{Address, Arrival, Buffer, Event, EventType, ImmediatePut, TargetFlags};
 
 const ROUNDS: u32 = 200;
 
@@ -40,8 +40,8 @@ fn main() -> Result<(), Problem> {
     let node = Node::new()?;
     let (mut near, mut far) = (node.process()?, node.process()?);
     let inboxes = [Buffer::new(&near.lni, 4)?, Buffer::new(&far.lni, 4)?];
-    near.expose(&inboxes[0])?;
-    far.expose(&inboxes[1])?;
+    near.expose(&inboxes[0], TargetFlags::empty())?;
+    far.expose(&inboxes[1], TargetFlags::empty())?;
     let (here, there) = (near.address, far.address);
 
     thread::scope(|scope| {

@@ -6,7 +6,9 @@ mod common;
 
 use common::{Node, PATIENCE, Problem};
 use cxi::lni::LeList;
-use cxi_data::{Append, Buffer, Counter, CounterCommand, Dma, Report, SetState, TargetFlags};
+use cxi_data::{
+    Append, Buffer, Counter, CounterCommand, Dma, EventType, Report, SetState, TargetFlags,
+};
 
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 16;
@@ -22,7 +24,7 @@ fn main() -> Result<(), Problem> {
     let entry = Append::new(&owner.pte, LeList::Priority, window.whole());
     owner.target.post(&SetState::enable(&owner.pte))?;
     owner.target.post(&entry.flags(flags).counted(&came))?;
-    owner.expect(2)?;
+    owner.expect(EventType::LINK, 1)?;
 
     // The writer puts block after block: many commands, one doorbell.
     let source = Buffer::new(&writer.lni, BLOCK)?;

@@ -23,7 +23,7 @@ fn main() -> Result<(), Problem> {
     let entry = entry.match_bits(TAG).flags(TargetFlags::OP_PUT);
     receiver.target.post(&SetState::enable(&receiver.pte))?;
     receiver.target.post(&entry)?;
-    receiver.expect(2)?;
+    receiver.expect(EventType::LINK, 1)?;
     let queue = Some(sender.events.queue());
     let sources = sender.lni.alloc_pte(PtOptions::IS_MATCHING, queue)?;
     let _mapping = sources.map(&sender.domain, sender.info.rdzv_get_idx)?;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Problem> {
     message.write(LEN - 3, b"end")?;
     let source = Append::source(&sources, message.whole(), ID);
     sender.target.post(&source)?;
-    sender.expect(2)?;
+    sender.expect(EventType::LINK, 1)?;
     let put = Rendezvous::put(message.whole(), receiver.address.portal(0), ID);
     let put = put.eager(2048).match_bits(TAG);
     let report = Report::event(&sender.events, 1);

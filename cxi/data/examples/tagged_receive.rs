@@ -39,7 +39,7 @@ fn main() -> Result<(), Problem> {
     let entry = entry.ignore(u64::MAX).managed(1024);
     receiver.target.post(&SetState::enable(&receiver.pte))?;
     receiver.target.post(&entry.flags(TargetFlags::OP_PUT))?;
-    receiver.expect(2)?;
+    receiver.expect(EventType::LINK, 1)?;
 
     let to = receiver.address.portal(0);
     let early = Message::new(b"early", to).match_bits(1);

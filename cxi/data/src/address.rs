@@ -19,8 +19,7 @@ impl Address {
     pub fn new(info: &DeviceInfo, domain: &Domain) -> Self {
         Self {
             nid: info.nid,
-            // A PID has nine bits at most.
-            pid: u16::try_from(domain.pid()).unwrap_or(u16::MAX),
+            pid: pid(domain.pid()),
         }
     }
 
@@ -40,8 +39,7 @@ impl Address {
     pub(crate) fn of_initiator(id: MatchId, pid_bits: u32) -> Self {
         Self {
             nid: id.id(pid_bits),
-            // As in `new`.
-            pid: u16::try_from(id.pid(pid_bits)).unwrap_or(u16::MAX),
+            pid: pid(id.pid(pid_bits)),
         }
     }
 
@@ -50,10 +48,14 @@ impl Address {
         let source = FabricAddress(word);
         Self {
             nid: source.nid(),
-            // As in `new`.
-            pid: u16::try_from(source.pid(pid_bits)).unwrap_or(u16::MAX),
+            pid: pid(source.pid(pid_bits)),
         }
     }
+}
+
+/// A PID, which has nine bits at most.
+fn pid(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }
 
 /// Where operations go: a portal of a process.

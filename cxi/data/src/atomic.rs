@@ -1,31 +1,24 @@
-//! Atomics on memory of a target.
+//! Atomics on memory of a target: with the operand in the command, or in memory.
 
-use cxi_hw::{AtomicOp, AtomicType, CState, Class, CommandByte, CompareOp, DmaOp, IdcAtomic};
+use cxi_hw::{
+    AtomicOp, AtomicType, CState, Class, CommandByte, CompareOp, DmaFlags, DmaOp, IdcAtomic,
+    SLOT_BYTES,
+};
 
 use crate::kind::Transmit;
 use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Error, Report, Result, Slice, Target};
 
-/// An operand of an atomic.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the variants are Rust's types")]
-pub enum Operand {
-    I8(i8),
-    U8(u8),
-    I16(i16),
-    U16(u16),
-    I32(i32),
-    U32(u32),
-    I64(i64),
-    U64(u64),
-    F32(f32),
-    F64(f64),
-    U128(u128),
-}
-
 macro_rules! operands {
     ($($variant:ident($number:ty) = $code:ident,)*) => {
+        /// An operand of an atomic.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "the variants are Rust's types")]
+        pub enum Operand {
+            $($variant($number),)*
+        }
+
         impl Operand {
             const fn kind(self) -> AtomicType {
                 match self {
@@ -79,7 +72,7 @@ operands! {
 }
 
 /// An operation on a number in the list entry of a target, on a boundary of its size. Its match
-/// bits are 0; [`DmaAtomic`](crate::DmaAtomic) has others.
+/// bits are 0; [`DmaAtomic`] has others.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Atomic<'a> {
@@ -140,13 +133,13 @@ impl<'a> Atomic<'a> {
     options!(offset report);
 }
 
-/// What an atomic has beside its first operand: whether it fetches, how it compares, and the second
-/// operand.
+/// What an atomic has in addition to its first operand: whether it fetches, how it compares, and the
+/// second operand.
 ///
 /// # Errors
 ///
 /// What the operation needs is not there.
-pub(crate) fn complete(
+fn complete(
     op: AtomicOp,
     size: usize,
     second: Option<(CompareOp, Operand)>,
@@ -176,13 +169,8 @@ impl Post<Transmit> for Atomic<'_> {
         let (op, how, second) = complete(self.op, self.operand.size(), self.second, self.fetch)?;
         let (dfa, index_ext) = self.to.encode(queue.pid_bits);
         queue.set_state(CState {
-            flags: self.report.flags,
-            index_ext,
             write_lac: self.fetch.map_or(0, |into| into.lac),
-            user_ptr: self.report.token,
-            ct: self.report.ct,
-            eq: self.report.eq,
-            ..CState::default()
+            ..self.report.state(DmaFlags::empty(), index_ext)
         })?;
         let [op1_word1, op1_word2] = self.operand.words();
         let [op2_word1, op2_word2] = second;
@@ -202,5 +190,95 @@ impl Post<Transmit> for Atomic<'_> {
             op2_word2,
         };
         queue.write(&command.encode())
+    }
+}
+
+/// An operation as [`Atomic`], with match bits and a first operand that the NIC reads
+/// from registered memory.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct DmaAtomic<'a> {
+    op: AtomicOp,
+    kind: AtomicType,
+    operand: Slice<'a>,
+    to: Target,
+    offset: u64,
+    match_bits: u64,
+    header_data: u64,
+    second: Option<(CompareOp, Operand)>,
+    fetch: Option<Slice<'a>>,
+    report: Report,
+}
+
+impl<'a> DmaAtomic<'a> {
+    /// An operation with a number of that type, which is the whole slice. With another length it
+    /// ends with [`ReturnCode::AMO_LENGTH_ERROR`](crate::ReturnCode::AMO_LENGTH_ERROR).
+    pub const fn new(op: AtomicOp, kind: AtomicType, operand: Slice<'a>, to: Target) -> Self {
+        Self {
+            op,
+            kind,
+            operand,
+            to,
+            offset: 0,
+            match_bits: 0,
+            header_data: 0,
+            second: None,
+            fetch: None,
+            report: Report::none(),
+        }
+    }
+
+    /// For [`AtomicOp::CSWAP`]: what the value at the target is compared with, on the left.
+    pub fn compare(mut self, how: CompareOp, expected: impl Into<Operand>) -> Self {
+        self.second = Some((how, expected.into()));
+        self
+    }
+
+    /// For [`AtomicOp::AXOR`]: the bits that are stored.
+    pub fn mask(self, mask: impl Into<Operand>) -> Self {
+        self.compare(CompareOp::EQ, mask)
+    }
+
+    /// Copies the previous value to the start of a slice.
+    pub const fn fetch(mut self, into: Slice<'a>) -> Self {
+        self.fetch = Some(into);
+        self
+    }
+
+    options!(offset match_bits header_data report);
+}
+
+impl Post<Transmit> for DmaAtomic<'_> {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        let (op, how, second) = complete(self.op, self.operand.len, self.second, self.fetch)?;
+        let (dfa, index_ext) = self.to.encode(queue.pid_bits);
+        let [op2_word1, op2_word2] = second;
+        let command = cxi_hw::DmaAtomic {
+            command: CommandByte::new(Class::DMA, 2, op.0),
+            index_ext,
+            lac: self.operand.lac,
+            flags: self.report.flags,
+            dfa,
+            remote_offset: self.offset,
+            local_read_addr: self.operand.iova,
+            request_len: self.operand.request_len()?,
+            ct: self.report.ct,
+            eq: self.report.eq,
+            initiator: queue.kind.initiator,
+            match_bits: self.match_bits,
+            header_data: self.header_data,
+            user_ptr: self.report.token,
+            local_write_addr: self.fetch.map_or(0, |into| into.iova),
+            atomic_op: self.op,
+            atomic_type: self.kind,
+            cswap_op: how,
+            write_lac: self.fetch.map_or(0, |into| into.lac),
+            op2_word1,
+            op2_word2,
+        };
+        // A command is as long as the power of two that holds it.
+        let mut bytes = [0; 4 * SLOT_BYTES];
+        bytes[..cxi_hw::DmaAtomic::BYTES].copy_from_slice(&command.encode());
+        queue.write(&bytes)
     }
 }

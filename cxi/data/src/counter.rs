@@ -1,20 +1,20 @@
-//! Counters.
+//! Counters, and commands that wait until a counter has reached a threshold.
 
 use std::time::Duration;
 
 use cxi::lni::{CounterValue, CountingEvent};
-use cxi_hw::{Class, CommandByte, CounterDoorbell, CtCommand, CtOp, SLOT_BYTES};
+use cxi_hw::{Class, CommandByte, CounterDoorbell, CtCommand, CtOp, FullDma, SLOT_BYTES};
 
-use crate::Result;
 use crate::error::in_command;
-use crate::kind::{Kind, Transmit, Triggered};
+use crate::kind::{Transmit, Triggered};
 use crate::queue::{Post, Queue};
 use crate::wait::until;
+use crate::{Dma, Events, Result};
 
 /// A counting event: successes and failures of operations.
 ///
 /// The NIC counts for itself. It writes the value to memory when a [`CounterCommand::read`] or a
-/// [`Trigger`](crate::Trigger) says so, when a failure counts, and when the counter is set.
+/// [`Trigger`] says so, when a failure counts, and when the counter is set.
 #[derive(Debug)]
 pub struct Counter {
     event: CountingEvent,
@@ -88,15 +88,15 @@ impl Counter {
 /// A command for a counter, which any transmit queue takes.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
-pub struct CounterCommand(CtOp, CtCommand);
+pub struct CounterCommand(CtCommand);
 
 impl CounterCommand {
     fn new(op: CtOp, counter: &Counter) -> Self {
-        let command = CtCommand {
+        Self(CtCommand {
+            command: byte(op, 1),
             ct: counter.id,
             ..CtCommand::default()
-        };
-        Self(op, command)
+        })
     }
 
     /// Writes the value to memory, where [`Counter::wait`] sees it.
@@ -107,15 +107,15 @@ impl CounterCommand {
     /// Sets the successes, and the failures to 0.
     pub fn set(counter: &Counter, successes: u64) -> Self {
         let mut command = Self::new(CtOp::SET, counter);
-        command.1.ct_success = successes;
-        (command.1.set_ct_success, command.1.set_ct_failure) = (true, true);
+        command.0.ct_success = successes;
+        (command.0.set_ct_success, command.0.set_ct_failure) = (true, true);
         command
     }
 
     /// Adds successes.
     pub fn add(counter: &Counter, successes: u64) -> Self {
         let mut command = Self::new(CtOp::INC, counter);
-        command.1.ct_success = successes;
+        command.0.ct_success = successes;
         command
     }
 
@@ -125,32 +125,84 @@ impl CounterCommand {
     }
 }
 
-/// The two units of a command for counters.
-pub(crate) fn encode(op: CtOp, size: u8, command: CtCommand) -> [u8; 4 * SLOT_BYTES] {
-    let command = CtCommand {
-        command: CommandByte::new(Class::CT, size, op.0),
-        ..command
-    };
-    let mut bytes = [0; 4 * SLOT_BYTES];
-    bytes[..CtCommand::BYTES].copy_from_slice(&command.encode());
-    bytes
+const fn byte(op: CtOp, size: u8) -> CommandByte {
+    CommandByte::new(Class::CT, size, op.0)
 }
 
-impl CounterCommand {
-    fn put<K: Kind>(&self, queue: &mut Queue<K>) -> Result<()> {
-        let command = encode(self.0, 1, self.1);
-        queue.write(&command[..2 * SLOT_BYTES])
+/// Writes a command for counters, with a DMA command behind it if it has one.
+fn write<K>(queue: &mut Queue<K>, command: CtCommand, dma: Option<FullDma>) -> Result<()> {
+    let mut bytes = [0; 4 * SLOT_BYTES];
+    bytes[..CtCommand::BYTES].copy_from_slice(&command.encode());
+    if let Some(dma) = dma {
+        bytes[CtCommand::BYTES..][..FullDma::BYTES].copy_from_slice(&dma.encode());
     }
+    queue.write(&bytes[..command.command.bytes()])
 }
 
 impl Post<Transmit> for CounterCommand {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
-        self.put(queue)
+        write(queue, self.0, None)
     }
 }
 
 impl Post<Triggered> for CounterCommand {
     fn write(&self, queue: &mut Queue<Triggered>) -> Result<()> {
-        self.put(queue)
+        write(queue, self.0, None)
+    }
+}
+
+/// A command that the NIC executes by itself when the successes and failures of a counter together
+/// have reached a threshold.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Trigger<'a> {
+    command: CtCommand,
+    dma: Option<Dma<'a>>,
+}
+
+impl<'a> Trigger<'a> {
+    fn new(op: CtOp, counter: &Counter, threshold: u64) -> Self {
+        let command = CtCommand {
+            command: byte(op, 1),
+            trig_ct: counter.id,
+            threshold,
+            ..CtCommand::default()
+        };
+        Self { command, dma: None }
+    }
+
+    /// Writes the counter's value to memory, where [`Counter::wait`] sees it.
+    pub fn write_back(counter: &Counter, threshold: u64) -> Self {
+        Self::new(CtOp::TRIG_EVENT, counter, threshold)
+    }
+
+    /// The same, and an [`Event::Triggered`](crate::Event::Triggered).
+    pub fn event(counter: &Counter, threshold: u64, events: &Events) -> Self {
+        let mut trigger = Self::write_back(counter, threshold);
+        trigger.command.eq = events.id();
+        trigger
+    }
+
+    /// Executes a put or get.
+    pub fn dma(counter: &Counter, threshold: u64, dma: Dma<'a>) -> Self {
+        let mut trigger = Self::new(CtOp::TRIG_DMA, counter, threshold);
+        trigger.command.command = byte(CtOp::TRIG_DMA, 2);
+        trigger.dma = Some(dma);
+        trigger
+    }
+
+    /// Adds successes to another counter.
+    pub fn add(counter: &Counter, threshold: u64, to: &Counter, successes: u64) -> Self {
+        let mut trigger = Self::new(CtOp::TRIG_INC, counter, threshold);
+        (trigger.command.ct, trigger.command.ct_success) = (to.id, successes);
+        trigger
+    }
+}
+
+impl Post<Triggered> for Trigger<'_> {
+    fn write(&self, queue: &mut Queue<Triggered>) -> Result<()> {
+        let encode = |dma: Dma<'_>| dma.encode(queue.kind.initiator, queue.pid_bits);
+        let dma = self.dma.map(encode).transpose()?;
+        write(queue, self.command, dma)
     }
 }

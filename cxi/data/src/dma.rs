@@ -14,11 +14,11 @@ pub struct Dma<'a> {
     op: DmaOp,
     local: Slice<'a>,
     to: Target,
-    offset: u64,
-    match_bits: u64,
-    header_data: u64,
+    pub(crate) offset: u64,
+    pub(crate) match_bits: u64,
+    pub(crate) header_data: u64,
     flags: DmaFlags,
-    report: Report,
+    pub(crate) report: Report,
 }
 
 impl<'a> Dma<'a> {
@@ -92,36 +92,32 @@ impl Post<Transmit> for Dma<'_> {
 /// without a token; successes can be counted.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
-pub struct Nomatch<'a>(Dma<'a>);
+pub struct Nomatch<'a> {
+    dma: Dma<'a>,
+}
 
 impl<'a> Nomatch<'a> {
     /// Copies bytes to a target.
     pub const fn put(from: Slice<'a>, to: Target) -> Self {
-        Self(Dma::new(DmaOp::NOMATCH_PUT, from, to))
+        let dma = Dma::new(DmaOp::NOMATCH_PUT, from, to);
+        Self { dma }
     }
 
     /// Copies bytes from a target.
     pub const fn get(into: Slice<'a>, from: Target) -> Self {
-        Self(Dma::new(DmaOp::NOMATCH_GET, into, from))
+        let dma = Dma::new(DmaOp::NOMATCH_GET, into, from);
+        Self { dma }
     }
 
-    /// As [`Dma::offset`].
-    pub const fn offset(self, offset: u64) -> Self {
-        Self(self.0.offset(offset))
-    }
-
-    /// How its end is reported.
-    pub const fn report(self, report: Report) -> Self {
-        Self(self.0.report(report))
-    }
+    options!(dma: offset report);
 }
 
 impl Post<Transmit> for Nomatch<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
         // Half a full command: what it has lies in the same place.
-        let command = self.0.encode(queue.kind.initiator, queue.pid_bits)?;
+        let command = self.dma.encode(queue.kind.initiator, queue.pid_bits)?;
         let command = FullDma {
-            command: CommandByte::new(Class::DMA, 0, self.0.op.0),
+            command: CommandByte::new(Class::DMA, 0, self.dma.op.0),
             flags: command.flags | DmaFlags::RESTRICTED | DmaFlags::EVENT_SUCCESS_DISABLE,
             ..command
         };

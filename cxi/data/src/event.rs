@@ -175,33 +175,16 @@ impl Event {
                     failure: Failure(code),
                 })
             }
-            _ if size == EventSize::BYTES_64 => {
-                Self::of_target(&TargetLong::decode(block), pid_bits, result)
-            }
+            _ if size == EventSize::BYTES_64 => Self::of_target(block, pid_bits, result),
             EventType::PUT | EventType::GET | EventType::ATOMIC | EventType::FETCH_ATOMIC => {
-                let event = TargetShort::decode(&head(block));
-                Self::Arrival(Arrival {
-                    kind,
-                    initiator: Address::of_initiator(event.initiator, pid_bits),
-                    pte: event.ptlte_index,
-                    list: event.ptl_list,
-                    buffer_id: event.buffer_id,
-                    match_bits: event.match_bits,
-                    header_data: event.header_data,
-                    vni: event.vni,
-                    length: event.length,
-                    requested: None,
-                    start: None,
-                    rendezvous: None,
-                    unlinked: event.auto_unlinked,
-                    result,
-                })
+                Self::Arrival(Arrival::decode(block, pid_bits, result))
             }
             _ => Self::Other(kind),
         }
     }
 
-    fn of_target(event: &TargetLong, pid_bits: u32, result: Result<(), Failure>) -> Self {
+    fn of_target(block: &[u8; 64], pid_bits: u32, result: Result<(), Failure>) -> Self {
+        let event = TargetLong::decode(block);
         let kind = event.event_type;
         let pte = event.ptlte_index;
         match kind {
@@ -232,23 +215,37 @@ impl Event {
             | EventType::FETCH_ATOMIC_OVERFLOW
             | EventType::MATCH
             | EventType::SEARCH => Self::Arrival(Arrival {
-                kind,
-                initiator: Address::of_initiator(event.initiator, pid_bits),
-                pte,
-                list: event.ptl_list,
-                buffer_id: event.buffer_id,
-                match_bits: event.match_bits,
-                header_data: event.header_data,
-                vni: event.vni,
                 length: event.mlength,
                 requested: Some(event.rlength),
                 start: Some(event.start),
                 rendezvous: event.rendezvous.then_some(event.rendezvous_id),
-                unlinked: event.auto_unlinked,
-                result,
+                ..Arrival::decode(block, pid_bits, result)
             }),
-            EventType::RENDEZVOUS => Self::Rest(Rest::decode(event, pid_bits)),
+            EventType::RENDEZVOUS => Self::Rest(Rest::decode(&event, pid_bits)),
             _ => Self::Other(kind),
+        }
+    }
+}
+
+impl Arrival {
+    /// From a short event: a long one begins alike, apart from the length.
+    fn decode(block: &[u8; 64], pid_bits: u32, result: Result<(), Failure>) -> Self {
+        let event = TargetShort::decode(&head(block));
+        Self {
+            kind: event.event_type,
+            initiator: Address::of_initiator(event.initiator, pid_bits),
+            pte: event.ptlte_index,
+            list: event.ptl_list,
+            buffer_id: event.buffer_id,
+            match_bits: event.match_bits,
+            header_data: event.header_data,
+            vni: event.vni,
+            length: event.length,
+            requested: None,
+            start: None,
+            rendezvous: None,
+            unlinked: event.auto_unlinked,
+            result,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Immediate commands (IDC): bytes travel in the command, and no memory is registered.
 
+use cxi_hw::reduction::ReductionPacket;
 use cxi_hw::{
     CState, Class, CommandByte, DmaFlags, DmaOp, FabricAddress, IdcHeader, IdcMessage,
     MAX_IDC_PAYLOAD, SLOT_BYTES,
@@ -16,25 +17,18 @@ const MAX_UNRESTRICTED: usize = 192;
 const MAX_BYTES: usize = 8 * SLOT_BYTES;
 
 /// What an immediate put consists of.
-pub(crate) struct Put<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) to: (FabricAddress, u8),
-    pub(crate) offset: u64,
-    pub(crate) flags: DmaFlags,
-    pub(crate) report: Report,
+struct Put<'a> {
+    bytes: &'a [u8],
+    to: (FabricAddress, u8),
+    offset: u64,
+    flags: DmaFlags,
+    report: Report,
 }
 
 impl Queue<Transmit> {
-    pub(crate) fn write_put(&mut self, put: &Put<'_>) -> Result<()> {
+    fn write_put(&mut self, put: &Put<'_>) -> Result<()> {
         let (dfa, index_ext) = put.to;
-        self.set_state(CState {
-            flags: put.flags | put.report.flags,
-            index_ext,
-            user_ptr: put.report.token,
-            ct: put.report.ct,
-            eq: put.report.eq,
-            ..CState::default()
-        })?;
+        self.set_state(put.report.state(put.flags, index_ext))?;
         let head = IdcHeader {
             dfa,
             remote_offset: put.offset,
@@ -151,12 +145,9 @@ impl Post<Transmit> for Message<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
         let (dfa, index_ext) = self.to.encode(queue.pid_bits);
         queue.set_state(CState {
-            flags: self.report.flags,
-            index_ext,
-            ct: self.report.ct,
-            eq: self.report.eq,
             // The message has its own, so that the state can stay as it is.
-            ..CState::default()
+            user_ptr: 0,
+            ..self.report.state(DmaFlags::empty(), index_ext)
         })?;
         let head = IdcMessage {
             dfa,
@@ -167,5 +158,45 @@ impl Post<Transmit> for Message<'_> {
         };
         let head = head.encode();
         queue.write_immediate(DmaOp::SMALL_MESSAGE, &head, self.bytes, MAX_UNRESTRICTED)
+    }
+}
+
+/// Sends a packet to a multicast tree: what the root sends goes to all others, what others send goes
+/// to the root, and switches may merge it on the way.
+///
+/// Nobody answers: its end says that it has left. It arrives where a PtlTE is mapped to the tree's
+/// number ([`Pte::map_multicast`](cxi::lni::Pte::map_multicast)), as an event if the list entry is
+/// [managed locally](crate::Append::managed).
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Reduce<'a> {
+    packet: &'a ReductionPacket,
+    to: FabricAddress,
+    report: Report,
+}
+
+impl<'a> Reduce<'a> {
+    /// A packet of one of the eight reductions of a tree. Trees have 13 bits, reductions 3; more are
+    /// cut off.
+    pub const fn new(packet: &'a ReductionPacket, tree: u16, reduction: u8) -> Self {
+        Self {
+            packet,
+            to: FabricAddress::multicast(tree, reduction),
+            report: Report::none(),
+        }
+    }
+
+    options!(report);
+}
+
+impl Post<Transmit> for Reduce<'_> {
+    fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
+        queue.write_put(&Put {
+            bytes: &self.packet.encode(),
+            to: (self.to, 0),
+            offset: 0,
+            flags: DmaFlags::RESTRICTED | DmaFlags::REDUCTION,
+            report: self.report,
+        })
     }
 }

@@ -19,17 +19,3 @@ pub struct Triggered {
 /// The kind of a [`TargetQueue`](crate::TargetQueue).
 #[derive(Debug)]
 pub struct Target(pub(crate) ());
-
-/// A kind of queue.
-pub trait Kind: Sized + sealed::Sealed {}
-
-impl Kind for Transmit {}
-impl Kind for Triggered {}
-impl Kind for Target {}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Transmit {}
-    impl Sealed for super::Triggered {}
-    impl Sealed for super::Target {}
-}

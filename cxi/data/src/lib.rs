@@ -6,7 +6,6 @@ mod atomic;
 mod buffer;
 mod counter;
 mod dma;
-mod dma_atomic;
 mod error;
 mod event;
 mod events;
@@ -15,31 +14,26 @@ pub mod kind;
 mod list;
 mod options;
 mod queue;
-mod reduction;
 mod rendezvous;
 mod report;
 mod ring;
-mod triggered;
 mod wait;
 
 pub use address::{Address, Target};
-pub use atomic::{Atomic, Operand};
+pub use atomic::{Atomic, DmaAtomic, Operand};
 pub use buffer::{Buffer, Slice};
-pub use counter::{Counter, CounterCommand};
+pub use counter::{Counter, CounterCommand, Trigger};
 pub use cxi_hw::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
 pub use cxi_hw::{
     AtomicOp, AtomicType, CompareOp, EventType, List, PtlteState, ReturnCode, StateReason,
     TargetFlags,
 };
 pub use dma::{Dma, Nomatch};
-pub use dma_atomic::DmaAtomic;
 pub use error::{Error, Failure, Result};
 pub use event::{Arrival, Completion, EntryChange, Event, StateChanged, Stopped};
 pub use events::{Drain, Events};
-pub use immediate::{ImmediatePut, Message};
+pub use immediate::{ImmediatePut, Message, Reduce};
 pub use list::{Append, Search, SetState, Unlink};
 pub use queue::{Batch, Command, Queue, TargetQueue, TransmitQueue, TriggeredQueue};
-pub use reduction::Reduce;
 pub use rendezvous::{Received, Rendezvous, Rest};
 pub use report::Report;
-pub use triggered::Trigger;

@@ -1,5 +1,7 @@
 //! Commands for the lists of a PtlTE.
 
+use std::marker::PhantomData;
+
 use cxi::lni::{LeList, Pte};
 use cxi_hw::{Class, CommandByte, List, MatchId, PtlteState, TargetCommand, TargetFlags, TargetOp};
 
@@ -16,9 +18,21 @@ const fn byte(op: TargetOp) -> CommandByte {
     CommandByte::new(Class::CQ, 1, op.0)
 }
 
-/// The number of a PtlTE as commands have it: one that the NIC does not know would stop the queue.
-fn index(number: u32) -> Result<u16> {
-    in_command("PtlTE", number)
+/// Writes a command for the lists of a PtlTE. A number that the NIC does not know would stop the
+/// queue.
+fn write(
+    queue: &mut Queue<Target>,
+    pte: u32,
+    from: Option<Address>,
+    command: TargetCommand,
+) -> Result<()> {
+    let from = from.map(|from| from.match_id(queue.pid_bits));
+    let command = TargetCommand {
+        ptlte_index: in_command("PtlTE", pte)?,
+        match_id: from.unwrap_or(MatchId::ANY),
+        ..command
+    };
+    queue.write(&command.encode())
 }
 
 const fn list(list: LeList) -> List {
@@ -37,7 +51,7 @@ const fn list(list: LeList) -> List {
 #[must_use = "a command does nothing until it is posted"]
 pub struct Append<'a> {
     pte: u32,
-    memory: Slice<'a>,
+    memory: PhantomData<Slice<'a>>,
     from: Option<Address>,
     command: TargetCommand,
 }
@@ -48,11 +62,14 @@ impl<'a> Append<'a> {
         let command = TargetCommand {
             command: byte(TargetOp::APPEND),
             ptl_list: list(to),
+            lac: memory.lac,
+            start: memory.iova,
+            length: memory.len as u64,
             ..TargetCommand::default()
         };
         Self {
             pte: pte.id(),
-            memory,
+            memory: PhantomData,
             from: None,
             command,
         }
@@ -99,16 +116,7 @@ impl<'a> Append<'a> {
 
 impl Post<Target> for Append<'_> {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
-        let from = self.from.map(|from| from.match_id(queue.pid_bits));
-        let command = TargetCommand {
-            lac: self.memory.lac,
-            start: self.memory.iova,
-            length: self.memory.len as u64,
-            ptlte_index: index(self.pte)?,
-            match_id: from.unwrap_or(MatchId::ANY),
-            ..self.command
-        };
-        queue.write(&command.encode())
+        write(queue, self.pte, self.from, self.command)
     }
 }
 
@@ -138,11 +146,7 @@ impl Unlink {
 
 impl Post<Target> for Unlink {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
-        let command = TargetCommand {
-            ptlte_index: index(self.pte)?,
-            ..self.command
-        };
-        queue.write(&command.encode())
+        write(queue, self.pte, None, self.command)
     }
 }
 
@@ -193,13 +197,7 @@ impl Search {
 
 impl Post<Target> for Search {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
-        let from = self.from.map(|from| from.match_id(queue.pid_bits));
-        let command = TargetCommand {
-            ptlte_index: index(self.pte)?,
-            match_id: from.unwrap_or(MatchId::ANY),
-            ..self.command
-        };
-        queue.write(&command.encode())
+        write(queue, self.pte, self.from, self.command)
     }
 }
 
@@ -247,7 +245,7 @@ impl SetState {
 impl Post<Target> for SetState {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
         let command = cxi_hw::SetState {
-            ptlte_index: index(self.pte)?,
+            ptlte_index: in_command("PtlTE", self.pte)?,
             ..self.command
         };
         queue.write(&command.encode())

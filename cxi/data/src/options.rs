@@ -1,30 +1,30 @@
 //! Options that several commands have.
 
-/// Methods for fields of the same names.
+/// Methods for fields of the same names, of the command or of one in it (`options!(put: offset)`).
 macro_rules! options {
-    (offset) => {
+    (@ offset $($in:ident)?) => {
         /// The offset in the list entry of the target, 0 by default. Entries that are managed
         /// locally have an offset of their own.
         pub const fn offset(mut self, offset: u64) -> Self {
-            self.offset = offset;
+            self.$($in.)?offset = offset;
             self
         }
     };
-    (match_bits) => {
+    (@ match_bits $($in:ident)?) => {
         /// The bits that select a list entry of a matching PtlTE.
         pub const fn match_bits(mut self, bits: u64) -> Self {
-            self.match_bits = bits;
+            self.$($in.)?match_bits = bits;
             self
         }
     };
-    (header_data) => {
+    (@ header_data $($in:ident)?) => {
         /// Data for the event at the target.
         pub const fn header_data(mut self, data: u64) -> Self {
-            self.header_data = data;
+            self.$($in.)?header_data = data;
             self
         }
     };
-    (restricted) => {
+    (@ restricted) => {
         /// Without matching, order or an event at the target: the NIC may send it by more than one
         /// way. Match bits and header data are not sent.
         pub const fn restricted(mut self) -> Self {
@@ -32,14 +32,14 @@ macro_rules! options {
             self
         }
     };
-    (report) => {
+    (@ report $($in:ident)?) => {
         /// How its end is reported.
         pub const fn report(mut self, report: $crate::Report) -> Self {
-            self.report = report;
+            self.$($in.)?report = report;
             self
         }
     };
-    (selection) => {
+    (@ selection) => {
         /// Only messages with these match bits. All bits count, unless
         /// [`ignore`](Self::ignore) follows.
         pub const fn match_bits(mut self, bits: u64) -> Self {
@@ -60,8 +60,11 @@ macro_rules! options {
             self
         }
     };
+    ($in:ident: $($option:ident)+) => {
+        $($crate::options::options!(@ $option $in);)+
+    };
     ($($option:ident)+) => {
-        $($crate::options::options!($option);)+
+        $($crate::options::options!(@ $option);)+
     };
 }
 pub(crate) use options;

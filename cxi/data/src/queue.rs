@@ -4,7 +4,7 @@ use cxi::lni::{Domain, Tgq, Txq};
 use cxi::{DeviceInfo, Mapping};
 use cxi_hw::{CState, Class, CommandByte, CtOp};
 
-use crate::kind::{Kind, Target, Transmit, Triggered};
+use crate::kind::{Target, Transmit, Triggered};
 use crate::ring::Ring;
 use crate::{Address, Result};
 
@@ -17,7 +17,7 @@ pub type TargetQueue = Queue<Target>;
 
 /// A command queue. Commands are read by the NIC in the order in which they were posted.
 #[derive(Debug)]
-pub struct Queue<K: Kind> {
+pub struct Queue<K> {
     pub(crate) kind: K,
     handle: Handle,
     ring: Ring,
@@ -25,18 +25,18 @@ pub struct Queue<K: Kind> {
 }
 
 /// A command that queues of a kind take.
-pub trait Command<K: Kind>: Post<K> {}
+pub trait Command<K>: Post<K> {}
 
-impl<K: Kind, C: Post<K>> Command<K> for C {}
+impl<K, C: Post<K>> Command<K> for C {}
 
 pub(crate) use sealed::Post;
 
 mod sealed {
-    use super::{Kind, Queue};
+    use super::Queue;
     use crate::Result;
 
     /// Encodes a command and writes it into the ring.
-    pub trait Post<K: Kind> {
+    pub trait Post<K> {
         fn write(&self, queue: &mut Queue<K>) -> Result<()>;
     }
 }
@@ -117,7 +117,7 @@ impl TargetQueue {
     }
 }
 
-impl<K: Kind> Queue<K> {
+impl<K> Queue<K> {
     fn with(kind: K, handle: Handle, filler: CommandByte, info: &DeviceInfo) -> Result<Self> {
         handle.launch()?;
         let ring = Ring::new(handle.commands()?, handle.units(), filler)?;
@@ -178,11 +178,11 @@ impl<K: Kind> Queue<K> {
 
 /// Commands behind one doorbell, which is rung when the batch is dropped.
 #[derive(Debug)]
-pub struct Batch<'a, K: Kind> {
+pub struct Batch<'a, K> {
     queue: &'a mut Queue<K>,
 }
 
-impl<K: Kind> Batch<'_, K> {
+impl<K> Batch<'_, K> {
     /// Adds a command.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl<K: Kind> Batch<'_, K> {
     }
 }
 
-impl<K: Kind> Drop for Batch<'_, K> {
+impl<K> Drop for Batch<'_, K> {
     fn drop(&mut self) {
         // The windows were mapped and written before.
         let _ = self.queue.ring();

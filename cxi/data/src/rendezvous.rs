@@ -5,8 +5,9 @@ use cxi::lni::{LeList, Pte};
 use cxi_hw::{FullDma, InitiatorShort, RendezvousMatchBits, RendezvousUserPtr, TargetLong};
 
 use crate::kind::Transmit;
+use crate::options::options;
 use crate::queue::{Post, Queue};
-use crate::{Address, Append, Dma, Error, Failure, Report, Result, Slice, Target, TargetFlags};
+use crate::{Address, Append, Dma, Error, Failure, Result, Slice, Target, TargetFlags};
 
 /// The most bytes that travel with a rendezvous put: its command has 20 bits for them.
 const MAX_EAGER: u32 = (1 << 20) - 1;
@@ -17,6 +18,8 @@ const ID_BITS: u64 = 0xff;
 /// A put of a long message, of which only the first bytes travel at once. When it has found a list
 /// entry, the NIC of the target gets the rest by itself: a message that nobody waits for moves
 /// little, and one that somebody waits for is copied once.
+///
+/// Its [`Report`](crate::Report) is that of the first bytes: the rest may still have to come.
 ///
 /// Before it is posted, its bytes have to be in an entry that [`Append::source`] makes. They are free
 /// for something else when the ACK of the put and a GET at that entry have come, in any order.
@@ -49,29 +52,7 @@ impl<'a> Rendezvous<'a> {
         self
     }
 
-    /// As [`Dma::offset`].
-    pub const fn offset(mut self, offset: u64) -> Self {
-        self.put = self.put.offset(offset);
-        self
-    }
-
-    /// As [`Dma::match_bits`].
-    pub const fn match_bits(mut self, bits: u64) -> Self {
-        self.put = self.put.match_bits(bits);
-        self
-    }
-
-    /// As [`Dma::header_data`].
-    pub const fn header_data(mut self, data: u64) -> Self {
-        self.put = self.put.header_data(data);
-        self
-    }
-
-    /// How the end of its first part is reported: the rest may still have to come.
-    pub const fn report(mut self, report: Report) -> Self {
-        self.put = self.put.report(report);
-        self
-    }
+    options!(put: offset match_bits header_data report);
 }
 
 impl Post<Transmit> for Rendezvous<'_> {

@@ -1,6 +1,6 @@
 //! How the end of an operation is reported to its initiator.
 
-use cxi_hw::DmaFlags;
+use cxi_hw::{CState, DmaFlags};
 
 use crate::{Counter, Events};
 
@@ -55,6 +55,18 @@ impl Report {
         let mut report = self.counted(counter);
         report.flags |= DmaFlags::EVENT_CT_BYTES;
         report
+    }
+
+    /// What immediate commands with this report have in common.
+    pub(crate) fn state(self, flags: DmaFlags, index_ext: u8) -> CState {
+        CState {
+            flags: flags | self.flags,
+            index_ext,
+            user_ptr: self.token,
+            ct: self.ct,
+            eq: self.eq,
+            ..CState::default()
+        }
     }
 
     /// Reports only failures as events; successes may still be counted.

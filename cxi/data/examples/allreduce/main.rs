@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use common::{Problem, Process, VNI, device, service};
+use cxi::Vni;
 use cxi_mock::{MockCluster, MulticastTree, NicConfig};
 use participant::Participant;
 
@@ -22,6 +23,7 @@ fn allreduce(nodes: u16) -> Result<(), Problem> {
         .filter_map(|node| cluster.node(node))
         .collect();
     let nids: Vec<_> = places.iter().flat_map(|node| node.addresses()).collect();
+    let vni = Vni::new(VNI)?;
     let tree = MulticastTree::new(nids[0], nids.iter().copied());
     cluster.fabric().set_tree(TREE, &tree);
 
@@ -38,7 +40,7 @@ fn allreduce(nodes: u16) -> Result<(), Problem> {
             let mut participants = Vec::new();
             for (rank, node) in (0..).zip(&places) {
                 let device = device(node)?;
-                let process = Process::new(&device, service(&device)?, VNI)?;
+                let process = Process::new(&device, service(&device)?, vni, None)?;
                 participants.push(Participant::new(process, TREE, rank)?);
             }
             let run = |mut it: Participant| scope.spawn(move || it.run(nodes.into(), ROUNDS));

@@ -2,7 +2,8 @@
 
 use cxi::lni::{LeList, PtOptions, Pte, PteMapping};
 use cxi_data::{
-    Append, Buffer, Event, Reduce, ReduceOp, ReductionPacket, Sequence, SetState, TargetFlags,
+    Append, Buffer, Event, EventType, Reduce, ReduceOp, ReductionPacket, Sequence, SetState,
+    TargetFlags,
 };
 
 use super::common::{PATIENCE, Problem, Process};
@@ -29,7 +30,7 @@ impl Participant {
         process
             .target
             .post(&entry.flags(TargetFlags::OP_PUT).managed(64))?;
-        process.expect(2)?;
+        process.expect(EventType::LINK, 1)?;
         Ok(Self {
             process,
             inbox,

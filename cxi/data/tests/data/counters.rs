@@ -17,11 +17,7 @@ fn counter(scene: &Scene) -> Counter {
 /// Successes and failures, as the NIC has them.
 fn read(scene: &mut Scene, counter: &Counter) -> (u64, u8) {
     counter.clear();
-    scene
-        .one
-        .transmit
-        .post(&CounterCommand::read(counter))
-        .unwrap();
+    scene.post(&CounterCommand::read(counter));
     scene.run();
     let value = counter.wait(Duration::ZERO).unwrap();
     (value.success, value.failure)
@@ -69,16 +65,8 @@ fn counters_count_ends_and_bytes_of_operations() {
 fn counters_are_set_added_to_and_reset() {
     let mut scene = Scene::new();
     let counter = counter(&scene);
-    scene
-        .one
-        .transmit
-        .post(&CounterCommand::set(&counter, 7))
-        .unwrap();
-    scene
-        .one
-        .transmit
-        .post(&CounterCommand::add(&counter, 3))
-        .unwrap();
+    scene.post(&CounterCommand::set(&counter, 7));
+    scene.post(&CounterCommand::add(&counter, 3));
     assert_eq!(read(&mut scene, &counter), (10, 0));
     counter.add(5).unwrap();
     assert_eq!(read(&mut scene, &counter), (15, 0));

@@ -47,7 +47,7 @@ fn match_bits_choose_what_changes() {
     for (token, (atomic, before, after)) in (0..).zip(cases) {
         let report = Report::event(&scene.one.events, token);
         let atomic = atomic.match_bits(2).report(report);
-        scene.one.transmit.post(&atomic).unwrap();
+        scene.post(&atomic);
         scene.run();
         assert_eq!(completions(&mut scene.one.events), [(token, Ok(8))]);
         assert_eq!((word(&here, 64), word(&there, 8)), (before, after));

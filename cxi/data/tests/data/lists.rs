@@ -19,11 +19,7 @@ fn arrivals(scene: &mut Scene) -> Vec<Arrival> {
 
 fn send(scene: &mut Scene, bytes: &[u8], tag: u64) {
     let message = Message::new(bytes, scene.two.address.portal(0)).match_bits(tag);
-    scene
-        .one
-        .transmit
-        .post(&message.header_data(tag + 100))
-        .unwrap();
+    scene.post(&message.header_data(tag + 100));
     scene.run();
 }
 
@@ -32,16 +28,8 @@ fn overflow(scene: &mut Scene) -> Buffer {
     let buffer = Buffer::new(&scene.two.lni, 4096).unwrap();
     let entry = Append::new(&scene.two.pte, LeList::Overflow, buffer.whole());
     let entry = entry.ignore(u64::MAX).managed(64).buffer_id(50);
-    scene
-        .two
-        .target
-        .post(&SetState::enable(&scene.two.pte))
-        .unwrap();
-    scene
-        .two
-        .target
-        .post(&entry.flags(TargetFlags::OP_PUT))
-        .unwrap();
+    scene.post_target(&SetState::enable(&scene.two.pte));
+    scene.post_target(&entry.flags(TargetFlags::OP_PUT));
     scene.run();
     drop(events(&mut scene.two.events));
     buffer
@@ -146,7 +134,7 @@ fn entries_are_unlinked_once() {
     let _buffer = scene.exposed(OPEN);
     for expected in [Ok(()), Err(Failure(ReturnCode::ENTRY_NOT_FOUND))] {
         let unlink = Unlink::new(&scene.two.pte, LeList::Priority, 7);
-        scene.two.target.post(&unlink).unwrap();
+        scene.post_target(&unlink);
         scene.run();
         let found = events(&mut scene.two.events);
         let [Event::Entry(change)] = found.as_slice() else {
@@ -165,16 +153,12 @@ fn states_change_and_say_who_changed_them() {
         Event::State(change) => (change.state, change.reason, change.result),
         other => panic!("{other:?}"),
     };
-    scene
-        .two
-        .target
-        .post(&SetState::disable(&scene.two.pte))
-        .unwrap();
+    scene.post_target(&SetState::disable(&scene.two.pte));
     scene.run();
     send(&mut scene, b"", 0);
     let enable = SetState::enable(&scene.two.pte);
     for command in [enable.if_dropped(5), enable.if_dropped(1)] {
-        scene.two.target.post(&command).unwrap();
+        scene.post_target(&command);
     }
     scene.run();
     let found: Vec<_> = events(&mut scene.two.events).iter().map(state).collect();
@@ -200,7 +184,7 @@ fn states_change_and_say_who_changed_them() {
     two.target.post(&SetState::enable(&pte)).unwrap();
     let message = Message::new(b"", two.address.portal(3));
     scene.run();
-    scene.one.transmit.post(&message).unwrap();
+    scene.post(&message);
     scene.run();
     let found: Vec<_> = events(&mut scene.two.events).iter().map(state).collect();
     let by_nic = (PtlteState::DISABLED, Some(StateReason::FC_NO_MATCH), Ok(()));

@@ -78,10 +78,10 @@ fn every_length_of_an_immediate_command_arrives() {
             .offset(3)
             .report(report);
         if len <= 192 {
-            scene.one.transmit.post(&put).unwrap();
+            scene.post(&put);
             check(len, 3, &mut scene);
             let message = Message::new(&bytes[..len], to).report(report);
-            scene.one.transmit.post(&message).unwrap();
+            scene.post(&message);
             check(len, 0, &mut scene);
         } else {
             let refused = scene.one.transmit.post(&put).unwrap_err();
@@ -90,7 +90,7 @@ fn every_length_of_an_immediate_command_arrives() {
                 "{refused}"
             );
         }
-        scene.one.transmit.post(&put.restricted()).unwrap();
+        scene.post(&put.restricted());
         check(len, 3, &mut scene);
     }
     let put = ImmediatePut::new(&bytes, to).restricted();
@@ -108,14 +108,10 @@ fn a_nomatch_put_reports_failures_only() {
     let report = Report::event(&scene.one.events, 1);
     let (to, nobody) = (scene.two.address.portal(0), scene.two.address.portal(9));
     let put = Nomatch::put(slice, to).offset(8).report(report);
-    scene.one.transmit.post(&put).unwrap();
-    scene
-        .one
-        .transmit
-        .post(&Nomatch::put(slice, nobody).report(report))
-        .unwrap();
+    scene.post(&put);
+    scene.post(&Nomatch::put(slice, nobody).report(report));
     let get = Nomatch::get(here.slice(8..16).unwrap(), to).offset(8);
-    scene.one.transmit.post(&get).unwrap();
+    scene.post(&get);
     scene.run();
     assert_eq!((word(&there, 8), word(&here, 8)), (7, 7));
     // Such a command has no room for a token.
@@ -148,7 +144,7 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
         (Atomic::masked_swap(0xf0_u64, 0xff, to).fetch(into), 5, 0xf5),
     ];
     for (atomic, fetched, left) in cases {
-        scene.one.transmit.post(&atomic.report(report)).unwrap();
+        scene.post(&atomic.report(report));
         scene.run();
         assert_eq!(completions(&mut scene.one.events), [(1, Ok(8))]);
         assert_eq!(
@@ -159,10 +155,10 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
     }
     there.write(8, &1.5_f64.to_le_bytes()).unwrap();
     let sum = Atomic::new(AtomicOp::SUM, 2.25_f64, to).offset(8);
-    scene.one.transmit.post(&sum).unwrap();
+    scene.post(&sum);
     there.write(16, &5_u128.to_le_bytes()).unwrap();
     let swap = Atomic::compare_and_swap(CompareOp::EQ, 5, 1_u128 << 100, to).offset(16);
-    scene.one.transmit.post(&swap).unwrap();
+    scene.post(&swap);
     scene.run();
     assert_eq!(word(&there, 8), 3.75_f64.to_bits());
     assert_eq!((word(&there, 16), word(&there, 24)), (0, 1 << 36));
@@ -181,7 +177,7 @@ fn atomics_that_cannot_be_are_refused() {
         (misaligned, ReturnCode::AMO_ALIGN_ERROR),
         (no_operation, ReturnCode::AMO_INVAL_OP_ERROR),
     ] {
-        scene.one.transmit.post(&atomic.report(report)).unwrap();
+        scene.post(&atomic.report(report));
         scene.run();
         assert_eq!(completions(&mut scene.one.events), [(1, Err(code))]);
     }
@@ -202,7 +198,7 @@ fn a_buffer_that_is_dropped_is_not_read_any_more() {
     here.write(0, &7_u64.to_le_bytes()).unwrap();
     let put = Dma::put(here.slice(0..8).unwrap(), scene.two.address.portal(0));
     let put = put.report(Report::event(&scene.one.events, 1));
-    scene.one.transmit.post(&put).unwrap();
+    scene.post(&put);
     drop(here);
     scene.run();
     let refused = [(1, Err(ReturnCode::NO_TRANSLATION))];
@@ -212,7 +208,7 @@ fn a_buffer_that_is_dropped_is_not_read_any_more() {
     drop(there);
     let put = ImmediatePut::new(b"late", scene.two.address.portal(0));
     let put = put.report(Report::event(&scene.one.events, 2));
-    scene.one.transmit.post(&put).unwrap();
+    scene.post(&put);
     scene.run();
     let refused = [(2, Err(ReturnCode::NO_TRANSLATION))];
     assert_eq!(completions(&mut scene.one.events), refused);

@@ -102,11 +102,7 @@ fn a_refused_command_stops_its_queue_and_says_why() {
     let to = scene.two.address.portal(0);
     // An event queue of somebody else.
     let report = Report::event(&scene.two.events, 0);
-    scene
-        .one
-        .transmit
-        .post(&Message::new(b"", to).report(report))
-        .unwrap();
+    scene.post(&Message::new(b"", to).report(report));
     scene.run();
     let found = events(&mut scene.one.events);
     let [Event::Stopped(stop)] = found.as_slice() else {
@@ -147,7 +143,7 @@ fn lost_events_are_an_error_behind_those_that_are_there() {
     for round in 0..3 {
         for token in 0..100 {
             let put = ImmediatePut::new(b"", to).report(Report::event(&small, token));
-            scene.one.transmit.post(&put).unwrap();
+            scene.post(&put);
             scene.settle();
         }
         let mut tokens = Vec::new();
@@ -174,7 +170,7 @@ fn an_event_queue_goes_on_in_a_larger_buffer() {
                 small.resize(4096 * (4 + round)).unwrap();
             }
             let put = ImmediatePut::new(b"", to).report(Report::event(&small, token));
-            scene.one.transmit.post(&put).unwrap();
+            scene.post(&put);
             scene.settle();
         }
         let tokens: Vec<u64> = completions(&mut small).iter().map(|it| it.0).collect();
@@ -188,7 +184,7 @@ fn event_queues_wrap() {
     let mut small = small_events(&scene.one, 4096);
     for token in 0..1000 {
         let put = ImmediatePut::new(b"", to).report(Report::event(&small, token));
-        scene.one.transmit.post(&put).unwrap();
+        scene.post(&put);
         if token % 7 == 0 {
             scene.settle();
             let last = completions(&mut small).last().map(|it| it.0);
@@ -206,17 +202,13 @@ fn a_disabled_portal_and_a_missing_one_have_codes_of_their_own() {
         (1, ReturnCode::PTLTE_NOT_FOUND),
     ] {
         let to = scene.two.address.portal(index);
-        scene
-            .one
-            .transmit
-            .post(&Message::new(b"", to).report(report))
-            .unwrap();
+        scene.post(&Message::new(b"", to).report(report));
         scene.run();
         assert_eq!(completions(&mut scene.one.events), [(1, Err(code))]);
     }
     let nowhere = cxi_data::Address { nid: 0xfff, pid: 1 };
     let put = ImmediatePut::new(b"", nowhere.portal(0)).report(report);
-    scene.one.transmit.post(&put).unwrap();
+    scene.post(&put);
     scene.run();
     let undeliverable = [(1, Err(ReturnCode::UNDELIVERABLE))];
     assert_eq!(completions(&mut scene.one.events), undeliverable);

@@ -53,7 +53,7 @@ impl Source {
         let put = Rendezvous::put(bytes, scene.two.address.portal(0), ID);
         let put = put.eager(EAGER).match_bits(TAG).header_data(9);
         let report = Report::event(&scene.one.events, 1);
-        scene.one.transmit.post(&put.report(report)).unwrap();
+        scene.post(&put.report(report));
         scene.run();
     }
 }
@@ -145,7 +145,7 @@ fn an_unexpected_message_waits_where_it_is() {
     let entry = Append::new(&scene.two.pte, LeList::Priority, inbox.whole());
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
     let entry = entry.match_bits(TAG).buffer_id(20).flags(flags);
-    scene.two.target.post(&entry).unwrap();
+    scene.post_target(&entry);
     scene.run();
     let [first, _, end] = heard(&mut scene, EventType::PUT_OVERFLOW, List::PRIORITY);
     assert!(matches!(end, Event::Received(end) if end.result == Ok(())));
@@ -204,7 +204,7 @@ fn a_source_that_is_gone_is_an_error_at_the_target() {
     let inbox = Buffer::new(&scene.two.lni, LEN).unwrap();
     let entry = Append::new(&scene.two.pte, LeList::Priority, inbox.whole());
     let entry = entry.match_bits(TAG).flags(TargetFlags::OP_PUT);
-    scene.two.target.post(&entry).unwrap();
+    scene.post_target(&entry);
     scene.run();
     let found = events(&mut scene.two.events);
     let end = found.iter().find_map(|event| match event {

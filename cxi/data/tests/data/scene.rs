@@ -1,8 +1,11 @@
 //! Two processes on a NIC that works only in [`Scene::run`].
 
+use cxi::Vni;
 use cxi::lni::{EventQueueOptions, LeList};
+use cxi_data::kind::{self, Transmit};
 use cxi_data::{
-    Append, Buffer, Error, Event, Events, Failure, ReturnCode, SetState, Target, TargetFlags,
+    Append, Buffer, Command, Error, Event, Events, Failure, ReturnCode, SetState, Target,
+    TargetFlags,
 };
 use cxi_mock::{MockNode, Nic, NicConfig};
 
@@ -23,7 +26,8 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let node = MockNode::with_nics(1, &NicConfig::new()).unwrap();
         let service = service(&device(&node).unwrap()).unwrap();
-        let process = || Process::new(&device(&node).unwrap(), service, VNI).unwrap();
+        let vni = Vni::new(VNI).unwrap();
+        let process = || Process::new(&device(&node).unwrap(), service, vni, None).unwrap();
         let (one, two) = (process(), process());
         Self { node, one, two }
     }
@@ -34,6 +38,16 @@ impl Scene {
         let buffer = scene.exposed(OPEN);
         let to = scene.two.address.portal(0);
         (scene, buffer, to)
+    }
+
+    /// Posts a command of the first process.
+    pub(crate) fn post(&mut self, command: &impl Command<Transmit>) {
+        self.one.transmit.post(command).unwrap();
+    }
+
+    /// Posts a command for the lists of the second process.
+    pub(crate) fn post_target(&mut self, command: &impl Command<kind::Target>) {
+        self.two.target.post(command).unwrap();
     }
 
     /// Has the NIC do all its work, and reads the second process's events.
