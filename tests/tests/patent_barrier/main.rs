@@ -1,6 +1,6 @@
 //! A model of a patent, not of Slingshot: see README.md.
 
 mod member;
+mod promises;
 mod properties;
-mod sequences;
 mod system;
