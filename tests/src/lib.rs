@@ -24,7 +24,7 @@ pub mod endpoint;
 pub mod fuse_file;
 pub mod library;
 pub mod mock;
-pub mod actor;
+pub mod on_node;
 pub mod packets;
 #[path = "../../cxi/data/examples/common/mod.rs"]
 pub mod process;

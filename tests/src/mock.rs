@@ -10,12 +10,6 @@ use crate::device::{Device, LoadFailure, Report};
 use crate::encode::number;
 use crate::scenario::Setup;
 
-/// Commands that the mock has no model of; scenarios that use one are skipped.
-pub const OPERATIONS_NOT_MODELLED: &[&str] = &[];
-
-/// Drivers that the mock has no model of; their scenarios are skipped.
-pub const DRIVERS_NOT_MODELLED: &[DriverRelease] = &[];
-
 /// The mock in this process.
 #[derive(Debug)]
 pub struct InProcess(Arc<Nic>);

@@ -14,8 +14,6 @@ pub enum Outcome {
     Passed,
     /// Steps that differ, in order.
     Failed(Vec<Failure>),
-    /// Uses something without a model.
-    Skipped(String),
 }
 
 /// A step that differs, or a scenario that cannot be run.

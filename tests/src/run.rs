@@ -4,16 +4,12 @@ use serde_json::{Map, Value};
 
 use crate::compare::{self, Difference};
 use crate::device::{Device, LoadFailure};
-use crate::mock;
 use crate::report::{Failure, Outcome};
 use crate::scenario::{Expect, Scenario, Step};
 use crate::step::{Done, Replay, at_path};
 
 /// Replays a scenario from a fresh device on.
 pub fn run<D: Device>(scenario: &Scenario) -> Outcome {
-    if let Some(reason) = not_modelled(scenario) {
-        return Outcome::Skipped(reason);
-    }
     let failed = |path, expected, got| Outcome::Failed(vec![Failure::whole(path, expected, got)]);
     let refused = scenario.boot_errno.as_deref();
     let device = match (D::load(scenario.driver, &scenario.device), refused) {
@@ -51,17 +47,6 @@ pub fn run<D: Device>(scenario: &Scenario) -> Outcome {
     } else {
         Outcome::Failed(replay.failures)
     }
-}
-
-fn not_modelled(scenario: &Scenario) -> Option<String> {
-    if mock::DRIVERS_NOT_MODELLED.contains(&scenario.driver) {
-        return Some(format!("driver {}", scenario.driver));
-    }
-    let used = scenario.operations();
-    let op = used
-        .into_iter()
-        .find(|op| mock::OPERATIONS_NOT_MODELLED.contains(op))?;
-    Some(op.to_owned())
 }
 
 impl<D: Device> Replay<'_, D> {

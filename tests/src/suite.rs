@@ -1,7 +1,5 @@
 //! Runs a collection of scenarios and sums up.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -20,26 +18,13 @@ pub struct Summary {
     pub passed: usize,
     /// Scenarios that did not: path, and what differs.
     pub failed: Vec<(String, Vec<Failure>)>,
-    /// Scenarios that use something without a model.
-    pub skipped: usize,
-    /// What has no model.
-    pub not_modelled: BTreeSet<String>,
 }
 
 impl Summary {
     /// The last line of the output.
     pub fn line(&self) -> String {
-        let mut line = format!(
-            "conformance: {} passed, {} failed, {} skipped",
-            self.passed,
-            self.failed.len(),
-            self.skipped
-        );
-        if self.skipped > 0 {
-            let reasons: Vec<_> = self.not_modelled.iter().map(String::as_str).collect();
-            let _infallible = write!(line, " (not modelled yet: {})", reasons.join(", "));
-        }
-        line
+        let (passed, failed) = (self.passed, self.failed.len());
+        format!("conformance: {passed} passed, {failed} failed")
     }
 }
 
@@ -68,10 +53,6 @@ pub fn run_all<D: Device>(files: &[File]) -> Summary {
         match outcome {
             Outcome::Passed => summary.passed += 1,
             Outcome::Failed(failures) => summary.failed.push((path, failures)),
-            Outcome::Skipped(reason) => {
-                summary.skipped += 1;
-                summary.not_modelled.insert(reason);
-            }
         }
     }
     summary

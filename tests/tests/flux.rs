@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use node::{Directory, Served, is_root, printed, skip};
+use node::{Directory, Run, Served, is_root, printed, skip};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 const PREFIX: &str = "CXI_TEST_FLUX_PREFIX";
@@ -97,7 +97,7 @@ impl Site {
             .env("SERVER", node::SERVER)
             .env("CXI_CONFIG", self.directory.join("cxi.toml"))
             .env_remove("FLUX_URI");
-        command.output().expect("the server runs")
+        command.run()
     }
 
     /// How many services the first NIC has besides the default one.

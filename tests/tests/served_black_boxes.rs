@@ -8,7 +8,7 @@ mod node;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use node::{Served, skip};
+use node::{Run, Served, skip};
 
 /// Two NICs with the driver that the newest libcxi is for, the default service for everybody, and
 /// the QoS profile that HPE's tests load.
@@ -70,14 +70,12 @@ fn set_up(variable: &str) -> Option<(PathBuf, Served)> {
 
 /// Runs a program that serves and one that asks it, for a minute at most.
 fn pair(node: &Served, program: &Path, port: &str, [server, client]: [&str; 2]) -> Output {
-    let output = node
-        .command(&["timeout", "60", "sh", "-c", PAIR])
+    node.command(&["timeout", "60", "sh", "-c", PAIR])
         .env("PROGRAM", program)
         .env("PORT", port)
         .env("SERVER", server)
         .env("CLIENT", client)
-        .output();
-    output.expect("the server runs")
+        .run()
 }
 
 /// Says how each call ended; all have to end well.
@@ -103,8 +101,7 @@ fn tests_of_libcxi_pass() {
         .command(&["sh", "-c", WITHOUT_HUGE_PAGES, "sh"])
         .arg(directory.join("libcxi_test"))
         .args(["-j1", "--filter", SUITES])
-        .output()
-        .expect("the server runs");
+        .run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("Tested: "), "{said}");
     assert!(!said.contains("Tested: 0"), "{said}");

@@ -9,7 +9,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use node::{
-    CLIENT, DEVICE, Directory, Served, eventually, kill, printed, refused, server, with_argument,
+    CLIENT, DEVICE, Directory, Run, Served, eventually, kill, printed, refused, server,
+    with_argument,
 };
 
 /// Runs a program on every node of a cluster that exists as long.
@@ -18,8 +19,7 @@ fn run(options: &[&str], program: &[&str]) -> Output {
         .args(options)
         .args(["run", "--"])
         .args(program)
-        .output()
-        .expect("the server runs")
+        .run()
 }
 
 /// The lines of an output in order: nodes print when they please.
@@ -74,12 +74,7 @@ fn the_status_is_the_highest_and_bad_arguments_are_refused() {
 fn a_configuration_says_each_node() {
     need_node!();
     let directory = Directory::new();
-    let config = directory.join("nodes.json");
-    fs::write(
-        &config,
-        r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 8}, "release": "shs-12.0"}, {"identity": {"nid": 9}}]]"#,
-    )
-    .unwrap();
+    let config = directory.write("nodes.json", r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 8}, "release": "shs-12.0"}, {"identity": {"nid": 9}}]]"#);
     let cluster = Served::cluster(&["--config", &config]);
     let state = cluster.state_of(&[]);
     let addresses = |node: usize| state["nodes"][node]["nic_addresses"].to_string();
@@ -125,11 +120,7 @@ fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
         "setsid sleep {word} & sleep {word} & {CLIENT} allocate {DEVICE} 55 0; echo ready; wait"
     );
     let spawn = |node| {
-        let mut child = cluster
-            .command_on(node, &["sh", "-c", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server runs");
+        let mut child = cluster.command_on(node, &["sh", "-c", &script]).start();
         node::wait_ready(&mut child);
         child
     };
@@ -166,7 +157,7 @@ fn a_killed_launcher_leaves_nothing_on_a_node() {
     let word = format!("6{}", process::id());
     let script = format!("setsid sleep {word} & echo ready; exec sleep {word}");
     let command = cluster.command_on("n1", &["sh", "-c", &script]);
-    let mut launcher = { command }.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut launcher = { command }.start();
     node::wait_ready(&mut launcher);
     kill("KILL", launcher.id());
     launcher.wait().expect("it ends");
@@ -301,10 +292,7 @@ fn what_nodes_send_each_other_stops_at_a_partition() {
         let end = |node, pid, peer: &str, peer_pid| {
             let program = [CLIENT, "exchange", "cxi0", pid, peer, peer_pid, rounds];
             let mut command = cluster.command_on(node, &program);
-            command
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("the server runs")
+            command.start()
         };
         [end("n1", "3", &two, "4"), end("n2", "4", &one, "3")]
     };

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use node::{Directory, Served, printed, skip};
+use node::{Directory, Run, Served, printed, skip};
 use serde_json::{Value, json};
 
 /// The name by which a network configuration finds the plugin.
@@ -36,7 +36,7 @@ impl Site {
         );
         fs::write(directory.path().join("cxi.toml"), settings).expect("a file");
         let pod = node.command(&["unshare", "--net", "sh", "-c", "echo $$; exec sleep 600"]);
-        let mut pod = { pod }.stdout(Stdio::piped()).spawn().expect("a pod");
+        let mut pod = { pod }.start();
         let mut line = String::new();
         let out = pod.stdout.take().expect("a pipe");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
@@ -159,7 +159,7 @@ fn what_a_container_had_goes_after_its_namespace_is_gone() {
     let netns = site.netns();
     let job = |site: &Site, arguments: &[&str]| {
         let all = [&[CXI, "job"], arguments].concat();
-        site.command(&all).output().expect("the server runs")
+        site.command(&all).run()
     };
     let member = ["--netns", &netns, "--vni=2000"];
     let prolog = ["prolog", "--job=4711", "--cores=1", "--no-tles"];
@@ -201,7 +201,7 @@ fn cnitool_makes_checks_and_ends_an_attachment() {
         let program = ["unshare", "--mount", "sh", "-c", script, &kept];
         let mut call = site.command(&[&program[..], &[what, "blue", &netns]].concat());
         call.env("CNI_PATH", plugins).env("NETCONFPATH", &networks);
-        call.output().expect("the server runs")
+        call.run()
     };
     let result: Value = serde_json::from_str(&printed(&call(&site, "add"))).expect("JSON");
     assert_eq!(result["cniVersion"], "1.0.0");
@@ -305,8 +305,7 @@ fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
         .env("SITE", site.path())
         .env("CXI_LOCK", site.path().join("node.lock"))
         .env("CONTAINERS_CONF", site.path().join("containers.conf"))
-        .output()
-        .expect("the server runs");
+        .run();
     let said = printed(&output);
     if said.starts_with("podman cannot run") {
         return skip(&said);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cxi_job::StepId;
 use cxi_job::collectives::{Certificate, CollectivesEnv};
 use cxi_job::fabric::{Http, Session, TreeRequest};
-use node::{CLIENT, Directory, Served, eventually, kill, printed, server};
+use node::{CLIENT, Directory, Run, Served, eventually, kill, printed, server};
 use serde_json::{Value, json};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -88,8 +88,7 @@ fn a_job_has_a_reservation_as_long_as_it_runs() {
 fn nics_beside_a_fabric_manager_are_no_netsim_unless_configured() {
     need_node!();
     let directory = Directory::new();
-    let config = directory.join("nic.json");
-    std::fs::write(&config, r#"{"identity": {"device_platform": 1}}"#).unwrap();
+    let config = directory.write("nic.json", r#"{"identity": {"device_platform": 1}}"#);
     let configured = ["--fabric-manager", "--config", &config];
     for (options, platform) in [
         (&[] as &[&str], "1"),
@@ -173,7 +172,7 @@ fn a_tree_adds_up_what_nodes_send() {
         let place = [&id, &rank.to_string(), "4", "50"];
         let program = [&[CLIENT, "allreduce", "cxi0"], &place[..]].concat();
         let mut command = cluster.command_on(nodes[rank], &program);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = command.start();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use node::{CLIENT, DEVICE, Served, children, eventually, kill, printed, refused, run, server};
+use node::{
+    CLIENT, DEVICE, Run, Served, children, eventually, kill, printed, refused, run, server,
+};
 
 #[test]
 fn the_exit_status_is_passed_on() {
@@ -68,10 +70,7 @@ fn signals_are_forwarded() {
             continue;
         }
         let script = format!("trap 'exit 42' {signal}; echo ready; while :; do sleep 0.05; done");
-        let mut launcher = server(["run", "--", "sh", "-c", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server runs");
+        let mut launcher = server(["run", "--", "sh", "-c", &script]).start();
         node::wait_ready(&mut launcher);
         kill(signal, launcher.id());
         let status = launcher.wait().expect("the launcher ends");
@@ -126,10 +125,7 @@ fn nothing_is_left_whoever_is_killed() {
     let launcher = [0].as_slice();
     for (number, victims) in (0..).zip([launcher, &[1], &[2], &[3], &[0, 1], &[1, 2], &[0, 2]]) {
         let (tree, script) = Tree::script(number);
-        let mut launcher = server(["run", "--", "sh", "-c", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server runs");
+        let mut launcher = server(["run", "--", "sh", "-c", &script]).start();
         node::wait_ready(&mut launcher);
         eventually("all processes are there", || {
             node::with_argument(&tree.word).len() >= 5
@@ -252,7 +248,7 @@ fn a_program_may_outlive_its_launcher() {
     let (tree, script) = Tree::script(22);
     let enter = ["enter", "--dir", &node.dir(), "--outlive", "--", "sh", "-c"];
     let script = format!("({script}) >/dev/null 2>&1 & echo started");
-    let output = server(enter).arg(script).output().expect("the server runs");
+    let output = server(enter).arg(script).run();
     assert_eq!(printed(&output), "started");
     eventually("all processes are there", || {
         node::with_argument(&tree.word).len() >= 5

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Output;
 
-use node::{server, skip};
+use node::{Run, server, skip};
 
 /// The programs, with arguments for which they have nothing to complain about.
 const QUIET: [(&str, &[&str]); 4] = [
@@ -24,8 +24,7 @@ fn on_a_node(program: &OsStr, arguments: &[&str]) -> Output {
         .args(["timeout", "60"])
         .arg(program)
         .args(arguments)
-        .output()
-        .expect("the server runs")
+        .run()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::process::Command;
 
-use node::{CLIENT, DEVICE, Directory, SERVER, Served, printed, refused, run, server};
+use node::{CLIENT, DEVICE, Directory, Run, SERVER, Served, printed, refused, run, server};
 
 #[test]
 fn state_lives_on_in_a_file() {
@@ -72,7 +72,7 @@ fn a_state_file_has_one_node_and_survives_its_kill() {
             "--state",
             &file,
         ]);
-        let output = { second }.output().expect("the server runs");
+        let output = { second }.run();
         refused(&output, "another node has its state in");
         let vni = (100 + round).to_string();
         printed(&node.enter(&[CLIENT, "allocate", DEVICE, &vni, "0"]));
@@ -98,19 +98,17 @@ fn what_is_no_state_file_is_neither_waited_for_nor_followed() {
     }
     let serve = |file: &str| {
         // The server takes other signals as orders.
-        let output = Command::new("timeout")
+        Command::new("timeout")
             .args(["-s", "KILL", "60", SERVER, "run", "--state", file, "--"])
             .args([CLIENT, "allocate", DEVICE, "77", "0"])
-            .output();
-        output.expect("timeout runs")
+            .run()
     };
     let zero = directory.join("zero");
     symlink("/dev/zero", &zero).expect("a link");
     for file in [pipe, directory.join("file"), zero] {
         refused(&serve(&file), "cannot");
     }
-    let victim = directory.join("victim");
-    fs::write(&victim, "precious").expect("a file");
+    let victim = directory.write("victim", "precious");
     let state = directory.join("state.json");
     symlink(&victim, format!("{state}.new")).expect("a link");
     printed(&serve(&state));
@@ -178,7 +176,7 @@ fn services_of_a_cluster_live_on_in_a_file() {
         command
             .args(options)
             .args(["run", "--", "sh", "-c", &count]);
-        command.output().expect("the server runs")
+        command.run()
     };
     let output = again(&[]);
     let text = printed(&output);

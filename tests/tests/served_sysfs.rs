@@ -4,7 +4,7 @@ mod node;
 
 use std::process::Output;
 
-use node::{CLIENT, DEVICE, Directory, Served, printed, refused, run, script, server};
+use node::{CLIENT, DEVICE, Directory, Run, Served, printed, refused, run, script, server};
 
 /// What libcxi does to find its devices, in shell.
 const DISCOVER: &str = r#"
@@ -33,8 +33,7 @@ fn devices_are_found_as_libcxi_does() {
 fn virtual_functions_are_smaller() {
     need_node!();
     let directory = Directory::new();
-    let config = directory.join("config.json");
-    std::fs::write(&config, r#"{"virtual_functions": 2}"#).expect("the file can be written");
+    let config = directory.write("config.json", r#"{"virtual_functions": 2}"#);
     assert_eq!(
         script(&["--config", &config], DISCOVER),
         "cxi0 0000:41:00.0 cxi_ss1 physical 0x1590 0x0371\n\
@@ -218,7 +217,7 @@ fn programs_of_a_run_find_their_node() {
         "$SERVER ctl link down; cat /sys/class/net/hsn0/operstate; $SERVER enter -- echo inside",
     );
     assert_eq!(text, "down\ninside");
-    let output = server(["ctl", "state"]).output().expect("the server runs");
+    let output = server(["ctl", "state"]).run();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 

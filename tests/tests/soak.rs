@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use node::{Directory, Random, Served, printed, server};
+use node::{Directory, Random, Run, Served, printed, server};
 use serde_json::Value;
 
 const NICS: usize = 4;
@@ -68,10 +68,8 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
     soak.node.order(&["clear-faults"]);
     soak.clean();
     assert_eq!(soak.services(), before, "something is left");
-    let shown: Value = serde_json::from_str(&printed(
-        &soak.vni(&["show", "--json"]).output().expect("cxi runs"),
-    ))
-    .expect("JSON");
+    let shown: Value =
+        serde_json::from_str(&printed(&soak.vni(&["show", "--json"]).run())).expect("JSON");
     assert_eq!(shown["jobs"], Value::Array(Vec::new()), "nobody has a VNI");
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     let (ran, killed) = (count(&soak.ran), count(&soak.killed));
@@ -138,7 +136,7 @@ impl Soak {
             child.wait().expect("it ends");
             self.killed.fetch_add(1, Ordering::Relaxed);
         }
-        make().output().expect("cxi runs")
+        make().run()
     }
 
     /// A job from its prolog to its epilog, as the scripts of a scheduler do it.

@@ -1,12 +1,16 @@
 //! A program for a node with CXI NICs: what it finds is right, or it ends with 1 and says why.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use cxi_tests::client::{self, Problem};
+use cxi_tests::on_node::OnNode;
+use cxi_tests::report::Outcome;
+use cxi_tests::run::run;
+use cxi_tests::scenario::Scenario;
 use cxi_tests::{allreduce, roam, targets, traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
@@ -31,13 +35,13 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client roam cxiN NID,... PLACE PLACES MILLISECONDS
        mock-client nid cxiN
        mock-client packets cxiN [PROGRAM ARGUMENT...]
-       mock-client actor
+       mock-client replay
        mock-client as UID PROGRAM ARGUMENT...
        mock-client threaded ARGUMENT...";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    match act(&arguments) {
         Ok(text) => {
             // Whoever asked may be gone.
             let _ = writeln!(std::io::stdout(), "{text}");
@@ -50,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> Result<String, Problem> {
+fn act(arguments: &[String]) -> Result<String, Problem> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["as", uid, program, arguments @ ..] => {
@@ -71,7 +75,7 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
                 let line = std::io::stdin().lines().next();
                 line.map(|_| Command::new("true").exec())
             });
-            run(&arguments[1..])
+            act(&arguments[1..])
         }
         ["library", device] => {
             let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
@@ -121,12 +125,22 @@ fn run(arguments: &[String]) -> Result<String, Problem> {
             let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
             cxi_tests::packets::send(id, program)
         }
-        ["actor"] => {
-            cxi_tests::actor::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
-            Ok(String::new())
-        }
+        ["replay"] => replay(),
         [what, device, rest @ ..] => with_device(what, &PathBuf::from(device), rest),
         _ => Err(USAGE.to_owned()),
+    }
+}
+
+/// Replays the scenario on the standard input.
+fn replay() -> Result<String, Problem> {
+    let mut json = Vec::new();
+    std::io::stdin().read_to_end(&mut json).map_err(said)?;
+    match run::<OnNode>(&Scenario::parse(&json)?) {
+        Outcome::Passed => Ok("ok".to_owned()),
+        Outcome::Failed(failures) => {
+            let failures: Vec<_> = failures.iter().map(ToString::to_string).collect();
+            Err(failures.join("\n"))
+        }
     }
 }
 

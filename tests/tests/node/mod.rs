@@ -61,12 +61,8 @@ pub fn refused(output: &Output, why: &str) {
 pub fn limit() -> Sender<()> {
     let (running, ended) = channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
-    let limit = LIMIT
-        + if full() {
-            soak_length(3000)
-        } else {
-            Duration::ZERO
-        };
+    let more = full().then(|| soak_length(3000));
+    let limit = LIMIT + more.unwrap_or_default();
     thread::spawn(move || {
         if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let _ = writeln!(std::io::stderr(), "{test} takes longer than {limit:?}");
@@ -93,9 +89,28 @@ pub fn script(options: &[&str], script: &str) -> String {
         .args(["--", "sh", "-euc", script])
         .env("SERVER", SERVER)
         .env("CLIENT", CLIENT)
-        .output()
-        .expect("the server runs");
+        .run();
     printed(&output)
+}
+
+/// Programs that can be started.
+pub trait Run {
+    /// Runs it to its end.
+    fn run(&mut self) -> Output;
+
+    /// Starts it, with a pipe for what it prints.
+    fn start(&mut self) -> Child;
+}
+
+impl Run for Command {
+    fn run(&mut self) -> Output {
+        self.output().expect("the program runs")
+    }
+
+    fn start(&mut self) -> Child {
+        let started = self.stdout(Stdio::piped()).spawn();
+        started.expect("the program runs")
+    }
 }
 
 /// A directory that goes away with the test.
@@ -109,6 +124,13 @@ impl Directory {
 
     pub fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    /// Writes a file and returns its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        let path = self.join(name);
+        fs::write(&path, text).expect("the file can be written");
+        path
     }
 
     pub fn join(&self, name: &str) -> String {
@@ -174,10 +196,7 @@ impl Served {
 
     /// Runs `cxi-mock ctl`.
     pub fn ctl(&self, order: &[&str]) -> Output {
-        server(["ctl", "--dir", &self.dir()])
-            .args(order)
-            .output()
-            .expect("the server runs")
+        server(["ctl", "--dir", &self.dir()]).args(order).run()
     }
 
     /// Runs `cxi-mock ctl`, which has to work.
@@ -218,8 +237,7 @@ impl Served {
 
     /// Runs a program on a node of the cluster.
     pub fn on(&self, node: &str, program: &[&str]) -> Output {
-        let output = self.command_on(node, program).output();
-        output.expect("the server runs")
+        self.command_on(node, program).run()
     }
 
     /// The state of a node, or of the whole cluster.
@@ -230,7 +248,7 @@ impl Served {
 
     /// Runs a program on the node.
     pub fn enter(&self, program: &[&str]) -> Output {
-        self.command(program).output().expect("the server runs")
+        self.command(program).run()
     }
 
     /// The process that serves.

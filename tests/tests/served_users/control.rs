@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::need_node;
 use crate::node::{
-    self, CLIENT, DEVICE, Directory, SERVER, Served, eventually, printed, refused, server, skip,
+    self, CLIENT, DEVICE, Directory, Run, SERVER, Served, eventually, printed, refused, server,
+    skip,
 };
 
 #[test]
@@ -81,7 +82,7 @@ fn another_pid_namespace_is_not_mistaken() {
         return skip("no PID namespace can be made");
     }
     let enter = ["enter", "--dir", &dir, "--", "ls", DEVICE];
-    let output = server(enter).output().expect("the server runs");
+    let output = server(enter).run();
     node.kill().expect("the node runs");
     node.wait().expect("the node ends");
     refused(&output, "PID namespace");

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::node::{Directory, SERVER, eventually, skip};
+use crate::node::{Directory, Run, SERVER, eventually, skip};
 
 pub(crate) const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
@@ -134,9 +134,7 @@ impl Cluster {
     }
 
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Output {
-        self.command(program, arguments)
-            .output()
-            .expect("a program")
+        self.command(program, arguments).run()
     }
 
     /// What a program prints that ends well.
