@@ -1,10 +1,10 @@
-//! What the library adds to a command: `execute` beside the bare `write(2)` of the same bytes.
+//! What the library adds to a command: `execute` next to the bare `write(2)` of the same bytes.
 //!
-//! Both write to `/dev/null`, so that the kernel's share is the same and smallest. Nobody answers
-//! there, so a thin transport around the library's puts an answer into the response buffer.
+//! Both write to `/dev/null`, so that the kernel's share is the same and as small as possible. Nothing
+//! answers there, so a thin transport around the library's puts an answer into the response buffer.
 //!
-//! On a NIC nobody but the transport can say where the answer belongs: there `execute` stands
-//! beside the transport with buffers that are there already.
+//! On a NIC only the transport can say where the answer belongs, so there `execute` is measured next
+//! to the transport with buffers that exist already.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 

@@ -1,4 +1,4 @@
-//! The data path in software, beside a copy of the same bytes: an 8-byte put, a 64-byte message
+//! The data path in software, next to a copy of the same bytes: an 8-byte put, a 64-byte message
 //! that matches the last of some list entries, and 1 MiB.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]

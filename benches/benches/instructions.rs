@@ -19,7 +19,7 @@ use cxi::{
     ServiceSpec, Services, TrafficClass, TrafficClasses, Vni,
 };
 use cxi_benches::engine::Program;
-use cxi_benches::mock::{device, lni, vni};
+use cxi_benches::nic::{Workplace, device, vni};
 use cxi_ioctl::Errno;
 use cxi_job::environment::SlingshotEnv;
 use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
@@ -31,10 +31,10 @@ use gungraun::{Callgrind, EventKind};
 /// Calls before the count begins.
 const WARM: u32 = 20;
 
-/// Calls that are counted, so that what happens now and then is part of a call's cost.
+/// Calls that are counted, so that occasional work is part of the cost of a call.
 const CALLS: u32 = 100;
 
-/// Something to call again and again, each time at the same cost.
+/// Something to call repeatedly, each time at the same cost.
 type Act = Box<dyn FnMut()>;
 
 fn at_most(instructions_per_call: u64) -> LibraryBenchmarkConfig {
@@ -76,7 +76,7 @@ fn spec() -> ServiceSpec {
         });
     let spec = ServiceSpec::builder()
         .member(Member::Uid(0))
-        .vni(vni().expect("a VNI"))
+        .vni(vni(0).expect("a VNI"))
         .traffic_classes(TrafficClasses::BEST_EFFORT | TrafficClasses::LOW_LATENCY)
         .limits(limits);
     spec.build().expect("a specification")
@@ -92,8 +92,8 @@ fn service(act: impl Fn(&Services, ServiceId, &ServiceSpec) + 'static) -> Act {
 
 /// What `act` does with an LNI of a mock NIC.
 fn below(act: impl Fn(&Lni) + 'static) -> Act {
-    let (_, lni) = lni(&device().expect("a mock")).expect("an LNI");
-    warm(move || act(&lni))
+    let place = Workplace::new().expect("an LNI");
+    warm(move || act(place.lni()))
 }
 
 fn create_and_destroy(services: Services) -> Act {
@@ -160,9 +160,8 @@ fn services(act: Act) -> Act {
 }
 
 fn alloc_lni(then: impl Fn(&Lni) + 'static) -> Act {
-    let device = device().expect("a mock");
-    let (id, _) = lni(&device).expect("a service");
-    warm(move || then(&device.alloc_lni(id).expect("an LNI")))
+    let place = Workplace::new().expect("a service");
+    warm(move || then(&place.device.alloc_lni(place.service).expect("an LNI")))
 }
 
 fn map_memory() -> Act {
@@ -176,17 +175,17 @@ fn map_memory() -> Act {
 #[library_benchmark]
 #[bench::lni(args = (alloc_lni(|_| ())), config = at_most(3_500))]
 #[bench::lni_and_8_pids(args = (alloc_lni(|lni| {
-    black_box(lni.reserve_pids(vni().expect("a VNI"), None, 8).expect("PIDs"));
+    black_box(lni.reserve_pids(vni(0).expect("a VNI"), None, 8).expect("PIDs"));
 })), config = at_most(13_600))]
 #[bench::lni_and_ct(args = (alloc_lni(|lni| {
     black_box(lni.alloc_ct().expect("a counter"));
 })), config = at_most(10_300))]
 #[bench::cp(args = (below(|lni| {
-    let vni = vni().expect("a VNI");
+    let vni = vni(0).expect("a VNI");
     black_box(lni.alloc_cp(vni, TrafficClass::BestEffort).expect("a CP"));
 })), config = at_most(5_250))]
 #[bench::domain(args = (below(|lni| {
-    black_box(lni.alloc_domain(vni().expect("a VNI"), None).expect("a domain"));
+    black_box(lni.alloc_domain(vni(0).expect("a VNI"), None).expect("a domain"));
 })), config = at_most(3_500))]
 #[bench::eq(args = (below(|lni| {
     black_box(lni.alloc_eq(&EventQueueOptions::new(4096)).expect("an event queue"));

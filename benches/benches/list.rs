@@ -1,8 +1,7 @@
-//! A list of services beside the same bytes from the same transport with no library: what a
-//! service costs to fetch, check and decode.
+//! A list of services, next to the same bytes from the same transport without the library: the cost
+//! of fetching, checking and decoding a service.
 //!
-//! The transport copies a list that a mock has made before, which is the least that anything can
-//! do. On a NIC it is the driver's own list, with services made to fill it.
+//! The transport copies a list that a mock has made before, which is a lower bound. On a NIC it is the driver's own list, with services made to fill it.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
@@ -12,8 +11,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cxi::{Device, ServiceBuffer};
 use cxi_benches::bare::{self, Listing};
-use cxi_benches::mock::{self, Result};
-use cxi_benches::nic::{self, Modest, device};
+use cxi_benches::nic::{self, Modest, Result, device};
 use cxi_benches::run;
 use cxi_ioctl::abi::service::{SvcDesc, SvcListGetCmd};
 use cxi_ioctl::{LIST_HEADROOM, fetch_list};
@@ -34,7 +32,7 @@ fn listing(count: u32) -> Result<(Device, Option<Modest>)> {
         let made = Modest::create(&device, missing)?;
         return Ok((device, Some(made)));
     }
-    let device = mock::device()?;
+    let device = device()?;
     // The default service is one of them.
     Modest::create(&device, count as usize - 1)?;
     let list = raw(&device)?.as_bytes().to_vec();

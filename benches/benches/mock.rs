@@ -1,5 +1,5 @@
-//! The mock as a device: allocating and destroying a service with all rules on, beside more and
-//! more services, and on more and more NICs at the same time. No library is in between.
+//! The mock as a device: allocating and destroying a service with all rules on, among more and
+//! more services, and on several NICs at the same time, without the library.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
@@ -63,7 +63,7 @@ fn services(criterion: &mut Criterion) {
     let allocate = service();
     let mut group = criterion.benchmark_group("mock");
     for count in run::sizes(&[10_u32, 100, 1000, 10_000, MOST]) {
-        let device = cxi_benches::mock::device().expect("a mock");
+        let device = cxi_benches::nic::mock().expect("a mock");
         let made = Modest::create(&device, count as usize);
         made.expect("room for them");
         let transport = &**device.transport();

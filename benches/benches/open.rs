@@ -1,6 +1,6 @@
-//! Opening a NIC and asking what it is, beside the bare calls that get the same from the kernel.
+//! Opening a NIC and querying it, next to the bare calls that get the same from the kernel.
 //!
-//! On files that look like those of the kernel, so that no driver's time is in it; commands are
+//! On files that look like those of the kernel, so that no driver's time is included; commands are
 //! answered by a mock in this process. On a NIC it is the kernel's own files.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use cxi::{Device, DeviceId, Host};
-use cxi_benches::{bare, mock, nic, run};
+use cxi_benches::{bare, nic, run};
 use cxi_ioctl::abi::device::{DevInfoGetCmd, GetDevPropertiesCmd};
 use cxi_tests::counted::files;
 
@@ -48,7 +48,7 @@ impl Place {
         if nic::named().is_some() {
             return self.host.open(self.id).expect("the named NIC");
         }
-        let transport = Arc::clone(mock::device().expect("a mock").transport());
+        let transport = Arc::clone(nic::mock().expect("a mock").transport());
         Device::with_sysfs(self.id, transport, self.host.sysfs())
     }
 }

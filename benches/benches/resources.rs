@@ -1,5 +1,5 @@
-//! One allocation and its free, beside more and more objects of the same kind: flat, or somebody
-//! looks at all of them.
+//! One allocation and its free among more and more objects of the same kind. If the time is not
+//! constant, something looks at all of them.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
@@ -9,11 +9,10 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use cxi::lni::{EventQueueOptions, MapOptions, PtOptions, TgqOptions, TxqOptions};
 use cxi::{DeviceMemory, Limit, Limits, Resource, ServiceSpec, TrafficClass};
-use cxi_benches::mock::Result;
-use cxi_benches::nic::{self, Modest, Workplace, device, vni};
+use cxi_benches::nic::{self, Modest, Result, Workplace, device, vni};
 use cxi_benches::run;
 
-/// Measures `once` beside 10, 100, 1,000 and `most` objects that `keep` made.
+/// Measures `once` among 10, 100, 1,000 and `most` objects that `keep` made.
 fn flat<T>(
     criterion: &mut Criterion,
     name: &str,
@@ -35,10 +34,10 @@ fn flat<T>(
         let (place, _kept) = match kept {
             Ok(kept) => kept,
             Err(error) if nic::named().is_some() => {
-                run::skip(format_args!("{name} beside {count}"), error);
+                run::skip(format_args!("{name} among {count}"), error);
                 continue;
             }
-            Err(error) => panic!("{name} beside {count}: {error}"),
+            Err(error) => panic!("{name} among {count}: {error}"),
         };
         group.bench_function(BenchmarkId::new(name, count), |bencher| {
             bencher.iter(|| once(&place).expect("room for one more"));
@@ -133,7 +132,7 @@ fn services(criterion: &mut Criterion) {
         let _made = match Modest::create(&device, count as usize) {
             Ok(made) => made,
             Err(error) if nic::named().is_some() => {
-                run::skip(format_args!("services beside {count}"), error);
+                run::skip(format_args!("services among {count}"), error);
                 continue;
             }
             Err(error) => panic!("{count} services: {error}"),

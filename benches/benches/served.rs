@@ -1,5 +1,5 @@
-//! A command through the served mock beside a write to a FUSE file that does nothing: both are
-//! served by a process of their own.
+//! A command through the served mock, next to a write to a FUSE file that does nothing: both are
+//! served by processes of their own.
 //!
 //! This program starts a node and runs itself on it; there it starts itself once more, to serve
 //! the bare file.
@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use criterion::{BenchmarkId, Criterion};
 use cxi::{Device, DeviceId};
 use cxi_benches::nic::Modest;
-use cxi_benches::{bare, nic, run};
+use cxi_benches::{bare, run};
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::service::{SvcGetCmd, SvcGetLprCmd, SvcSetLprCmd};
 use cxi_ioctl::{CharDev, SafeCommand, execute};
@@ -22,15 +22,13 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
-/// What this program does: nothing for the start, or one of the two below.
+/// What this program does: unset at the start; then one of the two below.
 const PART: &str = "CXI_BENCH_SERVED";
 const MEASURE: &str = "measure";
 /// Followed by the directory to mount the bare file on.
 const BARE: &str = "bare:";
 /// Name of the bare file.
 const BARE_FILE: &str = "bare";
-/// Exit status of a machine that cannot serve a node.
-const MISSING: i32 = 77;
 
 fn main() -> ExitCode {
     let part = std::env::var(PART).unwrap_or_default();
@@ -43,25 +41,11 @@ fn main() -> ExitCode {
         criterion.final_summary();
         return ExitCode::SUCCESS;
     }
-    if nic::only_on_a_mock("served") {
-        return ExitCode::SUCCESS;
-    }
     stay_on_one_processor();
-    let program = std::env::current_exe().expect("this program");
-    let mut node = Command::new(NODE);
-    node.args(["run", "--"]).arg(program);
-    node.args(std::env::args_os().skip(1)).env(PART, MEASURE);
-    match node.status().expect("the server runs").code() {
-        Some(0) => ExitCode::SUCCESS,
-        Some(MISSING) => {
-            run::skip("served", "no node can be served here");
-            ExitCode::SUCCESS
-        }
-        _ => ExitCode::FAILURE,
-    }
+    run::on_a_node("served", NODE, &[], (PART, MEASURE))
 }
 
-/// Both servers and who asks them: how long another processor takes to wake up is not measured.
+/// Both servers and their client: how long another processor takes to wake up is not measured.
 fn stay_on_one_processor() {
     let this = Pid::from_raw(0);
     let allowed = sched_getaffinity(this).unwrap_or_default();
@@ -75,7 +59,7 @@ fn stay_on_one_processor() {
     }
 }
 
-/// Serves the bare file until nobody reads what this says any more.
+/// Serves the bare file until its input ends.
 fn serve_bare(directory: &Path) -> ExitCode {
     // It does nothing with what it takes: the round trip alone.
     let taken = |_, data: &[u8]| Ok(u32::try_from(data.len()).unwrap_or(u32::MAX));

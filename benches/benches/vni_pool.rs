@@ -1,5 +1,5 @@
-//! The VNI pool: a reservation costs the same in an empty pool and in one that is nearly full, with 64,000 VNIs; the
-//! replay of a log is linear in its length.
+//! The VNI pool, with 64,000 VNIs: a reservation costs the same in an empty pool and in one that is
+//! nearly full; the replay of a log is linear in its length.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 

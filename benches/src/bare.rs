@@ -1,4 +1,4 @@
-//! The least that something can cost: no typed command, no check, no decoding.
+//! Lower bounds: no typed command, no check, no decoding.
 
 #![allow(unsafe_code, reason = "raw requests are unsafe to make")]
 

@@ -1,19 +1,31 @@
 //! The NIC to measure on: a mock, or the one that is named.
 //!
 //! On a named NIC the caller needs CAP_SYS_ADMIN in the initial user namespace for the series that
-//! make services. They use VNIs from 64,200 on. What they make is gone when they end, also when
-//! they panic.
+//! create services. Their VNIs start at 64,200. Whatever they create is destroyed when they end, even
+//! if they panic or are killed.
 
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
-use crate::mock::{self, Result};
-use crate::run::skip;
 use cxi::{Device, DeviceId, Limits, Lni, ServiceId, ServiceSpec, Vni};
+use cxi_mock::{Nic, NicConfig};
+
+use crate::run::skip;
+
+/// Anything that can go wrong before a measurement.
+pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// The variable that names a NIC.
 const VARIABLE: &str = "CXI_BENCH_DEVICE";
-
+/// The variable that makes a benchmark the keeper of a NIC.
+const KEEPER: &str = "CXI_BENCH_KEEPER";
+/// The VNIs of benchmarks.
+const VNIS: std::ops::Range<u16> = 64_200..65_200;
 /// How long a NIC may take to clean up after an LNI.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -21,7 +33,7 @@ const IDLE: Duration = Duration::from_secs(10);
 ///
 /// # Panics
 ///
-/// The name is none.
+/// The name is not that of a device.
 #[must_use]
 pub fn named() -> Option<DeviceId> {
     static NAMED: LazyLock<Option<DeviceId>> = LazyLock::new(|| {
@@ -42,16 +54,80 @@ pub fn only_on_a_mock(series: &str) -> bool {
     named.is_some()
 }
 
-/// The NIC, opened: the named one, or a mock of its own as root.
+/// The NIC, opened: the named one, or a new mock as root.
 ///
 /// # Errors
 ///
 /// It cannot be opened.
 pub fn device() -> Result<Device> {
-    match named() {
-        Some(id) => Ok(Device::open(id)?),
-        None => mock::device(),
+    let Some(id) = named() else { return mock() };
+    static CHILD: OnceLock<Child> = OnceLock::new();
+    if CHILD.get().is_none() {
+        // Its input stays open as long as this process lives.
+        let _ = CHILD.set(start_keeper(id)?);
     }
+    Ok(Device::open(id)?)
+}
+
+/// A new mock NIC, opened by root.
+///
+/// # Errors
+///
+/// The mock does not start.
+pub fn mock() -> Result<Device> {
+    Ok(Device::from(Nic::new(NicConfig::new())?.root()?))
+}
+
+/// Starts this program as the keeper of a NIC: a process that waits for the end of this one and then
+/// destroys the services that it left behind.
+fn start_keeper(id: DeviceId) -> Result<Child> {
+    let mut keeper = Command::new(std::env::current_exe()?)
+        .env(KEEPER, id.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // Ctrl-C reaches every process of the group.
+        .process_group(0)
+        .spawn()?;
+    let output = keeper.stdout.take().ok_or("no output")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err("the process that cleans up has ended".into());
+    }
+    Ok(keeper)
+}
+
+/// Does the work of the keeper and ends, if this process is one.
+pub fn keep_if_asked() {
+    let Ok(name) = std::env::var(KEEPER) else {
+        return;
+    };
+    let kept = keep(&name);
+    if let Err(error) = &kept {
+        skip(format_args!("the cleanup of {name}"), error);
+    }
+    std::process::exit(i32::from(kept.is_err()));
+}
+
+fn keep(name: &str) -> Result<()> {
+    let device = Device::open(name.parse()?)?;
+    let before = ours(&device)?;
+    writeln!(stdout(), "ready")?;
+    stdin().read_to_end(&mut Vec::new())?;
+    for left in ours(&device)?.difference(&before) {
+        end(&device, *left);
+    }
+    Ok(())
+}
+
+/// The services whose VNIs are those of benchmarks.
+fn ours(device: &Device) -> Result<BTreeSet<ServiceId>> {
+    let services = device.services().list()?;
+    let ours = services.iter().filter(|service| {
+        let vnis = service.vnis();
+        vnis.iter().next().is_some() && vnis.iter().all(|vni| VNIS.contains(&vni.get()))
+    });
+    Ok(ours.map(cxi::Service::id).collect())
 }
 
 /// The VNI of a benchmark's service. On a NIC each has its own, as some drivers want it; a mock
@@ -62,7 +138,7 @@ pub fn device() -> Result<Device> {
 /// None.
 pub fn vni(service: u16) -> Result<Vni> {
     let number = if named().is_some() { service } else { 0 };
-    Ok(Vni::new(64_200 + number)?)
+    Ok(Vni::new(VNIS.start + number)?)
 }
 
 /// Services without a reservation and without pools: as many fit a NIC as it has numbers.
@@ -70,7 +146,7 @@ pub fn vni(service: u16) -> Result<Vni> {
 pub struct Modest(Vec<(Device, ServiceId)>);
 
 impl Modest {
-    /// Makes that many. Disabled ones take no slot of the VNI table, which has 256.
+    /// Creates that many. Disabled ones take no slot of the VNI table, which has 256.
     ///
     /// # Errors
     ///
@@ -78,16 +154,14 @@ impl Modest {
     pub fn create(device: &Device, count: usize) -> Result<Self> {
         let mut made = Self(Vec::new());
         for number in 1..=count {
-            let vni = vni(u16::try_from(number % 1000)?)?;
+            let vni = vni(u16::try_from(number % VNIS.len())?)?;
             let spec = ServiceSpec::builder().vni(vni).limits(Limits::default());
             let id = device.services().create(&spec.enabled(false).build()?)?;
             made.0.push((device.clone(), id));
         }
         Ok(made)
     }
-}
 
-impl Modest {
     /// The first of them.
     #[must_use]
     pub fn first(&self) -> Option<ServiceId> {
@@ -115,7 +189,7 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// Makes the service and the LNI.
+    /// Creates the service and allocates the LNI.
     ///
     /// # Errors
     ///

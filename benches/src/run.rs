@@ -2,15 +2,20 @@
 
 use std::fmt;
 use std::io::Write;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use criterion::Criterion;
 
 use crate::nic;
 
+/// Exit status of a server where the machine lacks something.
+const MISSING: i32 = 77;
+
 /// Settings of every series: short, as there are many, and the fastest sample is what counts.
 #[must_use]
 pub fn criterion() -> Criterion {
+    nic::keep_if_asked();
     Criterion::default()
         .sample_size(30)
         .warm_up_time(Duration::from_millis(200))
@@ -37,4 +42,28 @@ pub fn sizes<N: Copy + Into<u64>>(all: &[N]) -> impl Iterator<Item = N> {
 /// Says what is not measured, and why.
 pub fn skip(series: impl fmt::Display, why: impl fmt::Display) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {series}: {why}");
+}
+
+/// Starts a node with the command `server` and runs this program on it, with a variable that says
+/// which part it has there.
+///
+/// # Panics
+///
+/// The server is not there.
+pub fn on_a_node(series: &str, server: &str, options: &[&str], part: (&str, &str)) -> ExitCode {
+    if nic::only_on_a_mock(series) {
+        return ExitCode::SUCCESS;
+    }
+    let mut node = Command::new(server);
+    node.arg("run").args(options).arg("--");
+    node.arg(std::env::current_exe().expect("this program"));
+    node.args(std::env::args_os().skip(1)).env(part.0, part.1);
+    match node.status().expect("the server runs").code() {
+        Some(0) => ExitCode::SUCCESS,
+        Some(MISSING) => {
+            skip(series, "no node can be served here");
+            ExitCode::SUCCESS
+        }
+        _ => ExitCode::FAILURE,
+    }
 }

@@ -1,6 +1,5 @@
-//! Messages between processes of a served node, beside the least that they could cost: two
-//! processes that exchange cache lines, and two that write into each other's memory
-//! (`process_vm_writev`).
+//! Messages between processes of a served node, next to lower bounds: two processes that exchange
+//! cache lines, and two that write into each other's memory (`process_vm_writev`).
 //!
 //! This program starts a node and runs itself on it; there it starts itself again, as the peer of
 //! each series.
@@ -10,19 +9,17 @@
 mod peer;
 
 use std::io::Write;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use cxi_benches::{nic, run};
+use cxi_benches::run;
 use peer::{Lines, Peer, Puts, Writes};
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
-/// What this program does: nothing for the start, to measure, or the part of a peer.
+/// What this program does: unset at the start; then it measures, or is a peer.
 const PART: &str = "CXI_BENCH_MESSAGES";
 const MEASURE: &str = "measure";
-/// Exit status of a machine that cannot serve a node.
-const MISSING: i32 = 77;
 const LINE: usize = 64;
 const LARGE: usize = 1 << 20;
 
@@ -37,23 +34,8 @@ fn main() -> ExitCode {
     if !part.is_empty() {
         return ended(peer::run(&part));
     }
-    if nic::only_on_a_mock("messages") {
-        return ExitCode::SUCCESS;
-    }
-    let program = std::env::current_exe().expect("this program");
-    let mut node = Command::new(NODE);
-    node.args(["run", "--set", "disable_default_svc=0", "--"])
-        .arg(program)
-        .args(std::env::args_os().skip(1))
-        .env(PART, MEASURE);
-    match node.status().expect("the server runs").code() {
-        Some(0) => ExitCode::SUCCESS,
-        Some(MISSING) => {
-            run::skip("messages", "no node can be served here");
-            ExitCode::SUCCESS
-        }
-        _ => ExitCode::FAILURE,
-    }
+    let open = ["--set", "disable_default_svc=0"];
+    run::on_a_node("messages", NODE, &open, (PART, MEASURE))
 }
 
 fn ended(done: Result<(), peer::Problem>) -> ExitCode {
