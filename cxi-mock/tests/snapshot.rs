@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use common::{alloc, cp, desc, lni, nic, only, root, send};
 use cxi_ioctl::abi::domain::DomainReserveCmd;
 use cxi_ioctl::abi::service::{
@@ -13,7 +15,7 @@ use cxi_mock::{Nic, NicSnapshot, NodeSnapshot, SnapshotError};
 use serde_json::Value;
 
 /// A NIC with services of all kinds.
-fn busy(release: DriverRelease) -> std::sync::Arc<Nic> {
+fn busy(release: DriverRelease) -> Arc<Nic> {
     let nic = nic(release);
     let root = root(&nic);
     let mut rich = desc(&[50, 51]);
@@ -157,5 +159,50 @@ fn contradictions_are_named() {
         };
         let error = restore_altered(&good, at, to).unwrap_err().to_string();
         assert!(error.contains(expected), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_kept_is_refused() {
+    for release in DriverRelease::ALL {
+        let nic = busy(release);
+        let kept = Arc::new(Mutex::new((Ok(()), None)));
+        let store = Arc::clone(&kept);
+        let keep = move |snapshot| {
+            let mut kept = store.lock().unwrap();
+            kept.1 = Some(snapshot);
+            kept.0
+        };
+        nic.keep(keep).unwrap();
+        let last = || kept.lock().unwrap().1.take();
+        assert_eq!(last(), Some(nic.snapshot()), "{release}");
+        let root = root(&nic);
+        let mut rich = desc(&[700]);
+        rich.limits.types[RSRC_LE].res = 10;
+        rich.limits.types[RSRC_TLE].max = 8;
+        let made = alloc(&root, rich).unwrap();
+        let before = (nic.snapshot(), nic.state(), nic.hazards());
+        assert_eq!(last().as_ref(), Some(&before.0), "{release}");
+
+        kept.lock().unwrap().0 = Err(Errno::EIO);
+        rich.vnis[0] = 701;
+        let mut destroy = SvcDestroyCmd::new();
+        destroy.svc_id = made;
+        let mut set = SvcSetVniRangeCmd::new();
+        (set.svc_id, set.vni_min, set.vni_max) = (3, 256, 511);
+        let refused = [
+            alloc(&root, rich).map(drop),
+            alloc(&root, desc(&[1; 4])).map(drop),
+            send(&root, &destroy).map(drop),
+            send(&root, &set).map(drop),
+        ];
+        // Older drivers have no ranges.
+        let count = 3 + usize::from(release >= DriverRelease::Shs13_1);
+        assert_eq!(refused[..count], [Err(Errno::EIO); 4][..count], "{release}");
+        assert_eq!((nic.snapshot(), nic.state(), nic.hazards()), before);
+        lni(&root, made).unwrap();
+        last();
+        fetch_list::<SvcListGetCmd>(&root, &mut Vec::new()).unwrap();
+        assert_eq!(last(), None, "what changes no service is not kept");
     }
 }

@@ -145,6 +145,50 @@ fn a_state_file_stays_its_owners() {
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
 }
 
+/// No command succeeds whose change would be lost.
+#[test]
+fn what_cannot_be_written_is_refused() {
+    need_node!();
+    let directory = Directory::new();
+    let (here, away) = (directory.join("here"), directory.join("away"));
+    fs::create_dir(&here).expect("a directory");
+    let mut node = Served::start(&["--state", &format!("{here}/state.json")]);
+    let allocate = |vni| node.enter(&[CLIENT, "allocate", DEVICE, vni, "0"]);
+    let first = printed(&allocate("77"));
+    fs::rename(&here, &away).expect("it can be moved");
+    let output = allocate("78");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("EIO"), "{text}");
+    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "2");
+    fs::rename(&away, &here).expect("it can be moved back");
+    let second = printed(&allocate("78"));
+    assert_ne!(first, second);
+    node.end("KILL");
+    let node = Served::start(&["--state", &format!("{here}/state.json")]);
+    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "3");
+}
+
+#[test]
+fn a_full_disk_refuses_changes() {
+    need_node!(node::root("mount a small file system"));
+    let directory = Directory::new();
+    let path = directory.path().display();
+    let programs = format!(
+        "{CLIENT} allocate {DEVICE} 77 0; head -c 1M /dev/zero >{path}/fill || true; \
+         {CLIENT} allocate {DEVICE} 78 0 || {CLIENT} count {DEVICE}"
+    );
+    let script = format!(
+        "mount -t tmpfs -o size=64k none {path} && \
+         exec {SERVER} run --state {path}/state.json -- sh -c '{programs}'"
+    );
+    let mut command = Command::new("unshare");
+    let output = command.args(["--mount", "sh", "-c", &script]).output();
+    let output = output.expect("unshare runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("No space left on device"), "{said}");
+    assert_eq!(printed(&output), "2\n2", "{said}");
+}
+
 /// One file has all nodes; what was on a node that died is gone.
 #[test]
 fn services_of_a_cluster_live_on_in_a_file() {

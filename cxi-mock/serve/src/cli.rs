@@ -127,7 +127,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
                 place: None,
             };
             let status = launch::run(&[launch], &signals, None)?;
-            running.end()?;
+            running.end();
             Ok(status)
         }
         Command::Serve { node, dir } => {
@@ -135,7 +135,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let control = Control::open(&dir)?;
             let running = node.start(Some(control))?;
             launch::until_ended(&signals)?;
-            running.end()?;
+            running.end();
             Ok(0)
         }
         Command::Cluster(arguments) => arguments.run(),

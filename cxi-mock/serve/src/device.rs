@@ -7,14 +7,12 @@ use std::time::Instant;
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
 
-use cxi_ioctl::{DriverRelease, Effect, Errno, Family, Object, Opcode};
+use cxi_ioctl::{DriverRelease, Effect, Errno, Object, Opcode};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
-use super::error::say;
 use super::memory;
 use super::server::{Function, OpenFile, Server};
-use super::state_file::Saver;
 use super::trace::Noted;
 
 /// The size that the device shows as a file: writes never get there.
@@ -100,12 +98,6 @@ impl Call {
         let result = self.submit(server);
         // Events that the command has caused.
         server.wake_all();
-        // What is reported to the caller as done is not lost, whichever process is killed next.
-        if self.changes_services()
-            && let Some(Err(error)) = server.state.as_deref().map(Saver::save)
-        {
-            say(format_args!("{error}"));
-        }
         if let Some(trace) = &server.trace {
             let noted = Noted {
                 device: format!("cxi{}", self.file.function),
@@ -142,12 +134,6 @@ impl Call {
         self.file
             .client
             .write(&credentials, &self.command, &mut buffers)
-    }
-
-    fn changes_services(&self) -> bool {
-        self.opcode().handler().is_some_and(|handler| {
-            handler.family == Family::Service && handler.effect != Effect::Reads
-        })
     }
 
     /// A command that is too short for an opcode counts as one with an unused number.

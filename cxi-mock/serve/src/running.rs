@@ -34,16 +34,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Writes everything that outlives the node.
-    pub(crate) fn end(&self) -> Result<(), ServeError> {
+    /// Waits until everything that was watched is written.
+    pub(crate) fn end(&self) {
         self.node.end();
-        self.save()
-    }
-
-    /// Writes the state file.
-    fn save(&self) -> Result<(), ServeError> {
-        let state = self.node.server().state.as_deref();
-        state.map_or(Ok(()), Saver::save)
     }
 }
 
@@ -51,11 +44,7 @@ impl NodeArguments {
     /// Makes the node and moves this process into it.
     pub(crate) fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
         let state = self.files.state()?;
-        let model = Arc::new(self.node(state.as_ref())?);
-        let state = state.map(|file| {
-            let model = Arc::clone(&model);
-            Arc::new(Saver::new(file, move || model.snapshot()))
-        });
+        let model = self.node(state.as_ref())?;
         let records = self.files.records()?;
         let route = privileges::check()?;
         namespaces::separate(route, Inside::new(self.as_user))?;
@@ -66,20 +55,23 @@ impl NodeArguments {
             credentials: Vec::new(),
             own: &[NamespaceKind::User, NamespaceKind::Net, NamespaceKind::Mnt],
         };
-        let common = Common::new(&self.nics, state)?;
+        let common = Common::new(&self.nics)?;
         let node = Arc::new(Node::start(model.nics(), &common, node_setup)?);
         data_path::start_clock(model.clock()).doing(|| "start the clock".to_owned())?;
         for fault in &self.nics.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }
+        if let Some(file) = state {
+            let saver = Saver::of_node(file, &model);
+            saver.watch(0, &model)?;
+            // A file that cannot be written is better noticed before than after the program.
+            saver.save()?;
+        }
         let serve = |control: Control| control.serve(Arc::<Node>::clone(&node));
-        let running = Running {
+        Ok(Running {
             _control: control.map(serve).transpose()?,
             node,
-        };
-        // A file that cannot be written is better noticed before than after the program.
-        running.save()?;
-        Ok(running)
+        })
     }
 
     fn node(&self, state: Option<&StateFile>) -> Result<MockNode, ServeError> {

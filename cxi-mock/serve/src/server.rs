@@ -14,7 +14,6 @@ use super::error::ServeError;
 use super::interrupts::Interrupts;
 use super::namespaces::Home;
 use super::setup::{Doorbells, NicArguments};
-use super::state_file::Saver;
 use super::sysfs;
 use super::trace::Trace;
 use super::trap::Traps;
@@ -117,23 +116,17 @@ pub(crate) struct Common {
     pub(crate) doorbells: Doorbells,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
-    /// Where services are kept.
-    pub(crate) state: Option<Arc<Saver>>,
     /// Where threads look at processes.
     pub(crate) home: Arc<Home>,
 }
 
 impl Common {
     /// What the arguments say, for a process that is where its threads are to look at processes.
-    pub(crate) fn new(
-        arguments: &NicArguments,
-        state: Option<Arc<Saver>>,
-    ) -> Result<Self, ServeError> {
+    pub(crate) fn new(arguments: &NicArguments) -> Result<Self, ServeError> {
         Ok(Self {
             authority: arguments.authority(),
             doorbells: arguments.doorbells,
             cleanup: !arguments.manual_cleanup,
-            state,
             home: Home::here()?,
         })
     }
@@ -150,8 +143,6 @@ pub(crate) struct Server {
     pub(crate) authority: Authority,
     /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,
-    /// Where services are kept.
-    pub(crate) state: Option<Arc<Saver>>,
     /// What wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,
     /// Whose stores to doorbells are trapped.
@@ -189,7 +180,6 @@ impl Server {
             module: sysfs::describe_module(nics),
             authority: common.authority,
             trace,
-            state: common.state.clone(),
             interrupts: Interrupts::default(),
             traps: Traps::new(common.doorbells),
             files: RwLock::default(),

@@ -1,16 +1,15 @@
 //! A file that keeps the services of nodes.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cxi_ioctl::Errno;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, open_regular};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{Doing, ServeError};
+use super::error::{Doing, ServeError, say};
 use super::input;
 use cxi_mock::{MockCluster, MockNode, NodeSnapshot};
 
@@ -92,45 +91,90 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
-/// Writes the state of nodes whenever it has changed.
+/// Writes the state of nodes before a change of it is answered.
+#[derive(Debug)]
 pub(crate) struct Saver {
     file: StateFile,
-    render: Box<dyn Fn() -> serde_json::Result<Vec<u8>> + Send + Sync>,
-    written: Mutex<Vec<u8>>,
+    nodes: Mutex<Vec<NodeSnapshot>>,
+    /// A cluster is a list, however many nodes it has.
+    is_cluster: bool,
 }
 
 impl Saver {
-    /// Keeps a state in a file from now on.
-    pub(crate) fn new<S: Serialize>(
-        file: StateFile,
-        snapshot: impl Fn() -> S + Send + Sync + 'static,
-    ) -> Self {
-        Self {
+    /// Keeps a node in a file.
+    pub(crate) fn of_node(file: StateFile, node: &MockNode) -> Arc<Self> {
+        Arc::new(Self {
             file,
-            render: Box::new(move || serde_json::to_vec_pretty(&snapshot())),
-            written: Mutex::default(),
-        }
+            nodes: Mutex::new(vec![node.snapshot()]),
+            is_cluster: false,
+        })
     }
 
-    /// Writes the file if the state has changed: all of it or nothing.
-    pub(crate) fn save(&self) -> Result<(), ServeError> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let what = || format!("write {}", self.file.path.display());
-        let mut text = (self.render)().map_err(io::Error::from).doing(what)?;
-        text.push(b'\n');
-        if text != *written {
-            durable::replace(&self.file.path, &text, Owner::Kept).doing(what)?;
-            *written = text;
+    /// Keeps a cluster in a file.
+    pub(crate) fn of_cluster(file: StateFile, cluster: &MockCluster) -> Arc<Self> {
+        Arc::new(Self {
+            file,
+            nodes: Mutex::new(cluster.snapshot()),
+            is_cluster: true,
+        })
+    }
+
+    /// Keeps what the NICs of a node have from now on: a change that cannot be written is EIO, and
+    /// not ENOSPC, which would say that the NIC is short of something.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        number: usize,
+        node: &MockNode,
+    ) -> Result<(), ServeError> {
+        for (index, nic) in node.nics().iter().enumerate() {
+            let saver = Arc::clone(self);
+            let kept = nic.keep(move |snapshot| {
+                let saved = saver.change(number, |node| node.nics[index] = snapshot);
+                saved.map_err(|error| {
+                    say(format_args!("{error}"));
+                    Errno::EIO
+                })
+            });
+            kept.map_err(|errno| ServeError::Input(errno.to_string()))?;
         }
         Ok(())
     }
-}
 
-impl fmt::Debug for Saver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Saver")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
+    /// Changes what is known of a node, and writes it.
+    pub(crate) fn change(
+        &self,
+        number: usize,
+        change: impl FnOnce(&mut NodeSnapshot),
+    ) -> Result<(), ServeError> {
+        // A NIC is locked before the nodes: nothing here may use one.
+        let mut nodes = self.nodes();
+        let before = nodes[number].clone();
+        change(&mut nodes[number]);
+        if nodes[number] == before {
+            return Ok(());
+        }
+        let written = self.write(&nodes);
+        written.inspect_err(|_| nodes[number] = before)
+    }
+
+    /// Writes the file: all of it or nothing.
+    pub(crate) fn save(&self) -> Result<(), ServeError> {
+        self.write(&self.nodes())
+    }
+
+    fn write(&self, nodes: &[NodeSnapshot]) -> Result<(), ServeError> {
+        let what = || format!("write {}", self.file.path.display());
+        let text = match nodes {
+            [node] if !self.is_cluster => serde_json::to_vec_pretty(node),
+            nodes => serde_json::to_vec_pretty(nodes),
+        };
+        let mut text = text.map_err(io::Error::from).doing(what)?;
+        text.push(b'\n');
+        durable::replace(&self.file.path, &text, Owner::Kept).doing(what)
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Vec<NodeSnapshot>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -58,6 +58,7 @@ impl Device {
             mds: Objects::new(1, u32::MAX),
             acs: Ids::new(1, u32::from(config.totals.acs) + 1),
             hazards: Vec::new(),
+            keeper: None,
             data_path: DataPath::new(config),
             params: config.params.clone(),
             rules,

@@ -1,6 +1,9 @@
 //! A device with its driver: what it is made of.
 
+use std::fmt;
 use std::sync::Arc;
+
+use cxi_ioctl::Errno;
 
 use super::parts::cps::Cps;
 use super::parts::domains::Domains;
@@ -44,6 +47,28 @@ pub(crate) struct Device {
     pub(super) acs: Ids,
     pub(super) hazards: Vec<Hazard>,
     pub(super) data_path: Arc<DataPath>,
+    pub(super) keeper: Option<Keeper>,
+}
+
+/// Who keeps snapshots.
+#[allow(
+    clippy::type_complexity,
+    reason = "it is spelled out in `Nic::keep` only"
+)]
+pub(super) struct Keeper(pub(super) Box<dyn Fn(NicSnapshot) -> Result<(), Errno> + Send + Sync>);
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").finish_non_exhaustive()
+    }
+}
+
+/// What a command for services can change.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    services: Services,
+    vnis: Vnis,
+    hazards: usize,
 }
 
 impl Device {
@@ -59,6 +84,37 @@ impl Device {
         if let Some(kind) = kind {
             self.hazard(kind);
         }
+    }
+
+    /// Where to go back to if the next command cannot be kept.
+    pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
+        self.keeper.as_ref().map(|_| Checkpoint {
+            services: self.services.clone(),
+            vnis: self.vnis.clone(),
+            hazards: self.hazards.len(),
+        })
+    }
+
+    pub(super) fn roll_back(&mut self, to: Checkpoint) {
+        let from = std::mem::replace(&mut self.services, to.services);
+        self.vnis = to.vnis;
+        self.hazards.truncate(to.hazards);
+        // The pools of other services stay as they are: they may be in use.
+        for (_, made) in from
+            .iter()
+            .filter(|(id, _)| self.services.get(*id).is_err())
+        {
+            self.unwire_pools(made);
+        }
+        let services = self.services.iter();
+        for (_, removed) in services.filter(|(id, _)| from.get(*id).is_err()) {
+            self.wire_pools(removed);
+        }
+    }
+
+    pub(super) fn keep(&self, config: &NicConfig) -> Result<(), Errno> {
+        let keeper = self.keeper.as_ref();
+        keeper.map_or(Ok(()), |keeper| keeper.0(self.snapshot(config)))
     }
 
     pub(super) fn snapshot(&self, config: &NicConfig) -> NicSnapshot {

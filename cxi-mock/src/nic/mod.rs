@@ -18,7 +18,7 @@ use crate::{
     CallerMemory, Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig,
     NicSnapshot, NicState, SnapshotError,
 };
-use device::Device;
+use device::{Device, Keeper};
 pub(crate) use parts::group::Group;
 pub(crate) use parts::pools::Pools;
 pub(crate) use parts::profile::{Profile, Rx, Tx};
@@ -161,6 +161,25 @@ impl Nic {
     #[must_use]
     pub fn snapshot(&self) -> NicSnapshot {
         self.device().snapshot(&self.config)
+    }
+
+    /// Keeps what outlives open files: `keep` gets it now, and before the answer to each command that
+    /// may change it. A command whose change cannot be kept fails with the errno of `keep`, and
+    /// changes nothing.
+    ///
+    /// The NIC is locked during the call, which must not use it: otherwise an LNI could be allocated
+    /// from a service that is then taken back.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the first call. `keep` is called for later changes all the same.
+    pub fn keep(
+        &self,
+        keep: impl Fn(NicSnapshot) -> Result<(), Errno> + Send + Sync + 'static,
+    ) -> Result<(), Errno> {
+        let mut device = self.device();
+        device.keeper = Some(Keeper(Box::new(keep)));
+        device.keep(&self.config)
     }
 
     /// The events so far that a real kernel may not survive, oldest first.

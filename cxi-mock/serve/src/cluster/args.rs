@@ -99,7 +99,7 @@ impl ClusterArguments {
         let cluster = Cluster::start(self)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
         launch::until_ended(&signals)?;
-        cluster.end()?;
+        cluster.end();
         Ok(0)
     }
 
@@ -121,7 +121,7 @@ impl ClusterArguments {
         let job_variables = job.as_ref().map(|job| job.variables()).unwrap_or_default();
         let launches = launches(&places, program, dir, job_variables);
         let status = launch::run(&launches, &signals, None)?;
-        cluster.end()?;
+        cluster.end();
         Ok(status)
     }
 }

@@ -37,6 +37,7 @@ pub(super) struct Cluster {
     lan: Option<Lan>,
     manager: Option<Arc<Manager>>,
     records: Records,
+    saver: Option<Arc<Saver>>,
     /// By number; none that is down.
     members: Vec<Mutex<Option<Member>>>,
 }
@@ -50,10 +51,7 @@ impl Cluster {
         let restored = restored.flatten();
         let is_new = restored.is_none();
         let model = Arc::new(arguments.model(restored)?);
-        let state = state.map(|file| {
-            let model = Arc::clone(&model);
-            Arc::new(Saver::new(file, move || model.snapshot()))
-        });
+        let saver = state.map(|file| Saver::of_cluster(file, &model));
         let records = files.records()?;
         let route = privileges::check()?;
         namespaces::separate(route, Inside::new(arguments.as_user))?;
@@ -62,11 +60,12 @@ impl Cluster {
         let manager =
             manager.map(|config| Manager::start(config.as_deref(), lan.as_ref(), model.fabric()));
         let cluster = Arc::new(Self {
-            common: Common::new(nics, state)?,
+            common: Common::new(nics)?,
             preset: nics.preset.clone(),
             lan,
             manager: manager.transpose()?.map(Arc::new),
             records,
+            saver,
             members: (0..model.len()).map(|_| Mutex::default()).collect(),
             model,
         });
@@ -81,7 +80,9 @@ impl Cluster {
             cluster.inject(fault).map_err(ServeError::Input)?;
         }
         // A file that cannot be written is better noticed before than after the program.
-        cluster.save()?;
+        if let Some(saver) = &cluster.saver {
+            saver.save()?;
+        }
         Ok(cluster)
     }
 
@@ -97,11 +98,14 @@ impl Cluster {
     fn bring_up(&self, number: usize) -> Result<(), ServeError> {
         let member = Member::start(self, number)?;
         *self.member(number) = Some(member);
-        Ok(())
+        match (&self.saver, self.model.node(number)) {
+            (Some(saver), Some(node)) => saver.watch(number, &node),
+            _ => Ok(()),
+        }
     }
 
     /// Ends all processes of a node; then its NICs are gone.
-    fn kill(&self, number: usize) {
+    fn kill(&self, number: usize) -> Result<(), ServeError> {
         let member = self.member(number).take();
         if let (Some(_), Some(lan)) = (&member, &self.lan) {
             // Otherwise the kernel removes it with the node's network, a little later.
@@ -109,29 +113,28 @@ impl Cluster {
         }
         drop(member);
         self.model.kill(number);
+        let saver = self.saver.as_ref();
+        saver.map_or(Ok(()), |saver| {
+            let gone = self.model.snapshot().swap_remove(number);
+            saver.change(number, |known| *known = gone)
+        })
     }
 
     fn reboot(&self, number: usize) -> Result<(), ServeError> {
-        self.kill(number);
+        self.kill(number)?;
         let booted = self.model.boot(number);
         booted.map_err(|error| ServeError::Input(error.to_string()))?;
         self.make_presets(number)?;
         self.bring_up(number)
     }
 
-    /// Writes all that is to outlive the cluster.
-    pub(super) fn end(&self) -> Result<(), ServeError> {
+    /// Waits until everything that was watched is written.
+    pub(super) fn end(&self) {
         for number in 0..self.members.len() {
             if let Some(member) = self.member(number).as_ref() {
                 member.node.end();
             }
         }
-        self.save()
-    }
-
-    /// Writes the state where it lives on.
-    fn save(&self) -> Result<(), ServeError> {
-        self.common.state.as_deref().map_or(Ok(()), Saver::save)
     }
 
     fn member(&self, number: usize) -> MutexGuard<'_, Option<Member>> {

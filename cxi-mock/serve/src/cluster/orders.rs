@@ -52,14 +52,12 @@ impl Cluster {
         match order {
             ClusterOrder::Nodes => return Ok(self.nodes_up().into()),
             ClusterOrder::Kill => {
-                self.kill(self.one(node)?);
-                self.save().map_err(|error| error.to_string())?;
+                let killed = self.kill(self.one(node)?);
+                killed.map_err(|error| error.to_string())?;
             }
             ClusterOrder::Reboot => {
-                let number = self.one(node)?;
-                self.reboot(number)
-                    .and_then(|()| self.save())
-                    .map_err(|error| error.to_string())?;
+                let rebooted = self.reboot(self.one(node)?);
+                rebooted.map_err(|error| error.to_string())?;
             }
             ClusterOrder::Port { nic, loss } => {
                 let number = self.one(node)?;

@@ -17,7 +17,7 @@ mod wait;
 
 use std::sync::Arc;
 
-use cxi_ioctl::{Errno, Family, Handler, Opcode, Privilege, RequestLen};
+use cxi_ioctl::{Effect, Errno, Family, Handler, Opcode, Privilege, RequestLen};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use answer::{Answer, NOT_HANDED_OVER, handed_over};
@@ -124,7 +124,16 @@ pub(super) fn write(
         command,
         memory: &mut answer,
     };
+    let changes_services = handler.family == Family::Service && handler.effect != Effect::Reads;
+    let before = changes_services.then(|| device.checkpoint()).flatten();
     let result = device.handle(opcode, handler.family, &mut call);
+    // Even a refused command may have changed something: the driver has such mistakes.
+    if let Some(before) = before
+        && let Err(errno) = device.keep(nic.config())
+    {
+        device.roll_back(before);
+        return Err(errno);
+    }
     drop(device);
     if let Err(errno) = answer.deliver(memory) {
         nic.device().undo(opcode, file, &answer, errno)?;

@@ -234,6 +234,15 @@ impl Device {
         }
     }
 
+    pub(in crate::nic) fn unwire_pools(&self, group: &Group) {
+        if let Some(pools) = group.reserved.le_pools {
+            self.data_path.free_entry_pools(pools);
+        }
+        if let Some(pool) = group.reserved.tle_pool {
+            self.data_path.free_triggered_pool(pool);
+        }
+    }
+
     fn svc_destroy(&mut self, id: u32) -> Result<(), Errno> {
         if id == DEFAULT_SVC_ID {
             return Err(Errno::EINVAL);
@@ -248,12 +257,7 @@ impl Device {
         } else {
             self.vnis.drop_creators(group.profiles);
         }
-        if let Some(pools) = group.reserved.le_pools {
-            self.data_path.free_entry_pools(pools);
-        }
-        if let Some(pool) = group.reserved.tle_pool {
-            self.data_path.free_triggered_pool(pool);
-        }
+        self.unwire_pools(&group);
         self.services.give_back(&mut group.reserved);
         Ok(())
     }
