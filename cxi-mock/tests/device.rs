@@ -275,6 +275,20 @@ fn registers_are_mapped_once_for_each_file() {
     assert!(send(&two, &MapCsrsCmd::new()).is_ok());
 }
 
+/// The register C_MB_STS_REV, from which HPE's `test_map_csr` and retry handler learn the chip.
+#[test]
+fn the_revision_register_says_which_chip_it_is() {
+    let config = NicConfig::new().identity(|identity| {
+        (identity.vendor_id, identity.device_id) = (0x17db, 0x501);
+        (identity.device_rev, identity.device_proto) = (2, 0x123);
+    });
+    let root = Nic::new(config).unwrap().root().unwrap();
+    let window = send(&root, &MapCsrsCmd::new()).unwrap();
+    let page = root.map(window.offset + 0x1000_4000, 4096).unwrap();
+    assert_eq!(page.read_u64(8), Ok(0x1123_17db_0501_0002));
+    assert_eq!(page.read_u64(16), Ok(0));
+}
+
 #[test]
 fn nics_are_used_from_many_threads() {
     let node = MockNode::with_nics(2, &NicConfig::new()).unwrap();

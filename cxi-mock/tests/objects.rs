@@ -2,9 +2,12 @@
 
 mod common;
 
-use common::{alloc, cp, desc, domain, lni, md, nic, only, root, send};
+use std::sync::Arc;
+
+use common::{alloc, cp, desc, domain, lni, md, nic, only, root, send, write};
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtWbUpdateCmd};
 use cxi_ioctl::abi::domain::{DomainFreeCmd, DomainReserveCmd, PID_ANY};
+use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags};
 use cxi_ioctl::abi::portal::{
     PTLTE_DISABLED, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteUnmapCmd,
@@ -14,6 +17,7 @@ use cxi_ioctl::abi::queue::{
     EqResizeCompleteCmd,
 };
 use cxi_ioctl::abi::service::RSRC_LE;
+use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{DriverRelease, Errno, pte_status};
 use cxi_mock::{Credentials, HazardKind, InProcess};
 
@@ -300,6 +304,56 @@ fn a_reservation_is_for_the_first_domain_on_a_pid() {
     assert_eq!(references(), 4);
     domain(&root, lni, 5, 8).unwrap();
     assert_eq!(references(), 4);
+}
+
+#[test]
+fn logical_address_contexts_hold_their_lni() {
+    let (root, lni) = with_lni(DriverRelease::Main);
+    let alloc = |lni: u32| {
+        let mut lac = [0xFF; 4];
+        let command = [[88, 0], [0, 0], [lni, 0]];
+        write(&root, command.as_bytes(), &mut lac).map(|()| u32::from_ne_bytes(lac))
+    };
+    let free = |lni: u32, lac: u32| write(&root, [89, lni, lac].as_bytes(), &mut []);
+    let mut free_lni = LniFreeCmd::new();
+    free_lni.lni = lni;
+    assert_eq!(alloc(lni + 1), Err(Errno::EINVAL));
+    // A mapping takes the first.
+    md(&root, lni);
+    for lac in 1..8 {
+        assert_eq!(alloc(lni), Ok(lac));
+    }
+    assert_eq!(alloc(lni), Err(Errno::ENOSPC));
+    assert_eq!(free(lni + 1, 3), Err(Errno::EINVAL));
+    assert_eq!(free(lni, 3), Ok(()));
+    assert_eq!(alloc(lni), Ok(3));
+    send(
+        &root,
+        &AtuUnmapCmd {
+            id: 1,
+            ..AtuUnmapCmd::new()
+        },
+    )
+    .unwrap();
+    // Any number drops a reference, even one that was never allocated.
+    for lac in [1, 2, 3, 9, 9, 9, 9] {
+        assert_eq!(send(&root, &free_lni).unwrap_err(), Errno::EBUSY);
+        assert_eq!(free(lni, lac), Ok(()));
+    }
+    let nic = root.client().nic();
+    assert_eq!(nic.hazards(), []);
+    assert_eq!(free(lni, 4), Ok(()));
+    assert_eq!(
+        nic.hazards()[0].kind,
+        HazardKind::LniReferenceDropped { lni }
+    );
+    send(&root, &free_lni).unwrap();
+    assert!(nic.state().rgids.is_empty());
+    let other = common::lni(&root, 2).unwrap();
+    alloc(other).unwrap();
+    let nic = Arc::clone(nic);
+    drop(root);
+    assert_eq!(nic.state().stats.lni, 0);
 }
 
 #[test]

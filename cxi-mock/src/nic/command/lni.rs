@@ -49,11 +49,15 @@ impl Device {
             return Err(Errno::EPERM);
         }
         let joined = self.rgids.join(svc, group.lnis_per_rgid)?;
-        let vf_lac = self.rgids.next_lac(joined.rgid);
-        let vf_lac = vf_lac.filter(|_| self.files.is_virtual(caller.file));
-        if self.files.is_virtual(caller.file) && vf_lac.is_none() {
-            self.rgids.leave(joined.rgid);
-            return Err(Errno::ENOSPC);
+        let mut lacs = Vec::new();
+        if self.files.is_virtual(caller.file) {
+            match self.rgids.take_lac(joined.rgid) {
+                Some(lac) => lacs.push(lac),
+                None => {
+                    self.rgids.leave(joined.rgid);
+                    return Err(Errno::ENOSPC);
+                }
+            }
         }
         // There are more numbers than there can be LNIs.
         let id = self.lnis.live.number()?;
@@ -67,7 +71,8 @@ impl Device {
             next_element: 0,
             dead_cts: Vec::new(),
             acs: Vec::new(),
-            vf_lac: vf_lac.and_then(|_| self.rgids.take_lac(joined.rgid)),
+            lacs,
+            lac_holds: 0,
             reservations: Vec::new(),
         };
         self.lnis.live.put(id, (caller.file, id), lni);
@@ -88,8 +93,8 @@ impl Device {
         if let Some(rgid) = lni.wrong_rgid {
             self.hazard(HazardKind::WrongRgid { lni: id, rgid });
         }
-        // It goes at once, even if a busy queue keeps the LNI.
-        if let Some(lac) = lni.vf_lac.take() {
+        // They go at once, even if a busy queue keeps the LNI.
+        for lac in std::mem::take(&mut lni.lacs) {
             self.rgids.give_lac(lni.rgid, lac);
         }
         if let Some((id, lni)) = self.lni_end(id, lni) {
@@ -173,6 +178,8 @@ impl Device {
             let _ = self.cp_free(id, cp);
         }
         for lni in self.lnis.live.of_file(id) {
+            // Only PHYS_LAC_ALLOC may hold it still.
+            self.lnis.live.abandon(lni);
             let _ = self.lni_free(id, lni);
         }
         self.data_path.forget_doorbells(id);

@@ -3,10 +3,23 @@
 use cxi_ioctl::{Errno, Opcode};
 
 use super::Call;
+use crate::Identity;
 use crate::nic::device::Device;
 
 /// Bytes of the register window that MAP_CSRS hands out.
 const CSR_BYTES: u64 = 640 << 20;
+/// The register C_MB_STS_REV. All others read as zero until they are written.
+const REVISION: u64 = 0x1000_4008;
+
+/// What the chip says that it is: revision, device, vendor, protocol and platform, lowest bits first.
+fn revision(identity: &Identity) -> u64 {
+    let field = |value: u32, bits: u32, shift: u32| (u64::from(value) & ((1 << bits) - 1)) << shift;
+    field(identity.device_rev, 16, 0)
+        | field(identity.device_id, 16, 16)
+        | field(identity.vendor_id, 16, 32)
+        | field(identity.device_proto, 12, 48)
+        | field(identity.device_platform, 4, 60)
+}
 
 impl Device {
     /// The commands for registers and the link; the mock has no SBUS and no SERDES.
@@ -22,6 +35,9 @@ impl Device {
                     return Err(Errno::EALREADY);
                 }
                 let window = file.windows.alloc(CSR_BYTES)?;
+                let revision = revision(&call.nic.config().identity);
+                let set = file.windows.set_word(window.offset + REVISION, revision);
+                set.inspect_err(|_| file.windows.free(window))?;
                 file.csrs = Some(window);
                 call.made(0, &window)
             }

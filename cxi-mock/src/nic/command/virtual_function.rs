@@ -3,10 +3,13 @@
 use cxi_ioctl::{Errno, Opcode};
 
 use super::Call;
+use crate::HazardKind;
 use crate::nic::device::Device;
 
-/// Where PHYS_LAC_ALLOC, which has no layout, has its LNI.
-const LNI_OF_LAC: usize = 16;
+/// Where PHYS_LAC_ALLOC and PHYS_LAC_FREE, which have no layout here, have their LNI and LAC.
+const LNI_OF_ALLOC: usize = 16;
+const LNI_OF_FREE: usize = 4;
+const LAC_OF_FREE: usize = 8;
 /// The lower half of the address of a response.
 const RESPONSE: usize = 8;
 /// No Ethernet priority was asked for.
@@ -23,10 +26,33 @@ impl Device {
         let identity = &call.nic.config().identity;
         match opcode {
             Opcode::PHYS_LAC_ALLOC => {
-                let lni = call.word(LNI_OF_LAC)?;
-                // It takes a virtual function, which gets its context with the LNI.
-                self.lni_of(call.caller.file, lni)?;
-                Err(Errno::EOPNOTSUPP)
+                let id = call.word(LNI_OF_ALLOC)?;
+                let lni = self.lnis.live.of_mut(call.caller.file, id)?;
+                // An LNI of a virtual function has its context already.
+                if self.files.is_virtual(call.caller.file) {
+                    return Err(Errno::EOPNOTSUPP);
+                }
+                let lac = self.rgids.take_lac(lni.rgid).ok_or(Errno::ENOSPC)?;
+                lni.lacs.push(lac);
+                lni.lac_holds += 1;
+                self.lnis.live.hold(id);
+                call.respond(&u32::from(lac))
+            }
+            Opcode::PHYS_LAC_FREE => {
+                let (id, lac) = (call.word(LNI_OF_FREE)?, call.word(LAC_OF_FREE)?);
+                let lni = self.lnis.live.of_mut(call.caller.file, id)?;
+                if let Some(at) = lni.lacs.iter().position(|held| u32::from(*held) == lac) {
+                    self.rgids.give_lac(lni.rgid, lni.lacs.remove(at));
+                }
+                // The driver drops a reference for any number, whether it was held or not. Without
+                // one to drop, it would free an LNI that is in use.
+                if lni.lac_holds == 0 {
+                    self.hazard(HazardKind::LniReferenceDropped { lni: id });
+                    return Ok(());
+                }
+                lni.lac_holds -= 1;
+                self.lnis.live.release(id);
+                Ok(())
             }
             Opcode::ETH_LINK_STATE_GET => call.respond(&u8::from(identity.link_up)),
             Opcode::ETH_MAX_RXSIZE_GET => {
@@ -45,8 +71,7 @@ impl Device {
                 Err(Errno::EFAULT)
             }
             // No handle exists: nothing was allocated.
-            Opcode::PHYS_LAC_FREE
-            | Opcode::RMU_ETH_FREE
+            Opcode::RMU_ETH_FREE
             | Opcode::RMU_ETH_ADD_MAC_FILTER
             | Opcode::RMU_ETH_REMOVE_FILTER
             | Opcode::RMU_ETH_ADD_PROMISC_FILTER

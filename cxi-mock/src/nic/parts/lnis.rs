@@ -25,8 +25,11 @@ pub(crate) struct Lni {
     pub(crate) dead_cts: Vec<u32>,
     /// Address contexts, which mappings of the same kind share.
     pub(crate) acs: Vec<AddressContext>,
-    /// The logical address context that an LNI of a virtual function has from the start.
-    pub(crate) vf_lac: Option<u8>,
+    /// Logical address contexts without a mapping: an LNI of a virtual function has one from the
+    /// start, others get them by PHYS_LAC_ALLOC.
+    pub(crate) lacs: Vec<u8>,
+    /// How often PHYS_LAC_ALLOC holds the LNI.
+    pub(crate) lac_holds: u32,
     /// Where it reserved PIDs.
     pub(crate) reservations: Vec<PidsOf>,
 }
