@@ -103,7 +103,7 @@ fn card_and_port_are_those_of_a_cassini_2() {
     );
     assert_eq!(
         text,
-        "P68492-001\nelectrical\nBS_400G\nup\noff\npfc\non\n\
+        "P68492-001\nelectrical\nCK_400G\nup\noff\npfc\non\n\
          TOTAL_ERR_COR 0\nTOTAL_ERR_FATAL 0\nTOTAL_ERR_NONFATAL 0"
     );
 }
@@ -234,6 +234,14 @@ fn bad_configurations_say_what_is_wrong() {
         ),
         (r#"[{}, {"release": "shs-99"}]"#, "NIC 1: "),
         ("5", "the NIC is 5: expected an object"),
+        (
+            r#"[{}, {"identity": {"pci_address": "0000:41:00.0"}}]"#,
+            "cxi0 and cxi1 both have the PCI address 0000:41:00.0: expected an address of its own",
+        ),
+        (
+            r#"[{"virtual_functions": 2}, {"identity": {"pci_address": "0000:41:00.2"}}]"#,
+            "cxi1 and cxi3 both have the PCI address 0000:41:00.2",
+        ),
     ] {
         std::fs::write(&config, text).expect("the file can be written");
         refused(&run(&["--config", &config, "--", "true"]), expected);

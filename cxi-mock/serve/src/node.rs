@@ -64,7 +64,7 @@ impl Node {
             own,
         } = node_setup;
         let fuse = privileges::open_fuse()?;
-        let server = Arc::new(Server::new(nics, common, trace));
+        let server = Arc::new(Server::new(nics, common, trace)?);
         let home = Arc::clone(&common.home);
         let stage = Stage::new()?;
         if !credentials.is_empty() {

@@ -156,12 +156,16 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of these NICs. Virtual functions get the numbers after the physical ones.
-    pub(crate) fn new(nics: &[Arc<Nic>], common: &Common, trace: Option<Trace>) -> Self {
+    pub(crate) fn new(
+        nics: &[Arc<Nic>],
+        common: &Common,
+        trace: Option<Trace>,
+    ) -> Result<Self, ServeError> {
         let physical = nics.iter().map(|nic| (nic, None));
         let virtuals = nics.iter().flat_map(|nic| {
             (0..nic.config().virtual_functions).map(move |function| (nic, Some(function)))
         });
-        let functions = (0..)
+        let functions: Vec<_> = (0..)
             .zip(physical.chain(virtuals))
             .map(|(number, (nic, virtual_function))| {
                 let address = sysfs::address_of(nic, virtual_function);
@@ -175,7 +179,20 @@ impl Server {
                 }
             })
             .collect();
-        Self {
+        // In sysfs the address is the name of a function.
+        let mut taken = HashMap::new();
+        for Function {
+            number, address, ..
+        } in &functions
+        {
+            if let Some(other) = taken.insert(address, number) {
+                return Err(ServeError::Input(format!(
+                    "cxi{other} and cxi{number} both have the PCI address {address}: expected an \
+                     address of its own for each"
+                )));
+            }
+        }
+        Ok(Self {
             functions,
             module: sysfs::describe_module(nics),
             authority: common.authority,
@@ -186,7 +203,7 @@ impl Server {
             closing: Mutex::default(),
             next_file: AtomicU64::new(1),
             ended: AtomicBool::new(false),
-        }
+        })
     }
 
     /// Ends the threads that work for it.

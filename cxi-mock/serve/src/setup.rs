@@ -58,9 +58,15 @@ fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
 }
 
 fn list(nics: Vec<Value>, base: &NicConfig) -> Result<Vec<NicConfig>, String> {
-    nics.into_iter()
-        .enumerate()
-        .map(|(index, nic)| one(nic, base).map_err(|error| format!("NIC {index}: {error}")))
+    // Each is on a bus of its own unless its address is given.
+    let bus = base.identity.pci_address.bus;
+    (0u8..)
+        .zip(nics)
+        .map(|(index, nic)| {
+            let mut base = base.clone();
+            base.identity.pci_address.bus = bus.wrapping_add(index);
+            one(nic, &base).map_err(|error| format!("NIC {index}: {error}"))
+        })
         .collect()
 }
 

@@ -52,7 +52,12 @@ fn port(tree: &mut Tree, nic: &Arc<Nic>) {
     for name in ["speed", "0/link/speed"] {
         let nic = Arc::clone(nic);
         tree.value(&format!("port/{name}"), move || {
-            format!("BS_{}G", info(&nic).link_speed / 1000)
+            // The names that HPE's `cxi_stat` computes error rates by.
+            match info(&nic).link_speed / 1000 {
+                400 => "CK_400G".to_owned(),
+                200 => "BS_200G".to_owned(),
+                speed => format!("CD_{speed}G"),
+            }
         });
     }
     for name in ["link", "0/link/state"] {
