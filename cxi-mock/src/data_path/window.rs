@@ -219,15 +219,6 @@ impl Windows {
         Ok(memory)
     }
 
-    /// Sets a word in a window.
-    pub(crate) fn set_word(&mut self, offset: u64, value: u64) -> Result<(), Errno> {
-        let memory = self.memory()?;
-        let written = rustix::io::pwrite(memory.file(), &value.to_ne_bytes(), offset);
-        written
-            .map(drop)
-            .map_err(|error| Errno::from_raw(error.raw_os_error()))
-    }
-
     /// Maps a window for the NIC, as one of a doorbell that nobody has rung if it is one.
     pub(crate) fn map_for_nic(
         &mut self,

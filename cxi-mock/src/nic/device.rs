@@ -80,12 +80,6 @@ impl Device {
         });
     }
 
-    pub(super) fn note(&mut self, kind: Option<HazardKind>) {
-        if let Some(kind) = kind {
-            self.hazard(kind);
-        }
-    }
-
     /// Where to go back to if the next command cannot be kept.
     pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
         self.keeper.as_ref().map(|_| Checkpoint {

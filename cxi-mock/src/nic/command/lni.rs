@@ -48,17 +48,8 @@ impl Device {
         if !admitted {
             return Err(Errno::EPERM);
         }
-        let joined = self.rgids.join(svc, group.lnis_per_rgid)?;
-        let mut lacs = Vec::new();
-        if self.files.is_virtual(caller.file) {
-            match self.rgids.take_lac(joined.rgid) {
-                Some(lac) => lacs.push(lac),
-                None => {
-                    self.rgids.leave(joined.rgid);
-                    return Err(Errno::ENOSPC);
-                }
-            }
-        }
+        let is_virtual = self.files.is_virtual(caller.file);
+        let joined = self.rgids.join(svc, group.lnis_per_rgid, is_virtual)?;
         // There are more numbers than there can be LNIs.
         let id = self.lnis.live.number()?;
         let lni = Lni {
@@ -71,7 +62,7 @@ impl Device {
             next_element: 0,
             dead_cts: Vec::new(),
             acs: Vec::new(),
-            lacs,
+            lacs: joined.lac.into_iter().collect(),
             lac_holds: 0,
             reservations: Vec::new(),
         };

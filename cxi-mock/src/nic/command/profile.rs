@@ -217,27 +217,23 @@ impl Device {
         if let Some(lcid) = self.rgids.reuse_lcid(rgid, will_do) {
             return Ok(Some((rgid, lcid)));
         }
-        // The driver takes an entry of the CP table before it looks for an LCID.
-        let (cp, hazard) = self.cps.enter(&mut self.vnis, tx, traffic);
-        self.note(hazard);
-        let cp = cp?;
+        // The driver takes an entry of the CP table first, and gives it back without an LCID. Both are
+        // ENOSPC; only the use of a freed entry can be told from the order.
+        let found = self.cps.find(&mut self.vnis, tx, traffic);
+        let found = found.unwrap_or_else(|hazard| {
+            self.hazard(hazard);
+            None
+        });
         let range = match request.kind {
             CpKind::Trigger => 0..1,
             CpKind::NonTrigger => 1..LCIDS,
             CpKind::Any => 0..LCIDS,
         };
-        let Some(lcid) = self.rgids.free_lcid(rgid, range) else {
-            self.leave_cp(cp);
-            return Err(Errno::ENOSPC);
-        };
+        let lcid = self.rgids.free_lcid(rgid, range).ok_or(Errno::ENOSPC)?;
+        let cp = self.cps.enter(&mut self.vnis, tx, traffic, found)?;
         self.rgids.set_lcid(rgid, lcid, request.lni, cp);
         self.wire_lcid(rgid, lcid);
         Ok(Some((rgid, lcid)))
-    }
-
-    fn leave_cp(&mut self, cp: u32) {
-        let hazard = self.cps.leave(&mut self.vnis, cp);
-        self.note(hazard);
     }
 
     /// Tells the data path what an LCID sends with.
@@ -276,7 +272,9 @@ impl Device {
             && let Some(cp) = self.rgids.drop_handle(rgid, index)
         {
             self.wire_lcid(rgid, index);
-            self.leave_cp(cp);
+            if let Some(hazard) = self.cps.leave(&mut self.vnis, cp) {
+                self.hazard(hazard);
+            }
         }
         self.check_profile_hazard(handle.tx);
         self.vnis.drop_tx_user(handle.tx);

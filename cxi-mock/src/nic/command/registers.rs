@@ -8,8 +8,9 @@ use crate::nic::device::Device;
 
 /// Bytes of the register window that MAP_CSRS hands out.
 const CSR_BYTES: u64 = 640 << 20;
-/// The register C_MB_STS_REV. All others read as zero until they are written.
-const REVISION: u64 = 0x1000_4008;
+/// The page of the register C_MB_STS_REV, and where in it that is. All others read as zero until they
+/// are written.
+const REVISION: (u64, usize) = (0x1000_4000, 8);
 
 /// What the chip says that it is: revision, device, vendor, protocol and platform, lowest bits first.
 fn revision(identity: &Identity) -> u64 {
@@ -36,7 +37,8 @@ impl Device {
                 }
                 let window = file.windows.alloc(CSR_BYTES)?;
                 let revision = revision(&call.nic.config().identity);
-                let set = file.windows.set_word(window.offset + REVISION, revision);
+                let page = file.windows.map(window.offset + REVISION.0, 4096);
+                let set = page.and_then(|page| page.write_u64(REVISION.1, revision));
                 set.inspect_err(|_| file.windows.free(window))?;
                 file.csrs = Some(window);
                 call.made(0, &window)

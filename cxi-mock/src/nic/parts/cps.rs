@@ -64,37 +64,47 @@ impl Cps {
         }
     }
 
-    /// An entry for the traffic: one that may be shared, or a new one. Says also what the driver
-    /// did that a kernel may not survive.
+    /// The entry for the traffic that may be shared. `Err`: it was freed, and the driver uses it.
+    pub(crate) fn find(
+        &mut self,
+        vnis: &mut Vnis,
+        tx: Option<u32>,
+        traffic: Traffic,
+    ) -> Result<Option<u32>, HazardKind> {
+        let known = self.shared(vnis, tx).get(&traffic).copied();
+        let Some(id) = known.filter(|_| !vnis.is_exclusive(tx)) else {
+            return Ok(None);
+        };
+        // One that was freed and left in the list (see `leave`) may be another's by now.
+        match self.table.get(id) {
+            Some(cp) if (cp.tx, cp.traffic) == (tx, traffic) => Ok(Some(id)),
+            _ => Err(HazardKind::FreedCpUsed {
+                vni: traffic.vni.into(),
+            }),
+        }
+    }
+
+    /// Adds an LCID to the entry that was found, or to a new one.
     pub(crate) fn enter(
         &mut self,
         vnis: &mut Vnis,
         tx: Option<u32>,
         traffic: Traffic,
-    ) -> (Result<u32, Errno>, Option<HazardKind>) {
-        let exclusive = vnis.is_exclusive(tx);
-        let mut hazard = None;
-        let known = self.shared(vnis, tx).get(&traffic).copied();
-        if let Some(id) = known.filter(|_| !exclusive) {
-            let cp = self.table.get_mut(id);
-            if let Some(cp) = cp.filter(|cp| (cp.tx, cp.traffic) == (tx, traffic)) {
-                cp.lcids += 1;
-                return (Ok(id), None);
-            }
-            // The entry was freed and left in the list: see `leave`.
-            hazard = Some(HazardKind::FreedCpUsed {
-                vni: traffic.vni.into(),
-            });
+        found: Option<u32>,
+    ) -> Result<u32, Errno> {
+        if let Some(id) = found
+            && let Some(cp) = self.table.get_mut(id)
+        {
+            cp.lcids += 1;
+            return Ok(id);
         }
-        let Some(id) = self.ids.alloc() else {
-            return (Err(Errno::ENOSPC), hazard);
-        };
+        let id = self.ids.alloc().ok_or(Errno::ENOSPC)?;
         let lcids = 1;
         self.table.put(id, Cp { tx, traffic, lcids });
-        if !exclusive {
+        if !vnis.is_exclusive(tx) {
             self.shared(vnis, tx).insert(traffic, id);
         }
-        (Ok(id), hazard)
+        Ok(id)
     }
 
     /// Lets go of an entry. The driver looks at what the profile is now, not at what it was when

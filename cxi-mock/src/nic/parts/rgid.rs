@@ -54,6 +54,8 @@ pub(crate) struct Joined {
     pub(crate) rgid: u32,
     /// The number that the driver believes it to have, where that is wrong.
     pub(crate) wrong: Option<u32>,
+    /// The logical address context that comes with it.
+    pub(crate) lac: Option<u8>,
 }
 
 impl Rgids {
@@ -65,22 +67,39 @@ impl Rgids {
         }
     }
 
-    /// An RGID for one more LNI of a service: one that it may share, or a new one.
-    pub(crate) fn join(&mut self, svc: u32, lnis_per_rgid: u32) -> Result<Joined, Errno> {
-        if lnis_per_rgid >= 2 {
-            let mut before = 0;
-            for (number, rgid) in &mut self.used {
-                if rgid.svc == svc && rgid.setting == lnis_per_rgid && rgid.lnis < lnis_per_rgid {
-                    rgid.lnis += 1;
-                    let believed = before + 1;
-                    let wrong = self.number == RgidNumber::HighestPlusOne && believed != *number;
-                    return Ok(Joined {
-                        rgid: *number,
-                        wrong: wrong.then_some(believed),
-                    });
-                }
-                before = *number;
+    /// An RGID for one more LNI of a service: one that it may share, or a new one. ENOSPC if it
+    /// `needs_lac` and the one to share has no logical address context left: the driver does not
+    /// look for another.
+    pub(crate) fn join(
+        &mut self,
+        svc: u32,
+        lnis_per_rgid: u32,
+        needs_lac: bool,
+    ) -> Result<Joined, Errno> {
+        let (rgid, wrong) = self.find_or_make(svc, lnis_per_rgid)?;
+        let lac = if needs_lac {
+            Some(self.take_lac(rgid).ok_or(Errno::ENOSPC)?)
+        } else {
+            None
+        };
+        if let Some(entry) = self.used.get_mut(&rgid) {
+            entry.lnis += 1;
+        }
+        Ok(Joined { rgid, wrong, lac })
+    }
+
+    /// The RGID, which has room for one more LNI, and the number that the driver believes it to have
+    /// where that is wrong.
+    fn find_or_make(&mut self, svc: u32, setting: u32) -> Result<(u32, Option<u32>), Errno> {
+        // Setting 0 is as 1: no sharing.
+        let mut before = 0;
+        for (&number, rgid) in &self.used {
+            if rgid.svc == svc && rgid.setting == setting && rgid.lnis < setting {
+                let believed = before + 1;
+                let wrong = self.number == RgidNumber::HighestPlusOne && believed != number;
+                return Ok((number, wrong.then_some(believed)));
             }
+            before = number;
         }
         let rgid = match self.number {
             RgidNumber::LowestFree => self.ids.alloc(),
@@ -94,12 +113,11 @@ impl Rgids {
             rgid,
             Rgid {
                 svc,
-                setting: lnis_per_rgid,
-                lnis: 1,
+                setting,
                 ..Rgid::default()
             },
         );
-        Ok(Joined { rgid, wrong: None })
+        Ok((rgid, None))
     }
 
     /// An LNI leaves; the last one frees the number.
@@ -186,43 +204,42 @@ mod tests {
     use super::*;
 
     #[allow(clippy::unnecessary_wraps, reason = "compared with results")]
-    const fn right(rgid: u32) -> Result<Joined, Errno> {
-        Ok(Joined { rgid, wrong: None })
+    const fn right(rgid: u32) -> Result<(u32, Option<u32>), Errno> {
+        Ok((rgid, None))
+    }
+
+    fn join(rgids: &mut Rgids, svc: u32, setting: u32) -> Result<(u32, Option<u32>), Errno> {
+        let joined = rgids.join(svc, setting, false)?;
+        Ok((joined.rgid, joined.wrong))
     }
 
     #[test]
     fn shares_by_service_and_setting() {
         let mut rgids = Rgids::new(RgidNumber::LowestFree);
-        assert_eq!(rgids.join(2, 2), right(1));
-        assert_eq!(rgids.join(3, 2), right(2));
-        assert_eq!(rgids.join(2, 2), right(1));
-        assert_eq!(rgids.join(2, 2), right(3));
-        assert_eq!(rgids.join(2, 3), right(4));
-        assert_eq!(rgids.join(2, 1), right(5));
+        assert_eq!(join(&mut rgids, 2, 2), right(1));
+        assert_eq!(join(&mut rgids, 3, 2), right(2));
+        assert_eq!(join(&mut rgids, 2, 2), right(1));
+        assert_eq!(join(&mut rgids, 2, 2), right(3));
+        assert_eq!(join(&mut rgids, 2, 3), right(4));
+        assert_eq!(join(&mut rgids, 2, 1), right(5));
         rgids.leave(2);
-        assert_eq!(rgids.join(9, 0), right(2));
+        assert_eq!(join(&mut rgids, 9, 0), right(2));
     }
 
     #[test]
     fn old_drivers_only_count_up_and_miscount_behind_holes() {
         let mut rgids = Rgids::new(RgidNumber::HighestPlusOne);
         for number in 1..=3 {
-            assert_eq!(rgids.join(number, 2), right(number));
+            assert_eq!(join(&mut rgids, number, 2), right(number));
         }
         rgids.leave(2);
-        assert_eq!(
-            rgids.join(3, 2),
-            Ok(Joined {
-                rgid: 3,
-                wrong: Some(2)
-            })
-        );
-        assert_eq!(rgids.join(4, 1), right(4));
+        assert_eq!(join(&mut rgids, 3, 2), Ok((3, Some(2))));
+        assert_eq!(join(&mut rgids, 4, 1), right(4));
         for number in 5..=255 {
-            assert_eq!(rgids.join(4, 1), right(number));
+            assert_eq!(join(&mut rgids, 4, 1), right(number));
         }
-        assert_eq!(rgids.join(4, 1), Err(Errno::ENOSPC));
+        assert_eq!(join(&mut rgids, 4, 1), Err(Errno::ENOSPC));
         rgids.leave(255);
-        assert_eq!(rgids.join(4, 1), right(255));
+        assert_eq!(join(&mut rgids, 4, 1), right(255));
     }
 }
