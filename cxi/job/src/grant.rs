@@ -87,8 +87,3 @@ impl Grant {
         self.services.iter().flat_map(|entry| &entry.cuts)
     }
 }
-
-const _: () = {
-    const fn send_sync<T: Send + Sync + 'static>() {}
-    send_sync::<Grant>();
-};

@@ -165,7 +165,6 @@ pub mod node;
 mod parallel;
 pub mod pool;
 pub mod proc;
-mod records;
 pub mod release;
 #[cfg(feature = "settings")]
 #[cfg_attr(docsrs, doc(cfg(feature = "settings")))]
@@ -180,7 +179,7 @@ pub use allocate::AllocateError;
 #[doc(inline)]
 pub use audit::AuditOptions;
 #[doc(inline)]
-pub use clean::CleanPolicy;
+pub use clean::{CleanPolicy, live_vnis};
 pub use durable::FileLock;
 #[doc(inline)]
 pub use environment::SlingshotEnv;
@@ -189,7 +188,7 @@ pub use error_code::ErrorCode;
 pub use explain::Explanation;
 pub use grant::{Grant, GrantedService, LeftOut};
 #[doc(inline)]
-pub use idset::{IdSet, ParseIdSetError, ParseIdSetErrorKind};
+pub use idset::{IdSet, ParseIdSetError};
 pub use job_request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
 pub use name::{JobId, NameError, NodeName, StepId, TenantName};
 #[doc(inline)]
@@ -200,6 +199,5 @@ pub use pool::VniPool;
 pub use pool::log::SharedPool;
 #[doc(inline)]
 pub use proc::ProcFs;
-pub use records::live_vnis;
 #[doc(inline)]
 pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};

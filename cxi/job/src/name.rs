@@ -180,8 +180,3 @@ name! {
     /// A tenant with VNIs of its own. Same alphabet as [`JobId`].
     TenantName, "tenant name"
 }
-
-const _: () = {
-    const fn send_sync<T: Send + Sync>() {}
-    send_sync::<JobId>();
-};

@@ -136,9 +136,7 @@ impl ReservedJob {
         let name: JobId = self.name.parse().map_err(said)?;
         let step: StepId = STEP.parse().map_err(said)?;
         let url = self.manager.server.multicasts_url();
-        let reservation = Reservation::new(name, token, &url)
-            .and_then(|reservation| reservation.verified_by(Certificate::System))
-            .map_err(said)?;
+        let reservation = Reservation::new(name, token, &url, Certificate::System).map_err(said)?;
         let env = CollectivesEnv::new(reservation, step);
         let variables = env.min_nodes(1).addresses_per_job(TREES).vars();
         let variables = variables.into_iter();

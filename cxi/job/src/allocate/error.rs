@@ -39,35 +39,43 @@ pub enum AllocateError {
 }
 
 /// What went wrong on one NIC.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{device}: {}", self.text())]
 #[non_exhaustive]
 pub struct NicFailure {
     /// The NIC.
     pub device: DeviceId,
     /// What went wrong, for programs.
+    #[source]
     pub cause: Cause,
     /// What went wrong, for people.
     pub explanations: Vec<Explanation>,
 }
 
 /// What went wrong on a NIC.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// The node has no such NIC.
+    #[error("the node has no such NIC")]
     NotThere,
     /// The NIC cannot be used.
+    #[error("{}", list(.0))]
     Unusable(Vec<NicProblem>),
     /// The job's limits do not fit what the NIC has.
+    #[error(transparent)]
     Plan(PlanError),
     /// The job's processes cannot share the NIC's RGIDs.
+    #[error(transparent)]
     Rgids(RgidError),
     /// The NIC could not be queried, or refused the service.
+    #[error(transparent)]
     Service(Error),
 }
 
 /// A service of the job that still exists or may exist.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{device}: {} {reason}", service.map_or_else(|| "a service".to_owned(), |id| format!("service {id}")))]
 #[non_exhaustive]
 pub struct LeftBehind {
     /// The NIC.
@@ -80,19 +88,27 @@ pub struct LeftBehind {
 }
 
 /// Why a service is still there.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeftBehindReason {
     /// Destroying it failed.
+    #[error("still exists: destroying it failed: {0}")]
     Stuck(Error),
     /// It was not destroyed, because this driver may do damage when it is.
+    #[error("still exists: {0}")]
     Hazard(String),
     /// It was there before, made by an earlier run for the same job.
+    #[error("still exists: it was there before, from an earlier run for this job")]
     Adopted,
     /// It appeared while this job's service was made, and its owner is unknown: the driver's answer
     /// was lost before the service got its VNIs or members.
+    #[error(
+        "still exists, and may be this job's: it appeared meanwhile, and the driver's answer got \
+         lost"
+    )]
     Unclear,
     /// The driver's answer was lost, and the NIC could not be queried for what it made.
+    #[error("may exist: the driver's answer got lost, and asking again failed: {0}")]
     Unknown(Error),
 }
 
@@ -192,51 +208,6 @@ fn list<T: ToString>(items: &[T]) -> String {
     items.join("; ")
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotThere => f.write_str("the node has no such NIC"),
-            Self::Unusable(problems) => f.write_str(&list(problems)),
-            Self::Plan(error) => error.fmt(f),
-            Self::Rgids(error) => error.fmt(f),
-            Self::Service(error) => error.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for NicFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.device, self.text())
-    }
-}
-
-impl fmt::Display for LeftBehind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.device)?;
-        match self.service {
-            Some(service) => write!(f, "service {service} ")?,
-            None => f.write_str("a service ")?,
-        }
-        match &self.reason {
-            LeftBehindReason::Stuck(error) => {
-                write!(f, "still exists: destroying it failed: {error}")
-            }
-            LeftBehindReason::Hazard(reason) => write!(f, "still exists: {reason}"),
-            LeftBehindReason::Adopted => {
-                f.write_str("still exists: it was there before, from an earlier run for this job")
-            }
-            LeftBehindReason::Unclear => f.write_str(
-                "still exists, and may be this job's: it appeared meanwhile, and the driver's \
-                 answer got lost",
-            ),
-            LeftBehindReason::Unknown(error) => write!(
-                f,
-                "may exist: the driver's answer got lost, and asking again failed: {error}"
-            ),
-        }
-    }
-}
-
 impl fmt::Display for AllocateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -267,17 +238,7 @@ impl std::error::Error for AllocateError {
         match self {
             Self::TooFew { .. } => None,
             Self::Locked(error) => Some(error),
-            Self::Nics { failures, .. } => match &failures.first()?.cause {
-                Cause::Plan(error) => Some(error),
-                Cause::Rgids(error) => Some(error),
-                Cause::Service(error) => Some(error),
-                Cause::NotThere | Cause::Unusable(_) => None,
-            },
+            Self::Nics { failures, .. } => Some(&failures.first()?.cause),
         }
     }
 }
-
-const _: () = {
-    const fn send_sync<T: Send + Sync + 'static>() {}
-    send_sync::<AllocateError>();
-};

@@ -1,6 +1,5 @@
 //! Making a job's services on all its NICs, as one operation.
 
-mod account;
 mod error;
 mod make;
 mod prepare;

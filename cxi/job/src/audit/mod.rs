@@ -23,7 +23,6 @@
 
 mod across;
 mod idle;
-mod ranges;
 mod room;
 mod services;
 
@@ -276,7 +275,7 @@ impl Node {
         for nic in &seen {
             findings.extend(services::check(nic, options));
             findings.extend(services::shared_vnis(nic));
-            findings.extend(ranges::check(nic, options));
+            findings.extend(services::ranges(nic, options));
             findings.extend(room::check(nic, options));
         }
         findings.extend(across::check(&seen));

@@ -24,8 +24,8 @@
 //!     "cluster-4711".parse()?,
 //!     "secret",
 //!     "https://fm.example/fabric/collectives/multicasts",
-//! )?
-//! .verified_by(Certificate::System)?;
+//!     Certificate::System,
+//! )?;
 //! let env = CollectivesEnv::new(reservation, "ƒab/ƒcd".parse()?)
 //!     .min_nodes(64)
 //!     .addresses_per_job(23);
@@ -36,19 +36,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod addresses;
-mod error;
-mod preflight;
-
 use std::ffi::OsString;
 use std::fmt;
 use std::process::Command;
 
-pub use addresses::{AddressesError, addresses_per_job};
-pub use error::CollectivesError;
-pub use preflight::{PreflightFinding, PreflightSeverity, preflight};
+use crate::{JobId, NameError, StepId};
 
-use super::{JobId, StepId};
+mod preflight;
+
+pub use preflight::{PreflightFinding, PreflightSeverity, preflight};
 
 const MIN_NODES: &str = "FI_CXI_HWCOLL_MIN_NODES";
 const ADDRS_PER_JOB: &str = "FI_CXI_HWCOLL_ADDRS_PER_JOB";
@@ -91,16 +87,6 @@ pub struct Reservation {
     certificate: Certificate,
 }
 
-/// A reservation for which [`NewReservation::verified_by`] must still choose how to verify the
-/// fabric manager.
-#[derive(Clone)]
-#[must_use]
-pub struct NewReservation {
-    id: JobId,
-    token: String,
-    url: String,
-}
-
 impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation")
@@ -111,28 +97,21 @@ impl fmt::Debug for Reservation {
     }
 }
 
-impl fmt::Debug for NewReservation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewReservation")
-            .field("id", &self.id)
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Reservation {
     /// A reservation as the fabric manager returned it: the id under which it was requested
     /// (prefixed with the cluster's name, so that two schedulers do not clean up each other's), its
-    /// session token, and the URL at which trees are made.
+    /// session token, and the URL at which trees are made; and how libfabric verifies the fabric
+    /// manager.
     ///
     /// # Errors
-    /// [`CollectivesError`]: an id that would change the path of requests, or a token or URL that
-    /// libfabric cannot send.
-    #[allow(
-        clippy::new_ret_no_self,
-        reason = "the certificate has to be chosen first"
-    )]
-    pub fn new(id: JobId, token: &str, url: &str) -> Result<NewReservation, CollectivesError> {
+    /// [`CollectivesError`]: an id that would change the path of requests, a token or URL that
+    /// libfabric cannot send, or a path that is not absolute.
+    pub fn new(
+        id: JobId,
+        token: &str,
+        url: &str,
+        certificate: Certificate,
+    ) -> Result<Self, CollectivesError> {
         if id.as_str().contains(['/', '#']) {
             return Err(CollectivesError::Id { id });
         }
@@ -146,16 +125,21 @@ impl Reservation {
             .iter()
             .find_map(|scheme| url.strip_prefix(scheme));
         let host_there = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'));
-        if !host_there || !sendable(url) {
-            return Err(CollectivesError::Url {
-                url: url.to_owned(),
-            });
+        let url = url.to_owned();
+        if !host_there || !sendable(&url) {
+            return Err(CollectivesError::Url { url });
         }
-        Ok(NewReservation {
-            id,
-            token: token.to_owned(),
-            url: url.to_owned(),
-        })
+        match certificate {
+            Certificate::Path(path) if !path.starts_with('/') || path.contains('\0') => {
+                Err(CollectivesError::CertificatePath { path })
+            }
+            certificate => Ok(Self {
+                id,
+                token: token.to_owned(),
+                url,
+                certificate,
+            }),
+        }
     }
 
     /// The id of the reservation.
@@ -180,26 +164,6 @@ impl Reservation {
     #[must_use]
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
-    }
-}
-
-impl NewReservation {
-    /// Chooses how libfabric verifies the fabric manager.
-    ///
-    /// # Errors
-    /// [`CollectivesError::CertificatePath`]: the path is not absolute.
-    pub fn verified_by(self, certificate: Certificate) -> Result<Reservation, CollectivesError> {
-        match certificate {
-            Certificate::Path(path) if !path.starts_with('/') || path.contains('\0') => {
-                Err(CollectivesError::CertificatePath { path })
-            }
-            certificate => Ok(Reservation {
-                id: self.id,
-                token: self.token,
-                url: self.url,
-                certificate,
-            }),
-        }
     }
 }
 
@@ -339,7 +303,7 @@ impl CollectivesEnv {
             Some("yes") => Certificate::System,
             Some(path) => Certificate::Path(path.to_owned()),
         };
-        let reservation = Reservation::new(id, &token, &url)?.verified_by(certificate)?;
+        let reservation = Reservation::new(id, &token, &url, certificate)?;
         Ok(Some(Self {
             reservation,
             step,
@@ -347,4 +311,132 @@ impl CollectivesEnv {
             addresses: number(ADDRS_PER_JOB)?,
         }))
     }
+}
+
+/// Why libfabric could not use a reservation or variables.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectivesError {
+    /// The reservation's id would change the path of a request to the fabric manager.
+    #[error(
+        "{id} cannot name a reservation: '/' and '#' would change the path of requests to the fabric manager"
+    )]
+    Id {
+        /// The id.
+        id: JobId,
+    },
+    /// The token contains a character that no HTTP header may have. The token itself is not shown.
+    #[error(
+        "the session token is {0}: expected printable ASCII without blanks, quotes and backslashes"
+    )]
+    Token(&'static str),
+    /// The address is not an HTTP URL.
+    #[error(
+        "fabric manager address {url:?}: expected http:// or https:// and a host, without blanks, quotes and backslashes"
+    )]
+    Url {
+        /// The address.
+        url: String,
+    },
+    /// The certificate path is not absolute.
+    #[error("certificate path {path:?}: expected an absolute path")]
+    CertificatePath {
+        /// The path.
+        path: String,
+    },
+    /// A variable is not set, but others are.
+    #[error("{name} is not set, but {present} is")]
+    Missing {
+        /// What is not set.
+        name: &'static str,
+        /// What is set.
+        present: &'static str,
+    },
+    /// A variable is not UTF-8 text.
+    #[error("{name} is not UTF-8 text")]
+    NotText {
+        /// The variable.
+        name: &'static str,
+    },
+    /// A variable is not a number.
+    #[error("{name} is {value:?}: expected a number")]
+    Number {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A variable is not a valid id.
+    #[error("{name}: {reason}")]
+    Name {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong.
+        reason: NameError,
+    },
+}
+
+/// Why the number of addresses cannot be computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressesError {
+    /// One of the numbers is 0.
+    #[error("{what} is 0")]
+    Zero {
+        /// Which one.
+        what: &'static str,
+    },
+    /// The smallest job is larger than the system.
+    #[error("a job of at least {min_job_nodes} nodes does not fit a system of {system_nodes}")]
+    JobTooLarge {
+        /// Nodes of the smallest job.
+        min_job_nodes: u32,
+        /// Nodes of the system.
+        system_nodes: u32,
+    },
+}
+
+/// Returns how many multicast addresses each job gets, as HPE recommends. Of `total` addresses, one
+/// job gets its share of a system full of smallest jobs, divided among the jobs of a node and
+/// rounded down: `(total / (system / smallest)) / jobs`.
+///
+/// 0 means that there are too few for every such job to have one. Each NIC can be the root of only
+/// one tree, so more addresses than the job has NICs are useless.
+///
+/// ```
+/// use cxi_job::collectives::addresses_per_job;
+///
+/// // El Capitan: 4086 addresses, 11136 nodes, jobs of 64 nodes and more, one job on a node.
+/// assert_eq!(addresses_per_job(4086, 11136, 64, 1)?, 23);
+/// assert_eq!(addresses_per_job(4086, 11136, 64, 2)?, 11);
+/// # Ok::<(), cxi_job::collectives::AddressesError>(())
+/// ```
+///
+/// # Errors
+/// [`AddressesError`]: a number is 0, or the smallest job is larger than the system.
+pub fn addresses_per_job(
+    total: u32,
+    system_nodes: u32,
+    min_job_nodes: u32,
+    jobs_per_node: u32,
+) -> Result<u32, AddressesError> {
+    for (number, what) in [
+        (system_nodes, "the size of the system"),
+        (min_job_nodes, "the size of the smallest job"),
+        (jobs_per_node, "the number of jobs on a node"),
+    ] {
+        if number == 0 {
+            return Err(AddressesError::Zero { what });
+        }
+    }
+    if min_job_nodes > system_nodes {
+        return Err(AddressesError::JobTooLarge {
+            min_job_nodes,
+            system_nodes,
+        });
+    }
+    // One division at the end: intermediate rounding would change the result.
+    let share = u64::from(total) * u64::from(min_job_nodes);
+    let addresses = share / u64::from(system_nodes) / u64::from(jobs_per_node);
+    Ok(u32::try_from(addresses).unwrap_or(total))
 }

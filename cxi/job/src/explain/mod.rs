@@ -30,22 +30,20 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-mod resources;
-mod rights;
-mod vni;
-
-pub(super) use resources::is_idle;
-
 use std::fmt;
 
+use cxi::error::{Error, ErrorKind, VniConflict};
+use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_ioctl::{Errno, Opcode};
 
-use super::describe;
-use super::limits::PlanError;
-use super::proc::ProcFs;
-use super::view::NicView;
-use cxi::error::{Error, ErrorKind};
-use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
+use crate::describe;
+use crate::limits::PlanError;
+use crate::proc::ProcFs;
+use crate::view::NicView;
+
+mod resources;
+
+pub(super) use resources::is_idle;
 
 /// What went wrong, why, which services are in the way, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,13 +211,13 @@ impl<'a> Inquiry<'a> {
                 resources::refused(explanation, shortage, self.spec, self.view().as_ref())
             }
             ErrorKind::VniTaken(conflict) => {
-                vni::taken(explanation, conflict, self.view().as_ref())
+                vni_taken(explanation, conflict, self.view().as_ref())
             }
             ErrorKind::NotPermitted(_) if self.command() == Some(Opcode::LNI_ALLOC) => {
-                rights::not_a_member(explanation, &self)
+                not_a_member(explanation, &self)
             }
             ErrorKind::NotPermitted(_) if self.is_admin_command() => {
-                rights::not_permitted(explanation, &self)
+                not_permitted(explanation, &self)
             }
             ErrorKind::ServiceDisabled { service } => disabled(explanation, *service, &self),
             ErrorKind::Busy { .. } => busy(explanation, &self),
@@ -340,3 +338,130 @@ fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
 
 #[cfg(test)]
 mod tests;
+
+/// A change of services was refused.
+fn not_permitted(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
+    let virtual_function = inquiry
+        .device
+        .and_then(|device| device.info().ok()?.virtual_function);
+    if virtual_function == Some(true) {
+        return explanation
+            .because(
+                "The NIC is a virtual function. Services belong to the physical function, and no \
+                 right of the caller changes that.",
+            )
+            .advise("Do it on the host, on the physical function.");
+    }
+    if inquiry.proc.in_user_namespace() == Some(true) {
+        return explanation
+            .because(
+                "This process is in a user namespace (/proc/self/uid_map). The driver asks for \
+                 CAP_SYS_ADMIN in the initial one: root of a rootless container does not have it.",
+            )
+            .advise("Do it on the host, or from a container without a user namespace.");
+    }
+    let explanation = match inquiry.proc.has_sys_admin() {
+        Some(false) => explanation.because(
+            "This process does not have CAP_SYS_ADMIN. The user id does not matter: root without \
+             the capability is refused, another user with it is not.",
+        ),
+        Some(true) => explanation.because(
+            "This process has CAP_SYS_ADMIN and is in the initial user namespace. What is left is \
+             a virtual function, which sysfs would tell, or a security module.",
+        ),
+        None => explanation.because(
+            "The driver asks for CAP_SYS_ADMIN in the initial user namespace, and for a physical \
+             function.",
+        ),
+    };
+    explanation.advise("Run it as root, from the scheduler's daemon or its prolog.")
+}
+
+/// An LNI was refused.
+fn not_a_member(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
+    let service = inquiry
+        .service
+        .and_then(|id| inquiry.device?.services().get(id).ok());
+    let explanation = match service {
+        Some(service) => explanation.because(format!(
+            "It is {}: only its members may use it, and neither root nor a capability changes \
+             that.",
+            describe::service(&service)
+        )),
+        None => explanation,
+    };
+    let explanation = match inquiry.proc.caller() {
+        Some(caller) => explanation.because(format!(
+            "This process has {}.",
+            [
+                caller.uid.map(|uid| format!("effective uid {uid}")),
+                caller.gid.map(|gid| format!("effective gid {gid}")),
+                caller
+                    .netns
+                    .map(|netns| format!("network namespace {netns}")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ")
+        )),
+        None => explanation,
+    };
+    explanation
+        .because("The driver looks at effective ids only; supplementary groups do not count.")
+        .advise("Run it as a member of the service, or use the service of this job.")
+}
+
+fn vni_taken(
+    explanation: Explanation,
+    conflict: &VniConflict,
+    view: Option<&NicView>,
+) -> Explanation {
+    let single = |range: Option<cxi::VniRange>| range.is_none_or(|range| range.size() == 1);
+    let exact = single(Some(conflict.wanted)) && single(conflict.held);
+    let explanation = if exact {
+        explanation.because(
+            "Both are single VNIs. The drivers of SHS 13.0 to 14.0.0 allow a VNI in one service \
+             only, even a disabled one; SHS 12.0, 14.0.1 and later allow the same VNI in several.",
+        )
+    } else {
+        explanation.because(
+            "One of them is a range of VNIs. A range overlaps with nothing else on a NIC, under \
+             any driver, be the other service enabled or not.",
+        )
+    };
+    let holder = conflict
+        .holder
+        .and_then(|id| view.and_then(|view| view.service(id)));
+    let Some(service) = holder else {
+        return explanation
+            .because(
+                "No service on the NIC shows it. Root's processes take a VNI that no service has \
+                 just by using it, and one that a destroyed service had stays taken while a \
+                 process still uses it.",
+            )
+            .advise("See which processes have the NIC open, and end what is left of old jobs.");
+    };
+    let held = conflict.held.map_or_else(
+        || describe::vnis(service.vnis()),
+        |held| describe::vnis(cxi::VniAccess::Range(held)),
+    );
+    let explanation = explanation.held_by(vec![HoldingService {
+        service: service.id(),
+        name: describe::service(service),
+        holds: held,
+        idle: false,
+    }]);
+    if service.id().is_default() {
+        return explanation.advise(
+            "The VNIs of the default service (1 and 10, unless configured) are not for jobs: take \
+             them out of the pool.",
+        );
+    }
+    explanation
+        .advise("Reuse a VNI only after its services are destroyed on every node.")
+        .advise(format!(
+            "If the job of service {} has ended, release it; otherwise give the new job other VNIs.",
+            service.id()
+        ))
+}

@@ -40,7 +40,6 @@ mod error;
 mod http;
 mod manager;
 mod session;
-mod sweep;
 mod transport;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -52,9 +51,8 @@ pub use error::{FabricError, Problem};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
 pub use http::{Http, Identity};
-pub use manager::{FabricManager, Offload, OnFailure, ReservationInfo};
+pub use manager::{FabricManager, Offload, OnFailure, Recovered, ReservationInfo, Swept};
 pub use session::{Session, Tree, TreeRequest};
-pub use sweep::{Recovered, Swept};
 pub use transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 
 /// Characters with a meaning in paths and forms.

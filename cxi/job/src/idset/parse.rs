@@ -1,16 +1,15 @@
 //! Parsing an id set.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::IdSet;
 
 /// Why a text is not an id set, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("byte {position}: {kind}")]
+#[error("byte {position}: {reason}")]
 pub struct ParseIdSetError {
     position: usize,
-    kind: ParseIdSetErrorKind,
+    reason: String,
 }
 
 impl ParseIdSetError {
@@ -19,101 +18,6 @@ impl ParseIdSetError {
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
-    }
-
-    /// What is wrong.
-    #[must_use]
-    pub const fn kind(&self) -> &ParseIdSetErrorKind {
-        &self.kind
-    }
-}
-
-/// What is wrong at the position of a [`ParseIdSetError`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParseIdSetErrorKind {
-    /// Something else was expected here.
-    #[error("expected {expected}, found {found}")]
-    Unexpected {
-        /// What was expected.
-        expected: Expected,
-        /// What was found.
-        found: Found,
-    },
-    /// An id is above 65535.
-    #[error("id is too large: the largest is 65535")]
-    TooLarge,
-    /// An id has leading zeros.
-    #[error("id starts with 0: write it without leading zeros")]
-    LeadingZero,
-    /// A range runs downwards.
-    #[error("range runs from {first} down to {last}: the smaller id comes first")]
-    Descending {
-        /// The id before the hyphen.
-        first: u16,
-        /// The id after the hyphen.
-        last: u16,
-    },
-    /// An id occurs twice.
-    #[error("id {id} is in the set twice")]
-    Repeated {
-        /// The smallest id that is repeated.
-        id: u16,
-    },
-}
-
-/// What was expected where a text is not an id set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Expected {
-    /// A decimal number.
-    Id,
-    /// The number after the hyphen.
-    RangeEnd {
-        /// The number before the hyphen.
-        first: u16,
-    },
-    /// A comma or hyphen, or the end.
-    Separator,
-    /// A comma, or the end.
-    Comma,
-    /// Nothing: the set was complete.
-    End,
-    /// `]`, because the set began with `[`.
-    ClosingBracket,
-}
-
-impl fmt::Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id => f.write_str("an id (a decimal number up to 65535)"),
-            Self::RangeEnd { first } => {
-                write!(f, "the last id of the range that starts with {first}")
-            }
-            Self::Separator => f.write_str("',', '-' or the end"),
-            Self::Comma => f.write_str("',' or the end"),
-            Self::End => f.write_str("the end"),
-            Self::ClosingBracket => f.write_str("']' because the set starts with '['"),
-        }
-    }
-}
-
-/// What was found where a text is not an id set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// A character.
-    Char(char),
-    /// The end of the text.
-    End,
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Char(' ' | '\t') => f.write_str("a blank"),
-            Self::Char(c) => write!(f, "{c:?}"),
-            Self::End => f.write_str("the end"),
-        }
     }
 }
 
@@ -135,15 +39,16 @@ impl Cursor<'_> {
         there
     }
 
-    fn unexpected(&self, expected: Expected) -> ParseIdSetError {
-        let found = self.peek().map_or(Found::End, Found::Char);
-        error(
-            self.position,
-            ParseIdSetErrorKind::Unexpected { expected, found },
-        )
+    fn unexpected(&self, expected: &str) -> ParseIdSetError {
+        let found = match self.peek() {
+            None => "the end".to_owned(),
+            Some(' ' | '\t') => "a blank".to_owned(),
+            Some(other) => format!("{other:?}"),
+        };
+        error(self.position, format!("expected {expected}, found {found}"))
     }
 
-    fn number(&mut self, expected: Expected) -> Result<u16, ParseIdSetError> {
+    fn number(&mut self, expected: &str) -> Result<u16, ParseIdSetError> {
         let start = self.position;
         let rest = self.text.get(start..).unwrap_or_default();
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -153,16 +58,18 @@ impl Cursor<'_> {
         self.position += digits;
         let digits = rest.get(..digits).unwrap_or_default();
         if digits.len() > 1 && digits.starts_with('0') {
-            return Err(error(start, ParseIdSetErrorKind::LeadingZero));
+            let reason = "id starts with 0: write it without leading zeros";
+            return Err(error(start, reason));
         }
         digits
             .parse()
-            .map_err(|_| error(start, ParseIdSetErrorKind::TooLarge))
+            .map_err(|_| error(start, "id is too large: the largest is 65535"))
     }
 }
 
-const fn error(position: usize, kind: ParseIdSetErrorKind) -> ParseIdSetError {
-    ParseIdSetError { position, kind }
+fn error(position: usize, reason: impl Into<String>) -> ParseIdSetError {
+    let reason = reason.into();
+    ParseIdSetError { position, reason }
 }
 
 impl FromStr for IdSet {
@@ -186,10 +93,10 @@ impl FromStr for IdSet {
             }
         }
         if bracket && !cursor.eat(']') {
-            return Err(cursor.unexpected(Expected::ClosingBracket));
+            return Err(cursor.unexpected("']' because the set starts with '['"));
         }
         if cursor.peek().is_some() {
-            return Err(cursor.unexpected(Expected::End));
+            return Err(cursor.unexpected("the end"));
         }
         Ok(set)
     }
@@ -197,27 +104,27 @@ impl FromStr for IdSet {
 
 fn member(cursor: &mut Cursor<'_>, set: &mut IdSet, bracket: bool) -> Result<(), ParseIdSetError> {
     let start = cursor.position;
-    let first = cursor.number(Expected::Id)?;
+    let first = cursor.number("an id (a decimal number up to 65535)")?;
     let ranged = cursor.eat('-');
     let last = if ranged {
-        cursor.number(Expected::RangeEnd { first })?
+        cursor.number(&format!(
+            "the last id of the range that starts with {first}"
+        ))?
     } else {
         first
     };
     if last < first {
-        return Err(error(
-            start,
-            ParseIdSetErrorKind::Descending { first, last },
-        ));
+        let reason = format!("range runs from {first} down to {last}: the smaller id comes first");
+        return Err(error(start, reason));
     }
     match cursor.peek() {
         None | Some(',') => {}
         Some(']') if bracket => {}
-        Some(_) if ranged => return Err(cursor.unexpected(Expected::Comma)),
-        Some(_) => return Err(cursor.unexpected(Expected::Separator)),
+        Some(_) if ranged => return Err(cursor.unexpected("',' or the end")),
+        Some(_) => return Err(cursor.unexpected("',', '-' or the end")),
     }
     if let Some(id) = set.next_from(first).filter(|id| *id <= last) {
-        return Err(error(start, ParseIdSetErrorKind::Repeated { id }));
+        return Err(error(start, format!("id {id} is in the set twice")));
     }
     set.insert_range(first..=last);
     Ok(())

@@ -41,17 +41,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cut;
-mod fit;
 mod nic_usage;
 mod plan;
 mod policy;
 mod rgid;
 
-pub use cut::{Cut, CutReason, PlanError};
-pub use fit::{Bottleneck, Forecast, forecast};
-pub use nic_usage::{HeldBy, NicUsage, ServiceUsage};
-pub use plan::{LimitPlan, Mode, plan, plan_all};
+pub use nic_usage::{Bottleneck, Forecast, HeldBy, NicUsage, ServiceUsage, forecast};
+pub use plan::{Cut, CutReason, LimitPlan, Mode, PlanError, plan};
 pub use policy::{LimitPolicy, Multiplier, ResourcePolicy, Subtract, TleRule};
 pub(crate) use rgid::RgidSharing;
 pub use rgid::{RgidError, lnis_per_rgid};

@@ -1,25 +1,22 @@
 //! Ending a job by destroying its services on every NIC.
 
-mod filter;
-mod options;
-mod outcome;
-
-use std::fmt;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
-use super::node::Node;
-use super::parallel;
-use super::proc::Users;
-use super::view::has_same_id_and_purpose;
-use crate::{Grant, IdSet};
 use cxi::error::{Error, ErrorKind};
-use cxi::{Device, DeviceId, Members, Service, VniAccess};
+use cxi::{Backoff, Clock, Device, DeviceId, Members, Service, ServiceId, SystemClock, VniAccess};
 use cxi_ioctl::Errno;
+
+use crate::node::Node;
+use crate::proc::Users;
+use crate::view::has_same_id_and_purpose;
+use crate::{Grant, IdSet, parallel};
+
+mod filter;
+mod outcome;
 
 pub use filter::Filter;
 pub(super) use filter::overlaps;
-pub use options::{ReleaseOptions, Waiting};
 pub use outcome::{FailedNic, Outcome, ReleaseReport, ReleaseStatus, Released};
 
 /// Shorter pauses are not announced: announcing one looks up who has the NIC open.
@@ -127,7 +124,7 @@ impl<'a> Pass<'a> {
             device,
             options,
             live: &|| Ok(IdSet::new()),
-            start: options.clock.now(),
+            start: options.now(),
             done: Vec::new(),
         }
     }
@@ -159,7 +156,7 @@ impl<'a> Pass<'a> {
             if pause >= WORTH_TELLING {
                 self.tell(&pending, left);
             }
-            self.options.clock.sleep(pause);
+            self.options.sleep(pause);
         }
         for busy in &pending {
             let users = self.users(&busy.service);
@@ -282,7 +279,7 @@ impl<'a> Pass<'a> {
     }
 
     fn waited(&self) -> Duration {
-        self.options.clock.now().saturating_sub(self.start)
+        self.options.now().saturating_sub(self.start)
     }
 }
 
@@ -335,4 +332,110 @@ pub(super) fn release_chosen(
 fn name(members: Option<&Members>, vnis: VniAccess) -> String {
     let members = members.map_or_else(|| "everybody".to_owned(), Members::to_string);
     format!("{members}, {}", super::describe::vnis(vnis))
+}
+
+/// How long to try, and how to report progress.
+#[derive(Clone)]
+pub struct ReleaseOptions<'a> {
+    deadline: Duration,
+    backoff: Backoff,
+    /// `None` for the system's.
+    clock: Option<&'a dyn Clock>,
+    system: SystemClock,
+    progress: Option<&'a (dyn Fn(&Waiting) + Sync)>,
+}
+
+impl<'a> ReleaseOptions<'a> {
+    /// One attempt for each service.
+    #[must_use]
+    pub fn once() -> Self {
+        Self::until(Duration::ZERO)
+    }
+
+    /// Attempts until the deadline, counted from the start of the release.
+    #[must_use]
+    pub fn until(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            backoff: Backoff::default(),
+            clock: None,
+            system: SystemClock::new(),
+            progress: None,
+        }
+    }
+
+    /// Sets the pauses. The default is from 1 ms, doubling, to 1 s.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn clock(mut self, clock: &'a dyn Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.unwrap_or(&self.system).now()
+    }
+
+    pub(crate) fn sleep(&self, time: Duration) {
+        self.clock.unwrap_or(&self.system).sleep(time);
+    }
+
+    /// Sets a function that is called before each pause of 30 ms or more, once for each busy
+    /// service, possibly from several threads.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a (dyn Fn(&Waiting) + Sync)) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+impl fmt::Debug for ReleaseOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReleaseOptions")
+            .field("deadline", &self.deadline)
+            .field("backoff", &self.backoff)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a release is waiting for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service that is busy.
+    pub service: ServiceId,
+    /// Its members; `None` for everybody.
+    pub members: Option<Members>,
+    /// Its VNIs.
+    pub vnis: VniAccess,
+    /// The processes that have the NIC open; only those of members, if there are any.
+    pub users: Users,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// How long the release has been trying.
+    pub waited: Duration,
+    /// How long it will continue to try.
+    pub left: Duration,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: service {} ({}) is still in use; {}; {} s left",
+            self.device,
+            self.service,
+            name(self.members.as_ref(), self.vnis),
+            self.users,
+            self.left.as_secs_f64().ceil(),
+        )
+    }
 }

@@ -14,8 +14,7 @@ const URL: &str = "https://fm.example:8443/fabric/collectives/multicasts";
 
 fn reservation(certificate: Certificate) -> Reservation {
     let id = JobId::new("cluster-4711").unwrap();
-    let new = Reservation::new(id, "s3cret.t0ken", URL).unwrap();
-    new.verified_by(certificate).unwrap()
+    Reservation::new(id, "s3cret.t0ken", URL, certificate).unwrap()
 }
 
 fn step(name: &str) -> StepId {
@@ -71,7 +70,13 @@ fn the_token_is_not_shown() {
         shown.contains("cluster-4711") && !shown.contains("s3cret"),
         "{shown}"
     );
-    let error = Reservation::new(JobId::new("a").unwrap(), "s3cret\"", URL).unwrap_err();
+    let error = Reservation::new(
+        JobId::new("a").unwrap(),
+        "s3cret\"",
+        URL,
+        Certificate::System,
+    )
+    .unwrap_err();
     assert_eq!(
         error.to_string(),
         "the session token is not fit for a header: expected printable ASCII without blanks, quotes and backslashes"
@@ -88,7 +93,7 @@ fn what_would_corrupt_a_request_is_refused() {
         );
     }
     assert_eq!(
-        Reservation::new(id("ƒab/ƒcd"), "t", URL)
+        Reservation::new(id("ƒab/ƒcd"), "t", URL, Certificate::System)
             .unwrap_err()
             .to_string(),
         "ƒab/ƒcd cannot name a reservation: '/' and '#' would change the path of requests to the fabric manager"
@@ -96,7 +101,7 @@ fn what_would_corrupt_a_request_is_refused() {
     for token in ["", "a b", "a\nb", "a\\b", "é"] {
         assert!(
             matches!(
-                Reservation::new(id("a"), token, URL),
+                Reservation::new(id("a"), token, URL, Certificate::System),
                 Err(CollectivesError::Token(_))
             ),
             "{token:?}"
@@ -113,15 +118,14 @@ fn what_would_corrupt_a_request_is_refused() {
     ] {
         assert!(
             matches!(
-                Reservation::new(id("a"), "t", url),
+                Reservation::new(id("a"), "t", url, Certificate::System),
                 Err(CollectivesError::Url { .. })
             ),
             "{url:?}"
         );
     }
-    let relative = Reservation::new(id("a"), "t", URL)
-        .unwrap()
-        .verified_by(Certificate::Path("ca.pem".into()));
+    let relative = Certificate::Path("ca.pem".into());
+    let relative = Reservation::new(id("a"), "t", URL, relative);
     assert_eq!(
         relative.unwrap_err().to_string(),
         "certificate path \"ca.pem\": expected an absolute path"

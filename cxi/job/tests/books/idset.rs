@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use cxi_job::{IdSet, ParseIdSetErrorKind};
+use cxi_job::IdSet;
 use proptest::prelude::*;
 
 fn set(text: &str) -> IdSet {
@@ -84,12 +84,7 @@ fn errors_name_the_place_and_what_would_be_right() {
     }
     let descending = "range runs from 9 down to 7: the smaller id comes first";
     refused("1,9-7", format!("byte 2: {descending}"));
-    let error = "7,3-1".parse::<IdSet>().unwrap_err();
-    assert_eq!(error.position(), 2);
-    assert_eq!(
-        *error.kind(),
-        ParseIdSetErrorKind::Descending { first: 3, last: 1 }
-    );
+    assert_eq!("7,3-1".parse::<IdSet>().unwrap_err().position(), 2);
 }
 
 #[test]

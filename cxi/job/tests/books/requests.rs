@@ -96,3 +96,12 @@ fn times_are_milliseconds_since_1970() {
     assert_eq!(later.as_millis(), 3);
     assert_eq!(later + Duration::MAX, Timestamp::from_millis(u64::MAX));
 }
+
+#[test]
+fn what_schedulers_keep_can_be_shared_by_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<cxi_job::Node>();
+    shared::<cxi_job::Grant>();
+    shared::<cxi_job::AllocateError>();
+    shared::<JobId>();
+}

@@ -8,7 +8,7 @@ use cxi_job::clean::{KeepReason, OrphanReason};
 use cxi_job::{JobRequest, Node, ReleaseOptions, ReleaseStatus};
 
 use crate::support::{
-    FakeClock, allocate, cxi, devices, id, job, mock, mortal, node, pool, user_services, vni,
+    FakeClock, allocate, devices, id, job, mock, mortal, node, pool, user_services, vni,
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -29,10 +29,8 @@ fn clean_spares_what_is_not_an_orphan() {
     services
         .create(&system.limits(Limits::default()).build().unwrap())
         .unwrap();
-    let policy = pool();
-    let policy = policy
-        .keep_services([(cxi(1), id(2))])
-        .keep_vnis(&"1025".parse().unwrap());
+    let live = || Ok([1025].into_iter().collect());
+    let policy = pool().live(&live);
     let dry = node
         .clean(&policy.clone().dry_run(true), &ReleaseOptions::once())
         .unwrap();
@@ -43,14 +41,17 @@ fn clean_spares_what_is_not_an_orphan() {
     let lines: Vec<String> = clean.orphans.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
-        ["cxi0: service 2 (uid 1000, VNI 1024): its VNI is in the pool, and no live job has it"]
+        [0, 1].map(|nic| format!(
+            "cxi{nic}: service 2 (uid 1000, VNI 1024): its VNI is in the pool, and no live job has \
+             it"
+        ))
     );
     let text = dry.to_string();
     assert!(text.starts_with(&format!(
-        "Would destroy {}\nKeeps cxi0: service 1 (",
-        lines[0]
+        "Would destroy {}\nWould destroy {}\nKeeps cxi0: service 1 (",
+        lines[0], lines[1]
     )));
-    assert_eq!(text.lines().count(), 1 + clean.kept.len());
+    assert_eq!(text.lines().count(), 2 + clean.kept.len());
     let release = clean.release.as_ref().unwrap();
     assert_eq!(clean.to_string(), release.to_string());
     let kept: Vec<KeepReason> = clean.kept.iter().map(|verdict| verdict.reason).collect();
@@ -63,12 +64,11 @@ fn clean_spares_what_is_not_an_orphan() {
             KeepReason::System,
             KeepReason::Default,
             KeepReason::Live,
-            KeepReason::Live,
             KeepReason::OutsidePool,
         ]
     );
     assert_eq!(clean.release.unwrap().status(), ReleaseStatus::Done);
-    assert_eq!(user_services(&mock).len(), 6);
+    assert_eq!(user_services(&mock).len(), 5);
 }
 
 /// What a process that is killed leaves is what the commands did that it got to send.

@@ -22,7 +22,7 @@ fn taken_over(mock: &MockNode) -> Act {
 
 #[test]
 fn an_id_that_is_another_jobs_after_the_list_is_left_alone() {
-    let policy = pool().keep_services([]);
+    let policy = pool();
     for clean in [false, true] {
         let mock = mock(1);
         allocate(&node(&mock), job(1000, 1024));

@@ -4,7 +4,7 @@ use cxi::pools::LE_POOLS;
 use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
 use cxi_job::limits::{
     Bottleneck, CutReason, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage,
-    Subtract, TleRule, forecast, lnis_per_rgid, plan, plan_all,
+    Subtract, TleRule, forecast, lnis_per_rgid, plan,
 };
 
 mod properties;
@@ -293,21 +293,6 @@ fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
     );
     let strict = plan(&policy, Multiplier::Depth(16), &nic, Mode::Strict).unwrap();
     assert_eq!(strict.limits[Resource::Cts], Limit::at_most(64));
-}
-
-#[test]
-fn several_nics_are_planned_each_by_what_it_has() {
-    let mut free = nic(CASSINI_2, vec![]);
-    free.device = DeviceId::new(0);
-    let full = nic(
-        CASSINI_1,
-        vec![service(2, &[(Resource::Ptes, 2048, 2048)]).system()],
-    );
-    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
-    let plans = plan_all(&policy, size, &[free.clone(), free.clone()], Mode::Strict).unwrap();
-    assert_eq!(plans.len(), 2);
-    let error = plan_all(&policy, size, &[free, full.clone(), full], SCALE).unwrap_err();
-    assert_eq!(error.short.len(), 2);
 }
 
 #[test]

@@ -1,0 +1,415 @@
+//! Destroying what ended jobs left behind.
+
+use std::path::Path;
+use std::time::Duration;
+use std::{fmt, fs, io};
+
+use cxi::driver::Quirks;
+use cxi::{Device, DeviceId, Service, ServiceId, VniAccess, kernel_file};
+
+use crate::node::Node;
+use crate::release::{FailedNic, ReleaseOptions, ReleaseReport, overlaps, release_chosen};
+use crate::{IdSet, describe, parallel};
+
+impl Node {
+    /// Destroys the services that jobs left behind: those with a VNI of the scheduler's pool that
+    /// no live job has.
+    ///
+    /// Services are listed first, and the [live jobs](CleanPolicy::live) after them. Then each
+    /// service is checked again under the [lock](Node::with_lock): it is destroyed only if it is
+    /// unchanged and still belongs to no live job.
+    ///
+    /// Waits for busy services as [`Node::release`] does. Needs CAP_SYS_ADMIN, except for a dry
+    /// run.
+    ///
+    /// ```
+    /// # use cxi::{Device, Vni};
+    /// # use cxi_mock::{MockNode, NicConfig};
+    /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
+    /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
+    /// use cxi_job::{CleanPolicy, JobRequest, ReleaseOptions};
+    ///
+    /// for (uid, vni) in [(1000, 1024), (1001, 1025)] {
+    ///     node.allocate(&JobRequest::builder().uid(uid).vni(Vni::new(vni)?).build()?)?;
+    /// }
+    /// let live = || Ok([1025].into_iter().collect());
+    /// let policy = CleanPolicy::new("1024-65535".parse()?).live(&live);
+    /// let clean = node.clean(&policy, &ReleaseOptions::once())?;
+    /// assert_eq!(clean.orphans.len(), 1);
+    /// assert_eq!(clean.orphans[0].name, "service 2 (uid 1000, VNI 1024)");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The live jobs cannot be determined, or the lock cannot be acquired: nothing was destroyed.
+    pub fn clean(
+        &self,
+        policy: &CleanPolicy<'_>,
+        options: &ReleaseOptions<'_>,
+    ) -> io::Result<CleanReport> {
+        let (mut orphans, kept, nics) = self.judge(policy)?;
+        let unfinished = |found: &Found<OrphanReason>| found.reason == OrphanReason::Unfinished;
+        if let Some(pause) = policy.pause(self)
+            && orphans.iter().any(unfinished)
+        {
+            // A service that another process is about to finish is no orphan. A running prolog
+            // holds the lock, however long it takes.
+            options.sleep(pause);
+            let _held = self.acquire().map_err(io::Error::other)?;
+            let (again, _, _) = self.judge(policy)?;
+            orphans.retain(|orphan| {
+                // Any change since, such as a VNI, shows that another process is at work.
+                let unchanged =
+                    |now: &Found<_>| now.device == orphan.device && now.service == orphan.service;
+                !unfinished(orphan) || again.iter().any(unchanged)
+            });
+        }
+        let release = (!policy.dry_run).then(|| {
+            let chosen: Vec<(DeviceId, Service)> = orphans
+                .iter()
+                .map(|orphan| (orphan.device, orphan.service))
+                .collect();
+            ReleaseReport {
+                services: release_chosen(self, &chosen, policy.live, options),
+                nics,
+            }
+        });
+        Ok(CleanReport {
+            orphans: orphans.into_iter().map(Found::verdict).collect(),
+            kept: kept.into_iter().map(Found::verdict).collect(),
+            release,
+        })
+    }
+
+    fn judge(&self, policy: &CleanPolicy<'_>) -> io::Result<Judgement> {
+        let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
+        let lists = parallel::each(&nics, |device| device.services().list());
+        // After the lists: a job that is not yet live has no service in them either.
+        let live = (policy.live)()?;
+        let unfinished = policy.pause(self).is_some();
+        let (mut orphans, mut kept) = (Vec::new(), Vec::new());
+        let mut failed = self.unopened();
+        for (nic, list) in nics.into_iter().zip(lists) {
+            let device = nic.id();
+            match list {
+                Ok(list) => {
+                    for service in list {
+                        match policy
+                            .judge(&service, &live, unfinished)
+                            .and_then(|reason| safe(nic, &service, reason))
+                        {
+                            Ok(reason) => orphans.push(Found {
+                                device,
+                                service,
+                                reason,
+                            }),
+                            Err(reason) => kept.push(Found {
+                                device,
+                                service,
+                                reason,
+                            }),
+                        }
+                    }
+                }
+                Err(error) => failed.push(FailedNic {
+                    device,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        failed.sort_by_key(|nic| nic.device);
+        Ok((orphans, kept, failed))
+    }
+}
+
+/// Keeps a service whose destruction may do harm.
+fn safe(nic: &Device, service: &Service, reason: OrphanReason) -> Result<OrphanReason, KeepReason> {
+    let lost = || nic.services().has_lost_range(service.id());
+    if reason == OrphanReason::Unfinished
+        && !nic.allows_quirks(Quirks::REFUSED_RANGE)
+        && lost().is_ok_and(|lost| lost)
+    {
+        return Err(KeepReason::RangeRefused);
+    }
+    Ok(reason)
+}
+
+type Judgement = (
+    Vec<Found<OrphanReason>>,
+    Vec<Found<KeepReason>>,
+    Vec<FailedNic>,
+);
+
+struct Found<R> {
+    device: DeviceId,
+    service: Service,
+    reason: R,
+}
+
+impl<R> Found<R> {
+    fn verdict(self) -> Verdict<R> {
+        Verdict {
+            device: self.device,
+            service: self.service.id(),
+            name: describe::service(&self.service),
+            reason: self.reason,
+        }
+    }
+}
+
+/// Which services to clean up, and which to keep.
+///
+/// The default service and system services are always kept.
+#[derive(Clone)]
+pub struct CleanPolicy<'a> {
+    pool: IdSet,
+    live: &'a (dyn Fn() -> io::Result<IdSet> + Sync),
+    unfinished: Unfinished,
+    dry_run: bool,
+}
+
+/// When a service counts as abandoned half-made.
+#[derive(Debug, Clone, Copy)]
+enum Unfinished {
+    /// After a pause, if the node's lock shows that no process is still making it.
+    Locked,
+    After(Duration),
+    Never,
+}
+
+/// How long a service may stay unfinished on a node with a lock.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl<'a> CleanPolicy<'a> {
+    /// Cleans up services with any VNI of the scheduler's pool, and unfinished ones.
+    #[must_use]
+    pub fn new(pool: IdSet) -> Self {
+        Self {
+            pool,
+            live: &|| Ok(IdSet::new()),
+            unfinished: Unfinished::Locked,
+            dry_run: false,
+        }
+    }
+
+    /// Sets the function that returns the VNIs of live jobs, whose services are kept. It is called
+    /// after the services are listed, and again before each attempt to destroy any, possibly from
+    /// several threads.
+    ///
+    /// A job that starts in the meantime is recorded before it gets a service, so this function finds
+    /// it. A set that was read earlier would not have it.
+    #[must_use]
+    pub fn live(mut self, live: &'a (dyn Fn() -> io::Result<IdSet> + Sync)) -> Self {
+        self.live = live;
+        self
+    }
+
+    /// Sets whether services that a killed process left before they had a VNI are cleaned up too:
+    /// those that are disabled, list no VNI, have no range, and stay so for this long. `None`
+    /// keeps them.
+    ///
+    /// The default is 1 s on a node with a [lock](Node::with_lock), which shows that no prolog is
+    /// making them. Without a lock they are kept, because a prolog may be slow.
+    #[must_use]
+    pub fn unfinished(mut self, after: Option<Duration>) -> Self {
+        self.unfinished = after.map_or(Unfinished::Never, Unfinished::After);
+        self
+    }
+
+    fn pause(&self, node: &Node) -> Option<Duration> {
+        match self.unfinished {
+            Unfinished::After(pause) => Some(pause),
+            Unfinished::Locked if node.has_lock() => Some(PAUSE),
+            Unfinished::Locked | Unfinished::Never => None,
+        }
+    }
+
+    /// Sets whether to report only what would be destroyed.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    fn judge(
+        &self,
+        service: &Service,
+        live: &IdSet,
+        unfinished: bool,
+    ) -> Result<OrphanReason, KeepReason> {
+        if service.id().is_default() {
+            return Err(KeepReason::Default);
+        }
+        if service.is_system() {
+            return Err(KeepReason::System);
+        }
+        if overlaps(service.vnis(), live) {
+            return Err(KeepReason::Live);
+        }
+        if overlaps(service.vnis(), &self.pool) {
+            return Ok(OrphanReason::InPool);
+        }
+        if service.is_enabled() || service.vnis() != VniAccess::Unrestricted {
+            return Err(KeepReason::OutsidePool);
+        }
+        if unfinished {
+            Ok(OrphanReason::Unfinished)
+        } else {
+            Err(KeepReason::Unfinished)
+        }
+    }
+}
+
+impl fmt::Debug for CleanPolicy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CleanPolicy")
+            .field("pool", &self.pool)
+            .field("unfinished", &self.unfinished)
+            .field("dry_run", &self.dry_run)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a clean-up found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct CleanReport {
+    /// The services that jobs left behind.
+    pub orphans: Vec<Verdict<OrphanReason>>,
+    /// All other services.
+    pub kept: Vec<Verdict<KeepReason>>,
+    /// What became of the orphans, and the NICs that could not be queried; `None` for a dry run.
+    pub release: Option<ReleaseReport>,
+}
+
+/// The verdict on one service, with its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Verdict<R> {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service.
+    pub service: ServiceId,
+    /// The service in words: `service 5 (uid 5588, VNI 1024)`.
+    pub name: String,
+    /// Why it is destroyed or kept.
+    pub reason: R,
+}
+
+/// Why a service is cleaned up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum OrphanReason {
+    /// One of its VNIs is in the pool, and no live job has it.
+    InPool,
+    /// It was abandoned before it had a VNI.
+    Unfinished,
+}
+
+/// Why a service is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum KeepReason {
+    /// It is the default service.
+    Default,
+    /// It is a system service.
+    System,
+    /// It belongs to a live job.
+    Live,
+    /// None of its VNIs is in the pool.
+    OutsidePool,
+    /// It has no VNI yet, and may still be in the making.
+    Unfinished,
+    /// The driver refused its VNI range, and destroying it may make the kernel use memory that it
+    /// has freed; see [`Quirks::REFUSED_RANGE`].
+    RangeRefused,
+}
+
+impl fmt::Display for CleanReport {
+    /// One line for each service: what became of it or, for a dry run, what would. A clean-up also has
+    /// a line for each NIC that failed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(release) = &self.release {
+            return release.fmt(f);
+        }
+        let orphans = self.orphans.iter();
+        let orphans = orphans.map(|orphan| format!("Would destroy {orphan}"));
+        let kept = self.kept.iter().map(|kept| format!("Keeps {kept}"));
+        let lines: Vec<String> = orphans.chain(kept).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl fmt::Display for OrphanReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InPool => "its VNI is in the pool, and no live job has it",
+            Self::Unfinished => "it was abandoned before it had a VNI",
+        })
+    }
+}
+
+impl fmt::Display for KeepReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Default => "it is the default service",
+            Self::System => "it is a system service",
+            Self::Live => "it belongs to a live job",
+            Self::OutsidePool => "none of its VNIs is in the pool",
+            Self::Unfinished => "it has no VNI yet, and may still be in the making",
+            Self::RangeRefused => {
+                "the driver refused its VNI range, and destroying it may make the kernel use memory \
+                 that it has freed: destroy it by hand if another service was in the way; otherwise \
+                 leave it until the driver is reloaded"
+            }
+        })
+    }
+}
+
+impl<R: fmt::Display> fmt::Display for Verdict<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.device, self.name, self.reason)
+    }
+}
+
+/// The VNIs of the jobs that a node has records of: of each file `NAME.vnis` in a directory, such as
+/// `1024,1025`. A prolog writes it before it makes services, an epilog removes it after they are
+/// gone, so this is what [`CleanPolicy::live`](crate::CleanPolicy::live) asks for.
+///
+/// # Errors
+///
+/// The directory or a record cannot be read, or a record holds something else; the error names it.
+pub fn live_vnis(directory: &Path) -> io::Result<IdSet> {
+    let of = |path: &Path, what: &dyn fmt::Display| {
+        io::Error::other(format!("{}: {what}", path.display()))
+    };
+    let mut live = IdSet::new();
+    let entries = fs::read_dir(directory).map_err(|error| of(directory, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| of(directory, &error))?.path();
+        if path.extension().is_none_or(|kind| kind != "vnis") {
+            continue;
+        }
+        let text = match kernel_file::read(&path) {
+            // The job has ended since the directory was read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text.map_err(|error| of(&path, &error))?,
+        };
+        let vnis: IdSet = text.trim().parse().map_err(|error| of(&path, &error))?;
+        live = live.union(&vnis);
+    }
+    Ok(live)
+}
